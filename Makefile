@@ -1,0 +1,57 @@
+# The one list of commands. `make help` explains each; every target sets itself up.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+UV     := $(BIN)/uv
+STAMP  := $(VENV)/.ready
+DRIVER_VENV := .venv-driver
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-driver check lint types layers format pins clean
+
+help: ## Say what each target does
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with everything that is needed (about 20 s the first time)
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Holdfast needs Python 3.11 or newer: make setup PYTHON=python3.11"; exit 1; }
+	@echo "making $(VENV) (first time only)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+$(STAMP): pyproject.toml requirements/pins.txt | $(UV)
+	@echo "installing Holdfast and its libraries, torch among them: about 20 s cold"
+	@$(UV) pip install --quiet --python $(BIN)/python -c requirements/pins.txt -e '.[train,dev]'
+	@touch $@
+
+demo: $(STAMP) ## A real training job on an emulated cluster loses a node and gets it back
+	@$(BIN)/holdfast demo
+
+test: $(STAMP) test-driver ## Run all tests (under ten minutes on two cores)
+	@$(BIN)/python -m pytest
+
+test-driver: $(STAMP) ## Run the driver's tests in an environment that has no torch
+	@test -x $(DRIVER_VENV)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(DRIVER_VENV)
+	@$(UV) pip install --quiet --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[dev]'
+	@$(DRIVER_VENV)/bin/python -m pytest tests/driver tests/protocol -m "not torch"
+
+check: lint types layers ## Lint, formatting, types and layers
+
+lint: $(STAMP)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(STAMP)
+	@$(BIN)/mypy
+
+layers: $(STAMP)
+	@$(BIN)/lint-imports
+
+format: $(STAMP) ## Format the code and mend what the linter can
+	@$(BIN)/ruff check --fix-only --quiet . ; $(BIN)/ruff format .
+
+pins: $(STAMP) ## Choose library versions anew and write requirements/pins.txt
+	@$(UV) pip compile --quiet --all-extras --no-annotate --no-header --no-emit-index-url --no-emit-find-links --output-file requirements/pins.txt pyproject.toml
+
+clean: ## Remove environments and caches
+	@rm -rf $(VENV) $(DRIVER_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""One file a technology: journal, node sessions, clusters, REST. Each owns its exceptions."""

@@ -1,0 +1,292 @@
+"""Everything that can have happened, in the past tense; one class for each way an effect can end.
+
+Made by the driver's edge (requests), its node sessions (observations), its detectors (findings) and
+its effect runner (outcomes). `cause` is the sequence number of the journal entry that led to it;
+None where the outside did. Immutable, and decodable from the journal by tag.
+"""
+
+import msgspec
+
+from holdfast.protocol.faults import Finding
+from holdfast.protocol.messages import (
+    DiagnosticResult,
+    RankStatus,
+    Rendezvous,
+    Snapshot,
+    Stored,
+    Task,
+)
+from holdfast.protocol.topology import Topology
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+    """Base of all events; the class name is the tag."""
+
+    cause: int | None = None
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    restarts: int
+    window_s: float
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the core needs of a job spec; made at the edge by `driver.plan.plan_of`."""
+
+    task: Task
+    nodes: int
+    ranks_per_node: int
+    standbys: int = 0
+    topology: Topology = Topology()
+    infrastructure: Budget = Budget(restarts=100, window_s=86_400)
+    user: Budget = Budget(restarts=3, window_s=3_600)
+    start_s: float = 600
+    diagnose_s: float = 60
+    grace_s: float = 30
+    compute_gflops: float = 0
+    allreduce_mb_per_s: float = 0
+    suspend: bool = False
+    deadline_s: float | None = None
+    ttl_s: float | None = None
+    spec: bytes = b""  # the whole spec as JSON, for people; the core never looks inside
+
+
+# ---------------------------------------------------------------- what people asked for
+
+
+class JobSubmitted(Event, frozen=True):
+    job: str
+    plan: Plan
+    by: str = ""
+
+
+class SuspendRequested(Event, frozen=True):
+    job: str
+    by: str = ""
+
+
+class ResumeRequested(Event, frozen=True):
+    job: str
+    by: str = ""
+
+
+class StopRequested(Event, frozen=True):
+    job: str
+    by: str = ""
+
+
+class DeleteRequested(Event, frozen=True):
+    job: str
+    by: str = ""
+
+
+class NodeEvictRequested(Event, frozen=True):
+    node: str
+    reason: str
+    by: str = ""
+
+
+class NodeRestoreRequested(Event, frozen=True):
+    node: str
+    reason: str
+    by: str = ""
+
+
+# ---------------------------------------------------------------- what the cluster says
+
+
+class NodeAppeared(Event, frozen=True):
+    """A node is there and usable (again): its lease is alive."""
+
+    node: str
+    rack: str = ""
+
+
+class NodeVanished(Event, frozen=True):
+    """The cluster itself says that a node is gone: one source, not yet a finding."""
+
+    node: str
+    why: str = ""
+
+
+# ---------------------------------------------------------------- what executors said
+
+
+class ExecutorConnected(Event, frozen=True):
+    node: str
+    incarnation: str
+    address: str
+    generation: int = 0
+    epoch: int = 0
+
+
+class ExecutorDisconnected(Event, frozen=True):
+    """The connection ended. Not a fault by itself: an executor reconnects."""
+
+    node: str
+    incarnation: str
+
+
+class NodeQuiet(Event, frozen=True):
+    """No rank of an older epoch is left on the node; what it holds that one could restore from."""
+
+    job: str
+    epoch: int
+    node: str
+    snapshots: tuple[Snapshot, ...] = ()
+    stored: tuple[Stored, ...] = ()
+    store_error: str = ""
+
+
+class StoreReady(Event, frozen=True):
+    """The epoch's store process listens."""
+
+    job: str
+    epoch: int
+    node: str
+    rendezvous: Rendezvous
+
+
+class RanksRunning(Event, frozen=True):
+    """All ranks that the node should run have been started."""
+
+    job: str
+    epoch: int
+    node: str
+
+
+class RanksExited(Event, frozen=True):
+    """Ranks of the current epoch ended; `step` is the last that all ranks had completed."""
+
+    job: str
+    epoch: int
+    node: str
+    exits: tuple[RankStatus, ...]
+    step: int | None = None
+
+
+class DesiredRefused(Event, frozen=True):
+    """An executor would not accept what it was told."""
+
+    node: str
+    generation: int
+    why: str
+
+
+class DiagnosticEnded(Event, frozen=True):
+    """One node's results of a diagnosis, all its tests."""
+
+    node: str
+    id: str
+    results: tuple[DiagnosticResult, ...]
+
+
+# ---------------------------------------------------------------- what detectors concluded
+
+
+class Found(Event, frozen=True):
+    finding: Finding
+
+
+class ProgressSeen(Event, frozen=True):
+    """First step of an epoch that no earlier epoch had reached: the recovery is over. Once each."""
+
+    job: str
+    epoch: int
+    step: int
+
+
+# ---------------------------------------------------------------- how effects ended
+
+
+class NodeAllocated(Event, frozen=True):
+    job: str
+    node: str
+
+
+class AllocationFailed(Event, frozen=True):
+    job: str
+    node: str
+    why: str
+
+
+class NodeReleased(Event, frozen=True):
+    node: str
+
+
+class NodeDistrusted(Event, frozen=True):
+    """The cluster took note that the node is not to be used."""
+
+    node: str
+
+
+class NodeTrusted(Event, frozen=True):
+    node: str
+
+
+class ClusterCallFailed(Event, frozen=True):
+    """A call to the cluster failed and may be tried again."""
+
+    call: str  # "release", "distrust" or "trust"
+    node: str
+    why: str
+
+
+class StacksTaken(Event, frozen=True):
+    """Stacks as text by rank; part of an incident's evidence. Bounded in size by the edge."""
+
+    job: str
+    incident: int
+    stacks: dict[int, str]
+
+
+class StacksFailed(Event, frozen=True):
+    job: str
+    incident: int
+    why: str
+
+
+# ---------------------------------------------------------------- time and the driver itself
+
+
+class Ticked(Event, frozen=True):
+    """A deadline that is in the state has passed."""
+
+
+class DriverStarted(Event, frozen=True):
+    """A driver took over with this term; facts follow as ordinary events."""
+
+    term: int
+
+
+AnyEvent = (
+    JobSubmitted
+    | SuspendRequested
+    | ResumeRequested
+    | StopRequested
+    | DeleteRequested
+    | NodeEvictRequested
+    | NodeRestoreRequested
+    | NodeAppeared
+    | NodeVanished
+    | ExecutorConnected
+    | ExecutorDisconnected
+    | NodeQuiet
+    | StoreReady
+    | RanksRunning
+    | RanksExited
+    | DesiredRefused
+    | DiagnosticEnded
+    | Found
+    | ProgressSeen
+    | NodeAllocated
+    | AllocationFailed
+    | NodeReleased
+    | NodeDistrusted
+    | NodeTrusted
+    | ClusterCallFailed
+    | StacksTaken
+    | StacksFailed
+    | Ticked
+    | DriverStarted
+)

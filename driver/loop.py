@@ -1,0 +1,1 @@
+"""The driver loop: event -> decide -> journal -> effects -> their outcome is the next event."""

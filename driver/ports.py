@@ -1,0 +1,124 @@
+"""What the driver needs of the outside: three small protocols, each with one contract test.
+
+`Journal` remembers, `Cluster` has the nodes, `Nodes` talks to their processes. Adapters own the
+exceptions of their technologies and raise only what is named here.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from holdfast.driver.core.effects import AnyEffect
+from holdfast.driver.core.events import AnyEvent
+from holdfast.protocol.messages import Desired
+
+
+class TemporaryError(Exception):
+    """It failed now and may work later; the message says what failed."""
+
+
+class PermanentError(Exception):
+    """It failed and will fail again; the message says what to change."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One journal entry: what happened, what was decided, and why. `at` is for people only."""
+
+    sequence: int
+    term: int
+    now: float
+    at: str
+    policy: int
+    event: AnyEvent
+    effects: tuple[AnyEffect, ...]
+    why: str
+    jobs: tuple[str, ...] = ()  # whose story this belongs to
+    nodes: tuple[str, ...] = ()
+    incident: int | None = None
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as the cluster has it. `present` is False once its lease is over."""
+
+    node: str
+    rack: str = ""
+    present: bool = True
+    distrusted: bool = False
+    why: str = ""
+
+
+class Journal(Protocol):
+    """Remembers entries and the state that they led to. One writer."""
+
+    def load(self) -> tuple[bytes | None, int, float]:
+        """The newest state (encoded), its sequence, and the `now` that it was committed at."""
+        ...
+
+    async def commit(self, entries: Sequence[Entry], state: bytes) -> None:
+        """Make entries and state durable in one transaction.
+
+        Raises `TemporaryError` (disk full: the reserve lets running jobs recover) with nothing
+        written.
+        """
+        ...
+
+    def entries(
+        self,
+        *,
+        after: int = 0,
+        job: str | None = None,
+        node: str | None = None,
+        incident: int | None = None,
+        limit: int = 1_000,
+    ) -> list[Entry]:
+        """Entries in order, filtered; for stories and replays."""
+        ...
+
+    async def claim_key(self, key: str, digest: bytes, answer: bytes) -> tuple[bytes, bytes] | None:
+        """Remember an Idempotency-Key with its request's digest and answer, or give what it had."""
+        ...
+
+
+class Cluster(Protocol):
+    """Where nodes come from. Local (keeper) and Kubernetes."""
+
+    def facts(self) -> AsyncIterator[Fact]:
+        """Every node once, then each change, without end; survives a lost connection."""
+        ...
+
+    async def allocate(self, job: str, node: str) -> None:
+        """Have an executor run there for `job`; returns once it is ordered, not once it is up."""
+        ...
+
+    async def release(self, node: str) -> None:
+        """Give the node back; no error if it was not held."""
+        ...
+
+    async def distrust(self, node: str, *, incident: int, reason: str) -> None:
+        """Keep everybody's new work off the node, and say why."""
+        ...
+
+    async def trust(self, node: str) -> None:
+        """Take the mark of `distrust` away; no error if there is none."""
+        ...
+
+
+class Nodes(Protocol):
+    """The connections to executors."""
+
+    def instruct(self, desired: Desired) -> None:
+        """Keep as the node's desired state and send it, now and at each reconnect."""
+        ...
+
+    async def stacks(
+        self, node: str, job: str, ranks: Sequence[int], limit_s: float
+    ) -> dict[int, str]:
+        """Stacks by rank. Raises `TemporaryError` where the node does not answer in time."""
+        ...
+
+    async def log(
+        self, node: str, job: str, *, attempt: int, rank: int, stream: str, offset: int
+    ) -> tuple[bytes, int]:
+        """A piece of a rank's log and the offset to go on from. Raises `TemporaryError`."""
+        ...

@@ -1,0 +1,1 @@
+"""Detectors: heartbeats in, findings out. Pure and streaming; what they know can be lost."""

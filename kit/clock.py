@@ -1,0 +1,27 @@
+"""Where time comes from. Decisions take `now`, loops a `Clock`; only this file asks the host."""
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """A source of time, so that a loop can run on virtual time in tests."""
+
+    def monotonic_s(self) -> float:
+        """Seconds that never go back; orders events of one host, and nothing between hosts."""
+        ...
+
+    def wall(self) -> datetime:
+        """The time of day in UTC, for people to read. Never compared."""
+        ...
+
+
+class SystemClock:
+    """The host's own clocks."""
+
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+    def wall(self) -> datetime:
+        return datetime.now(UTC)

@@ -1,0 +1,29 @@
+"""Logging set-up, the same in every process: structlog lines on stderr, JSON off a terminal."""
+
+import logging
+import sys
+
+import structlog
+
+
+def set_up_logs(process: str, *, level: str = "info", json: bool | None = None) -> None:
+    """Send log lines of `process` to stderr; `json=None` means JSON unless it is a terminal."""
+    as_json = not sys.stderr.isatty() if json is None else json
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[level.upper()]
+        ),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(process=process)

@@ -1,0 +1,70 @@
+"""The words for what goes wrong: kinds of findings, who is to blame, how sure we are.
+
+Numbers in comments are those of the fault list (docs/faults.md).
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Kind(StrEnum):
+    """What was found. One word for one thing, in the journal, the metrics and on the pages."""
+
+    RANK_CRASHED = "rank-crashed"  # 1: a rank died of a signal or an exit code without a traceback
+    USER_EXCEPTION = "user-exception"  # 7, 8: a Python exception of the user's code
+    OUT_OF_MEMORY = "out-of-memory"  # 26
+    EXECUTOR_LOST = "executor-lost"  # 2: the executor is gone, its node is not
+    DAEMON_LOST = "daemon-lost"  # 2: the daemon is gone, its node is not
+    NODE_LOST = "node-lost"  # 3: two sources agree that the node is gone
+    HANG = "hang"  # 4, 5: progress stands still, the culprit is named
+    NO_PROGRESS = "no-progress"  # progress stands still, nobody can be named
+    COLLECTIVE_MISMATCH = "collective-mismatch"  # 6
+    LINK_DOWN = "link-down"  # 17
+    COUNTERS = "counters"  # 18: alert only
+    KERNEL_FAULT = "kernel-fault"  # 29: an XID or its like in the kernel log
+    LOG_KEYWORD = "log-keyword"  # 30: report only
+    DISK_FULL = "disk-full"  # 21
+    CHECKPOINT_CORRUPT = "checkpoint-corrupt"  # 24, 25
+    DIAGNOSTIC_FAILED = "diagnostic-failed"  # a diagnosis named this node
+    PRESSURE = "pressure"  # 27, 28: the host is short of something
+
+
+class Blame(StrEnum):
+    """Whose fault a finding is, as far as is known. Decides which budget a recovery uses."""
+
+    INFRASTRUCTURE = "infrastructure"
+    USER = "user"
+    UNKNOWN = "unknown"
+
+
+class Weight(StrEnum):
+    """What may be done about a finding."""
+
+    REPORT = "report"  # say it, do nothing
+    RESTART = "restart"  # the software is at fault, or nobody knows yet: rung 1 cures it
+    SUSPECT = "suspect"  # the node has to pass its tests before it is used again
+    CONCLUSIVE = "conclusive"  # the node is gone or has explicit hardware evidence: replace it
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One observation behind a finding, in a sentence, with who saw it."""
+
+    source: str  # e.g. "daemon of node-1", "keeper", "executor of node-2"
+    text: str
+    data: dict[str, str | int | float | bool | None] = {}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a detector concluded. `node` and `rank` are the culprit's, never a complainer's."""
+
+    kind: Kind
+    weight: Weight
+    blame: Blame = Blame.UNKNOWN
+    job: str | None = None
+    epoch: int | None = None
+    node: str | None = None
+    rank: int | None = None
+    step: int | None = None  # highest step that all ranks had completed
+    summary: str = ""
+    evidence: tuple[Evidence, ...] = ()

@@ -1,0 +1,385 @@
+"""Messages between the driver and a node's two processes: msgpack maps, one WebSocket each.
+
+The executor gets the *whole desired state* of its node, never a command; it answers with the whole
+of what it observes. The daemon sends heartbeats. Keyed maps let neighbouring versions talk; a field
+is added with a default, never renamed. `Hello` comes first and carries the protocol version.
+"""
+
+import msgspec
+
+from holdfast.protocol.topology import Topology
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+    """Base of all messages; the class name is the tag."""
+
+
+# ---------------------------------------------------------------- both processes of a node
+
+
+class Hardware(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a node says it has."""
+
+    cpus: int = 1
+    memory_bytes: int = 0
+    gpus: int = 0
+    gpu_model: str = ""
+    nics: tuple[str, ...] = ()
+
+
+class Hello(Message, frozen=True):
+    """First message on a connection. `incarnation` is new for each start of the process."""
+
+    protocol: int
+    process: str  # "executor" or "daemon"
+    node: str
+    incarnation: str
+    address: str = "127.0.0.1"  # where other nodes reach this one
+    hardware: Hardware = Hardware()
+    generation: int = 0  # highest desired state accepted (executor)
+    epoch: int = 0
+    term: int = 0
+
+
+class Welcome(Message, frozen=True):
+    """The driver's answer to `Hello`."""
+
+    term: int
+    heartbeat_period_s: float = 1.0
+
+
+class Refused(Message, frozen=True):
+    """The one error message, both ways: what was refused, why, and what to do about it."""
+
+    what: str
+    why: str
+    fix: str = ""
+    generation: int | None = None
+
+
+# ---------------------------------------------------------------- driver to executor
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a rank of the job runs, the same on every node."""
+
+    command: tuple[str, ...]
+    workdir: str
+    env: dict[str, str] = {}
+    topology: Topology = Topology()
+    nodes: int = 1
+    ranks_per_node: int = 1
+    max_restarts: int = 0
+    memory_interval_steps: int = 0  # 0: no snapshots but what the script does itself
+    store_interval_steps: int = 0
+    store_url: str = ""
+    retention: int = 2  # whole checkpoints kept in the store
+    grace_s: float = 30.0
+    log_root: str = ""  # RunPaths.root as the node sees it
+    log_rules: tuple[str, ...] = ()
+
+
+class Seat(msgspec.Struct, frozen=True, kw_only=True):
+    """A place in the rank table: which node and address has this rank."""
+
+    rank: int
+    local_rank: int
+    node: str
+    address: str
+
+
+class Rendezvous(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the epoch's store process listens."""
+
+    address: str
+    port: int
+
+
+class Restore(msgspec.Struct, frozen=True, kw_only=True):
+    """What all ranks agreed to start from. `epoch` is the one that wrote it."""
+
+    source: str  # "memory" or "store"
+    step: int
+    epoch: int
+
+
+class DiagnosticOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One node's part in a diagnosis. `peers` are the members of its groups, in rank order."""
+
+    id: str  # of the whole diagnosis
+    test: str  # "compute" or "allreduce"
+    round: int = 0
+    members: tuple[str, ...] = ()  # node names, this one among them; empty for a test of one node
+    rendezvous: Rendezvous | None = None  # for tests of several nodes
+    listen_port: int | None = None  # where the first member serves the group's store
+    time_box_s: float = 10.0
+    size_bytes: int = 4_000_000
+    repeats: int = 5
+
+
+class Desired(Message, frozen=True):
+    """All that a node should be doing for its job. Idempotent; the newest generation wins.
+
+    No seats of its own: no rank may run. `host_store`: run the epoch's store process and report its
+    address. `rendezvous` is set whenever `seats` is. An executor refuses what has a (term, epoch)
+    older than it has accepted.
+    """
+
+    node: str
+    generation: int
+    term: int
+    epoch: int
+    job: str | None = None  # None: the node is free, keep nothing but the warm launcher
+    attempt: int = 0
+    task: Task | None = None
+    seats: tuple[Seat, ...] = ()  # the whole rank table of the epoch; empty: no rank runs
+    host_store: bool = False
+    rendezvous: Rendezvous | None = None
+    restore: Restore | None = None
+    stop: str = "kill"  # how to end ranks that should not be: "kill", or "grace" (SIGTERM first)
+    diagnostics: tuple[DiagnosticOrder, ...] = ()
+    forget_job: str | None = None  # drop that job's snapshots from memory
+
+
+class AskStacks(Message, frozen=True):
+    """Take the stacks of these ranks now (py-spy --nonblocking); answered by `Stacks`."""
+
+    id: str
+    job: str
+    ranks: tuple[int, ...]
+
+
+class AskLog(Message, frozen=True):
+    """Read a rank's log; `offset` < 0 counts from the end. Answered by `LogChunk`."""
+
+    id: str
+    job: str
+    attempt: int
+    rank: int
+    stream: str  # "stdout" or "stderr"
+    offset: int = 0
+    max_bytes: int = 65_536
+
+
+# ---------------------------------------------------------------- executor to driver
+
+
+class RankError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a rank's error file says (torch elastic's format), or the end of its stderr."""
+
+    message: str
+    traceback: str = ""
+    exception: str = ""  # class name, "" where it is not a Python exception
+    in_collective: bool = False  # raised while talking to peers: likely an echo of their death
+    stamp_s: float = 0.0
+
+
+class RankStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One rank as its executor sees it. `state`: "starting", "running" or "exited"."""
+
+    rank: int
+    state: str
+    pid: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    out_of_memory: bool = False
+    error: RankError | None = None
+    order: int = 0  # order of exits on this node, 1 first
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A sealed snapshot of one rank in this node's memory."""
+
+    rank: int
+    step: int
+    epoch: int
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole checkpoint (it has its manifest) in the job's store."""
+
+    step: int
+    epoch: int
+
+
+class DiagnosticResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one node measured. `ok` is None where the test could not be run to its end."""
+
+    id: str
+    test: str
+    node: str
+    round: int = 0
+    members: tuple[str, ...] = ()
+    ok: bool | None = None
+    value: float | None = None
+    unit: str = ""
+    detail: str = ""
+
+
+class Observed(Message, frozen=True):
+    """All that an executor sees, sent when it changes. The newest `sequence` wins."""
+
+    node: str
+    incarnation: str
+    sequence: int
+    generation: int  # of the desired state that this describes
+    epoch: int
+    job: str | None = None
+    attempt: int = 0
+    ranks: tuple[RankStatus, ...] = ()
+    quiet: bool = False  # no rank, child of a rank or store process of an older epoch is left
+    store: Rendezvous | None = None  # the epoch's store process, once it listens
+    snapshots: tuple[Snapshot, ...] = ()
+    stored: tuple[Stored, ...] = ()  # looked up when quiet, by the node of rank 0
+    store_error: str = ""  # why the store could not be read or written
+    diagnostics: tuple[DiagnosticResult, ...] = ()
+    launcher: str = "cold"  # "cold", "warming", "warm", or why there is none
+    persisted_step: int | None = None  # newest step that this node wrote to the store
+    skipped_saves: int = 0  # snapshots or drains refused so far, each said in the log
+
+
+class Stacks(Message, frozen=True):
+    """Stacks by rank, as text; a rank that could not be sampled has the reason instead."""
+
+    id: str
+    stacks: dict[int, str]
+
+
+class LogChunk(Message, frozen=True):
+    """A piece of a rank's log. `end` is the offset to ask for next."""
+
+    id: str
+    data: bytes
+    end: int
+    missing: bool = False
+
+
+# ---------------------------------------------------------------- daemon to driver
+
+
+class GroupProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Collectives of one group as a rank sees them. `members` is a hash of the sorted ranks."""
+
+    members: int
+    kind: str  # of the last one enqueued: "all_reduce", "barrier", …
+    enqueued: int
+    done: int
+    fingerprint: int = 0  # of (kind, dtype, shape) of the last one enqueued
+    step: int = 0
+    ranks: tuple[int, ...] = ()  # the members, where known
+
+
+class PeerProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Point-to-point messages with one peer: enqueued and done, each way."""
+
+    peer: int
+    sends: int = 0
+    sends_done: int = 0
+    receives: int = 0
+    receives_done: int = 0
+
+
+class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A rank as the daemon sees it: its ring, and its process from outside."""
+
+    rank: int
+    epoch: int
+    pid: int = 0
+    process: str = ""  # one letter of /proc/PID/stat, "gone", or "" where it cannot be seen
+    cpu_s: float = 0.0  # of the rank and its children
+    step: int = 0  # optimizer steps completed
+    phase: str = ""
+    groups: tuple[GroupProgress, ...] = ()
+    peers: tuple[PeerProgress, ...] = ()
+    loss: float | None = None
+    tokens: int = 0  # so far, of this rank's replica
+    still_s: float = 0.0  # since the ring last changed
+    hooks: bool = False  # False: no ring, process-level care only
+    wall_s: dict[str, float] = {}  # by phase, since the start
+    thread_s: dict[str, float] = {}
+    stopped_children: tuple[int, ...] = ()  # pids of the rank's children in state T
+
+
+class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One NIC or RDMA port: rates over the last period."""
+
+    name: str
+    up: bool = True
+    carrier_changes: int = 0
+    sent_bytes_per_s: float = 0.0
+    received_bytes_per_s: float = 0.0
+    errors_per_s: float = 0.0
+
+
+class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a neighbour answered. `reset`: it refused, which is another thing than silence."""
+
+    node: str
+    ok: bool
+    rtt_s: float | None = None
+    reset: bool = False
+    silent_s: float = 0.0  # since it last answered
+
+
+class LogHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line that matched a rule. `source`: "kernel", or "rank 3 stderr"."""
+
+    source: str
+    rule: str
+    line: str
+    rank: int | None = None
+    xid: int | None = None
+
+
+class Pressure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the host is short of; fractions of 1."""
+
+    cpu: float = 0.0
+    memory: float = 0.0
+    io: float = 0.0
+    scratch_used: float = 0.0
+    memory_used: float = 0.0
+    steal: float = 0.0
+
+
+class Heartbeat(Message, frozen=True):
+    """Once a period, and at once with `urgent` set when it cannot wait."""
+
+    node: str
+    incarnation: str
+    sequence: int
+    uptime_s: float
+    executor_alive: bool = True
+    ranks: tuple[RankProgress, ...] = ()
+    nics: tuple[NicRates, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    logs: tuple[LogHit, ...] = ()
+    pressure: Pressure = Pressure()
+    urgent: bool = False
+
+
+# ---------------------------------------------------------------- driver to daemon
+
+
+class Acknowledged(Message, frozen=True):
+    """Answer to a heartbeat: so a half-open link shows on both sides."""
+
+    sequence: int
+
+
+class Watch(Message, frozen=True):
+    """What a daemon should do, whole: its period, and which neighbours to probe (name, address)."""
+
+    heartbeat_period_s: float
+    neighbours: tuple[tuple[str, str], ...] = ()
+    probe_port: int = 0
+    log_rules: tuple[str, ...] = ()
+
+
+ToExecutor = Welcome | Refused | Desired | AskStacks | AskLog
+FromExecutor = Hello | Refused | Observed | Stacks | LogChunk
+ToDaemon = Welcome | Refused | Acknowledged | Watch
+FromDaemon = Hello | Refused | Heartbeat
+
+MAX_FRAME_BYTES = 1 << 20
+"""A larger frame is refused: a heartbeat of 8 ranks is some KiB, a log chunk 64 KiB."""

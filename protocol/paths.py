@@ -1,0 +1,79 @@
+"""Names of the files through which the processes of a node, and of a run, meet. Pure."""
+
+from pathlib import Path
+
+import msgspec
+
+
+class NodePaths(msgspec.Struct, frozen=True):
+    """A node's folders. `scratch` is its disk; `memory` is its tmpfs, lost with the node."""
+
+    scratch: Path
+    memory: Path
+
+    @property
+    def rings(self) -> Path:
+        """One ring file a rank: `JOB.eEPOCH.rRANK.ring`."""
+        return self.memory / "rings"
+
+    def ring(self, job: str, epoch: int, rank: int) -> Path:
+        return self.rings / f"{job}.e{epoch}.r{rank}.ring"
+
+    def slots(self, job: str, rank: int) -> Path:
+        """Folder of the memory slots and seals of one rank. Outlives the rank's processes."""
+        return self.memory / "slots" / job / f"r{rank}"
+
+    @property
+    def kernel_log(self) -> Path:
+        """The node's kernel-log feed: lines appended, as /dev/kmsg gives them."""
+        return self.scratch / "kmsg"
+
+    @property
+    def sys(self) -> Path:
+        """Root of the node's /sys tree (`class/infiniband`, `class/net`)."""
+        return self.scratch / "sys"
+
+    @property
+    def executor_state(self) -> Path:
+        """What the executor must not forget: the highest term and epoch it has accepted."""
+        return self.scratch / "executor.json"
+
+
+class RunPaths(msgspec.Struct, frozen=True):
+    """What a driver, or a `holdfast run`, keeps: its state, and the jobs' logs."""
+
+    root: Path
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "journal.sqlite"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one driver that uses this state."""
+        return self.root / "driver.lock"
+
+    @property
+    def address(self) -> Path:
+        """JSON with the driver's addresses (`http`, `socket`) and pid, there while it runs."""
+        return self.root / "driver.json"
+
+    @property
+    def socket(self) -> Path:
+        """The driver's Unix socket, the same application as its TCP port."""
+        return self.root / "driver.sock"
+
+    @property
+    def user_token(self) -> Path:
+        return self.root / "tokens" / "user"
+
+    @property
+    def node_token(self) -> Path:
+        return self.root / "tokens" / "node"
+
+    def job(self, job: str) -> Path:
+        return self.root / "jobs" / job
+
+    def rank(self, job: str, attempt: int, rank: int) -> Path:
+        """`stdout.log`, `stderr.log`, `error.json` and what the rank itself leaves."""
+        return self.job(job) / f"attempt_{attempt}" / f"rank_{rank}"
