@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
-from holdfast.protocol.messages import Desired
+from holdfast.protocol.messages import Desired, Hello, Observed
 
 
 class TemporaryError(Exception):
@@ -48,6 +48,20 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
+class Key(msgspec.Struct, frozen=True):
+    """An Idempotency-Key of a request, and the digest of that request."""
+
+    key: str
+    digest: bytes
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A key that was used: for which request, and the entry that this became."""
+
+    key: Key
+    sequence: int
+
+
 class Journal(Protocol):
     """Remembers entries and the state that they led to. One writer."""
 
@@ -55,11 +69,13 @@ class Journal(Protocol):
         """The newest state (encoded), its sequence, and the `now` that it was committed at."""
         ...
 
-    async def commit(self, entries: Sequence[Entry], state: bytes) -> None:
-        """Make entries and state durable in one transaction.
+    async def commit(
+        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+    ) -> None:
+        """Make entries, state and claims durable in one transaction.
 
-        Raises `TemporaryError` (disk full: the reserve lets running jobs recover) with nothing
-        written.
+        Raises `TemporaryError` (disk full: the reserve lets running jobs recover) or
+        `PermanentError` (another driver has taken over), with nothing written.
         """
         ...
 
@@ -75,8 +91,12 @@ class Journal(Protocol):
         """Entries in order, filtered; for stories and replays."""
         ...
 
-    async def claim_key(self, key: str, digest: bytes, answer: bytes) -> tuple[bytes, bytes] | None:
-        """Remember an Idempotency-Key with its request's digest and answer, or give what it had."""
+    def claim(self, key: str) -> Claim | None:
+        """The request that used this Idempotency-Key, if any did."""
+        ...
+
+    def shortage(self) -> str | None:
+        """Why only running jobs may still write (no room), in a sentence; None if all is well."""
         ...
 
 
@@ -109,6 +129,14 @@ class Nodes(Protocol):
 
     def instruct(self, desired: Desired) -> None:
         """Keep as the node's desired state and send it, now and at each reconnect."""
+        ...
+
+    def hello(self, node: str) -> Hello | None:
+        """What the node's executor said of itself; None while it is not connected."""
+        ...
+
+    def observed(self, node: str) -> Observed | None:
+        """The newest that the node's executor reported; None before its first report."""
         ...
 
     async def stacks(

@@ -1,0 +1,82 @@
+"""What people's side of the driver sees: `Control`. The REST application is built on it alone.
+
+Made by `driver.main`, used by `driver.adapters.rest`. Must not decide anything: a request goes into
+the loop as an event and comes back as the journal entry that it became.
+
+    app = holdfast.driver.adapters.rest.app.make_app(control)   # routes for people
+    sessions.mount(app)                                         # WebSockets for nodes, by main
+"""
+
+from collections.abc import AsyncIterator
+
+from holdfast.driver.adapters.tokens import Tokens
+from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.core.model import State
+from holdfast.driver.loop import Loop
+from holdfast.driver.ports import Entry, Journal, Key, Nodes
+from holdfast.driver.settings import Settings
+from holdfast.driver.watch import Watch
+from holdfast.kit.clock import Clock
+
+PAGE_ENTRIES = 200
+
+
+class Control:
+    """One running driver, as its edge may use it. All on the driver's event loop."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        *,
+        journal: Journal,
+        nodes: Nodes,
+        watch: Watch,
+        tokens: Tokens,
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self._loop = loop
+        self.journal = journal
+        self.nodes = nodes
+        self.watch = watch
+        self.tokens = tokens  # `tokens.is_user(given)`, in constant time
+        self.settings = settings
+        self.clock = clock
+
+    @property
+    def state(self) -> State:
+        """The state as last committed. Immutable: safe to keep while answering."""
+        return self._loop.state
+
+    @property
+    def sequence(self) -> int:
+        """Sequence number of the newest entry that is committed."""
+        return self._loop.sequence
+
+    @property
+    def accepting(self) -> str | None:
+        """None while new work is accepted, else the reason in a sentence (disk full, stopping)."""
+        return self._loop.accepting
+
+    def now(self) -> float:
+        """Driver time in seconds: monotonic, kept across restarts; the clock of `Entry.now`."""
+        return self._loop.now()
+
+    async def request(self, event: AnyEvent, *, key: Key | None = None) -> Entry:
+        """Put a person's request to the core; its entry, once that is committed.
+
+        With a `key` that was used before for the same digest: the entry of the first request, and
+        nothing is done again. Raises `Refused` (with the core's `Refusal`), `KeyReused` (same key,
+        other digest), `NotAccepting` (with the sentence of `accepting`); then nothing changed.
+        """
+        return await self._loop.request(event, key=key)
+
+    async def subscribe(self, after: int = 0) -> AsyncIterator[Entry]:
+        """Every entry from `after` + 1 on, in order and without a gap, then each as it comes."""
+        while True:
+            page = self.journal.entries(after=after, limit=PAGE_ENTRIES)
+            for entry in page:
+                yield entry
+                after = entry.sequence
+            if not page:
+                await self._loop.committed_beyond(after)
