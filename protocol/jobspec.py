@@ -1,13 +1,25 @@
 """The one job spec: a `TrainingJob` for REST, the command line and the custom resource.
 
-Called by the driver's edge and the command line (pydantic tells all mistakes at once). The JSON
-schema is exported from here (`schema()`); nodes never see this, they get a `messages.Task`.
+Called by the driver's edge and the command line through `protocol.jobcheck.check`, which tells all
+mistakes at once. The JSON schema is exported from here (`schema()`); nodes never see this, they get
+a `messages.Task`. Must not read a file or ask a clock: what it refuses, it refuses on any machine.
 """
 
+import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
+from holdfast.protocol import jobrules
+from holdfast.protocol.jobrules import RESERVED as RESERVED
 from holdfast.protocol.topology import DEFAULT_ORDER, Axis, Topology
 
 Name = Annotated[
@@ -20,12 +32,18 @@ Text = Annotated[str, StringConstraints(max_length=32_768)]
 Label = Annotated[str, StringConstraints(max_length=63)]
 
 
+def _sentence(why: str, fix: str) -> PydanticCustomError:
+    """A mistake in our words, for `protocol.mistakes` to pass on."""
+    return PydanticCustomError("sentence", "{why} {fix}", {"why": why, "fix": fix})
+
+
 class Model(BaseModel):
     """Base: unknown fields are mistakes, values are frozen, names are camelCase outside."""
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
+        allow_inf_nan=False,
         populate_by_name=True,
         alias_generator=lambda name: "".join(
             part if place == 0 else part.capitalize() for place, part in enumerate(name.split("_"))
@@ -52,13 +70,16 @@ class Parallel(Model):
     """Pipeline-parallel size."""
     tp: int = Field(default=1, ge=1, le=1_024)
     """Tensor-parallel size."""
-    order: tuple[Axis, ...] = DEFAULT_ORDER
+    order: tuple[Axis, ...] = Field(default=DEFAULT_ORDER, min_length=3, max_length=3)
     """Axes by how fast they vary with the rank, fastest first; each of dp, pp, tp once."""
 
     @model_validator(mode="after")
     def _each_axis_once(self) -> Self:
         if sorted(self.order) != sorted(Axis):
-            raise ValueError("order: name each of dp, pp, tp exactly once, e.g. [tp, dp, pp]")
+            raise _sentence(
+                f"order {[str(axis) for axis in self.order]} does not have each axis once.",
+                "Name each of dp, pp, tp exactly once, e.g. [tp, dp, pp].",
+            )
         return self
 
 
@@ -112,9 +133,21 @@ class LogRule(Model):
     """A pattern in a rank's output that is worth a finding."""
 
     pattern: str = Field(min_length=1, max_length=1_024)
-    """Regular expression (RE2 subset of Python's), searched in each line."""
+    """Regular expression (Python's `re`), searched in each line of stdout and stderr."""
     action: Literal["report", "restart", "suspect"] = "report"
     """What a hit may lead to."""
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise _sentence(
+                f"this is not a regular expression: {error}.",
+                "Escape what is meant literally with a backslash.",
+            ) from error
+        return pattern
 
 
 class NodeClass(Model):
@@ -171,39 +204,20 @@ class Spec(Model):
         return Topology(dp=dp, pp=split.pp, tp=split.tp, order=split.order)
 
     @model_validator(mode="after")
-    def _sizes_multiply(self) -> Self:
-        split, world = self.topology, self.world_size
-        if self.sized().world_size == world:
-            return self
-        have = f"nodes {self.nodes} x ranksPerNode {self.ranks_per_node} = {world}"
-        inner = split.tp * split.pp
-        want = f"tp {split.tp} x pp {split.pp} x dp {split.dp} = {inner * split.dp} ranks"
-        if split.dp == 0:
-            want = f"tp {split.tp} x pp {split.pp} = {inner} does not divide the world"
-        fixes = []
-        if world % inner == 0:
-            fixes.append(f"dp: {world // inner}")
-        ranks = inner * (split.dp or 1)
-        if ranks % self.ranks_per_node == 0:
-            fixes.append(f"nodes: {ranks // self.ranks_per_node}")
-        fix = ", or ".join(fixes) or "sizes whose product is the world size"
-        raise ValueError(f"topology: {want}, but {have}. Set {fix}.")
-
-    @model_validator(mode="after")
-    def _own_environment(self) -> Self:
-        ours = sorted(name for name in self.env if name in RESERVED or name.startswith("HOLDFAST_"))
-        if ours:
-            raise ValueError(
-                f"env: {', '.join(ours)} is set by Holdfast for each rank. Remove it from env."
-            )
+    def _fields_agree(self) -> Self:
+        split = self.topology
+        sizes = jobrules.sizes(
+            nodes=self.nodes,
+            ranks_per_node=self.ranks_per_node,
+            dp=split.dp,
+            pp=split.pp,
+            tp=split.tp,
+        )
+        found = [rule for rule in (sizes, jobrules.own_environment(self.env)) if rule is not None]
+        if found:
+            said = " ".join(str(mistake) for mistake in found)
+            raise PydanticCustomError("contradictions", "{said}", {"said": said, "mistakes": found})
         return self
-
-
-RESERVED = frozenset(
-    "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK "
-    "ROLE_WORLD_SIZE ROLE_NAME MASTER_ADDR MASTER_PORT".split()
-)
-"""Environment that a job may not set, for it would contradict the rank table."""
 
 
 class TrainingJob(Model):

@@ -1,0 +1,52 @@
+"""Rules that hold between fields of a job spec, as pure functions of plain values.
+
+Called by `protocol.jobspec`'s validators. Each gives one `Mistake`, or None. Must not know
+pydantic.
+"""
+
+from collections.abc import Iterable
+
+from holdfast.protocol.mistakes import Mistake, shown
+
+RESERVED = frozenset(
+    "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK "
+    "ROLE_WORLD_SIZE ROLE_NAME MASTER_ADDR MASTER_PORT".split()
+)
+"""Environment that a job may not set, for it would contradict the rank table."""
+
+
+def sizes(*, nodes: int, ranks_per_node: int, dp: int, pp: int, tp: int) -> Mistake | None:
+    """The parallel sizes multiply to the world; `dp` 0 is whatever is left of it."""
+    world, inner = nodes * ranks_per_node, tp * pp
+    if world == inner * dp or (dp == 0 and world % inner == 0):
+        return None
+    want = f"tp {tp} x pp {pp} x dp {dp} = {inner * dp} ranks"
+    if dp == 0:
+        want = f"tp {tp} x pp {pp} = {inner} ranks a replica, and that does not divide the world"
+    return Mistake(
+        field="topology",
+        value=shown({"dp": dp, "pp": pp, "tp": tp}),
+        why=f"{want}, but nodes {nodes} x ranksPerNode {ranks_per_node} = {world}.",
+        fix=f"Set {_other_sizes(world, inner, inner * (dp or 1), ranks_per_node)}.",
+    )
+
+
+def _other_sizes(world: int, inner: int, ranks: int, ranks_per_node: int) -> str:
+    fixes = [f"dp: {world // inner}"] if world % inner == 0 else []
+    if ranks % ranks_per_node == 0:
+        fixes.append(f"nodes: {ranks // ranks_per_node}")
+    return ", or ".join(fixes) or "sizes whose product is the number of ranks"
+
+
+def own_environment(names: Iterable[str]) -> Mistake | None:
+    """A job does not set what Holdfast sets for each rank."""
+    ours = sorted(name for name in names if name in RESERVED or name.startswith("HOLDFAST_"))
+    if not ours:
+        return None
+    listed = ", ".join(ours)
+    return Mistake(
+        field="env",
+        value=listed,
+        why=f"{listed} {'is' if len(ours) == 1 else 'are'} set by Holdfast for each rank.",
+        fix=f"Remove {'it' if len(ours) == 1 else 'them'} from env.",
+    )
