@@ -1,4 +1,6 @@
-"""Keeps the nodes of a local cluster: starts each node's executor and daemon, and restarts them.
+"""Keeps the nodes of a local cluster: what a kubelet does for pods, on this machine.
 
-What a kubelet does, for `holdfast run` and for the emulator. Must not know about jobs or ranks.
+Started by `holdfast run`, the demo and the emulator. A *host* is the init of one node and the parent
+of its executor and daemon; the *keeper* starts the hosts, reads their leases and serves the driver.
+Must not know what a job does, nor decide about it. Linux only.
 """
