@@ -1,0 +1,63 @@
+"""What an executor and its checkpoint agent say to each other: JSON lines on the agent's pipes.
+
+Written by the executor (orders, on the agent's stdin) and by `checkpoint.agent` (reports, on its
+stdout). Pure. An order is whole: it replaces the one before it. The agent ends when stdin closes.
+"""
+
+import msgspec
+
+from holdfast.protocol.messages import Snapshot, Stored
+
+
+class AgentOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the agent should be doing. Every order is answered by reports that carry its `id`.
+
+    `slots` names each rank whose slots are in this node's memory, also while no rank runs; those of
+    `ranks` have their seat here in this epoch. Nothing of an older epoch is written to the store
+    once an order names a newer one.
+    """
+
+    id: int  # rises by one with each order
+    job: str
+    epoch: int
+    ranks: tuple[int, ...] = ()
+    world_size: int = 1
+    slots: dict[int, str] = {}  # rank -> folder (protocol.paths.NodePaths.slots)
+    store_url: str = ""  # "" writes nothing
+    store_interval_steps: int = 0  # 0 writes nothing
+    retention: int = 2  # whole checkpoints kept in the store
+    look_up_store: bool = False  # list the whole checkpoints, checksums verified
+    forget_job: str | None = None  # drop that job's slots, once what is due is in the store
+
+
+class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All that the agent knows, sent when it changes. `snapshots` were verified for order `id`.
+
+    `stored` stays None until the store was looked up for order `id`; where it cannot be read,
+    `store_error` says why and `stored` is what could be found (often nothing).
+    """
+
+    id: int
+    job: str
+    epoch: int
+    snapshots: tuple[Snapshot, ...] = ()
+    stored: tuple[Stored, ...] | None = None
+    persisted_step: int | None = None  # newest step of this epoch that this node has written
+    skipped_saves: int = 0  # snapshots and drains refused so far in this epoch
+    store_error: str = ""
+    notes: tuple[str, ...] = ()  # what was refused and why, newest last; at most 20
+
+
+def line(message: AgentOrder | AgentReport) -> bytes:
+    """The message as one line, newline included."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def order(text: bytes) -> AgentOrder:
+    """The order in a line. Raises `msgspec.DecodeError` saying what is wrong with it."""
+    return msgspec.json.decode(text, type=AgentOrder)
+
+
+def report(text: bytes) -> AgentReport:
+    """The report in a line. Raises `msgspec.DecodeError` saying what is wrong with it."""
+    return msgspec.json.decode(text, type=AgentReport)
