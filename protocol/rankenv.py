@@ -1,0 +1,123 @@
+"""The environment of a rank: torchrun's variables, and ours under HOLDFAST_. Pure.
+
+Built by the executor for each rank; the names are read by `telemetry` and `checkpoint` inside the
+rank. Must not read the environment of this process.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from holdfast.protocol.messages import Desired, Seat, Task
+from holdfast.protocol.paths import NodePaths, RunPaths
+
+JOB = "HOLDFAST_JOB"
+EPOCH = "HOLDFAST_EPOCH"
+ATTEMPT = "HOLDFAST_ATTEMPT"
+NODE = "HOLDFAST_NODE"
+RING = "HOLDFAST_RING"
+"""Ring file that the rank writes."""
+SLOTS = "HOLDFAST_SLOTS"
+"""Folder of this rank's memory slots."""
+STORE_URL = "HOLDFAST_STORE_URL"
+MEMORY_INTERVAL = "HOLDFAST_MEMORY_INTERVAL"
+"""Steps between snapshots to memory; 0 takes none."""
+STORE_INTERVAL = "HOLDFAST_STORE_INTERVAL"
+"""Steps between checkpoints to the store; 0 writes none."""
+RESTORE = "HOLDFAST_RESTORE"
+"""JSON of `messages.Restore`, or empty."""
+TOPOLOGY = "HOLDFAST_TOPOLOGY"
+"""JSON of `topology.Topology`."""
+RANK_DIR = "HOLDFAST_RANK_DIR"
+"""Folder of this rank and attempt: logs, error file, what the rank leaves."""
+ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+
+NODE_ONLY = frozenset(
+    "HOLDFAST_NODE_TOKEN_FILE HOLDFAST_DRIVER_URL HOLDFAST_PROBE_PORT HOLDFAST_SCRATCH "
+    "HOLDFAST_MEMORY HOLDFAST_IFNAME HOLDFAST_NODE_ADDRESS".split()
+)
+"""Variables of a node's own processes: no rank's business, the token's place least of all."""
+
+
+class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rank has to know of the node where it runs. `ifname` empty: the default interface."""
+
+    name: str
+    paths: NodePaths
+    ifname: str = ""
+
+
+def base_environment(inherited: Mapping[str, str], task: Task) -> dict[str, str]:
+    """What all ranks of `task` on a node share; also the launcher's own, which they fork from.
+
+    Output is unbuffered and each rank gets one OpenMP thread where several share a node, as
+    torchrun does; the job's own `env` wins over both.
+    """
+    kept = {name: value for name, value in inherited.items() if name not in NODE_ONLY}
+    kept.setdefault("PYTHONUNBUFFERED", "1")
+    if task.ranks_per_node > 1:
+        kept.setdefault("OMP_NUM_THREADS", "1")
+    return kept | task.env
+
+
+def rank_environment(
+    desired: Desired, seat: Seat, node: NodeFacts, *, agent_store: bool
+) -> dict[str, str]:
+    """The variables that `seat` has and other ranks do not, or that change with the epoch.
+
+    `agent_store` is False where rank 0 has to serve the rendezvous itself, since the node could
+    not. Raises `ValueError` where `desired` has no task, job or rendezvous.
+    """
+    task, job, meeting = desired.task, desired.job, desired.rendezvous
+    if task is None or job is None or meeting is None:
+        raise ValueError("desired: seats need a job, a task and a rendezvous. Send all three.")
+    folder = RunPaths(Path(task.log_root)).rank(job, desired.attempt, seat.rank)
+    return {
+        **_places(desired.seats, seat),
+        "MASTER_ADDR": meeting.address,
+        "MASTER_PORT": str(meeting.port),
+        "TORCHELASTIC_RESTART_COUNT": str(desired.attempt),
+        "TORCHELASTIC_MAX_RESTARTS": str(task.max_restarts),
+        "TORCHELASTIC_RUN_ID": job,
+        "TORCHELASTIC_USE_AGENT_STORE": str(agent_store),
+        ERROR_FILE: str(folder / "error.json"),
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": task.env.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
+        **_interfaces(node.ifname),
+        JOB: job,
+        EPOCH: str(desired.epoch),
+        ATTEMPT: str(desired.attempt),
+        NODE: node.name,
+        RING: str(node.paths.ring(job, desired.epoch, seat.rank)),
+        SLOTS: str(node.paths.slots(job, seat.rank)),
+        STORE_URL: task.store_url,
+        MEMORY_INTERVAL: str(task.memory_interval_steps),
+        STORE_INTERVAL: str(task.store_interval_steps),
+        RESTORE: _json(desired.restore) if desired.restore else "",
+        TOPOLOGY: _json(task.topology),
+        RANK_DIR: str(folder),
+    }
+
+
+def _places(seats: tuple[Seat, ...], seat: Seat) -> dict[str, str]:
+    nodes = list(dict.fromkeys(other.node for other in sorted(seats, key=lambda s: s.rank)))
+    return {
+        "RANK": str(seat.rank),
+        "LOCAL_RANK": str(seat.local_rank),
+        "WORLD_SIZE": str(len(seats)),
+        "LOCAL_WORLD_SIZE": str(sum(other.node == seat.node for other in seats)),
+        "GROUP_RANK": str(nodes.index(seat.node)),
+        "GROUP_WORLD_SIZE": str(len(nodes)),
+        "ROLE_RANK": str(seat.rank),
+        "ROLE_WORLD_SIZE": str(len(seats)),
+        "ROLE_NAME": "default",
+    }
+
+
+def _interfaces(ifname: str) -> dict[str, str]:
+    """Without them gloo takes 127.0.0.1 inside a namespace and fails."""
+    return {"GLOO_SOCKET_IFNAME": ifname, "NCCL_SOCKET_IFNAME": ifname} if ifname else {}
+
+
+def _json(value: msgspec.Struct) -> str:
+    return msgspec.json.encode(value).decode()
