@@ -1,0 +1,148 @@
+"""The journal in a database: entries and the state they led to, in one transaction.
+
+Made by `journal_sqlite.open_sqlite`, used by the driver's loop. One thread writes; every commit is
+fenced by term and sequence, so that a driver that was replaced can write nothing more. Must not
+hold SQL that only one database understands.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import structlog
+from sqlalchemy import Connection, Engine, Select, Table, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from holdfast.driver.adapters import journal_tables as tables
+from holdfast.driver.adapters.journal_reserve import Reserve
+from holdfast.driver.ports import Claim, Entry, Key, PermanentError, TemporaryError
+
+_log = structlog.get_logger()
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Entry).decode
+
+
+class NoRoom(TemporaryError):
+    """The disk under the journal is full."""
+
+
+class SqlJournal:
+    """A `ports.Journal` on an SQLAlchemy engine. `translate` makes our errors of the engine's."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        translate: Callable[[SQLAlchemyError], TemporaryError | PermanentError],
+        reserve: Reserve | None = None,
+    ) -> None:
+        self._engine = engine
+        self._translate = translate
+        self._reserve = reserve
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
+
+    def load(self) -> tuple[bytes | None, int, float]:
+        row = self._read(select(tables.head.c["state", "sequence", "now"]))[0]
+        return row[0], row[1], row[2]
+
+    async def commit(
+        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._writer, self._write, entries, state, claims)
+        except NoRoom:
+            if self._reserve is None or not self._reserve.release():
+                raise
+            _log.warning("journal.reserve_released", why="the disk under the journal is full")
+            await loop.run_in_executor(self._writer, self._write, entries, state, claims)
+
+    def entries(
+        self,
+        *,
+        after: int = 0,
+        job: str | None = None,
+        node: str | None = None,
+        incident: int | None = None,
+        limit: int = 1_000,
+    ) -> list[Entry]:
+        table = tables.entries
+        query = select(table.c.body).where(table.c.sequence > after)
+        if job is not None:
+            query = query.join(tables.entry_jobs).where(tables.entry_jobs.c.job == job)
+        if node is not None:
+            query = query.join(tables.entry_nodes).where(tables.entry_nodes.c.node == node)
+        if incident is not None:
+            query = query.where(table.c.incident == incident)
+        rows = self._read(query.order_by(table.c.sequence).limit(limit))
+        return [_decode(row[0]) for row in rows]
+
+    def claim(self, key: str) -> Claim | None:
+        columns = tables.claims.c["key", "digest", "sequence"]
+        rows = self._read(select(columns).where(tables.claims.c.key == key))
+        return Claim(Key(rows[0][0], rows[0][1]), rows[0][2]) if rows else None
+
+    def shortage(self) -> str | None:
+        return self._reserve.missing() if self._reserve else None
+
+    def close(self) -> None:
+        """Wait for the writer, then let the database go. A commit that was ordered is finished."""
+        self._writer.shutdown(wait=True)
+        self._engine.dispose()
+
+    def _read(self, query: Select[*tuple[object, ...]]) -> Sequence[Sequence[object]]:
+        try:
+            with self._engine.connect() as connection:
+                return connection.execute(query).all()
+        except SQLAlchemyError as error:
+            raise self._translate(error) from error
+
+    def _write(self, entries: Sequence[Entry], state: bytes, claims: Sequence[Claim]) -> None:
+        """One transaction, on the writer's thread."""
+        try:
+            with self._engine.begin() as connection:
+                _advance(connection, entries, state)
+                _append(connection, entries, claims)
+        except SQLAlchemyError as error:
+            raise self._translate(error) from error
+
+
+def _advance(connection: Connection, entries: Sequence[Entry], state: bytes) -> None:
+    """Move the head on, if it is where this writer left it and no later term has written."""
+    first, last = entries[0], entries[-1]
+    head = tables.head.c
+    moved = connection.execute(
+        update(tables.head)
+        .where(head.id == 1, head.term <= last.term, head.sequence == first.sequence - 1)
+        .values(term=last.term, sequence=last.sequence, now=last.now, state=state)
+    )
+    if moved.rowcount != 1:
+        raise PermanentError(
+            f"journal: entry {first.sequence} of term {last.term} refused, for another driver has "
+            "written since. Stop this one."
+        )
+
+
+def _append(connection: Connection, entries: Sequence[Entry], claims: Sequence[Claim]) -> None:
+    rows: dict[Table, list[dict[str, object]]] = {
+        tables.entries: [
+            {"sequence": each.sequence, "incident": each.incident, "body": _encode(each).decode()}
+            for each in entries
+        ],
+        tables.entry_jobs: [
+            {"sequence": each.sequence, "job": job} for each in entries for job in set(each.jobs)
+        ],
+        tables.entry_nodes: [
+            {"sequence": each.sequence, "node": name}
+            for each in entries
+            for name in set(each.nodes)
+        ],
+        tables.claims: [
+            {"key": each.key.key, "digest": each.key.digest, "sequence": each.sequence}
+            for each in claims
+        ],
+    }
+    for table, new in rows.items():
+        if new:
+            connection.execute(insert(table), new)

@@ -1,0 +1,73 @@
+"""The journal's tables, for any database that SQLAlchemy speaks to.
+
+Used by `journal` and by the migrations. `HEAD_REVISION` is the migration that makes exactly these
+tables (a test compares them), so that a new journal needs no migration run.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+)
+
+HEAD_REVISION = "0001"
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+head = Table(
+    "head",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False),  # always 1
+    Column("term", BigInteger, nullable=False),  # of the driver that wrote last
+    Column("sequence", BigInteger, nullable=False),  # of the newest entry
+    Column("now", Float(53), nullable=False),  # driver time of the newest entry, seconds
+    Column("state", LargeBinary),  # what the entries led to; null before the first
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("incident", BigInteger),  # incident that the entry belongs to
+    Column("body", Text, nullable=False),  # the whole entry as JSON
+    Index(None, "incident", "sequence"),
+)
+
+entry_jobs = Table(
+    "entry_jobs",
+    metadata,
+    Column("job", String(253), primary_key=True),
+    Column("sequence", BigInteger, ForeignKey("entries.sequence"), primary_key=True),
+)
+
+entry_nodes = Table(
+    "entry_nodes",
+    metadata,
+    Column("node", String(253), primary_key=True),
+    Column("sequence", BigInteger, ForeignKey("entries.sequence"), primary_key=True),
+)
+
+claims = Table(
+    "claims",
+    metadata,
+    Column("key", String(255), primary_key=True),  # Idempotency-Key of a request
+    Column("digest", LargeBinary, nullable=False),  # of that request
+    Column("sequence", BigInteger, ForeignKey("entries.sequence"), nullable=False),
+)
+
+revision = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+"""Alembic's own table, so that a new journal can be stamped without loading alembic."""
