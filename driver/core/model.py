@@ -1,0 +1,254 @@
+"""What the driver knows: cluster, jobs and incidents as frozen values, and nothing that can act.
+
+Read by the machines of the core, REST, the command line and the simulator; changed only by `decide`.
+Seconds are those of the driver's own clock, kept across restarts. Encoded whole with each entry.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from holdfast.driver.core.events import Plan
+from holdfast.protocol.faults import Blame, Evidence, Kind
+from holdfast.protocol.messages import (
+    DiagnosticOrder,
+    DiagnosticResult,
+    RankStatus,
+    Rendezvous,
+    Restore,
+    Seat,
+    Snapshot,
+    Stored,
+)
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all values of the model."""
+
+
+class Phase(StrEnum):
+    """Where a job is in its life. The legal ways between them are in `transitions`."""
+
+    PENDING = "Pending"
+    ALLOCATING = "Allocating"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    SUSPENDING = "Suspending"
+    DIAGNOSING = "Diagnosing"
+    REPLACING = "Replacing"
+    RESTORING = "Restoring"
+    SUSPENDED = "Suspended"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    STOPPED = "Stopped"
+
+
+FINISHED = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.STOPPED})
+"""Phases that a job never leaves."""
+
+
+class Wanted(StrEnum):
+    """What people want of a job."""
+
+    RUN = "run"
+    SUSPEND = "suspend"
+    STOP = "stop"
+    DELETE = "delete"
+
+
+class Timer(StrEnum):
+    """Deadlines of a job, by what they are for."""
+
+    GATHER = "gather"  # exits that came together are judged
+    CONNECT = "connect"  # executors that were allocated have to be there
+    QUIET = "quiet"  # old ranks have to be gone
+    STORE = "store"  # the epoch's store has to listen, the checkpoints to be readable
+    START = "start"  # all ranks have to run
+    DIAGNOSE = "diagnose"  # results have to be in
+    SETTLE = "settle"  # ran so long that the recovery counts, seen or not
+    HOLD = "hold"  # waited so long for a node that other jobs may have ours
+    DEADLINE = "deadline"  # the job's own
+    TTL = "ttl"  # a finished job is dropped
+
+
+class Node(Value, frozen=True):
+    """A machine of the cluster as the driver knows it."""
+
+    name: str
+    rack: str = ""
+    present: bool = False  # the cluster says that it is there
+    connected: bool = False  # its executor has a connection to this driver
+    incarnation: str = ""  # of the executor that connected last
+    address: str = ""
+    job: str | None = None  # who holds it
+    allocated: bool = False  # the cluster confirmed it for that job
+    releasing: bool = False  # asked to be given back, not yet confirmed
+    forget: str | None = None  # a finished job whose snapshots it should drop
+    generation: int = 0  # of the newest desired state that was ordered
+    epoch: int = 0  # newest epoch that it was told
+    silent_check_s: float | None = None  # when its silence is looked at (again)
+    rest_until_s: float = 0.0  # not chosen before: it failed lately without proof against it
+    quarantined: bool = False  # evicted: not used until a person restores it
+    marked: bool = False  # the cluster took note of the quarantine
+    reason: str = ""  # of the quarantine
+    incident: int | None = None  # of the quarantine
+    evicted_s: float | None = None
+    silenced: bool = False  # evicted for silence alone
+    strikes: tuple[float, ...] = ()  # when it was the root of a fault, lately
+    retry_s: float | None = None  # when a failed call to the cluster is made again
+
+
+class Quiet(Value, frozen=True):
+    """A node has no rank of an older epoch, and holds this."""
+
+    snapshots: tuple[Snapshot, ...] = ()
+    stored: tuple[Stored, ...] = ()
+    store_error: str = ""
+
+
+class Exited(Value, frozen=True):
+    """The end of a rank in the current epoch, in order of arrival."""
+
+    node: str
+    status: RankStatus
+    step: int | None = None
+
+
+class Lived(Value, frozen=True):
+    """An epoch that had ranks. What it saved counts up to `end`; None: it is the newest."""
+
+    epoch: int
+    end: int | None = None
+
+
+class Spent(Value, frozen=True):
+    """One recovery that was paid from a budget."""
+
+    at_s: float
+    blame: Blame
+
+
+class Diagnosis(Value, frozen=True):
+    """Tests under way."""
+
+    id: str
+    suspects: tuple[str, ...]
+    orders: dict[str, tuple[DiagnosticOrder, ...]]
+    results: dict[str, tuple[DiagnosticResult, ...]] = {}
+
+
+class Failure(Value, frozen=True):
+    """Why a job was given up. The user's own traceback comes first, whole."""
+
+    traceback: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return "\n".join(part for part in (self.traceback.rstrip(), self.reason) if part)
+
+
+class Job(Value, frozen=True):
+    """A training job. `places[i]` is the node of ranks i*n .. i*n+n-1, "" while there is none."""
+
+    name: str
+    plan: Plan
+    phase: Phase
+    number: int  # sequence of the entry that submitted it: its place in the queue
+    submitted_s: float
+    since_s: float  # in this phase
+    wanted: Wanted = Wanted.RUN
+    why: str = ""  # the last decision, in a sentence
+    waiting: str = ""  # what it waits for, if it does
+    parked: str = ""  # why the driver leaves it alone until a person stops it
+    failure: Failure | None = None
+    places: tuple[str, ...] = ()
+    standbys: tuple[str, ...] = ()
+    epoch: int = 0
+    attempt: int = 0
+    stop: str = "kill"  # how ranks of the epoch before this one end
+    quiet: dict[str, Quiet] = {}
+    rendezvous: Rendezvous | None = None
+    seats: tuple[Seat, ...] = ()  # the rank table, once ranks may run in this epoch
+    restore: Restore | None = None  # what the seated ranks started from
+    running: tuple[str, ...] = ()  # nodes whose ranks have all started
+    exits: tuple[Exited, ...] = ()
+    progressed: bool = False  # this epoch went beyond all before it
+    history: tuple[Lived, ...] = ()
+    spoiled: tuple[Restore, ...] = ()  # restores whose ranks died at once: not used again
+    best_step: int | None = None  # highest step known to be completed by all ranks
+    rung: int = 0  # of the recovery under way; 0: none
+    diagnosis: Diagnosis | None = None
+    spent: tuple[Spent, ...] = ()
+    incident: int | None = None  # the open one
+    timers: dict[Timer, float] = {}
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Nodes that carry ranks, in rank order."""
+        return tuple(node for node in self.places if node)
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Everything it holds: nodes and standbys."""
+        return self.nodes + self.standbys
+
+    @property
+    def host(self) -> str:
+        """The node that runs the epoch's store: that of rank 0. "" while there is none."""
+        return self.places[0] if self.places else ""
+
+    @property
+    def finished(self) -> bool:
+        return self.phase in FINISHED
+
+    @property
+    def world_size(self) -> int:
+        return self.plan.nodes * self.plan.ranks_per_node
+
+
+class Incident(Value, frozen=True):
+    """One cause and all that followed. Times are of the slowest of its jobs, None: not reached."""
+
+    id: int
+    opened: int  # sequence of the entry that opened it
+    kind: Kind
+    blame: Blame
+    found_s: float
+    summary: str
+    jobs: tuple[str, ...] = ()  # every job that it hit
+    waiting: tuple[str, ...] = ()  # those not yet back
+    node: str | None = None  # the culprit
+    rank: int | None = None
+    nodes: tuple[str, ...] = ()  # all that were involved
+    evidence: tuple[Evidence, ...] = ()
+    rung: int = 0  # highest that was needed
+    faults: int = 1  # that were put down to it
+    tries: dict[str, int] = {}  # recoveries so far, by fault and node
+    evicted: tuple[str, ...] = ()
+    suspended_s: float | None = None
+    diagnosed_s: float | None = None
+    replaced_s: float | None = None
+    restored_s: float | None = None
+    resumed_s: float | None = None  # a step that no epoch had reached before
+    closed_s: float | None = None
+    outcome: str = ""  # how it ended, in a sentence
+    step_before: int | None = None
+    step_restored: int | None = None
+    steps_lost: int | None = None
+    stacks: dict[int, str] = {}
+
+    @property
+    def open(self) -> bool:
+        return self.closed_s is None
+
+
+class State(Value, frozen=True):
+    """All that the driver must not forget."""
+
+    sequence: int = 0  # of the journal entry that led here
+    term: int = 0
+    epoch: int = 0  # highest ever given out, over all jobs: executors refuse an older one
+    incident_count: int = 0
+    jobs: dict[str, Job] = {}
+    nodes: dict[str, Node] = {}
+    incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest

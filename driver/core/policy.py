@@ -1,0 +1,53 @@
+"""The numbers that decisions depend on, with a version that goes into every journal entry.
+
+Made once at the driver's start and given to `decide`. Must not hold anything that differs per job.
+"""
+
+import msgspec
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds and shares; change the version with any of them."""
+
+    version: int = 1
+    gather_s: float = 0.03
+    """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
+    .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
+    echo_s: float = 1.0
+    """How long exits that look like echoes of a peer's death wait for the death itself."""
+    connect_s: float = 120.0
+    """From an allocation until its executor has to be connected."""
+    quiet_s: float = 20.0
+    """From the order to end ranks until the node has none. SIGKILL to reaped took .03 s."""
+    store_s: float = 30.0
+    """From quiet until the epoch's store listens, and between looks at an unreadable checkpoint."""
+    reconnect_s: float = 20.0
+    """How long an executor may be away before its silence counts."""
+    settle_s: float = 600.0
+    """A job that ran so long without a fault has recovered, even where no step can be seen."""
+    hold_s: float = 300.0
+    """How long a job keeps its nodes while it waits for one more and another job waits too."""
+    rest_s: float = 60.0
+    """A node that failed us without proof against it is not chosen again before."""
+    retry_s: float = 5.0
+    """Until a failed call to the cluster is made again."""
+    correlation_s: float = 10.0
+    """Losses of nodes that come within it are one incident."""
+    report_again_s: float = 300.0
+    """The same report within it joins the incident that it had."""
+    silence_share: float = 0.2
+    """Of the nodes, at most this many (but one) are evicted at once for silence alone
+    (ByteRobust-style brake; faults 46 and 49)."""
+    eviction_share: float = 0.5
+    """Of the nodes, at most this many (but one) are evicted at once for whatever reason."""
+    at_once_s: float = 60.0
+    """What "at once" means for these shares."""
+    same_fault_tries: int = 2
+    """Recoveries of one fault on one node within an incident before the next rung."""
+    incident_tries: int = 6
+    """Recoveries within an incident before the next rung, whatever the faults."""
+    strikes: int = 3
+    """Faults rooted in one node within `strike_window_s` that make it a suspect."""
+    strike_window_s: float = 3_600.0
+    kept_incidents: int = 200
+    """Closed incidents that the state keeps; older ones are in the journal."""
