@@ -267,6 +267,7 @@ class GroupProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     fingerprint: int = 0  # of (kind, dtype, shape) of the last one enqueued
     step: int = 0
     ranks: tuple[int, ...] = ()  # the members, where known
+    marks: tuple[tuple[int, int], ...] = ()  # (step, enqueued when it ended), a few common steps
 
 
 class PeerProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -284,6 +285,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     rank: int
     epoch: int
+    job: str = ""
     pid: int = 0
     process: str = ""  # one letter of /proc/PID/stat, "gone", or "" where it cannot be seen
     cpu_s: float = 0.0  # of the rank and its children
@@ -293,7 +295,10 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     peers: tuple[PeerProgress, ...] = ()
     loss: float | None = None
     tokens: int = 0  # so far, of this rank's replica
-    still_s: float = 0.0  # since the ring last changed
+    still_s: float = 0.0  # since what the ring says of progress last changed
+    silent_s: float = 0.0  # since the rank's own pulse last moved; it stops with the process
+    waiting: bool = False  # the rank says that it waits for a peer
+    partial: tuple[str, ...] = ()  # what the hooks could not be put on
     hooks: bool = False  # False: no ring, process-level care only
     wall_s: dict[str, float] = {}  # by phase, since the start
     thread_s: dict[str, float] = {}
