@@ -96,6 +96,7 @@ class Host:
         self.charges = [Charge(name, command) for name, command in config.commands.items()]
         self._environment = os.environ | config.environment
         self._ending = False
+        self._orphans_possible = False
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         self._wake = self._listen_to_signals()
@@ -112,10 +113,11 @@ class Host:
                 renew_at_s = now_s + lease.RENEW_EVERY_S
             self._care(now_s)
             timeout_s = max(0.0, renew_at_s - time.monotonic())
-            ready = select.select([self._wake, self._socket], [], [], timeout_s)[0]
+            lease_fd = self._socket.fileno()
+            ready = select.select([self._wake, lease_fd], [], [], timeout_s)[0]
             if self._wake in ready:
                 os.read(self._wake, 4_096)
-            if self._socket in ready and self._answered():
+            if lease_fd in ready and self._answered():
                 answered_s = time.monotonic()
         self._end()
 
@@ -134,9 +136,7 @@ class Host:
     def _renew(self) -> None:
         mine = lease.Renewal(self.config.node, self.incarnation, self.config.token)
         try:
-            self._socket.sendto(
-                lease.pack(mine), (self.config.lease_host, self.config.lease_port)
-            )
+            self._socket.sendto(lease.pack(mine), (self.config.lease_host, self.config.lease_port))
         except OSError:
             return  # the link is down or full: the lease runs out by itself, which is its point
 
@@ -167,7 +167,7 @@ class Host:
         mine = [charge for charge in self.charges if charge.pid in ended]
         for charge in mine:
             charge.ended(now_s)
-        self._orphans_possible = bool(ended)
+        self._orphans_possible |= bool(ended)
         return bool(mine)
 
     def _kill_orphans(self) -> int:
@@ -176,6 +176,7 @@ class Host:
             return 0
         ours = {charge.pid for charge in self.charges}
         orphans = [pid for pid in processes.children_of(os.getpid()) if pid not in ours]
+        self._orphans_possible = bool(orphans)
         return sum(processes.kill(pid) for pid in orphans)
 
     def _may_start(self) -> bool:

@@ -93,8 +93,8 @@ def body_length(head: bytes) -> int:
     return length
 
 
-_REQUESTS = msgspec.msgpack.Decoder(Request)
-_ANSWERS = msgspec.msgpack.Decoder(Answer)
+_REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
+_ANSWERS: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 
 
 def request_of(body: bytes) -> Request:

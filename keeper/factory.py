@@ -1,0 +1,179 @@
+"""How a node comes to be: the port between the keeper and what nodes are made of.
+
+`LocalNodes` makes nodes of this machine itself, for `holdfast run`: one process tree each, in the
+machine's own network. The emulator has another factory, whose nodes are namespaces.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from holdfast.keeper import processes
+from holdfast.keeper.host import Config
+from holdfast.keeper.state import KeeperState, NodeRecord
+from holdfast.kit.files import write_atomic
+
+SHARED_MEMORY = Path("/dev/shm")
+COMMANDS = {
+    "executor": [sys.executable, "-m", "holdfast.executor.main"],
+    "daemon": [sys.executable, "-m", "holdfast.daemon.main"],
+}
+
+
+class NodeFactory(Protocol):
+    """Makes and removes nodes. It must not decide whether they live: their leases do."""
+
+    reboots: bool
+    """Whether the keeper starts a host again that has died."""
+
+    def prepare(self, state: KeeperState) -> None:
+        """Have what all nodes share; called at each start of a keeper, idempotent."""
+        ...
+
+    def start(self, state: KeeperState, nodes: Sequence[NodeRecord]) -> list[int]:
+        """Start the hosts of these nodes; their pids, in order. Raises `OSError`."""
+        ...
+
+    def tend(self, state: KeeperState) -> None:
+        """Called ten times a second: counters and the like."""
+        ...
+
+    def remove(self, state: KeeperState, node: NodeRecord) -> None:
+        """Clean up what a dead host may have left of its node."""
+        ...
+
+    def close(self, state: KeeperState) -> None:
+        """Remove what all nodes shared: the keeper ends for good."""
+        ...
+
+
+class NodeNeeds:
+    """What a node's processes are told, the same in every factory."""
+
+    def __init__(
+        self, *, driver_url: str, token_file: Path, commands: dict[str, list[str]] | None = None
+    ) -> None:
+        self.driver_url = driver_url
+        self.token_file = token_file
+        self.commands = commands or COMMANDS
+
+    def write(self, state: KeeperState, node: NodeRecord, driver_url: str = "") -> Path:
+        """Write the host's configuration into the node's folder; where it is."""
+        folder = Path(node.folder)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        environment = {
+            processes.RUN_MARK: state.run_id,
+            "HOLDFAST_NODE": node.name,
+            "HOLDFAST_NODE_ADDRESS": node.address,
+            "HOLDFAST_IFNAME": node.interface,
+            "HOLDFAST_DRIVER_URL": driver_url or self.driver_url,
+            "HOLDFAST_NODE_TOKEN_FILE": str(self.token_file),
+            "HOLDFAST_SCRATCH": str(folder / "scratch"),
+            "HOLDFAST_MEMORY": node.memory,
+            "HOLDFAST_PROBE_PORT": str(state.probe_port),
+        }
+        config = Config(
+            node=node.name,
+            lease_host=state.lease_host,
+            lease_port=state.lease_port,
+            token=state.token,
+            environment=environment,
+            commands=self.commands,
+            wait_for=str(self.token_file),
+        )
+        path = folder / "host.config.json"
+        write_atomic(path, json.dumps(config._asdict()).encode(), mode=0o600)
+        return path
+
+
+class LocalNodes:
+    """Nodes that are this machine: a process tree each, loopback addresses, /dev/shm as memory."""
+
+    reboots = True
+
+    def __init__(self, needs: NodeNeeds) -> None:
+        self._needs = needs
+
+    def prepare(self, state: KeeperState) -> None:
+        state.kind = "processes of this machine"
+        for node in state.nodes.values():
+            node.memory = node.memory or str(memory_root(state.run_id) / node.name)
+
+    def start(self, state: KeeperState, nodes: Sequence[NodeRecord]) -> list[int]:
+        return [self._start(state, node) for node in nodes]
+
+    def tend(self, state: KeeperState) -> None:
+        """Nothing: the machine has counters of its own."""
+
+    def remove(self, state: KeeperState, node: NodeRecord) -> None:
+        processes.kill_marked(state.run_id, HOLDFAST_NODE=node.name)
+
+    def close(self, state: KeeperState) -> None:
+        shutil.rmtree(memory_root(state.run_id), ignore_errors=True)
+
+    def _start(self, state: KeeperState, node: NodeRecord) -> int:
+        config = self._needs.write(state, node)
+        for folder in (Path(node.folder) / "scratch", Path(node.memory)):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return spawn_host([sys.executable, "-m", "holdfast.keeper.host", str(config)], state, node)
+
+
+def spawn_host(command: list[str], state: KeeperState, node: NodeRecord) -> int:
+    """Start a host in a session of its own, with the node's marks in its environment; its pid."""
+    log = str(Path(node.folder) / "host.log")
+    marks = {processes.RUN_MARK: state.run_id, "HOLDFAST_NODE": node.name}
+    return os.posix_spawn(
+        command[0],
+        command,
+        os.environ | marks,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+        setsigmask=[],
+        setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGCHLD],
+    )
+
+
+def memory_root(run_id: str) -> Path:
+    """The run's folder in shared memory; one that no live process is marked with is swept."""
+    return SHARED_MEMORY / f"holdfast-{run_id}"
+
+
+def sweep_memory() -> list[Path]:
+    """Remove the memory folders of runs of which no process lives; which ones it were."""
+    folders = list(SHARED_MEMORY.glob("holdfast-*"))  # listed first: a run has a process, then it
+    alive = live_runs()
+    swept = []
+    for folder in folders:
+        if folder.name.removeprefix("holdfast-") in alive:
+            continue
+        with contextlib.suppress(PermissionError):  # another user's: theirs to sweep
+            shutil.rmtree(folder)
+            swept.append(folder)
+    return swept
+
+
+def live_runs() -> set[str]:
+    """Runs that have a process, this one's among them."""
+    mine = os.environ.get(processes.RUN_MARK, "")
+    return {mine} | {
+        processes.environment_of(pid).get(processes.RUN_MARK, "") for pid in processes.marked()
+    }
+
+
+def free_port() -> int:
+    """A UDP port that is free now on loopback; for probes, the same on all nodes of a run."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,201 @@
+"""The keeper: starts nodes, reads their leases, remembers allocations and marks, tells facts.
+
+Run by `keeper.main` (nodes of this machine) and by the emulator (nodes of namespaces). Synchronous
+and single-threaded: the server and the loop call it. Must not decide about jobs, and learns whether
+a node is there from the node's lease alone, never from what somebody did to the node.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from holdfast.keeper import processes
+from holdfast.keeper import state as states
+from holdfast.keeper.factory import NodeFactory
+from holdfast.keeper.leases import Change, Leases
+from holdfast.keeper.state import KeeperState, NodeRecord
+from holdfast.protocol import keeping
+from holdfast.protocol.lease import ABSENT_AFTER_S
+
+COMES_UP_WITHIN_S = 10.0
+"""A node that was just started may take this long to renew for the first time."""
+
+ENDS_WITHIN_S = 5.0
+"""How long a host may take to end its node before it is killed."""
+
+log = structlog.get_logger()
+
+
+class Refusal(Exception):
+    """A call that changed nothing; the message says why."""
+
+    def __init__(self, why: str, *, permanent: bool = False) -> None:
+        super().__init__(why)
+        self.permanent = permanent
+
+
+class Keeper:
+    """All nodes of one local cluster."""
+
+    def __init__(self, root: Path, state: KeeperState, factory: NodeFactory) -> None:
+        self.root = root
+        self.state = state
+        self.leases = Leases()
+        self.watchers: set[Callable[[keeping.NodeFact], None]] = set()
+        self._factory = factory
+        self._ticked_s = time.monotonic()
+
+    # ------------------------------------------------------------ its life
+
+    def start(self) -> None:
+        """Adopt the hosts that still live, start the others."""
+        self._factory.prepare(self.state)
+        missing = []
+        for node in self.state.nodes.values():
+            if self._alive(node):
+                log.info("adopted a node", node=node.name, host=node.host_pid)
+                self.leases.expect(node.name, within_s=ABSENT_AFTER_S)
+            else:
+                missing.append(node)
+        self._boot(missing)
+
+    def tick(self) -> None:
+        """Ten times a second: reap, notice what ended, let leases age."""
+        processes.reap()
+        self._kill_orphans()
+        ended = [node for node in self.state.nodes.values() if self._ended(node)]
+        for node in ended:
+            log.warning("the host of a node ended", node=node.name, host=node.host_pid)
+            self._forget_host(node)
+        if self._factory.reboots and ended:
+            self._boot(ended)
+        self._factory.tend(self.state)
+        now_s = time.monotonic()
+        for change in self.leases.passed(now_s - self._ticked_s):
+            self._tell(change)
+        self._ticked_s = now_s
+
+    def close(self) -> None:
+        """End every node, and remove what they shared."""
+        nodes = [node for node in self.state.nodes.values() if self._alive(node)]
+        for node in nodes:
+            processes.kill(node.host_pid, signal.SIGTERM)
+        processes.wait_gone([node.host_pid for node in nodes], ENDS_WITHIN_S)
+        for node in self.state.nodes.values():
+            if self._alive(node):
+                processes.kill(node.host_pid)
+            self._forget_host(node)
+        self._factory.close(self.state)
+        processes.reap()
+        self.save()
+
+    def save(self) -> None:
+        states.save(self.root, self.state)
+
+    # ------------------------------------------------------------ what is asked of it
+
+    def facts(self) -> list[keeping.NodeFact]:
+        """Every node of which anything is known yet."""
+        known = [name for name in self.state.nodes if self.leases.present(name) is not None]
+        return [self._fact(name) for name in known]
+
+    def answer(self, request: keeping.Request) -> None:
+        """Do what a client asks, or raise `Refusal` with nothing changed."""
+        match request:
+            case keeping.Allocate(job=job, node=name):
+                self._allocate(job, self._node(name))
+            case keeping.Release(node=name):
+                self._node(name).job = ""
+            case keeping.Distrust(node=name, incident=incident, reason=reason):
+                node = self._node(name)
+                node.distrusted, node.incident = reason or "no reason given", incident
+                self._announce(self._fact(name))
+            case keeping.Trust(node=name):
+                node = self._node(name)
+                node.distrusted, node.incident = "", 0
+                self._announce(self._fact(name))
+            case keeping.WatchFacts():
+                raise Refusal("watching is a stream, not a call", permanent=True)
+        self.save()
+
+    def renewed(self, node: str, incarnation: str) -> None:
+        """A node's lease was renewed over its link."""
+        change = self.leases.renewed(node, incarnation)
+        if change:
+            self._tell(change)
+
+    # ------------------------------------------------------------ helpers
+
+    def _node(self, name: str) -> NodeRecord:
+        node = self.state.nodes.get(name)
+        if node is None:
+            have = ", ".join(self.state.nodes)
+            raise Refusal(f"node: {name!r} is not one of {have}", permanent=True)
+        return node
+
+    def _allocate(self, job: str, node: NodeRecord) -> None:
+        if node.distrusted:
+            raise Refusal(f"node: {node.name} is not to be used: {node.distrusted}", permanent=True)
+        if node.job not in ("", job):
+            raise Refusal(f"node: {node.name} is held by job {node.job}")
+        if not self.leases.present(node.name):
+            raise Refusal(f"node: {node.name} is absent")
+        node.job = job
+
+    def _boot(self, nodes: list[NodeRecord]) -> None:
+        for node in nodes:
+            self._factory.remove(self.state, node)
+            self.leases.expect(node.name, within_s=COMES_UP_WITHIN_S)
+        for node, pid in zip(nodes, self._factory.start(self.state, nodes), strict=True):
+            node.host_pid, node.host_start_ticks = pid, processes.start_ticks(pid) or 0
+        self.save()
+
+    def _alive(self, node: NodeRecord) -> bool:
+        return node.host_pid > 0 and processes.start_ticks(node.host_pid) == node.host_start_ticks
+
+    def _ended(self, node: NodeRecord) -> bool:
+        return node.host_pid > 0 and not self._alive(node)
+
+    def _forget_host(self, node: NodeRecord) -> None:
+        node.host_pid = node.host_start_ticks = 0
+        self._factory.remove(self.state, node)
+        self.save()
+
+    def _kill_orphans(self) -> None:
+        """What a killed host left behind comes to us, its subreaper: nothing of it may go on."""
+        ours = {node.host_pid for node in self.state.nodes.values()} | {self.state.switch_pid}
+        for pid in processes.children_of(os.getpid()):
+            if pid not in ours and processes.start_ticks(pid) is not None:
+                processes.kill(pid)
+
+    def _fact(self, name: str) -> keeping.NodeFact:
+        node = self.state.nodes[name]
+        return keeping.NodeFact(
+            node=name,
+            rack=node.rack,
+            present=bool(self.leases.present(name)),
+            distrusted=bool(node.distrusted),
+            why=node.distrusted,
+        )
+
+    def _tell(self, change: Change) -> None:
+        said = "a node came" if change.present else "a node went"
+        log.info(said, node=change.node, why=change.why)
+        fact = self._fact(change.node)
+        self._announce(
+            keeping.NodeFact(
+                node=fact.node,
+                rack=fact.rack,
+                present=change.present,
+                distrusted=fact.distrusted,
+                why=fact.why or change.why,
+            )
+        )
+
+    def _announce(self, fact: keeping.NodeFact) -> None:
+        for watcher in tuple(self.watchers):
+            watcher(fact)

@@ -1,0 +1,65 @@
+"""`python -m holdfast.keeper.main`: the keeper of nodes of this machine, for `holdfast run`."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.keeper import serve
+from holdfast.keeper import state as states
+from holdfast.keeper.factory import LocalNodes, NodeNeeds, free_port, sweep_memory
+from holdfast.keeper.settings import Settings, read
+from holdfast.keeper.state import KeeperState, NodeRecord
+from holdfast.kit.logs import set_up_logs
+from holdfast.protocol import exitcodes
+
+AddressOf = Callable[[int], str]
+
+
+def new_cluster(settings: Settings, lease_host: str, address_of: AddressOf) -> KeeperState:
+    """A state with all nodes, none of which runs yet; addresses by place, counted from 0."""
+    state = states.new_state(settings.run_id, lease_host)
+    state.probe_port = free_port()
+    for place in range(settings.nodes):
+        name = f"node-{place + 1}"
+        state.nodes[name] = NodeRecord(
+            name=name,
+            folder=str(settings.state / "nodes" / name),
+            memory="",
+            address=address_of(place),
+            interface="lo",
+            rack=f"rack-{place * settings.racks // settings.nodes + 1}",
+        )
+    return state
+
+
+def loopback(place: int) -> str:
+    """An address of this machine for each node, so that each may listen on the same port."""
+    return f"127.0.{place // 250}.{place % 250 + 1}"
+
+
+def main() -> int:
+    settings = read()
+    if sys.platform != "linux":
+        sys.stderr.write(f"holdfast keeps nodes on Linux only; this is {sys.platform}.\n")
+        return exitcodes.UNAVAILABLE
+    set_up_logs("keeper")
+    try:
+        with serve.locked(settings.state):
+            return _keep(settings)
+    except (serve.Busy, ValueError) as error:
+        sys.stderr.write(f"{error}\n")
+        return exitcodes.TRY_AGAIN if isinstance(error, serve.Busy) else exitcodes.CONFIGURATION
+
+
+def _keep(settings: Settings) -> int:
+    root = Path(settings.state)
+    state = states.load(root) or new_cluster(settings, "127.0.0.1", loopback)
+    states.save(root, state)
+    serve.mark_run(state.run_id)
+    sweep_memory()
+    needs = NodeNeeds(driver_url=settings.driver_url, token_file=settings.token_file)
+    return serve.run(root, state, LocalNodes(needs), settings.die_with_fd)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
