@@ -1,0 +1,137 @@
+"""Carries out what the core ordered, against the ports; every effect ends in its event.
+
+Called by the loop, after the commit that ordered it. Must not decide: a failure is an event like
+any other, and whether to try again is the core's to say. Nothing that was ordered is cancelled.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+
+from holdfast.driver.core.effects import (
+    Allocate,
+    AnyEffect,
+    Distrust,
+    Instruct,
+    Release,
+    TakeStacks,
+    Trust,
+)
+from holdfast.driver.core.events import (
+    AllocationFailed,
+    AnyEvent,
+    ClusterCallFailed,
+    NodeAllocated,
+    NodeDistrusted,
+    NodeReleased,
+    NodeTrusted,
+    StacksFailed,
+    StacksTaken,
+)
+from holdfast.driver.ports import Cluster, Nodes, PermanentError, TemporaryError
+
+MAX_STACK_CHARACTERS = 16_384
+"""Of one rank, in the journal: some two hundred frames."""
+
+ClusterCall = Allocate | Release | Distrust | Trust
+
+
+class Effects:
+    """Runs effects as tasks of `group`; those on one node in the order in which they came."""
+
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        nodes: Nodes,
+        emit: Callable[[AnyEvent], None],
+        group: asyncio.TaskGroup,
+    ) -> None:
+        self._cluster = cluster
+        self._nodes = nodes
+        self._emit = emit
+        self._group = group
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def start(self, effect: AnyEffect) -> None:
+        """Begin; the outcome comes as an event with the effect's cause."""
+        match effect:
+            case Instruct():
+                self._nodes.instruct(effect.desired)
+            case TakeStacks():
+                self._group.create_task(self._take_stacks(effect))
+            case _:
+                self._group.create_task(self._call(effect))
+
+    async def _call(self, effect: ClusterCall) -> None:
+        outcome = _done(effect)
+        try:
+            async with self._turns[effect.node]:
+                await self._ask_cluster(effect)
+        except (TemporaryError, PermanentError) as error:
+            outcome = _failed(effect, str(error))
+        self._emit(outcome)
+
+    async def _ask_cluster(self, effect: ClusterCall) -> None:
+        match effect:
+            case Allocate():
+                await self._cluster.allocate(effect.job, effect.node)
+            case Release():
+                await self._cluster.release(effect.node)
+            case Distrust():
+                await self._cluster.distrust(
+                    effect.node, incident=effect.incident, reason=effect.reason
+                )
+            case Trust():
+                await self._cluster.trust(effect.node)
+
+    async def _take_stacks(self, effect: TakeStacks) -> None:
+        """Ask all nodes at once; what came in time counts, for the ranks are killed right after."""
+        stacks: dict[int, str] = {}
+        failures: list[str] = []
+
+        async def ask(node: str, ranks: tuple[int, ...]) -> None:
+            try:
+                stacks.update(await self._nodes.stacks(node, effect.job, ranks, effect.limit_s))
+            except (TemporaryError, PermanentError) as error:
+                failures.append(str(error))
+
+        await asyncio.gather(*(ask(node, ranks) for node, ranks in effect.ranks.items()))
+        self._emit(_stacks_outcome(effect, stacks, failures))
+
+
+def _stacks_outcome(
+    effect: TakeStacks, stacks: dict[int, str], failures: list[str]
+) -> StacksTaken | StacksFailed:
+    if stacks:
+        return StacksTaken(
+            job=effect.job,
+            incident=effect.incident,
+            stacks={rank: text[:MAX_STACK_CHARACTERS] for rank, text in sorted(stacks.items())},
+            cause=effect.cause,
+        )
+    return StacksFailed(
+        job=effect.job,
+        incident=effect.incident,
+        why="; ".join(failures) or "there was no rank to ask",
+        cause=effect.cause,
+    )
+
+
+def _done(effect: ClusterCall) -> AnyEvent:
+    match effect:
+        case Allocate():
+            return NodeAllocated(job=effect.job, node=effect.node, cause=effect.cause)
+        case Release():
+            return NodeReleased(node=effect.node, cause=effect.cause)
+        case Distrust():
+            return NodeDistrusted(node=effect.node, cause=effect.cause)
+        case Trust():
+            return NodeTrusted(node=effect.node, cause=effect.cause)
+
+
+def _failed(effect: ClusterCall, why: str) -> AnyEvent:
+    if isinstance(effect, Allocate):
+        return AllocationFailed(job=effect.job, node=effect.node, why=why, cause=effect.cause)
+    call = type(effect).__name__.lower()
+    return ClusterCallFailed(call=call, node=effect.node, why=why, cause=effect.cause)

@@ -1,0 +1,59 @@
+"""What the core needs of a job spec. Pure.
+
+Called by the edge when a job is submitted: `JobSubmitted(job=…, plan=plan_of(job, paths))`.
+"""
+
+from holdfast.driver.core.events import Budget, Plan
+from holdfast.protocol import jobspec
+from holdfast.protocol.messages import Task
+from holdfast.protocol.paths import RunPaths
+
+
+def plan_of(job: jobspec.TrainingJob, paths: RunPaths) -> Plan:
+    """The plan of a checked spec. What the spec leaves open is put under `paths`."""
+    spec = job.spec
+    return Plan(
+        task=_task(job, paths),
+        nodes=spec.nodes,
+        ranks_per_node=spec.ranks_per_node,
+        standbys=spec.standbys,
+        topology=spec.sized(),
+        infrastructure=_budget(spec.recovery.infrastructure),
+        user=_budget(spec.recovery.user),
+        start_s=spec.timeouts.start_s,
+        hang_floor_s=spec.timeouts.hang_floor_s,
+        first_step_s=spec.timeouts.first_step_s,
+        diagnose_s=spec.timeouts.diagnose_s,
+        grace_s=spec.timeouts.grace_s,
+        compute_gflops=spec.node_class.compute_gflops,
+        allreduce_mb_per_s=spec.node_class.allreduce_mb_per_s,
+        suspend=spec.suspend,
+        deadline_s=spec.deadline_s,
+        ttl_s=spec.ttl_s,
+        spec=job.model_dump_json(by_alias=True).encode(),
+    )
+
+
+def _task(job: jobspec.TrainingJob, paths: RunPaths) -> Task:
+    spec, name = job.spec, job.metadata.name
+    beside_logs = f"file://{paths.job(name) / 'checkpoints'}"
+    return Task(
+        command=spec.command,
+        workdir=spec.workdir,
+        env=dict(spec.env),
+        topology=spec.sized(),
+        nodes=spec.nodes,
+        ranks_per_node=spec.ranks_per_node,
+        max_restarts=spec.recovery.user.restarts,
+        memory_interval_steps=spec.checkpoint.memory_interval_steps,
+        store_interval_steps=spec.checkpoint.store_interval_steps,
+        store_url=spec.checkpoint.store_url or beside_logs,
+        retention=spec.checkpoint.retention,
+        grace_s=spec.timeouts.grace_s,
+        log_root=str(paths.root),
+        log_rules=tuple(rule.pattern for rule in spec.log_rules),
+    )
+
+
+def _budget(budget: jobspec.Budget) -> Budget:
+    return Budget(restarts=budget.restarts, window_s=budget.window_s)

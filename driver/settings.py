@@ -1,0 +1,69 @@
+"""The driver's settings: from the command line, else the environment, else as here.
+
+Made once by `driver.main`; the only place of the driver that reads the environment. Each field says
+its unit, its default's reason and its bound.
+"""
+
+import ipaddress
+from pathlib import Path
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from holdfast.protocol.paths import RunPaths
+
+
+class Settings(BaseSettings):
+    """`HOLDFAST_DRIVER_STATE` and so on, or `--state` and so on."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="HOLDFAST_DRIVER_",
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        cli_prog_name="holdfast-driver",
+        cli_kebab_case=True,
+        cli_hide_none_type=True,
+    )
+
+    state: Path
+    """Folder of the journal, the tokens, the lock and the jobs' logs; made if absent."""
+    listen: str = "127.0.0.1:0"
+    """IP address and port for people and nodes; port 0 takes a free one, and later the same."""
+    keeper: Path | None = None
+    """Unix socket of the keeper of a local cluster; without one there are no nodes."""
+    heartbeat_period_s: float = Field(default=1.0, ge=0.05, le=60)
+    """Seconds between a daemon's heartbeats: 10,000 nodes at 1 Hz are 22 % of a core."""
+    watch_period_s: float = Field(default=0.1, ge=0.01, le=10)
+    """Seconds between looks of the detectors at the clock, for what shows by its absence."""
+    log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
+    """Least level of the lines on stderr."""
+
+    @field_validator("state")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @field_validator("listen")
+    @classmethod
+    def _address_and_port(cls, value: str) -> str:
+        host, _, port = value.rpartition(":")
+        try:
+            ipaddress.ip_address(host.strip("[]"))
+            if not 0 <= int(port) <= 65_535:
+                raise ValueError
+        except ValueError:
+            raise ValueError("give an IP address and a port, e.g. 127.0.0.1:0") from None
+        return value
+
+    @property
+    def host(self) -> str:
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        return int(self.listen.rpartition(":")[2])
+
+    @property
+    def paths(self) -> RunPaths:
+        return RunPaths(self.state)
