@@ -96,9 +96,8 @@ class NodeNeeds:
 class LocalNodes:
     """Nodes that are this machine: a process tree each, loopback addresses, /dev/shm as memory."""
 
-    reboots = True
-
-    def __init__(self, needs: NodeNeeds) -> None:
+    def __init__(self, needs: NodeNeeds, *, reboots: bool = True) -> None:
+        self.reboots = reboots
         self._needs = needs
 
     def prepare(self, state: KeeperState) -> None:
@@ -125,8 +124,16 @@ class LocalNodes:
         return spawn_host([sys.executable, "-m", "holdfast.keeper.host", str(config)], state, node)
 
 
-def spawn_host(command: list[str], state: KeeperState, node: NodeRecord) -> int:
-    """Start a host in a session of its own, with the node's marks in its environment; its pid."""
+def spawn_host(
+    command: list[str],
+    state: KeeperState,
+    node: NodeRecord,
+    handed: dict[int, int] | None = None,
+) -> int:
+    """Start a host in a session of its own, with the node's marks in its environment; its pid.
+
+    `handed`: descriptors of ours by the number that they have there.
+    """
     log = str(Path(node.folder) / "host.log")
     marks = {processes.RUN_MARK: state.run_id, "HOLDFAST_NODE": node.name}
     return os.posix_spawn(
@@ -137,6 +144,7 @@ def spawn_host(command: list[str], state: KeeperState, node: NodeRecord) -> int:
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
             (os.POSIX_SPAWN_DUP2, 1, 2),
+            *((os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in (handed or {}).items()),
         ],
         setsid=True,
         setsigmask=[],

@@ -54,14 +54,13 @@ class Keeper:
     def start(self) -> None:
         """Adopt the hosts that still live, start the others."""
         self._factory.prepare(self.state)
-        missing = []
         for node in self.state.nodes.values():
-            if self._alive(node):
+            self.leases.expect(node.name, within_s=ABSENT_AFTER_S)
+            if self._ended(node):
+                self._forget_host(node)
+            elif node.host_pid:
                 log.info("adopted a node", node=node.name, host=node.host_pid)
-                self.leases.expect(node.name, within_s=ABSENT_AFTER_S)
-            else:
-                missing.append(node)
-        self._boot(missing)
+        self._boot_missing()
 
     def tick(self) -> None:
         """Ten times a second: reap, notice what ended, let leases age."""
@@ -71,8 +70,8 @@ class Keeper:
         for node in ended:
             log.warning("the host of a node ended", node=node.name, host=node.host_pid)
             self._forget_host(node)
-        if self._factory.reboots and ended:
-            self._boot(ended)
+        if ended:
+            self._boot_missing()
         self._factory.tend(self.state)
         now_s = time.monotonic()
         for change in self.leases.passed(now_s - self._ticked_s):
@@ -89,6 +88,7 @@ class Keeper:
             if self._alive(node):
                 processes.kill(node.host_pid)
             self._forget_host(node)
+            node.lost = False
         self._factory.close(self.state)
         processes.reap()
         self.save()
@@ -146,9 +146,10 @@ class Keeper:
             raise Refusal(f"node: {node.name} is absent")
         node.job = job
 
-    def _boot(self, nodes: list[NodeRecord]) -> None:
+    def _boot_missing(self) -> None:
+        """Start every node that has no host and is not lost for good."""
+        nodes = [node for node in self.state.nodes.values() if not (node.host_pid or node.lost)]
         for node in nodes:
-            self._factory.remove(self.state, node)
             self.leases.expect(node.name, within_s=COMES_UP_WITHIN_S)
         for node, pid in zip(nodes, self._factory.start(self.state, nodes), strict=True):
             node.host_pid, node.host_start_ticks = pid, processes.start_ticks(pid) or 0
@@ -161,8 +162,10 @@ class Keeper:
         return node.host_pid > 0 and not self._alive(node)
 
     def _forget_host(self, node: NodeRecord) -> None:
-        node.host_pid = node.host_start_ticks = 0
+        """Its host is dead: so must be all of the node."""
         self._factory.remove(self.state, node)
+        node.host_pid = node.host_start_ticks = 0
+        node.lost = not self._factory.reboots
         self.save()
 
     def _kill_orphans(self) -> None:

@@ -74,8 +74,8 @@ class Api:
                 await self._send(writer, self._answer(request))
         except keeping.NotOurs as error:
             await self._send(writer, keeping.Failed(why=str(error), permanent=True))
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client went away: it asks again if it still wants to know
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client went away, or the keeper ends: it asks again if it wants to know
         finally:
             writer.close()
 

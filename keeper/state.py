@@ -25,6 +25,7 @@ class NodeRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     interface: str = ""  # as the node sees it
     switch_interface: str = ""  # the other end of its link
     cgroup: str = ""
+    lost: bool = False  # its host died, and nobody starts it again
     job: str = ""  # allocated to
     distrusted: str = ""  # the reason, "" for none
     incident: int = 0

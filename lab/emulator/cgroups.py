@@ -1,0 +1,71 @@
+"""An equal share of the processors for each node, where a cpu cgroup can be had.
+
+Used by the emulator's factory. Without one the kernel shares by process: a node with more ranks
+gets more. What could not be had is said, never hidden.
+"""
+
+import contextlib
+from pathlib import Path
+
+
+def parent_for(run_id: str) -> tuple[Path | None, str]:
+    """A new cgroup whose children share the processors equally, or None and the reason."""
+    reasons = []
+    for version, base in (("v1", _v1_base()), ("v2", _v2_base())):
+        if base is None:
+            reasons.append(f"{version}: not mounted")
+            continue
+        made = base / f"holdfast-{run_id}"
+        try:
+            made.mkdir(exist_ok=True)
+            if version == "v2":
+                (made / "cgroup.subtree_control").write_text("+cpu")
+        except OSError as error:
+            reasons.append(f"{version}: {error.strerror}")
+            with contextlib.suppress(OSError):
+                made.rmdir()
+            continue
+        return made, f"cpu cgroups ({version})"
+    return None, "no cpu cgroups (" + "; ".join(reasons) + ")"
+
+
+def join(parent: Path, name: str, pid: int) -> Path:
+    """Put `pid`, and all that it will fork, into the node's cgroup; where it is."""
+    group = parent / name
+    group.mkdir(exist_ok=True)
+    (group / "cgroup.procs").write_text(str(pid))
+    return group
+
+
+def remove(parent: Path) -> None:
+    """Remove the run's cgroups that are empty."""
+    for group in [*parent.glob("*/"), parent]:
+        with contextlib.suppress(OSError):  # still has a dying process: the next sweep has it
+            group.rmdir()
+
+
+def all_runs() -> list[Path]:
+    """Cgroups of all runs that are still there, for sweeps and for counting leftovers."""
+    bases = [base for base in (_v1_base(), _v2_base()) if base]
+    return [found for base in bases for found in base.glob("holdfast-*")]
+
+
+def _v1_base() -> Path | None:
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        kind, _, options = rest.split(" ", 2)
+        if kind == "cgroup" and "cpu" in options.replace(" ", ",").split(","):
+            return Path(fields.split()[4])
+    return None
+
+
+def _v2_base() -> Path | None:
+    """The cgroup beside our own: one with processes in it can have no children (no-internal rule)."""
+    mine = [
+        line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line[:3] == "0::"
+    ]
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        if rest.startswith("cgroup2 ") and mine:
+            return (Path(fields.split()[4]) / mine[0].strip("/")).parent
+    return None

@@ -1,0 +1,91 @@
+"""The switch's only service: relays the nodes' connections to the driver outside.
+
+Started by the emulator's keeper inside the switch's namespaces, which it keeps open: it outlives the
+keeper, so that a keeper that comes back finds the switch as it was. A node's bytes to the driver so
+cross that node's own link. Must not look into them. Ends when no keeper held the lock for 30 s.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import signal
+import socket
+from pathlib import Path
+
+from holdfast.protocol.lease import HOST_OUTLIVES_KEEPER_S
+
+GIVE_UP_AFTER_MS = 10_000
+"""TCP_USER_TIMEOUT: how long octets to a silent node may stay unacknowledged (RFC 5482)."""
+
+PIECE_BYTES = 65_536
+
+
+class Gateway:
+    """A TCP port on the switch; behind it the driver's Unix socket."""
+
+    def __init__(self, driver_socket: Path) -> None:
+        self._driver_socket = driver_socket
+
+    async def serve(self, host: str, port: int) -> asyncio.Server:
+        return await asyncio.start_server(self._relay, host, port)
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        link = writer.get_extra_info("socket")
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GIVE_UP_AFTER_MS)
+        try:
+            inner_reader, inner_writer = await asyncio.open_unix_connection(self._driver_socket)
+        except OSError:
+            writer.close()  # no driver there: the node tries again
+            return
+        ways = {
+            asyncio.create_task(_pump(reader, inner_writer)),
+            asyncio.create_task(_pump(inner_reader, writer)),
+        }
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        for side in (writer, inner_writer):
+            side.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while piece := await reader.read(PIECE_BYTES):
+            writer.write(piece)
+            await writer.drain()
+
+
+def _keeper_lives(lock: Path) -> bool:
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+async def _until_nobody_keeps_us(lock: Path, ending: asyncio.Event) -> None:
+    alone_s = 0.0
+    while alone_s < HOST_OUTLIVES_KEEPER_S and not ending.is_set():
+        alone_s = 0.0 if _keeper_lives(lock) else alone_s + 1.0
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(ending.wait(), 1.0)
+
+
+async def _main(options: argparse.Namespace) -> None:
+    ending = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
+    server = await Gateway(options.driver_socket).serve(options.host, options.port)
+    await _until_nobody_keeps_us(options.lock, ending)
+    server.close()
+
+
+if __name__ == "__main__":
+    _options = argparse.ArgumentParser()
+    _options.add_argument("--host", required=True)
+    _options.add_argument("--port", type=int, required=True)
+    _options.add_argument("--driver-socket", type=Path, required=True)
+    _options.add_argument("--lock", type=Path, required=True)
+    asyncio.run(_main(_options.parse_args()))

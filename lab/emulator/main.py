@@ -1,0 +1,117 @@
+"""`python -m holdfast.lab.emulator.main`: an emulated cluster on this machine.
+
+Finds out what nodes can be made of here, enters the switch's namespaces (new ones, or those that an
+earlier keeper of this state left open), and runs the keeper with emulated nodes.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from holdfast.keeper import processes, serve
+from holdfast.keeper import state as states
+from holdfast.keeper.factory import LocalNodes, NodeFactory, NodeNeeds, sweep_memory
+from holdfast.keeper.main import loopback, new_cluster
+from holdfast.keeper.settings import Settings, common, parser
+from holdfast.keeper.state import KeeperState
+from holdfast.kit.logs import set_up_logs
+from holdfast.lab.emulator import cgroups, namespaces, nodes
+from holdfast.lab.emulator.namespaces import Kind, Missing
+from holdfast.protocol import exitcodes
+
+log = structlog.get_logger()
+
+
+def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    options = parser("python -m holdfast.lab.emulator.main")
+    options.add_argument("--driver-socket", type=Path, required=True, help="driver.sock of its run")
+    options.add_argument("--memory-mib", type=int, default=1_024, help="memory of each node")
+    options.add_argument("--scratch-mib", type=int, default=256, help="disk of each node")
+    options.add_argument("--kind", type=Kind, choices=list(Kind), help="default: the best there is")
+    return options.parse_args(arguments)
+
+
+def main() -> int:
+    given = read()
+    if sys.platform != "linux":
+        sys.stderr.write(f"The emulated cluster needs Linux; this is {sys.platform}.\n")
+        return exitcodes.UNAVAILABLE
+    settings = common(given, driver_url=f"unix:{given.driver_socket.resolve()}")
+    set_up_logs("emulator")
+    try:
+        with serve.locked(settings.state):
+            return _keep(given, settings)
+    except serve.Busy as busy:
+        sys.stderr.write(f"{busy}\n")
+        return exitcodes.TRY_AGAIN
+    except Missing as missing:
+        sys.stderr.write(f"{missing}\n")
+        return exitcodes.UNAVAILABLE
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return exitcodes.CONFIGURATION
+
+
+def _keep(given: argparse.Namespace, settings: Settings) -> int:
+    root = settings.state
+    state = states.load(root) or _new_state(given, settings)
+    states.save(root, state)
+    serve.mark_run(state.run_id)
+    factory = _factory(given, settings, state)
+    sweep(state)
+    return serve.run(root, state, factory, settings.die_with_fd)
+
+
+def _new_state(given: argparse.Namespace, settings: Settings) -> KeeperState:
+    kind, refusal = (given.kind, "") if given.kind else namespaces.best_kind()
+    if kind is Kind.LOOPBACK:
+        state = new_cluster(settings, "127.0.0.1", loopback)
+        state.kind = f"{kind}, link faults are not possible: {refusal or 'asked for'}"
+        return state
+    state = new_cluster(settings, nodes.SWITCH_ADDRESS, nodes.address_of)
+    state.kind = str(kind)
+    return state
+
+
+def _factory(given: argparse.Namespace, settings: Settings, state: KeeperState) -> NodeFactory:
+    needs = NodeNeeds(driver_url=settings.driver_url, token_file=settings.token_file)
+    if state.kind.startswith(Kind.LOOPBACK):
+        return LocalNodes(needs, reboots=False)
+    enter_switch(state, Kind(state.kind.partition(",")[0]))
+    sizes = nodes.Sizes(given.memory_mib, given.scratch_mib)
+    return nodes.EmulatedNodes(needs, given.driver_socket.resolve(), settings.state, sizes)
+
+
+def enter_switch(state: KeeperState, kind: Kind) -> None:
+    """Enter the switch that an earlier keeper left open, or make a new one: then no node is left."""
+    pid = state.switch_pid
+    if pid and processes.start_ticks(pid) == state.switch_start_ticks:
+        namespaces.enter(pid, *(("user", "net") if kind is Kind.USER else ("net",)))
+        log.info("found the switch as it was", gateway=pid)
+        return
+    processes.kill_marked(state.run_id)
+    for record in state.nodes.values():
+        record.host_pid, record.lost = 0, False
+    namespaces.enter_new(kind)
+    nodes.make_switch()
+
+
+def sweep(state: KeeperState) -> None:
+    """Remove what dead runs left: shared memory and cgroups. The rest went with their processes."""
+    for folder in sweep_memory():
+        log.info("swept the memory of a dead run", folder=str(folder))
+    for group in cgroups.all_runs():
+        run_id = group.name.removeprefix("holdfast-")
+        if run_id != state.run_id and next(processes.marked(run_id), None) is None:
+            cgroups.remove(group)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.exit(main())
+    sys.exit(os.EX_OK)
