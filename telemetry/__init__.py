@@ -2,4 +2,38 @@
 
 Called inside ranks (by the launcher's hooks, the built-in workload, or a user's script) and by the
 daemon, which reads the rings. Must not lock, wait, or let an exception of its own reach the user.
+
+A script may import this and say more than the hooks can see:
+
+    from holdfast import telemetry
+
+    with telemetry.phase("forward"):
+        ...
+    telemetry.step(step, loss=loss, tokens=tokens_so_far)
+
+Outside Holdfast both do nothing.
 """
+
+from contextlib import AbstractContextManager, nullcontext, suppress
+
+from holdfast.telemetry import current
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+def step(step: int, *, loss: float | None = None, tokens: int | None = None) -> None:
+    """Say that `step` (counted from 1, over all attempts) is complete.
+
+    `tokens`: how many this rank's replica has seen so far. From the first call on, optimizer steps
+    are no longer counted by themselves.
+    """
+    recorder = current.recorder
+    if recorder is not None:
+        with suppress(Exception):  # a rank is never ended by its telemetry
+            recorder.reported(int(step), None if loss is None else float(loss), tokens)
+
+
+def phase(name: str) -> AbstractContextManager[None]:
+    """Time what is inside, on the wall clock and on the CPU clock of this thread."""
+    recorder = current.recorder
+    return _NOTHING if recorder is None else recorder.phase(name)

@@ -1,0 +1,228 @@
+"""Hooks for a script that imports nothing of ours: collectives, optimizer steps, last exception.
+
+`install()` is called by the launcher's forked child before the user's script, whether torch is
+loaded already or comes later. Every hook swallows its own errors: what cannot be watched is said in
+the ring ("partial"), and the script runs on. Tried with torch 2.15 and gloo.
+"""
+
+import atexit
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from holdfast.telemetry import current, errors, schema
+from holdfast.telemetry.recorder import Group, Recorder
+from holdfast.telemetry.ring import RingWriter
+
+HOOK_ID = 0x484F4C44
+"""Ours among the hooks of a process group ("HOLD")."""
+
+_KINDS = {
+    name: schema.KINDS.index(kind)
+    for name, kind in {
+        "ALLREDUCE": "all_reduce",
+        "BROADCAST": "broadcast",
+        "REDUCE": "reduce",
+        "ALLGATHER": "all_gather",
+        "REDUCE_SCATTER": "reduce_scatter",
+        "ALLTOALL": "all_to_all",
+        "BARRIER": "barrier",
+        "SCATTER": "scatter",
+        "GATHER": "gather",
+        "ALLREDUCE_COALESCED": "all_reduce_coalesced",
+        "ALLGATHER_BASE": "all_gather_base",
+        "ALLGATHER_COALESCED": "all_gather_coalesced",
+        "ALLGATHER_INTO_TENSOR_COALESCED": "all_gather_into_tensor_coalesced",
+        "REDUCE_SCATTER_BASE": "reduce_scatter_base",
+        "REDUCE_SCATTER_TENSOR_COALESCED": "reduce_scatter_tensor_coalesced",
+        "ALLTOALL_BASE": "all_to_all_base",
+    }.items()
+}
+_SAME_SHAPE = {"ALLREDUCE", "BROADCAST", "ALLGATHER_BASE", "REDUCE_SCATTER_BASE"}
+"""Collectives whose input has one shape on all ranks: their fingerprint holds its size."""
+
+
+def install() -> None:
+    """Watch this process, as HOLDFAST_RING, RANK and HOLDFAST_EPOCH say; without them do nothing.
+
+    Raises nothing.
+    """
+    with suppress(Exception):
+        errors.install()
+    ring = os.environ.get("HOLDFAST_RING")
+    if not ring or current.recorder is not None:
+        return
+    with suppress(Exception):  # no room for a ring: process-level care only
+        _install(Path(ring))
+
+
+def _install(ring: Path) -> None:
+    rank, epoch = int(os.environ["RANK"]), int(os.environ.get("HOLDFAST_EPOCH", "0"))
+    recorder = Recorder(RingWriter(ring, rank=rank, epoch=epoch))
+    recorder.start()
+    current.recorder = recorder
+    os.register_at_fork(after_in_child=_forget)
+    atexit.register(_let_go)
+    for module, hook in (
+        ("torch.optim.optimizer", _hook_steps),
+        ("torch.distributed.distributed_c10d", _hook_groups),
+    ):
+        _once_loaded(module, hook)
+
+
+def _forget() -> None:
+    """A child of the rank (a data loader's worker) has its mapping, but is not the rank."""
+    current.recorder = None
+
+
+def _let_go() -> None:
+    """Take the hooks off: torch destroys groups after the interpreter is gone, and a Python hook
+    still on one is then a segmentation fault in place of the script's own exit code."""
+    recorder, current.recorder = current.recorder, None
+    if recorder is None:
+        return
+    recorder.stop()
+    c10d = sys.modules.get("torch.distributed.distributed_c10d")
+    for group in list(c10d._world.pg_map) if c10d is not None else ():
+        with suppress(Exception):
+            group.unregister_pre_hook(HOOK_ID)
+            group.unregister_post_hook(HOOK_ID)
+
+
+# ---------------------------------------------------------------- when torch is loaded
+
+
+def _once_loaded(name: str, hook: Callable[[Any], None]) -> None:
+    """Call `hook(module)` now, or right after the module has been imported."""
+    if name in sys.modules:
+        hook(sys.modules[name])
+    else:
+        sys.meta_path.insert(0, _Finder(name, hook))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Lets the usual finders find one module, and calls a hook once it is loaded."""
+
+    def __init__(self, name: str, hook: Callable[[Any], None]) -> None:
+        self._name, self._hook = name, hook
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            _after_exec(spec.loader, self._hook)
+        return spec
+
+
+def _after_exec(loader: Any, hook: Callable[[Any], None]) -> None:
+    load = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        load(module)
+        hook(module)
+
+    loader.exec_module = exec_module
+
+
+# ---------------------------------------------------------------- steps
+
+
+def _hook_steps(optimizer: Any) -> None:
+    register = getattr(optimizer, "register_optimizer_step_post_hook", None)
+    if register is None:
+        _missing("step")
+    else:
+        register(_stepped)
+
+
+def _stepped(*_: object) -> None:
+    with suppress(Exception):
+        if current.recorder is not None:
+            current.recorder.stepped()
+
+
+# ---------------------------------------------------------------- collectives
+
+
+def _hook_groups(c10d: Any) -> None:
+    make = getattr(c10d, "_new_process_group_helper", None)
+    if make is None or not hasattr(c10d.ProcessGroup, "register_pre_hook"):
+        _missing("collectives")
+        return
+
+    def made(size: int, rank: int | None, ranks: Sequence[int], *rest: Any, **named: Any) -> Any:
+        result = make(size, rank, ranks, *rest, **named)
+        try:
+            if isinstance(result[0], c10d.ProcessGroup):
+                _watch_group(result[0], list(ranks) or list(range(result[0].size())))
+        except Exception:  # noqa: BLE001 whatever it is, it is ours and not the user's
+            _missing("collectives")
+        return result
+
+    c10d._new_process_group_helper = made
+
+
+def _watch_group(group: Any, ranks: list[int]) -> None:
+    recorder = current.recorder
+    counts = recorder.new_group(ranks) if recorder is not None else None
+    if recorder is None or counts is None:
+        return
+    polled = str(group.name()).lower() == "gloo"
+    if not polled:
+        # To ask a CUDA event from our thread can break the script's capture of a CUDA graph.
+        recorder.missing("done")
+    group.register_pre_hook(HOOK_ID, _before(recorder, counts, ranks))
+    if polled:
+        group.register_post_hook(HOOK_ID, _after(recorder, counts))
+
+
+def _before(recorder: Recorder, counts: Group, ranks: list[int]) -> Callable[[Any], None]:
+    def hook(op: Any) -> None:
+        try:
+            name = op.name.name
+            if name in ("SEND", "RECV"):
+                # A receive from any source has root -1: nobody in particular is waited for.
+                peer = recorder.peer(ranks[op.root]) if op.root >= 0 else None
+                if peer is not None:
+                    peer.sent() if name == "SEND" else peer.received()
+            elif name in _KINDS:
+                counts.enqueue(_KINDS[name], _fingerprint(name, op))
+        except Exception:  # noqa: BLE001 a hook's exception would end the user's training
+            _missing("collectives")
+
+    return hook
+
+
+def _after(recorder: Recorder, counts: Group) -> Callable[[Any], None]:
+    def hook(op: Any) -> None:
+        try:
+            if op.work is not None and op.name.name in _KINDS:
+                recorder.pending(op.work, counts)
+        except Exception:  # noqa: BLE001 a hook's exception would end the user's training
+            _missing("done")
+
+    return hook
+
+
+def _fingerprint(name: str, op: Any) -> int:
+    """A number of 32 bits from what has to be equal on all ranks of one collective."""
+    if name not in _SAME_SHAPE:
+        return _KINDS[name]
+    size: int = sum(tensor.numel() * tensor.element_size() for tensor in op.input_tensors)
+    return (size * 31 + _KINDS[name]) & 0xFFFF_FFFF
+
+
+def _missing(part: str) -> None:
+    with suppress(Exception):
+        if current.recorder is not None:
+            current.recorder.missing(part)

@@ -1,0 +1,264 @@
+"""The rank's own counts: what has been enqueued, done and stepped, stored into the ring as it goes.
+
+Called by the hooks and by the user-facing functions of `holdfast.telemetry`, inside a rank only.
+Must not wait; each count has one writer (collectives: whoever enqueues; done: the drain).
+"""
+
+import hashlib
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from struct import pack
+from typing import Protocol
+
+from holdfast.telemetry import schema
+from holdfast.telemetry.ring import RingWriter
+
+PULSE_S = 0.05
+"""Period of the pulse: half of the daemon's sampling period, so that each sample sees it move."""
+
+
+class Work(Protocol):
+    """What of `torch.distributed.Work` is used here."""
+
+    def is_completed(self) -> bool: ...
+
+
+class Recorder:
+    """Counts of one rank. Its writer may be a ring of a world of thousands, or a test's."""
+
+    def __init__(self, ring: RingWriter) -> None:
+        self.ring = ring
+        self.step = 0
+        self._tokens = 0
+        self._loss: float | None = None
+        self._phase = 0
+        self._partial = 0
+        self._explicit_steps = False
+        self._groups: list[Group] = []
+        self._same_members: dict[tuple[int, ...], int] = {}
+        self._members = 0
+        self._peers: dict[int, Peer] = {}
+        self._phases: dict[str, Phase] = {}
+        self._draining = threading.Lock()
+        self._pulse = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._store_state()
+
+    def missing(self, part: str) -> None:
+        """Say in the ring that `part` of what is watched elsewhere is not watched here."""
+        self._partial |= 1 << schema.PARTS.index(part)
+        self.ring.word(schema.PARTIAL, self._partial)
+
+    def waits(self, waiting: bool) -> None:
+        self.ring.word(schema.WAITING, int(waiting))
+
+    # ------------------------------------------------------------ steps and phases
+
+    def stepped(self) -> None:
+        """An optimizer step ended; ignored once the script reports its steps itself."""
+        if not self._explicit_steps:
+            self._set_step(self.step + 1)
+
+    def reported(self, step: int, loss: float | None, tokens: int | None) -> None:
+        """The script says how far it is."""
+        self._explicit_steps = True
+        self._loss = loss if loss is not None else self._loss
+        self._tokens = tokens if tokens is not None else self._tokens
+        self._set_step(step)
+
+    def _set_step(self, step: int) -> None:
+        self.step = step
+        for group in self._groups:
+            group.mark(step)
+        self._store_state()
+
+    def _store_state(self) -> None:
+        self.ring.state(self.step, self._tokens, self._loss, self._phase)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time what is inside on both clocks, the wall's and this thread's CPU."""
+        phase = self._phases.get(name) or self._new_phase(name)
+        if phase is None:
+            yield
+            return
+        outer, self._phase = self._phase, phase.slot + 1
+        self._store_state()
+        wall_ns, thread_ns = time.perf_counter_ns(), time.thread_time_ns()
+        try:
+            yield
+        finally:
+            phase.add(time.perf_counter_ns() - wall_ns, time.thread_time_ns() - thread_ns)
+            self._phase = outer
+            self._store_state()
+
+    def _new_phase(self, name: str) -> "Phase | None":
+        slot = len(self._phases)
+        if slot == schema.PHASE_SLOTS:
+            self.missing("phases full")
+            return None
+        self.ring.phase_name(slot, name)
+        self._phases[name] = phase = Phase(self.ring, slot)
+        self.ring.word(schema.PHASES, slot + 1)
+        return phase
+
+    # ------------------------------------------------------------ groups and peers
+
+    def new_group(self, ranks: Sequence[int]) -> "Group | None":
+        """A group of `ranks` came to be; None where the ring has no slot left for it."""
+        slot = len(self._groups)
+        if slot == schema.GROUP_SLOTS:
+            self.missing("groups full")
+            return None
+        members = tuple(sorted(ranks))
+        ordinal = self._same_members[members] = self._same_members.get(members, -1) + 1
+        first, count = self._members, len(members)
+        if first + count > schema.MEMBER_SLOTS:
+            self.missing("members full")
+            first, count = 0, 0
+        self.ring.members(first, members[:count])
+        self._members += count
+        group = Group(self, slot, members_hash(members, ordinal), first, count)
+        self._groups.append(group)
+        self.ring.word(schema.GROUPS, slot + 1)
+        return group
+
+    def peer(self, rank: int) -> "Peer | None":
+        """The counts of point-to-point messages with global rank `rank`."""
+        peer = self._peers.get(rank)
+        if peer is None and len(self._peers) == schema.PEER_SLOTS:
+            self.missing("peers full")
+        elif peer is None:
+            slot = len(self._peers)
+            self.ring.peer(slot, 0, rank)
+            self._peers[rank] = peer = Peer(self.ring, slot)
+            self.ring.word(schema.PEERS, slot + 1)
+        return peer
+
+    # ------------------------------------------------------------ what is done
+
+    def pending(self, work: Work, group: "Group") -> None:
+        """`work` has been enqueued in `group`; it is counted as done once it is completed."""
+        group.pending.append(work)
+        self._drain((group,))
+
+    def _drain(self, groups: "Sequence[Group]") -> None:
+        """Count what has completed. Never waits: where another thread drains, this one goes on."""
+        if self._draining.acquire(blocking=False):
+            try:
+                for group in groups:
+                    group.drain()
+            finally:
+                self._draining.release()
+
+    # ------------------------------------------------------------ the pulse
+
+    def start(self) -> None:
+        """Start the thread that moves the pulse and drains while the main thread waits."""
+        self._thread = threading.Thread(target=self._beat, name="holdfast-pulse", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the pulse and let go of all work; the interpreter may then go."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(1.0)
+        for group in self._groups:
+            group.pending.clear()
+
+    def _beat(self) -> None:
+        while not self._stop.wait(PULSE_S):
+            self._pulse += 1
+            self.ring.word(schema.PULSE, self._pulse)
+            # A work of a destroyed group may raise anything; what is lost is one `done`.
+            with suppress(Exception):
+                self._drain(tuple(self._groups))
+
+
+class Group:
+    """Collectives of one group. The done ones are counted by the drain alone."""
+
+    def __init__(self, recorder: Recorder, slot: int, members: int, first: int, count: int) -> None:
+        self._recorder, self._slot = recorder, slot
+        self._head, self._place = members, (first, count)
+        self._last = (0, 0)  # kind and fingerprint of the last one enqueued
+        self._step = recorder.step
+        self._marks = [0] * (2 * len(schema.MARK_STRIDES))
+        self.enqueued = 0
+        self.pending: deque[Work] = deque()
+        self._done = 0
+        self._store()
+
+    def enqueue(self, kind: int, fingerprint: int) -> None:
+        self.enqueued += 1
+        self._last = (kind, fingerprint)
+        self._step = self._recorder.step
+        self._store()
+
+    def drain(self) -> None:
+        """Count what has completed, in order; called by one thread at a time."""
+        while self.pending and self.pending[0].is_completed():
+            self._done += 1
+            self._recorder.ring.done(self._slot, self._done)
+            self.pending.popleft()
+
+    def mark(self, step: int) -> None:
+        """Keep how many had been enqueued when `step` ended."""
+        for place, stride in enumerate(schema.MARK_STRIDES):
+            if step % stride == 0:
+                self._marks[2 * place : 2 * place + 2] = step, self.enqueued
+        self._store()
+
+    def _store(self) -> None:
+        self._recorder.ring.group(
+            self._slot,
+            self._head,
+            *self._last,
+            self.enqueued,
+            self._step,
+            *self._place,
+            *self._marks,
+        )
+
+
+class Peer:
+    """Point-to-point messages with one rank. Which are done is not known: a gloo work says so only
+    once somebody has waited for it, and to keep works is to keep their buffers."""
+
+    def __init__(self, ring: RingWriter, slot: int) -> None:
+        self._ring, self._slot = ring, slot
+        self._sends = self._receives = 0
+
+    def sent(self) -> None:
+        self._sends += 1
+        self._ring.peer(self._slot, 1, self._sends)
+
+    def received(self) -> None:
+        self._receives += 1
+        self._ring.peer(self._slot, 3, self._receives)
+
+
+class Phase:
+    """Time spent in one phase so far."""
+
+    def __init__(self, ring: RingWriter, slot: int) -> None:
+        self._ring, self.slot = ring, slot
+        self._wall_ns = self._thread_ns = 0
+
+    def add(self, wall_ns: int, thread_ns: int) -> None:
+        self._wall_ns += wall_ns
+        self._thread_ns += thread_ns
+        self._ring.phase(self.slot, self._wall_ns, self._thread_ns)
+
+
+def members_hash(members: Sequence[int], ordinal: int) -> int:
+    """A number for a group, the same on all its ranks.
+
+    `ordinal` tells groups of the same members apart; all ranks make groups in the same order.
+    """
+    data = pack(f"<{len(members) + 1}I", ordinal, *members)
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")

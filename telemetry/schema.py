@@ -1,0 +1,73 @@
+"""Where each number stands in a ring file: the layout, its version, and nothing else.
+
+Shared by the writer (in the rank) and the reader (in the daemon). All values are little-endian and
+aligned to eight bytes. A *word* is one aligned unsigned 64-bit number with one writer: it is never
+seen half written. A *record* is longer and carries a sequence lock in its first word: odd while it
+is being written. Pure.
+"""
+
+import struct
+from typing import Final
+
+MAGIC: Final = b"HFRING\r\n"
+VERSION: Final = 1
+
+HEADER: Final = struct.Struct("<8sIIqqq4I")
+"""magic, version, size of the file in bytes, rank, epoch, pid, and slots for groups, peers, phases
+and member ranks."""
+
+GROUP_SLOTS: Final = 64
+PEER_SLOTS: Final = 64
+PHASE_SLOTS: Final = 32
+MEMBER_SLOTS: Final = 16_384
+"""Members of all groups together: the world of the largest published job and its small groups."""
+
+WORDS_AT: Final = 128
+PULSE, PARTIAL, GROUPS, PEERS, PHASES, WAITING = range(6)
+WORDS: Final = 16
+"""Words for the whole rank: pulse, bits of PARTS missing, slots used, and whether it waits."""
+
+PARTS: Final = (
+    "collectives",
+    "done",
+    "step",
+    "groups full",
+    "peers full",
+    "phases full",
+    "members full",
+)
+"""What may be missing from a ring, by bit of the word PARTIAL."""
+
+STATE_AT: Final = WORDS_AT + 8 * WORDS
+STATE: Final = struct.Struct("<QqqdQ")
+"""sequence, step, tokens, loss (NaN: none), phase (slot + 1, 0: none)."""
+
+MARK_STRIDES: Final = (1, 8, 64, 512)
+"""Steps whose collective counts are kept, the last multiple of each: two ranks sampled at different
+moments still have a step in common."""
+
+GROUPS_AT: Final = STATE_AT + STATE.size
+GROUP: Final = struct.Struct("<QQIIQqII8Q")
+"""sequence, hash of members, kind, fingerprint, enqueued, step, first member slot, members, and
+(step, enqueued) for each of MARK_STRIDES."""
+
+DONE_AT: Final = GROUPS_AT + GROUP.size * GROUP_SLOTS
+PEERS_AT: Final = DONE_AT + 8 * GROUP_SLOTS
+PEER_WORDS: Final = 5
+"""peer, sends, sends done, receives, receives done."""
+
+PHASES_AT: Final = PEERS_AT + 8 * PEER_WORDS * PEER_SLOTS
+PHASE_NAME_BYTES: Final = 32
+PHASE_BYTES: Final = PHASE_NAME_BYTES + 16
+"""name, then two words: wall and thread CPU time so far in nanoseconds."""
+
+MEMBERS_AT: Final = PHASES_AT + PHASE_BYTES * PHASE_SLOTS
+SIZE: Final = MEMBERS_AT + 4 * MEMBER_SLOTS
+
+KINDS: Final = tuple(
+    "unknown all_reduce broadcast reduce all_gather reduce_scatter all_to_all barrier scatter "
+    "gather all_reduce_coalesced all_gather_base all_gather_coalesced "
+    "all_gather_into_tensor_coalesced reduce_scatter_base reduce_scatter_tensor_coalesced "
+    "all_to_all_base".split()
+)
+"""Names of collectives by the number that a GROUP record holds."""
