@@ -2,5 +2,6 @@
 
 Started by the demo, chaos, benchmarks and tests (`python -m holdfast.lab.emulator.main`). A node
 has its own network, processes, mounts, memory, disk, counters and kernel log; faults are done to
-these from outside. Must not announce a fault to the code under test. Linux only. See docs/emulator.md.
+these from outside. Must not announce a fault to the code under test. Linux only.
+See docs/emulator.md.
 """

@@ -60,10 +60,9 @@ def _v1_base() -> Path | None:
 
 
 def _v2_base() -> Path | None:
-    """The cgroup beside our own: one with processes in it can have no children (no-internal rule)."""
-    mine = [
-        line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line[:3] == "0::"
-    ]
+    """The cgroup above our own: one that has processes itself may have no children."""
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    mine = [line.removeprefix("0::") for line in lines if line.startswith("0::")]
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, rest = line.partition(" - ")
         if rest.startswith("cgroup2 ") and mine:

@@ -51,7 +51,7 @@ class Counters:
         if numbers is None:
             link = before._replace(up=False, carrier_changes=flips)
         else:  # what the switch receives, the node has sent
-            link = Link(*numbers[0:2], *numbers[8:10], up, flips)
+            link = Link(numbers[0], numbers[1], numbers[8], numbers[9], up, flips)
         self._links[node.name] = link
         return link
 

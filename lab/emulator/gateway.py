@@ -1,8 +1,9 @@
 """The switch's only service: relays the nodes' connections to the driver outside.
 
-Started by the emulator's keeper inside the switch's namespaces, which it keeps open: it outlives the
-keeper, so that a keeper that comes back finds the switch as it was. A node's bytes to the driver so
-cross that node's own link. Must not look into them. Ends when no keeper held the lock for 30 s.
+Started by the emulator's keeper inside the switch's namespaces, which it keeps open: it outlives
+the keeper, so that a keeper that comes back finds the switch as it was. A node's bytes to the
+driver so cross that node's own link. Must not look into them. Ends when no keeper held the lock
+for 30 s.
 """
 
 import argparse

@@ -88,7 +88,7 @@ def _factory(given: argparse.Namespace, settings: Settings, state: KeeperState) 
 
 
 def enter_switch(state: KeeperState, kind: Kind) -> None:
-    """Enter the switch that an earlier keeper left open, or make a new one: then no node is left."""
+    """Enter the switch that an earlier keeper left open, or make a new one, without nodes."""
     pid = state.switch_pid
     if pid and processes.start_ticks(pid) == state.switch_start_ticks:
         namespaces.enter(pid, *(("user", "net") if kind is Kind.USER else ("net",)))

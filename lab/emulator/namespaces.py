@@ -135,6 +135,7 @@ def ip(lines: list[str]) -> None:
     """
     done = subprocess.run(
         ["ip", "-batch", "-"],
+        check=False,
         input="\n".join(lines),
         text=True,
         capture_output=True,

@@ -21,6 +21,9 @@ from holdfast.lab.emulator.counters import Counters
 SWITCH_ADDRESS = "198.18.0.1"
 """Of 198.18.0.0/15, which RFC 2544 keeps for benchmarks: no real network has it."""
 
+SWITCH_MAC = "02:00:c6:12:00:01"
+"""Given, for a bridge otherwise takes the least of its ports' and changes it when a node is lost."""
+
 GATEWAY_PORT = 7480
 DRIVER_URL = f"http://{SWITCH_ADDRESS}:{GATEWAY_PORT}"
 INTERFACE = "eth0"
@@ -147,7 +150,7 @@ def make_switch() -> None:
     namespaces.ip(
         [
             "link set lo up",
-            "link add switch type bridge",
+            f"link add switch address {SWITCH_MAC} type bridge",
             f"addr add {SWITCH_ADDRESS}/15 dev switch",
             "link set switch up",
         ]
