@@ -1,0 +1,90 @@
+"""One way to ask about jobs and nodes, whether a driver runs or only its journal is there.
+
+Called by `status`, `story` and `why`.
+"""
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from holdfast.cli import find
+from holdfast.cli.client import Client, Problem, path
+from holdfast.cli.errors import Stopped, not_reachable
+from holdfast.protocol import exitcodes
+
+
+class Source(Protocol):
+    """What the three commands need."""
+
+    def jobs(self) -> list[dict[str, Any]]: ...
+
+    def nodes(self) -> list[dict[str, Any]]: ...
+
+    def incidents(self, job: str) -> list[dict[str, Any]]: ...
+
+    def story(self, job: str) -> dict[str, Any]: ...
+
+    def why(self, name: str) -> dict[str, Any] | None: ...
+
+
+class Live:
+    """A running driver."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def jobs(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._client.get(path("jobs"), limit=500)["items"]
+        return found
+
+    def nodes(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._client.get(path("nodes"))["items"]
+        return found
+
+    def incidents(self, job: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._client.get(path("incidents"), job=job)["items"]
+        return found
+
+    def story(self, job: str) -> dict[str, Any]:
+        told: dict[str, Any] = self._client.get(path("jobs", job, "story"))
+        return told
+
+    def why(self, name: str) -> dict[str, Any] | None:
+        for kind in ("jobs", "nodes"):
+            try:
+                told: dict[str, Any] = self._client.get(path(kind, name, "why"))
+            except Problem as problem:
+                if problem.status != 404:
+                    raise
+            else:
+                return told
+        return None
+
+
+def source(url: str | None, state: Path | None) -> tuple[Source, bool]:
+    """Where to ask, and whether a driver runs there. Raises `Stopped` (69) where nothing is."""
+    target = find.Target(url=url, state=state)
+    root = find.state_folder(target, alive=False)
+    if url or (root is not None and find.address(root) is not None):
+        return Live(find.client(find.Target(url=url, state=root))), True
+    if root is None:
+        raise not_reachable(
+            "no driver is running here, and there is no run under ./runs.",
+            "Name one: --state DIR, or --driver URL",
+        )
+    from holdfast.cli.offline import Recorded
+
+    return Recorded(root), False
+
+
+def job_named(asked: Source, name: str | None) -> dict[str, Any]:
+    """The job, or the only or newest one where none is named. Raises `Stopped`."""
+    jobs = asked.jobs()
+    if not jobs:
+        raise Stopped("there is no job.", code=exitcodes.FAILED)
+    if name is None:
+        return jobs[-1]
+    for job in jobs:
+        if job["name"] == name:
+            return job
+    there = ", ".join(job["name"] for job in jobs)
+    raise Stopped(f"there is no job {name!r}.", fix=f"There are: {there}.")

@@ -1,0 +1,159 @@
+"""The driver's REST interface for the commands: standard library only, so that it starts fast.
+
+Called by every command that talks to a running driver. Must not retry: a command says what failed.
+"""
+
+import http.client
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from holdfast.cli.errors import Stopped, misused, not_reachable
+from holdfast.protocol import exitcodes
+
+PREFIX = "/v1alpha1"
+TIMEOUT_S = 30.0
+
+_EXIT_CODES = {
+    400: exitcodes.USAGE,
+    401: exitcodes.CONFIGURATION,
+    413: exitcodes.USAGE,
+    422: exitcodes.USAGE,
+    429: exitcodes.TRY_AGAIN,
+    503: exitcodes.TRY_AGAIN,
+}
+
+
+class Problem(Stopped):
+    """The driver refused: what it said (RFC 9457), with its list of mistakes."""
+
+    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
+        self.status = status
+        self.mistakes: list[dict[str, str]] = list(body.get("errors") or [])
+        sentence = body.get("detail") or body.get("title") or f"the driver answered {status}"
+        super().__init__(
+            str(sentence),
+            fix=str(body.get("fix") or ""),
+            code=_EXIT_CODES.get(status, exitcodes.FAILED),
+            details=[
+                f"{each['field']}: {each['why']}  {each['fix']}".rstrip() for each in self.mistakes
+            ],
+        )
+
+
+def path(*parts: str | int) -> str:
+    """`path("jobs", name)`: each part quoted, below the version's prefix."""
+    return "/".join([PREFIX, *(quote(str(part), safe="") for part in parts)])
+
+
+class Client:
+    """One driver: its address and a person's token. A connection a request."""
+
+    def __init__(self, url: str, token: str) -> None:
+        address = urlsplit(url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise misused(f"{url!r} is not the address of a driver.", "Give http://HOST:PORT.")
+        self.url = url
+        self._host, self._port = address.hostname, address.port
+        self._kind = (
+            http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        )
+        self._token = token
+
+    def get(self, where: str, **query: object) -> Any:
+        return self._ask("GET", where, query=query)
+
+    def post(
+        self, where: str, body: object = None, *, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        return self._ask("POST", where, body=body, headers=headers or {})
+
+    def delete(self, where: str) -> Any:
+        return self._ask("DELETE", where)
+
+    def stream(
+        self,
+        where: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        **query: object,
+    ) -> Iterator[bytes]:
+        """Pieces of a long answer as they come, until the driver ends it."""
+        connection = self._kind(self._host, self._port, timeout=timeout_s)
+        with closing(connection):
+            response = self._send(connection, "GET", _with_query(where, query), None, headers or {})
+            if response.status >= 400:
+                raise Problem(response.status, _decoded(response.read()))
+            try:
+                while piece := response.read1(65_536):
+                    yield piece
+            except (OSError, http.client.HTTPException) as error:
+                raise self._gone(error) from error
+
+    def _ask(
+        self,
+        method: str,
+        where: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        connection = self._kind(self._host, self._port, timeout=TIMEOUT_S)
+        with closing(connection):
+            response = self._send(
+                connection, method, _with_query(where, query or {}), body, headers or {}
+            )
+            try:
+                data = response.read()
+            except (OSError, http.client.HTTPException) as error:
+                raise self._gone(error) from error
+        if response.status >= 400:
+            raise Problem(response.status, _decoded(data))
+        is_json = "json" in (response.headers.get_content_type() or "")
+        return json.loads(data) if is_json and data else data.decode(errors="replace")
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        target: str,
+        body: object,
+        headers: Mapping[str, str],
+    ) -> http.client.HTTPResponse:
+        data = None if body is None else json.dumps(body).encode()
+        sent = {"Authorization": f"Bearer {self._token}", **headers}
+        if data is not None:
+            sent["Content-Type"] = "application/json"
+        try:
+            connection.request(method, target, body=data, headers=sent)
+            return connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._gone(error) from error
+
+    def _gone(self, error: Exception) -> Stopped:
+        why = str(error) or type(error).__name__
+        return not_reachable(
+            f"the driver at {self.url} does not answer ({why}).",
+            "Is it running? Start one: holdfast driver --state DIR",
+        )
+
+
+def _with_query(where: str, query: Mapping[str, object]) -> str:
+    asked = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in query.items()
+        if value is not None
+    }
+    return f"{where}?{urlencode(asked, doseq=True)}" if asked else where
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(data)
+    except ValueError:
+        return {"detail": data.decode(errors="replace")[:500]}
+    return body if isinstance(body, dict) else {"detail": str(body)}

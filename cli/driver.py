@@ -1,0 +1,32 @@
+"""The command `driver`: run a driver here, in the foreground."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.shared import examples
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        "driver",
+        epilog=examples("holdfast driver --state /var/lib/holdfast --listen 127.0.0.1:7480"),
+    )(driver)
+
+
+def driver(
+    state: Annotated[Path, typer.Option(metavar="DIR", help="Journal, tokens, logs of jobs.")],
+    listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT")] = "127.0.0.1:0",
+    keeper: Annotated[
+        Path | None, typer.Option(metavar="SOCKET", help="The keeper that has the nodes.")
+    ] = None,
+) -> None:
+    """Run a driver until Ctrl-C. This process becomes the driver."""
+    sys.stdout.flush()
+    command = [sys.executable, "-m", "holdfast.driver.main"]
+    command += ["--state", str(state), "--listen", listen]
+    command += ["--keeper", str(keeper)] if keeper else []
+    os.execv(sys.executable, command)

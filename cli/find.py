@@ -1,0 +1,89 @@
+"""Where the driver is, or where a run's state lies: options, then HOLDFAST_STATE, then ./runs.
+
+Called by every command that asks about jobs. Must not start anything or write anywhere.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.cli.client import Client
+from holdfast.cli.errors import Stopped, not_reachable
+from holdfast.protocol import exitcodes
+from holdfast.protocol.paths import RunPaths
+
+RUNS = Path("runs")
+"""Folder of `holdfast run`'s runs, below where it was typed."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What was asked for: `--driver`, `--state`, or neither."""
+
+    url: str | None = None
+    state: Path | None = None
+
+
+def client(target: Target) -> Client:
+    """A client of the driver that is meant. Raises `Stopped` (69 or 78) where there is none."""
+    root = state_folder(target, alive=True)
+    if target.url:
+        return Client(target.url, _token(root))
+    if root is None:
+        raise not_reachable(
+            "no driver is running here, and no run under ./runs is alive.",
+            "Start one: holdfast driver --state DIR (or name it: --state DIR, --driver URL)",
+        )
+    url = address(root)
+    if url is None:
+        raise not_reachable(f"no driver is running on {root}.", f"holdfast driver --state {root}")
+    return Client(url, _token(root))
+
+
+def state_folder(target: Target, *, alive: bool) -> Path | None:
+    """The state folder that is meant; with `alive`, only a run whose driver runs is guessed."""
+    if target.state is not None:
+        return target.state
+    if given := os.environ.get("HOLDFAST_STATE"):
+        return Path(given)
+    if target.url:
+        return None
+    live = (root for root in _runs() if address(root) is not None)
+    return next(live, None) or (None if alive else next(iter(_runs()), None))
+
+
+def address(root: Path) -> str | None:
+    """The address of the driver that runs on `root`; None if none does."""
+    try:
+        told = json.loads(RunPaths(root).address.read_bytes())
+        os.kill(int(told["pid"]), 0)
+    except (OSError, ValueError, KeyError):
+        return None
+    return str(told["http"])
+
+
+def _runs() -> list[Path]:
+    """Runs under ./runs that have a journal, newest first."""
+    journals = [RunPaths(run).journal for run in RUNS.glob("*") if RunPaths(run).journal.exists()]
+    newest = sorted(journals, key=lambda journal: journal.stat().st_mtime, reverse=True)
+    return [journal.parent for journal in newest]
+
+
+def _token(root: Path | None) -> str:
+    if given := os.environ.get("HOLDFAST_TOKEN"):
+        return given
+    if root is None:
+        raise Stopped(
+            "no token for this driver.",
+            fix="Set HOLDFAST_TOKEN, or name its state folder with --state DIR.",
+            code=exitcodes.CONFIGURATION,
+        )
+    try:
+        return RunPaths(root).user_token.read_text().strip()
+    except OSError as error:
+        raise Stopped(
+            f"cannot read the token {RunPaths(root).user_token}: {error.strerror}.",
+            fix="Use the account that started the driver, or set HOLDFAST_TOKEN.",
+            code=exitcodes.CONFIGURATION,
+        ) from error

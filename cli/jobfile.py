@@ -1,0 +1,121 @@
+"""A job in a YAML (or JSON) file: its values, and the line of each key, so that mistakes have one.
+
+Called by `submit`. Everything that can be known here is checked before the driver is asked.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from holdfast.cli.client import Problem
+from holdfast.cli.errors import Stopped
+from holdfast.protocol import exitcodes
+from holdfast.protocol.jobcheck import check as check_spec
+from holdfast.protocol.mistakes import BadDocument, Mistake
+
+NOTHING = "nothing was submitted"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's values and where each stands: `lines["spec.topology"] == 14`."""
+
+    file: Path
+    values: Any
+    lines: dict[str, int]
+    twice: tuple[Mistake, ...] = ()
+
+    def line(self, field: str) -> int:
+        """The line of `field`, else of the nearest thing around it, else 1."""
+        while field:
+            if field in self.lines:
+                return self.lines[field]
+            field = field[: max(field.rfind("."), field.rfind("["), 0)]
+        return 1
+
+
+def read(file: Path) -> Document:
+    """Read a file. Raises `Stopped` (2) where it cannot be read or is not YAML."""
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise Stopped(f"cannot read {file}: {why}.", fix=NOTHING, code=exitcodes.USAGE) from error
+    try:
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        values = loader.construct_document(root) if root is not None else None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f"{file}:{mark.line + 1}" if mark else str(file)
+        what = getattr(error, "problem", None) or "it cannot be read"
+        raise Stopped(
+            NOTHING, details=[f"{at}  not YAML: {what}."], code=exitcodes.USAGE
+        ) from error
+    lines: dict[str, int] = {}
+    twice: list[Mistake] = []
+    _walk(root, "", lines, twice)
+    return Document(file=file, values=values, lines=lines, twice=tuple(twice))
+
+
+def check(document: Document, *, on_this_machine: bool) -> None:
+    """Refuse what is wrong with it, all at once, each mistake with its line."""
+    mistakes = list(document.twice)
+    try:
+        job = check_spec(document.values)
+    except BadDocument as refused:
+        mistakes += refused.mistakes
+    else:
+        if on_this_machine:
+            document.values.setdefault("spec", {})["workdir"] = os.path.abspath(job.spec.workdir)
+            mistakes += _workdir(job.spec.workdir)
+    if mistakes:
+        raise _told(document, mistakes)
+
+
+def refused(document: Document, problem: Problem) -> Stopped:
+    """The driver's answer, with the lines of this file."""
+    if not problem.mistakes:
+        return Stopped(f"{NOTHING}: {problem.sentence}", fix=problem.fix, code=problem.code)
+    return _told(document, [Mistake(**each) for each in problem.mistakes])
+
+
+def _told(document: Document, mistakes: list[Mistake]) -> Stopped:
+    placed = sorted((document.line(each.field), str(each)) for each in mistakes)
+    details = [f"{document.file}:{line}  {text}" for line, text in placed]
+    return Stopped(NOTHING, details=details, code=exitcodes.USAGE)
+
+
+def _workdir(workdir: str) -> list[Mistake]:
+    """Only where the ranks run on this machine; in any case their executor looks as well."""
+    if os.path.isdir(workdir) and os.access(workdir, os.R_OK | os.X_OK):
+        return []
+    what = "is not readable" if os.path.isdir(workdir) else "is not a folder on this machine"
+    return [
+        Mistake(
+            field="spec.workdir",
+            value=workdir,
+            why=f"{workdir!r} {what}.",
+            fix="Name a folder that the ranks can read.",
+        )
+    ]
+
+
+def _walk(node: Any, at: str, lines: dict[str, int], twice: list[Mistake]) -> None:
+    """Note the line of every key below `node`, and keys that stand twice."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            field = f"{at}.{key.value}" if at else str(key.value)
+            if field in lines:
+                why = f"it stands here and in line {lines[field]}."
+                fix = "Keep one of them."
+                twice.append(Mistake(field=field, value="", why=why, fix=fix))
+            lines[field] = key.start_mark.line + 1
+            _walk(value, field, lines, twice)
+    elif isinstance(node, yaml.SequenceNode):
+        for place, value in enumerate(node.value):
+            lines[f"{at}[{place}]"] = value.start_mark.line + 1
+            _walk(value, f"{at}[{place}]", lines, twice)

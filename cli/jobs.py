@@ -1,0 +1,131 @@
+"""Commands that change or list jobs: submit, jobs, stop, suspend, resume, delete."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.client import Client, Problem, path
+from holdfast.cli.errors import Stopped
+from holdfast.cli.output import as_json, table, toned
+from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.cli.words import duration
+from holdfast.protocol import exitcodes
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        "submit",
+        epilog=examples("holdfast submit job.yaml", "holdfast submit --schema > schema.json"),
+    )(submit)
+    app.command("jobs", epilog=examples("holdfast jobs", "holdfast jobs --phase Running"))(jobs)
+    for name, doing in ACTIONS.items():
+        app.command(name, help=doing, epilog=examples(f"holdfast {name} my-job"))(_action(name))
+
+
+ACTIONS = {
+    "stop": "End a job: SIGTERM to its ranks, its grace, then SIGKILL.",
+    "suspend": "Hold a job: it gives its nodes back and keeps its place.",
+    "resume": "Let a suspended job go on.",
+}
+
+
+def submit(
+    file: Annotated[Path | None, typer.Argument(help="The job, in YAML or JSON.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency-Key: the same one submits only once.")
+    ] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the job's JSON schema.")] = False,
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> None:
+    """Submit a job. All mistakes are told at once, each with its line; then nothing was done."""
+    from holdfast.cli import jobfile
+
+    if schema:
+        from holdfast.protocol import jobspec
+
+        as_json(jobspec.schema())
+        return
+    if file is None:
+        raise Stopped("no file was given.", fix="holdfast submit job.yaml", code=exitcodes.USAGE)
+    document = jobfile.read(file)
+    driver = client(url, state)
+    jobfile.check(document, on_this_machine=_is_local(driver))
+    headers = {"Idempotency-Key": key} if key else None
+    try:
+        done = driver.post(path("jobs"), document.values, headers=headers)
+    except Problem as problem:
+        raise jobfile.refused(document, problem) from problem
+    if json:
+        as_json(done)
+        return
+    typer.echo(f"{done['name']} submitted: {done['why']}")
+    typer.echo(f"Watch it: holdfast status {done['name']}")
+
+
+def jobs(
+    phase: Annotated[list[str] | None, typer.Option(help="Only jobs in this phase.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Only with this NAME=VALUE.")] = None,
+    name: Annotated[str | None, typer.Option(help="A name or a pattern, such as train-*.")] = None,
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> None:
+    """List jobs, oldest first."""
+    found = _all(client(url, state), phase=phase, label=label, name=name)
+    if json:
+        as_json(found)
+        return
+    if not found:
+        typer.echo("no job matches" if phase or label or name else "no jobs")
+        return
+    table(
+        ("name", "state", "for", "ready", "step", "restarts", "age"),
+        (
+            (
+                job["name"],
+                toned(job["phase"]),
+                duration(job["since_s"]),
+                f"{sum(len(p['ranks']) for p in job['places'] if p['connected'])}/{job['ranks']}",
+                job["step"],
+                sum(budget["used"] for budget in job["restarts"].values()),
+                duration(job["age_s"]),
+            )
+            for job in found
+        ),
+    )
+
+
+def _all(driver: Client, **filters: object) -> list[dict[str, Any]]:
+    """Every page of the list."""
+    found: list[dict[str, Any]] = []
+    token: str | None = None
+    while True:
+        page = driver.get(path("jobs"), **{"continue": token, **filters})
+        found += page["items"]
+        token = page["continue"]
+        if token is None:
+            return found
+
+
+def _action(name: str) -> Any:
+    def act(
+        job: Annotated[str, typer.Argument(metavar="JOB")],
+        url: Url = None,
+        state: State = None,
+        json: Json = False,
+    ) -> None:
+        done = client(url, state).post(path("jobs", job, name))
+        if json:
+            as_json(done)
+        else:
+            typer.echo(f"{done['name']}: {done['why']}")
+
+    return act
+
+
+def _is_local(driver: Client) -> bool:
+    """Whether the driver's nodes are surely those of this machine: it listens on loopback."""
+    return driver.url.startswith(("http://127.", "http://localhost", "http://[::1]"))

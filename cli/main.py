@@ -1,0 +1,79 @@
+"""`holdfast`: the command line. Each command is in a file of its own and imports what it needs.
+
+Must start fast: `holdfast --help` and `holdfast run` load neither torch nor FastAPI.
+"""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from holdfast.cli import driver, jobs, lab, logs, nodes, show
+from holdfast.cli.errors import Stopped
+from holdfast.cli.output import as_json
+from holdfast.cli.run import command as run
+from holdfast.protocol import exitcodes
+
+app = typer.Typer(
+    name="holdfast",
+    help="Keeps training jobs running: notices what breaks, cures it, and says why.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for module in (run, driver, jobs, show, logs, nodes, lab):
+    module.register(app)
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(f"holdfast {installed('holdfast')}")
+        raise typer.Exit
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; its exit code is one of `protocol.exitcodes`, or the script's own."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        result = app(given, standalone_mode=False)
+    except Stopped as stopped:
+        return _tell(stopped, as_json_too="--json" in given)
+    except typer.Exit as ended:
+        return ended.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        return exitcodes.INTERRUPTED
+    except BrokenPipeError:
+        return exitcodes.of_signal(13)
+    except Exception as error:  # noqa: BLE001 — click's own usage errors, whatever their class
+        return _misused(error)
+    return result if isinstance(result, int) else exitcodes.OK
+
+
+def _tell(stopped: Stopped, *, as_json_too: bool) -> int:
+    for line in stopped.details:
+        sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"holdfast: {stopped.sentence}  {stopped.fix}".rstrip() + "\n")
+    if as_json_too:
+        as_json({"error": stopped.sentence, "fix": stopped.fix, "details": stopped.details})
+    return stopped.code
+
+
+def _misused(error: Exception) -> int:
+    """click's usage errors know how to show themselves; anything else is a defect of ours."""
+    show = getattr(error, "show", None)
+    if show is None:
+        raise error
+    show()
+    return exitcodes.USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Commands about nodes: list, evict, restore."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.client import path
+from holdfast.cli.output import as_json, table, toned
+from holdfast.cli.shared import Json, State, Url, client, examples
+
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")]
+Name = Annotated[str, typer.Argument(metavar="NODE")]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="List nodes, evict one, or use one again.", rich_markup_mode=None)
+    group.callback(invoke_without_command=True)(_nodes)
+    group.command("list", epilog=examples("holdfast nodes list"))(list_nodes)
+    group.command("evict", epilog=examples('holdfast nodes evict node-2 --reason "loud fan"'))(
+        evict
+    )
+    group.command("restore", epilog=examples('holdfast nodes restore node-2 --reason "new cable"'))(
+        restore
+    )
+    app.add_typer(group, name="nodes")
+    app.command("evict", epilog=examples('holdfast evict node-2 --reason "loud fan"'))(evict)
+
+
+def _nodes(
+    context: typer.Context, url: Url = None, state: State = None, json: Json = False
+) -> None:
+    if context.invoked_subcommand is None:
+        list_nodes(url, state, json)
+
+
+def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None:
+    """List the nodes and what each is doing."""
+    nodes = client(url, state).get(path("nodes"))["items"]
+    if json:
+        as_json(nodes)
+        return
+    table(
+        ("node", "state", "rack", "job", "ranks", "strikes", "why"),
+        (
+            (
+                node["name"],
+                toned(node["state"]),
+                node["rack"],
+                node["job"],
+                "standby" if node["standby"] else ",".join(map(str, node["ranks"])),
+                node["strikes"] or None,
+                node["reason"],
+            )
+            for node in nodes
+        ),
+    )
+
+
+def evict(
+    node: Name, reason: Reason, url: Url = None, state: State = None, json: Json = False
+) -> None:
+    """Use a node no more: its ranks move to another one, and it is quarantined."""
+    _ask("evict", node, reason, url, state, json)
+
+
+def restore(
+    node: Name, reason: Reason, url: Url = None, state: State = None, json: Json = False
+) -> None:
+    """Trust a quarantined node again."""
+    _ask("restore", node, reason, url, state, json)
+
+
+def _ask(what: str, node: str, reason: str, url: Url, state: State, json: bool) -> None:
+    done = client(url, state).post(path("nodes", node, what), {"reason": reason})
+    if json:
+        as_json(done)
+    else:
+        typer.echo(f"{done['name']}: {done['why']}")

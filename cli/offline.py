@@ -1,0 +1,83 @@
+"""The same answers as the driver's, from a run's journal, where no driver runs. Read-only.
+
+Called by `status`, `story` and `why`. Builds its answers with the functions that the driver's own
+routes use, so that both say the same.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.errors import Stopped
+from holdfast.protocol import exitcodes
+from holdfast.protocol.paths import RunPaths
+
+
+class Recorded:
+    """A run's journal, as if its driver were asked."""
+
+    def __init__(self, root: Path) -> None:
+        import msgspec
+
+        from holdfast.driver.adapters.journal_sqlite import read_only
+        from holdfast.driver.core.model import State
+        from holdfast.driver.ports import PermanentError, TemporaryError
+
+        path = RunPaths(root).journal
+        if not path.exists():
+            raise Stopped(
+                f"{root} has no journal.",
+                fix="Name the state folder of a driver: --state DIR",
+                code=exitcodes.UNAVAILABLE,
+            )
+        try:
+            self._journal = read_only(path)
+            encoded, _sequence, self._now = self._journal.load()
+        except (PermanentError, TemporaryError) as error:
+            raise Stopped(str(error), code=exitcodes.UNAVAILABLE) from error
+        self._state = msgspec.msgpack.decode(encoded, type=State) if encoded else State()
+
+    def jobs(self) -> list[dict[str, Any]]:
+        from holdfast.driver.adapters.rest.views import job_view
+
+        jobs = sorted(self._state.jobs.values(), key=lambda job: job.number)
+        return [_plain(job_view(self._state, job, now=self._now)) for job in jobs]
+
+    def nodes(self) -> list[dict[str, Any]]:
+        from holdfast.driver.adapters.rest.views import node_view
+
+        return [_plain(node_view(self._state, node)) for node in self._state.nodes.values()]
+
+    def incidents(self, job: str) -> list[dict[str, Any]]:
+        from holdfast.driver.adapters.rest.views import incident_view
+
+        found = self._state.incidents.values()
+        return [_plain(incident_view(each)) for each in found if job in each.jobs]
+
+    def story(self, job: str) -> dict[str, Any]:
+        from holdfast.driver.adapters.rest.telling import story_of
+
+        return _plain(story_of(job, self._entries(job=job)))
+
+    def why(self, name: str) -> dict[str, Any] | None:
+        """About a job or a node; None where there is neither."""
+        from holdfast.driver.adapters.rest import telling
+
+        if job := self._state.jobs.get(name):
+            return _plain(telling.why_job(self._state, job, self._entries(job=name)))
+        if node := self._state.nodes.get(name):
+            return _plain(telling.why_node(self._state, node, self._entries(node=name)))
+        return None
+
+    def _entries(self, **filters: str) -> Any:
+        """All entries of a job or node, page by page."""
+        entries: list[Any] = []
+        after = 0
+        while page := self._journal.entries(after=after, **filters):  # type: ignore[arg-type]
+            entries += page
+            after = page[-1].sequence
+        return entries
+
+
+def _plain(view: Any) -> dict[str, Any]:
+    values: dict[str, Any] = view.model_dump(mode="json", by_alias=True)
+    return values

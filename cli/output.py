@@ -1,0 +1,53 @@
+"""How commands print: JSON for machines, tables for people, colour only on a terminal."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # rich takes a tenth of a second to import: only those who print tables pay
+    from rich.console import Console
+
+TONES = {
+    "Running": "green",
+    "Succeeded": "green",
+    "held": "green",
+    "Failed": "red",
+    "quarantined": "red",
+    "gone": "red",
+    "Stopped": "yellow",
+    "Suspended": "yellow",
+    "Pending": "yellow",
+}
+"""Colours of states; others that are under way are shown in cyan."""
+
+
+def console() -> "Console":
+    """rich's console on stdout: no colour off a terminal or where NO_COLOR is set."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def as_json(value: Any) -> None:
+    """One line of JSON on stdout."""
+    sys.stdout.write(json.dumps(value, default=str) + "\n")
+    sys.stdout.flush()
+
+
+def toned(state: str) -> str:
+    """A state with rich's mark-up for its colour."""
+    tone = TONES.get(state, "dim" if state in ("free", "unknown") else "cyan")
+    return f"[{tone}]{state}[/{tone}]"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A plain table on stdout: no lines to get in the way of grep."""
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        shown.add_column(column.upper(), no_wrap=True)
+    for row in rows:
+        shown.add_row(*("" if cell is None else str(cell) for cell in row))
+    console().print(shown)

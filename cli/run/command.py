@@ -1,0 +1,74 @@
+"""The command `run`: its options, in torchrun's spellings too."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.run import options
+from holdfast.cli.shared import examples
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        "run",
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+        epilog=examples(
+            "holdfast run -n 4 train.py --lr 3e-4",
+            "holdfast run --nproc-per-node 8 -m package.train",
+            "holdfast run -n 4 --nodes 2 --standbys 1 train.py",
+            "holdfast run -n 2 -- ./binary --its-own-option",
+        ),
+    )(run)
+
+
+def run(
+    words: Annotated[
+        list[str], typer.Argument(metavar="SCRIPT [ARGS]…", help="A .py script or any program.")
+    ],
+    ranks: Annotated[
+        int | None,
+        typer.Option(
+            *("-n", "--ranks", "--nproc-per-node", "--nproc_per_node"),
+            min=1,
+            help="Ranks on each node. Default: one a GPU, else 1.",
+        ),
+    ] = None,
+    nodes: Annotated[
+        int, typer.Option("--nodes", "--nnodes", min=1, help="Nodes, all on this machine.")
+    ] = 1,
+    standbys: Annotated[int, typer.Option(min=0, help="Nodes more, held warm.")] = 0,
+    module: Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a module.")] = False,
+    max_restarts: Annotated[
+        int,
+        typer.Option(
+            *("--max-restarts", "--max_restarts"),
+            min=0,
+            help="Restarts in an hour after exceptions of the script's own.",
+        ),
+    ] = 3,
+    grace_s: Annotated[
+        float, typer.Option("--grace", min=0, help="Seconds from SIGTERM to SIGKILL on Ctrl-C.")
+    ] = 30.0,
+    runs: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the run's folder (logs, journal) is made.")
+    ] = Path("runs"),
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but faults.")] = False,
+) -> int:
+    """Run a script as torchrun would, with care: faults are noticed, cured and named.
+
+    The driver is embedded; nothing is configured. The script's output and exit code are its own.
+    """
+    asked = options.Options(
+        command=options.command_of(words, module=module),
+        ranks=ranks or options.gpus() or 1,
+        nodes=nodes,
+        standbys=standbys,
+        max_restarts=max_restarts,
+        grace_s=grace_s,
+        runs=runs,
+        quiet=quiet,
+    )
+    from holdfast.cli.run.follow import Run
+
+    return Run(asked, options.new_run(asked)).execute()

@@ -1,0 +1,127 @@
+"""What `holdfast run` was asked for, checked before anything is started, and the job made of it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.errors import misused
+from holdfast.kit.ids import new_id
+from holdfast.protocol.paths import RunPaths
+
+NAME_CHARACTERS = 40
+"""Longest part of a run's name that comes from the script: the whole is at most 63."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """One run. `ranks` is for each node, as torchrun's --nproc-per-node."""
+
+    command: tuple[str, ...]
+    ranks: int
+    nodes: int = 1
+    standbys: int = 0
+    max_restarts: int = 3
+    grace_s: float = 30.0
+    runs: Path = Path("runs")
+    workdir: Path = field(default_factory=Path.cwd)
+    quiet: bool = False
+
+    @property
+    def world_size(self) -> int:
+        return self.ranks * self.nodes
+
+
+def command_of(words: Sequence[str], *, module: bool = False) -> tuple[str, ...]:
+    """The command that `words` mean: a Python script, a module, or any program.
+
+    Raises `Stopped` (2) with a sentence that names what is not there.
+    """
+    if not words:
+        raise misused("no script was given.", "holdfast run -n 4 train.py --lr 3e-4")
+    first, *rest = words
+    if module:
+        return (sys.executable, "-m", first, *rest)
+    if first.endswith(".py"):
+        if not Path(first).is_file():
+            raise misused(f"there is no script {first!r} in {Path.cwd()}.", "Check the path.")
+        return (sys.executable, first, *rest)
+    if shutil.which(first) is None:
+        is_file = Path(first).is_file()
+        fix = f"chmod +x {first}, or give its interpreter first." if is_file else "Check the path."
+        what = "is not executable" if is_file else "is neither a script nor a program here"
+        raise misused(f"{first!r} {what}.", fix)
+    return (first, *rest)
+
+
+def gpus() -> int:
+    """How many GPUs nvidia-smi lists; 0 without it."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return 0
+    try:
+        listed = subprocess.run(
+            [program, "--list-gpus"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    return sum(line.startswith("GPU ") for line in listed.splitlines())
+
+
+def new_run(options: Options) -> RunPaths:
+    """A folder of its own for this run, `NAME-xxxx`; its name is the job's."""
+    words = [Path(word).stem for word in options.command if not word.startswith("-")]
+    is_python = options.command[0] == sys.executable
+    stem = words[1] if is_python and len(words) > 1 else words[0]
+    name = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:NAME_CHARACTERS].strip("-")
+    name = name if name[:1].isalpha() else f"run-{name}".rstrip("-")
+    while True:
+        root = options.runs.absolute() / new_id(name, length_bytes=2)
+        try:
+            root.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise misused(
+                f"cannot make a folder for this run in {options.runs}: {error.strerror}.",
+                "Name another one: --runs DIR",
+            ) from error
+        return RunPaths(root)
+
+
+def job_of(
+    options: Options, name: str, environment: Mapping[str, str] = os.environ
+) -> dict[str, Any]:
+    """The `TrainingJob` to submit, as JSON values."""
+    return {
+        "apiVersion": "holdfast.dev/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": name},
+        "spec": {
+            "nodes": options.nodes,
+            "ranksPerNode": options.ranks,
+            "standbys": options.standbys,
+            "command": list(options.command),
+            "workdir": str(options.workdir),
+            "env": _environment(options, environment),
+            "recovery": {"user": {"restarts": options.max_restarts, "windowS": 3600}},
+            "timeouts": {"graceS": options.grace_s},
+        },
+    }
+
+
+def _environment(options: Options, environment: Mapping[str, str]) -> dict[str, str]:
+    """What ranks get beyond what they inherit.
+
+    Output goes through a file, so Python is told not to hold it back; several ranks share the
+    cores, so each gets one OpenMP thread unless the user said otherwise (torchrun does the same).
+    """
+    ours = {"PYTHONUNBUFFERED": "1"}
+    if options.world_size > 1:
+        ours["OMP_NUM_THREADS"] = "1"
+    return {name: value for name, value in ours.items() if name not in environment}

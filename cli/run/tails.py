@@ -1,0 +1,99 @@
+"""Follows the log files of a job's ranks on this machine and shows them as the script's own output.
+
+Called by `cli.run.follow` a few times a second. Reads files, for they are here: no request a line.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from holdfast.cli.run.merge import Merge
+from holdfast.protocol.paths import RunPaths
+
+CHUNK_BYTES = 1 << 20
+"""Most that is read of one file at once, so that one loud rank does not keep the others waiting."""
+
+
+class Tail:
+    """One file that grows, and may not be there yet."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def read(self) -> bytes:
+        if self._file is None:
+            try:
+                self._file = self._path.open("rb")
+            except FileNotFoundError:
+                return b""
+        return self._file.read(CHUNK_BYTES)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class Stream:
+    """stdout or stderr of all ranks of one attempt, written to ours."""
+
+    def __init__(self, paths: RunPaths, job: str, attempt: int, ranks: int, name: str) -> None:
+        folders = {rank: paths.rank(job, attempt, rank) for rank in range(ranks)}
+        self._tails = {rank: Tail(folder / f"{name}.log") for rank, folder in folders.items()}
+        self._merge = Merge(ranks)
+
+    def show(self, out: Callable[[bytes], None], now: float, *, last: bool = False) -> None:
+        for rank, tail in self._tails.items():
+            while data := tail.read():
+                self._merge.add(rank, data, now)
+                if not last:
+                    break
+        if shown := self._merge.take(now, last=last):
+            out(shown)
+
+    def close(self) -> None:
+        for tail in self._tails.values():
+            tail.close()
+
+
+class Output:
+    """The script's output, attempt after attempt, on our stdout and stderr."""
+
+    def __init__(
+        self,
+        paths: RunPaths,
+        job: str,
+        ranks: int,
+        *,
+        stdout: Callable[[bytes], None],
+        stderr: Callable[[bytes], None],
+    ) -> None:
+        self._paths, self._job, self._ranks = paths, job, ranks
+        self._outs = {"stdout": stdout, "stderr": stderr}
+        self._attempt: int | None = None
+        self._streams: dict[str, Stream] = {}
+
+    def show(self, now: float) -> None:
+        """Write what has come, of the newest attempt; what is left of an older one comes first."""
+        newest = self._newest_attempt()
+        if newest != self._attempt:
+            self.finish(now)
+            self._attempt = newest
+            self._streams = {
+                name: Stream(self._paths, self._job, newest or 0, self._ranks, name)
+                for name in (self._outs if newest is not None else ())
+            }
+        for name, stream in self._streams.items():
+            stream.show(self._outs[name], now)
+
+    def finish(self, now: float) -> None:
+        """Write all that is left of this attempt."""
+        for name, stream in self._streams.items():
+            stream.show(self._outs[name], now, last=True)
+            stream.close()
+        self._streams = {}
+
+    def _newest_attempt(self) -> int | None:
+        folders = self._paths.job(self._job).glob("attempt_*")
+        numbers = [int(folder.name.removeprefix("attempt_")) for folder in folders]
+        return max(numbers, default=None)

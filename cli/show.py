@@ -1,0 +1,87 @@
+"""Commands that explain: status, story, why. They work without a running driver too."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli import asking
+from holdfast.cli.errors import Stopped
+from holdfast.cli.output import as_json
+from holdfast.cli.shared import Json, State, Url, examples
+
+Job = Annotated[
+    str | None, typer.Argument(metavar="[JOB]", help="Default: the newest.", show_default=False)
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("status", epilog=examples("holdfast status", "holdfast status my-job --watch"))(
+        status
+    )
+    app.command("story", epilog=examples("holdfast story my-job"))(story)
+    app.command("why", epilog=examples("holdfast why node-2", "holdfast why my-job"))(why)
+
+
+def status(
+    job: Job = None,
+    watch: Annotated[bool, typer.Option("-w", "--watch", help="Go on until it ends.")] = False,
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> None:
+    """How a job is: state, step, speed, loss, nodes, and what was lost to what."""
+    from holdfast.cli import status as shown
+
+    asked, alive = asking.source(url, state)
+    if json:
+        found = asking.job_named(asked, job)
+        as_json({**found, "incidents": asked.incidents(found["name"]), "driver_running": alive})
+    elif watch and alive:
+        shown.watch(asked, job)
+    else:
+        shown.once(asked, job, alive=alive)
+
+
+def story(job: Job = None, url: Url = None, state: State = None, json: Json = False) -> None:
+    """All that was decided about a job, each with its reason."""
+    asked, _ = asking.source(url, state)
+    told = asked.story(asking.job_named(asked, job)["name"])
+    if json:
+        as_json(told)
+        return
+    for line in told["lines"]:
+        incident = f"  (incident {line['incident']})" if line["incident"] is not None else ""
+        typer.echo(f"{clock(line['at'])}  {line['text']}{incident}")
+
+
+def why(
+    name: Annotated[str, typer.Argument(metavar="NODE|JOB")],
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> None:
+    """Why a job or a node is as it is, in sentences, from the journal."""
+    asked, _ = asking.source(url, state)
+    told = asked.why(name)
+    if told is None:
+        known = [each["name"] for each in (*asked.jobs(), *asked.nodes())]
+        raise Stopped(
+            f"there is no job or node {name!r}.",
+            fix=f"There are: {', '.join(known)}." if known else "",
+        )
+    if json:
+        as_json(told)
+        return
+    if told["exception"]:
+        typer.echo(told["exception"].rstrip() + "\n")
+    typer.echo(told["headline"])
+    for line in told["lines"]:
+        verdict = f"  -> {line['verdict']}" if line["verdict"] else ""
+        typer.echo(f"  {clock(line['at'])}  {line['text']}{verdict}")
+    if told["fix"]:
+        typer.echo(told["fix"])
+
+
+def clock(at: str) -> str:
+    """`2026-11-21T14:02:08.1+00:00` as `14:02:08`."""
+    return at[11:19] if len(at) >= 19 else at

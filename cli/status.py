@@ -1,0 +1,101 @@
+"""`holdfast status JOB` for people: does it make progress, and what was lost to what.
+
+Called by `show.status`.
+"""
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli import asking
+from holdfast.cli.output import console, toned
+from holdfast.cli.words import duration, plural, sparkline
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+REFRESH_S = 1.0
+FINISHED = ("Succeeded", "Failed", "Stopped")
+WATERFALL_CHARACTERS = 30
+
+
+def once(asked: asking.Source, name: str | None, *, alive: bool) -> None:
+    shown = console()
+    shown.print(_page(asked, asking.job_named(asked, name), []))
+    if not alive:
+        shown.print("[dim]no driver runs here: this is its journal's last word[/dim]")
+
+
+def watch(asked: asking.Source, name: str | None) -> None:
+    """Live, until the job has ended or Ctrl-C."""
+    from rich.live import Live
+
+    losses: list[float] = []
+    pause = threading.Event()
+    with Live(console=console(), auto_refresh=False) as live:
+        while True:
+            job = asking.job_named(asked, name)
+            if job["loss"] is not None:
+                losses.append(job["loss"])
+            live.update(_page(asked, job, losses), refresh=True)
+            if job["phase"] in FINISHED:
+                return
+            pause.wait(REFRESH_S)
+
+
+def _page(asked: asking.Source, job: dict[str, Any], losses: list[float]) -> "Group":
+    from rich.console import Group
+    from rich.text import Text
+
+    incidents = asked.incidents(job["name"])
+    lines = [
+        f"[bold]{job['name']}[/bold]  {toned(job['phase'])} for {duration(job['since_s'])}",
+        *_progress(job, losses),
+        *_lost(incidents),
+        f"nodes   {_cells(job)}",
+        f"last    {job['why'] or 'nothing was decided yet'}",
+    ]
+    if job["waiting"]:
+        lines.append(f"waits   {job['waiting']}")
+    if job["failure"]:
+        lines.append(f"failed  {job['failure']['reason']}   (holdfast why {job['name']})")
+    return Group(*(Text.from_markup(line) for line in lines))
+
+
+def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
+    parts = []
+    if job["step"] is not None:
+        parts.append(f"step {job['step']:,}")
+    if job["tokens_per_s"] is not None:
+        parts.append(f"{job['tokens_per_s']:,.0f} tokens/s")
+    if job["loss"] is not None:
+        parts.append(f"loss {job['loss']:.4g} {sparkline(losses)}".rstrip())
+    return [f"at      {' · '.join(parts)}"] if parts else []
+
+
+def _lost(incidents: list[dict[str, Any]]) -> list[str]:
+    """What was lost so far, and the last recovery as a waterfall."""
+    if not incidents:
+        return ["lost    nothing: no fault so far"]
+    down_s = sum(each["recovered_s"] or 0 for each in incidents)
+    last = incidents[-1]
+    lines = [
+        f"lost    {duration(down_s)} to {plural(len(incidents), 'fault')}; last: {last['summary']}"
+    ]
+    total = sum(last["stages_s"].values())
+    begin = 0.0
+    for stage, took in last["stages_s"].items():
+        before = round(begin / total * WATERFALL_CHARACTERS) if total else 0
+        width = max(1, round(took / total * WATERFALL_CHARACTERS)) if total else 1
+        lines.append(f"        {stage:9}{' ' * before}{'━' * width} {took:.2f} s")
+        begin += took
+    return lines
+
+
+def _cells(job: dict[str, Any]) -> str:
+    """A cell a node: green connected, red not there; standbys dim."""
+    cells = [
+        f"[{'green' if place['connected'] else 'red'}]■[/] {place['node'] or 'none'}"
+        for place in job["places"]
+    ]
+    cells += [f"[dim]□ {name} (standby)[/dim]" for name in job["standbys"]]
+    return "  ".join(cells) or "none yet"

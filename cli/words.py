@@ -1,0 +1,34 @@
+"""Numbers as a tired person reads them. Pure."""
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `42 s`, `18 min`, `3 h 20 min`, `2 d 4 h`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min"
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def plural(count: int, thing: str) -> str:
+    """`1 fault`, `2 faults`, `1,000 steps`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: list[float], width: int = 40) -> str:
+    """The newest `width` values as bars between their least and their greatest."""
+    shown = values[-width:]
+    if not shown:
+        return ""
+    low, high = min(shown), max(shown)
+    span = (high - low) or 1.0
+    return "".join(BARS[round((value - low) / span * (len(BARS) - 1))] for value in shown)

@@ -1,0 +1,36 @@
+"""`make_app(control)`: the driver's REST application; `driver.main` adds the nodes' side to it."""
+
+from fastapi import APIRouter, FastAPI
+
+from holdfast.driver.adapters.rest import (
+    events,
+    incidents,
+    jobs,
+    logs,
+    nodes,
+    problems,
+    stories,
+    system,
+)
+from holdfast.driver.adapters.rest.metrics import Metrics
+from holdfast.driver.control import Control
+
+PREFIX = "/v1alpha1"
+
+DESCRIPTION = """Keeps large training jobs running. Errors are problems (RFC 9457) with `errors`:
+each mistake with its field, value, why, and the fix. See docs/api.md."""
+
+
+def make_app(control: Control) -> FastAPI:
+    """The application over one driver; it holds nothing but the metrics' counters."""
+    app = FastAPI(title="Holdfast driver", version="v1alpha1", description=DESCRIPTION)
+    app.state.control = control
+    app.state.metrics = Metrics()
+    problems.install(app)
+    below = APIRouter(prefix=PREFIX)
+    for module in (jobs, logs, stories, nodes, incidents, events):
+        below.include_router(module.router)
+    below.include_router(system.schema_router)
+    app.include_router(below)
+    app.include_router(system.router)
+    return app

@@ -1,0 +1,61 @@
+"""Puts a person's request to the core and answers with the entry that it became.
+
+Used by the routers that change something.
+"""
+
+import hashlib
+import json
+from typing import Annotated, Any
+
+from fastapi import Header
+from pydantic import Field
+
+from holdfast.driver.adapters.rest.problems import Problem
+from holdfast.driver.adapters.rest.views import View
+from holdfast.driver.control import Control
+from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.loop import KeyReused, NotAccepting, Refused
+from holdfast.driver.ports import Key
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="The same key with the same body is done once and answered the same again.",
+    ),
+]
+
+
+class Done(View):
+    """A request that was taken: it is in the journal."""
+
+    name: str
+    """Of the job or node it is about."""
+    sequence: int = Field(ge=0)
+    """The journal entry that it became."""
+    why: str
+    """What was decided, in a sentence."""
+
+
+def key_of(key: str | None, *what: Any) -> Key | None:
+    """The key with the digest of all that makes the request what it is."""
+    if key is None:
+        return None
+    data = json.dumps(what, sort_keys=True).encode()
+    return Key(key=key, digest=hashlib.sha256(data).digest())
+
+
+async def ask(control: Control, name: str, event: AnyEvent, *, key: Key | None = None) -> Done:
+    """Raises `Problem`: 409 (the core refuses), 422 (key reused), 503 (no new work is taken)."""
+    try:
+        entry = await control.request(event, key=key)
+    except Refused as refused:
+        raise Problem(409, str(refused)) from refused
+    except KeyReused as reused:
+        fix = "Use a new Idempotency-Key for another request."
+        raise Problem(422, str(reused), fix=fix) from reused
+    except NotAccepting as closed:
+        raise Problem(503, str(closed), fix="Running jobs go on. Try again later.") from closed
+    return Done(name=name, sequence=entry.sequence, why=entry.why)

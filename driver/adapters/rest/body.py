@@ -1,0 +1,62 @@
+"""Reads a request's JSON body within the limit. Used by the routers that take one."""
+
+import json
+from typing import Any
+
+from fastapi import Request
+
+from holdfast.driver.adapters.rest.problems import Problem
+from holdfast.protocol.mistakes import BadDocument, Mistake, shown
+
+LIMIT_BYTES = 1 << 20
+"""Largest body: the largest job spec that the schema allows in practice is some 100 KiB."""
+
+
+async def read_json(request: Request) -> Any:
+    """The body as JSON values. Raises `Problem` (400, 413); reads no more than the limit."""
+    told = request.headers.get("content-length", "")
+    if told.isdigit() and int(told) > LIMIT_BYTES:
+        raise _too_large(f"{int(told):,} bytes")
+    data = bytearray()
+    async for piece in request.stream():
+        data += piece
+        if len(data) > LIMIT_BYTES:
+            raise _too_large(f"more than {LIMIT_BYTES:,} bytes")
+    return _decoded(bytes(data))
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        why = f"the body is not JSON: {error}."
+        raise Problem(400, why, fix="Send JSON (the command line converts YAML).") from error
+
+
+def _too_large(size: str) -> Problem:
+    return Problem(
+        413,
+        f"the body has {size}, the limit is {LIMIT_BYTES:,}.",
+        fix="Keep data out of the spec: name a file in `env` or `command` instead.",
+    )
+
+
+async def read_reason(request: Request) -> str:
+    """The `reason` of a request about a node, for the journal. Raises `BadDocument`."""
+    body = await read_json(request)
+    reason = body.get("reason") if isinstance(body, dict) else None
+    if isinstance(reason, str) and 0 < len(reason) <= MAX_REASON_CHARACTERS:
+        return reason
+    raise BadDocument(
+        [
+            Mistake(
+                field="reason",
+                value="" if reason is None else shown(reason),
+                why="a reason is kept with the node, for whoever asks why.",
+                fix=f"Send a sentence of at most {MAX_REASON_CHARACTERS} characters as `reason`.",
+            )
+        ]
+    )
+
+
+MAX_REASON_CHARACTERS = 500

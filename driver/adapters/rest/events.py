@@ -1,0 +1,83 @@
+"""The journal as server-sent events: every entry, or those of one job, without a gap.
+
+Format: HTML Living Standard, 9.2. `id` is the entry's sequence, so that a reader that lost its
+connection goes on with Last-Event-ID.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.responses import StreamingResponse
+
+from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.control import Control
+from holdfast.driver.ports import Entry
+
+router = APIRouter(tags=["events"], dependencies=[Depends(person)])
+
+KEEP_ALIVE_S = 15.0
+"""A comment this often keeps proxies from closing a silent stream (HTML Living Standard, 9.2.7)."""
+
+
+@router.get("/events", response_class=StreamingResponse)
+async def events(
+    control: Driver,
+    job: Annotated[str | None, Query(description="Only entries of this job.")] = None,
+    after: Annotated[int, Query(ge=0, description="Begin after this sequence.")] = 0,
+    last_event_id: Annotated[int | None, Header(ge=0)] = None,
+) -> StreamingResponse:
+    """Entries from the beginning, or from after the last one seen, then each as it comes."""
+    begin = after if last_event_id is None else last_event_id
+    return StreamingResponse(
+        _stream(control, job=job, after=begin),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _stream(control: Control, *, job: str | None, after: int) -> AsyncIterator[bytes]:
+    yield b": the journal\n\n"
+    entries = control.subscribe(after)
+    following = asyncio.ensure_future(anext(entries))
+    try:
+        while True:
+            done, _ = await asyncio.wait({following}, timeout=KEEP_ALIVE_S)
+            if not done:
+                yield b": still here\n\n"
+                continue
+            entry = following.result()
+            following = asyncio.ensure_future(anext(entries))
+            if job is None or job in entry.jobs:
+                yield written(entry)
+    finally:
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+            await following
+
+
+def written(entry: Entry) -> bytes:
+    """One entry as an event: id, kind, and JSON on one line."""
+    kind = type(entry.event).__name__
+    data = msgspec.json.encode(entry_view(entry))
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (entry.sequence, kind.encode(), data)
+
+
+def entry_view(entry: Entry) -> dict[str, Any]:
+    """An entry as people get it: the whole event, but of effects only what they are."""
+    return {
+        "sequence": entry.sequence,
+        "at": entry.at,
+        "now_s": entry.now,
+        "kind": type(entry.event).__name__,
+        "why": entry.why,
+        "jobs": entry.jobs,
+        "nodes": entry.nodes,
+        "incident": entry.incident,
+        "cause": entry.event.cause,
+        "effects": [type(effect).__name__ for effect in entry.effects],
+        "event": msgspec.to_builtins(entry.event, str_keys=True),
+    }

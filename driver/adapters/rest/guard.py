@@ -1,0 +1,32 @@
+"""Who may ask: a person's token on everything below /v1alpha1. Nodes have their own, elsewhere."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from holdfast.driver.adapters.rest.problems import Problem
+from holdfast.driver.control import Control
+
+_BEARER = HTTPBearer(auto_error=False, description="The token in the state folder's tokens/user.")
+
+
+def person(
+    request: Request,
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+) -> None:
+    """Raises `Problem` (401) unless the request has the token for people."""
+    control: Control = request.app.state.control
+    if given is None or not control.tokens.is_user(given.credentials):
+        why = "the token is not the one of this driver." if given else "no token was sent."
+        fix = "Send `Authorization: Bearer TOKEN`; TOKEN is in tokens/user of the state folder."
+        raise Problem(401, why, fix=fix)
+
+
+def _control(request: Request) -> Control:
+    control: Control = request.app.state.control
+    return control
+
+
+Driver = Annotated[Control, Depends(_control)]
+"""What a route declares to be given the driver."""

@@ -1,0 +1,32 @@
+"""Routes about incidents: what went wrong, one cause each, and what became of it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.problems import not_found
+from holdfast.driver.adapters.rest.views import IncidentList, IncidentView, incident_view
+
+router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[Depends(person)])
+
+
+@router.get("")
+async def list_incidents(
+    control: Driver,
+    job: Annotated[str | None, Query(description="Only those that hit this job.")] = None,
+) -> IncidentList:
+    """Open incidents and the latest of the rest, oldest first."""
+    found = sorted(control.state.incidents.values(), key=lambda incident: incident.id)
+    return IncidentList(
+        items=[incident_view(each) for each in found if job is None or job in each.jobs]
+    )
+
+
+@router.get("/{number}")
+async def get_incident(number: int, control: Driver) -> IncidentView:
+    """One incident with its evidence and the stacks that were taken."""
+    incidents = control.state.incidents
+    if number not in incidents:
+        raise not_found("incident", str(number), map(str, sorted(incidents)))
+    return incident_view(incidents[number])

@@ -1,0 +1,135 @@
+"""Routes about jobs: submit, list, get, suspend, resume, stop, delete, live progress."""
+
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
+from holdfast.driver.adapters.rest.body import read_json
+from holdfast.driver.adapters.rest.examples import SUBMIT
+from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.paging import DEFAULT_LIMIT, MAX_LIMIT, page
+from holdfast.driver.adapters.rest.problems import Problem, not_found
+from holdfast.driver.adapters.rest.views import JobList, JobView, job_view
+from holdfast.driver.control import Control
+from holdfast.driver.core import events
+from holdfast.driver.core.model import Job, Phase
+from holdfast.driver.plan import plan_of
+from holdfast.protocol.jobcheck import check
+
+router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[Depends(person)])
+
+PERSON = "a person, by REST"
+
+
+@router.post("", status_code=201, openapi_extra=SUBMIT)
+async def submit(
+    request: Request, response: Response, control: Driver, key: IdempotencyKey = None
+) -> Done:
+    """Submit a TrainingJob. All mistakes are told at once; then nothing was changed."""
+    document = await read_json(request)
+    job = check(document)
+    name = job.metadata.name
+    event = events.JobSubmitted(job=name, plan=plan_of(job, control.settings.paths), by=PERSON)
+    done = await ask(control, name, event, key=key_of(key, "submit", document))
+    response.headers["Location"] = f"/v1alpha1/jobs/{name}"
+    return done
+
+
+@router.get("")
+async def list_jobs(
+    control: Driver,
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+    token: Annotated[str | None, Query(alias="continue")] = None,
+    phase: Annotated[list[Phase], Query(description="May be given more than once.")] = [],  # noqa: B006
+    label: Annotated[list[str], Query(description="name=value; all given must hold.")] = [],  # noqa: B006
+    name: Annotated[str, Query(description="A name, or a pattern such as train-*.")] = "*",
+) -> JobList:
+    """Jobs in the order in which they were submitted, page by page."""
+    wanted = dict(_label(each) for each in label)
+    chosen = [
+        job
+        for job in control.state.jobs.values()
+        if (not phase or job.phase in phase)
+        and fnmatchcase(job.name, name)
+        and wanted.items() <= _labels(job).items()
+    ]
+    shown, following = page(chosen, key=lambda job: job.number, limit=limit, token=token)
+    return JobList(items=[_view(control, job) for job in shown], next=following)
+
+
+@router.get("/{job}")
+async def get_job(job: str, control: Driver) -> JobView:
+    """One job as it is now."""
+    return _view(control, job_of(control, job))
+
+
+@router.get("/{job}/progress")
+async def progress(job: str, control: Driver) -> Any:
+    """What the detectors see live: step, loss, tokens/s, and each rank. Null before the first."""
+    job_of(control, job)
+    return msgspec.to_builtins(control.watch.progress(job), str_keys=True)
+
+
+@router.post("/{job}/suspend", status_code=202)
+async def suspend(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
+    """Hold the job: it gives its nodes back and keeps its place."""
+    return await _about(control, events.SuspendRequested(job=job, by=PERSON), key)
+
+
+@router.post("/{job}/resume", status_code=202)
+async def resume(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
+    """Let a suspended job go on."""
+    return await _about(control, events.ResumeRequested(job=job, by=PERSON), key)
+
+
+@router.post("/{job}/stop", status_code=202)
+async def stop(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
+    """End the job: SIGTERM, its grace, SIGKILL. It stays in the list as Stopped."""
+    return await _about(control, events.StopRequested(job=job, by=PERSON), key)
+
+
+@router.delete("/{job}", status_code=202)
+async def delete(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
+    """End the job if it runs, and forget it. Its logs stay."""
+    return await _about(control, events.DeleteRequested(job=job, by=PERSON), key)
+
+
+def job_of(control: Control, name: str) -> Job:
+    """The job, or 404 with those that there are."""
+    job = control.state.jobs.get(name)
+    if job is None:
+        raise not_found("job", name, control.state.jobs)
+    return job
+
+
+_About = (
+    events.SuspendRequested | events.ResumeRequested | events.StopRequested | events.DeleteRequested
+)
+
+
+async def _about(control: Control, event: _About, key: str | None) -> Done:
+    claim = key_of(key, type(event).__name__, event.job)
+    if claim is None or control.journal.claim(claim.key) is None:
+        job_of(control, event.job)
+    return await ask(control, event.job, event, key=claim)
+
+
+def _view(control: Control, job: Job) -> JobView:
+    live = control.watch.progress(job.name)
+    return job_view(control.state, job, now=control.now(), live=live)
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise Problem(400, f"label: {text!r} is not NAME=VALUE.", fix="E.g. label=team=speech")
+    return name, value
+
+
+def _labels(job: Job) -> dict[str, str]:
+    spec = msgspec.json.decode(job.plan.spec or b"{}")
+    labels: dict[str, str] = spec.get("metadata", {}).get("labels", {})
+    return labels

@@ -1,0 +1,91 @@
+"""What Prometheus is told: counts and times by phase, kind and node; never by rank or step.
+
+Brought up to date when it is asked for, from the state, so that nothing else has to think of it.
+"""
+
+import asyncio
+from collections import Counter as Tally
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from holdfast.driver.control import Control
+from holdfast.driver.core.model import Incident, Phase
+
+BUCKETS_S = (0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900)
+"""A restart in place takes tenths of a second, a restore from a far store minutes."""
+
+
+class Metrics:
+    """One driver's metrics in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self._jobs = Gauge("holdfast_jobs", "Jobs by phase.", ["phase"], registry=registry)
+        self._incidents = Counter(
+            "holdfast_incidents",
+            "Incidents by kind and blame.",
+            ["kind", "blame"],
+            registry=registry,
+        )
+        self._open = Gauge("holdfast_incidents_open", "Incidents under way.", registry=registry)
+        self._recoveries = Histogram(
+            "holdfast_recovery_seconds",
+            "From a fault's finding to the first step never reached before.",
+            ["kind"],
+            buckets=BUCKETS_S,
+            registry=registry,
+        )
+        self._lag = Gauge(
+            "holdfast_event_loop_lag_seconds",
+            "How long a turn of the driver's event loop took just now.",
+            registry=registry,
+        )
+        self._node = Gauge(
+            "holdfast_node_connected",
+            "Whether the node's executor is connected (1) or not (0).",
+            ["node"],
+            registry=registry,
+        )
+        self._sessions = Gauge("holdfast_sessions", "Connected executors.", registry=registry)
+        self._sequence = Gauge(
+            "holdfast_journal_sequence", "Newest journal entry.", registry=registry
+        )
+        self._accepting = Gauge(
+            "holdfast_accepting", "Whether new work is taken (1) or not (0).", registry=registry
+        )
+        self._counted: set[int] = set()
+        self._timed: set[int] = set()
+
+    async def scrape(self, control: Control) -> bytes:
+        """All of them, now, in Prometheus' text format."""
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await asyncio.sleep(0)
+        self._lag.set(loop.time() - before)
+        self._take(control)
+        return generate_latest(self.registry)
+
+    def _take(self, control: Control) -> None:
+        state = control.state
+        phases = Tally(job.phase for job in state.jobs.values())
+        for phase in Phase:
+            self._jobs.labels(phase.value).set(phases[phase])
+        self._node.clear()
+        for node in state.nodes.values():
+            self._node.labels(node.name).set(node.connected)
+        self._sessions.set(sum(node.connected for node in state.nodes.values()))
+        self._open.set(sum(incident.open for incident in state.incidents.values()))
+        self._sequence.set(control.sequence)
+        self._accepting.set(control.accepting is None)
+        for incident in state.incidents.values():
+            self._count(incident)
+
+    def _count(self, incident: Incident) -> None:
+        """Each incident once, and its recovery once; counters start anew with the driver."""
+        kind = incident.kind.value
+        if incident.id not in self._counted:
+            self._counted.add(incident.id)
+            self._incidents.labels(kind, incident.blame.value).inc()
+        if incident.resumed_s is not None and incident.id not in self._timed:
+            self._timed.add(incident.id)
+            self._recoveries.labels(kind).observe(incident.resumed_s - incident.found_s)

@@ -1,0 +1,55 @@
+"""Routes about nodes: list, get, evict, restore."""
+
+from fastapi import APIRouter, Depends, Request
+
+from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
+from holdfast.driver.adapters.rest.body import read_reason
+from holdfast.driver.adapters.rest.examples import REASON
+from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.jobs import PERSON
+from holdfast.driver.adapters.rest.problems import not_found
+from holdfast.driver.adapters.rest.views import NodeList, NodeView, node_view
+from holdfast.driver.control import Control
+from holdfast.driver.core import events
+from holdfast.driver.core.model import Node
+
+router = APIRouter(prefix="/nodes", tags=["nodes"], dependencies=[Depends(person)])
+
+
+@router.get("")
+async def list_nodes(control: Driver) -> NodeList:
+    """Every node, by name."""
+    state = control.state
+    return NodeList(items=[node_view(state, state.nodes[name]) for name in sorted(state.nodes)])
+
+
+@router.get("/{node}")
+async def get_node(node: str, control: Driver) -> NodeView:
+    """One node as it is now."""
+    return node_view(control.state, node_of(control, node))
+
+
+@router.post("/{node}/evict", status_code=202, openapi_extra=REASON)
+async def evict(node: str, request: Request, control: Driver, key: IdempotencyKey = None) -> Done:
+    """Use the node no more: its ranks move to another one, and it is quarantined."""
+    node_of(control, node)
+    reason = await read_reason(request)
+    event = events.NodeEvictRequested(node=node, reason=reason, by=PERSON)
+    return await ask(control, node, event, key=key_of(key, "evict", node, reason))
+
+
+@router.post("/{node}/restore", status_code=202, openapi_extra=REASON)
+async def restore(node: str, request: Request, control: Driver, key: IdempotencyKey = None) -> Done:
+    """Trust a quarantined node again."""
+    node_of(control, node)
+    reason = await read_reason(request)
+    event = events.NodeRestoreRequested(node=node, reason=reason, by=PERSON)
+    return await ask(control, node, event, key=key_of(key, "restore", node, reason))
+
+
+def node_of(control: Control, name: str) -> Node:
+    """The node, or 404 with those that there are."""
+    node = control.state.nodes.get(name)
+    if node is None:
+        raise not_found("node", name, control.state.nodes)
+    return node

@@ -1,0 +1,97 @@
+"""Errors as problems (RFC 9457): one sentence, what to do, and every mistake with its field.
+
+Raised by the routers; turned into answers by the handlers that `app.make_app` installs.
+"""
+
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from holdfast.protocol.mistakes import BadDocument, Mistake, in_our_words
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(Exception):
+    """An answer that is not what was asked for."""
+
+    def __init__(
+        self, status: int, detail: str, *, fix: str = "", errors: Iterable[Mistake] = ()
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.fix = fix
+        self.errors = tuple(errors)
+
+    def body(self, instance: str) -> dict[str, Any]:
+        """Members of RFC 9457, and two of our own: `fix` and `errors`."""
+        return {
+            "type": "about:blank",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+            "fix": self.fix,
+            "instance": instance,
+            "errors": [msgspec.to_builtins(error) for error in self.errors],
+        }
+
+
+def not_found(kind: str, name: str, known: Iterable[str]) -> Problem:
+    """404 that says what there is instead."""
+    listed = ", ".join(sorted(known)[:10])
+    there = f"There are: {listed}." if listed else f"There is no {kind} at all."
+    return Problem(404, f"there is no {kind} {name!r}.", fix=there)
+
+
+def install(app: FastAPI) -> None:
+    """Have every error of `app` answered as a problem."""
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(BadDocument, _bad_document)
+    app.add_exception_handler(RequestValidationError, _bad_query)
+    app.add_exception_handler(HTTPException, _http)
+
+
+def answer(
+    request: Request, problem: Problem, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    return JSONResponse(
+        problem.body(request.url.path),
+        status_code=problem.status,
+        media_type=MEDIA_TYPE,
+        headers=dict(headers or {}),
+    )
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
+    return answer(request, error, headers.get(error.status))
+
+
+async def _bad_document(request: Request, error: Exception) -> Response:
+    assert isinstance(error, BadDocument)
+    count = len(error.mistakes)
+    detail = f"{count} mistake{'' if count == 1 else 's'}; nothing was changed."
+    return answer(request, Problem(422, detail, errors=error.mistakes))
+
+
+async def _bad_query(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    mistakes = [in_our_words({**each, "loc": each["loc"][1:]}, known=()) for each in error.errors()]
+    return answer(request, Problem(422, "the query is not right.", errors=mistakes))
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    detail = f"there is nothing at {request.url.path}."
+    fix = "What there is: /docs"
+    if error.status_code == 405:
+        detail, fix = f"{request.method} is not for {request.url.path}.", "See /docs"
+    return answer(request, Problem(error.status_code, detail, fix=fix), error.headers)

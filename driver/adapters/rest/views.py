@@ -1,0 +1,323 @@
+"""What people are shown of the state: models of the answers, made by pure functions.
+
+Used by the routers, and by the command line where no driver runs. Names are in snake case with
+their units; only the job spec is in camel case, for it is the user's own document.
+"""
+
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from holdfast.driver.core.model import Exited, Incident, Job, Node, State
+
+
+class View(BaseModel):
+    """Base of the answers."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+
+class Place(View):
+    """A node of a job and the ranks on it."""
+
+    node: str
+    """Name of the node; empty while there is none for these ranks."""
+    ranks: list[int]
+    connected: bool
+    """Whether its executor has a connection to the driver."""
+
+
+class BudgetView(View):
+    """Recoveries of one kind."""
+
+    used: int
+    """Within the window."""
+    allowed: int
+    window_s: float
+
+
+class FailureView(View):
+    """Why a job was given up."""
+
+    traceback: str
+    """The user's own exception, whole; empty where there was none."""
+    reason: str
+
+
+class ExitView(View):
+    """How the rank that failed first ended."""
+
+    rank: int
+    node: str
+    code: int | None
+    signal: int | None
+    message: str
+
+
+class JobView(View):
+    """A job as it is now."""
+
+    name: str
+    labels: dict[str, str]
+    phase: str
+    since_s: float
+    """Seconds in this phase."""
+    age_s: float
+    """Seconds since it was submitted; of a finished job: until it ended."""
+    why: str
+    """The last decision, in a sentence."""
+    waiting: str
+    """What it waits for, if it does."""
+    parked: str
+    ranks: int
+    places: list[Place]
+    standbys: list[str]
+    epoch: int
+    attempt: int
+    step: int | None
+    """Highest step that all ranks are known to have completed."""
+    loss: float | None
+    tokens_per_s: float | None
+    incident: int | None
+    """The open one."""
+    restarts: dict[str, BudgetView]
+    """By whose fault: `infrastructure` and `user`."""
+    failure: FailureView | None
+    exit: ExitView | None
+    spec: dict[str, Any]
+    """As it was submitted, with its defaults."""
+
+
+class JobList(View):
+    items: list[JobView]
+    next: str | None = Field(serialization_alias="continue")
+    """Token of the next page; null on the last one."""
+
+
+class NodeView(View):
+    """A node as the driver knows it."""
+
+    name: str
+    state: str
+    """free, held, quarantined, gone, or unknown (there, but its executor is not connected)."""
+    rack: str
+    address: str
+    job: str | None
+    ranks: list[int]
+    standby: bool
+    present: bool
+    connected: bool
+    reason: str
+    """Of the quarantine."""
+    incident: int | None
+    strikes: int
+    """Faults rooted in it, lately."""
+
+
+class NodeList(View):
+    items: list[NodeView]
+
+
+class EvidenceView(View):
+    source: str
+    text: str
+
+
+class IncidentView(View):
+    """One cause and all that followed."""
+
+    number: int
+    kind: str
+    blame: str
+    summary: str
+    jobs: list[str]
+    node: str | None
+    rank: int | None
+    evicted: list[str]
+    rung: int
+    open: bool
+    outcome: str
+    found_s: float
+    """Driver time."""
+    stages_s: dict[str, float]
+    """Seconds that each stage of the recovery took, in order."""
+    recovered_s: float | None
+    """Seconds from found to the first step never reached before; null while there is none."""
+    step: int | None
+    """That all ranks went back to."""
+    steps_lost: int | None
+    evidence: list[EvidenceView]
+    stacks: dict[int, str]
+
+
+class IncidentList(View):
+    items: list[IncidentView]
+
+
+def job_view(state: State, job: Job, *, now: float, live: Any = None) -> JobView:
+    """`live`: what the detectors know of its progress (`watch.JobProgress`), or None."""
+    spec = json.loads(job.plan.spec or b"{}")
+    ended = job.since_s if job.finished else now
+    return JobView(
+        name=job.name,
+        labels=spec.get("metadata", {}).get("labels", {}),
+        phase=job.phase.value,
+        since_s=max(0.0, now - job.since_s),
+        age_s=max(0.0, ended - job.submitted_s),
+        why=job.why,
+        waiting=job.waiting,
+        parked=job.parked,
+        ranks=job.world_size,
+        places=[_place(state, job, place) for place in range(len(job.places))],
+        standbys=list(job.standbys),
+        epoch=job.epoch,
+        attempt=job.attempt,
+        step=_step(job, live),
+        loss=getattr(live, "loss", None),
+        tokens_per_s=getattr(live, "tokens_per_s", None),
+        incident=job.incident,
+        restarts=_restarts(job, now),
+        failure=_failure(job),
+        exit=_first_failed(job.exits),
+        spec=spec,
+    )
+
+
+def node_view(state: State, node: Node) -> NodeView:
+    job = state.jobs.get(node.job or "")
+    ranks = _ranks_of(job, node.name) if job else []
+    return NodeView(
+        name=node.name,
+        state=node_state(node),
+        rack=node.rack,
+        address=node.address,
+        job=node.job,
+        ranks=ranks,
+        standby=job is not None and node.name in job.standbys,
+        present=node.present,
+        connected=node.connected,
+        reason=node.reason,
+        incident=node.incident,
+        strikes=len(node.strikes),
+    )
+
+
+def node_state(node: Node) -> str:
+    """One word for a node."""
+    if node.quarantined:
+        return "quarantined"
+    if not node.present:
+        return "gone"
+    if node.job is not None:
+        return "held"
+    return "free" if node.connected else "unknown"
+
+
+def incident_view(incident: Incident) -> IncidentView:
+    resumed = incident.resumed_s
+    return IncidentView(
+        number=incident.id,
+        kind=incident.kind.value,
+        blame=incident.blame.value,
+        summary=incident.summary,
+        jobs=list(incident.jobs),
+        node=incident.node,
+        rank=incident.rank,
+        evicted=list(incident.evicted),
+        rung=incident.rung,
+        open=incident.open,
+        outcome=incident.outcome,
+        found_s=incident.found_s,
+        stages_s=stages_s(incident),
+        recovered_s=None if resumed is None else resumed - incident.found_s,
+        step=incident.step_restored,
+        steps_lost=incident.steps_lost,
+        evidence=[EvidenceView(source=each.source, text=each.text) for each in incident.evidence],
+        stacks=incident.stacks,
+    )
+
+
+def stages_s(incident: Incident) -> dict[str, float]:
+    """How long each stage of a recovery took; a stage that was not needed is left out."""
+    times = {
+        "stop": incident.suspended_s,
+        "diagnose": incident.diagnosed_s,
+        "replace": incident.replaced_s,
+        "restore": incident.restored_s,
+        "step": incident.resumed_s,
+    }
+    took, before = {}, incident.found_s
+    for stage, at in times.items():
+        if at is not None:
+            took[stage] = round(max(0.0, at - before), 3)
+            before = at
+    return took
+
+
+def _place(state: State, job: Job, place: int) -> Place:
+    name = job.places[place]
+    node = state.nodes.get(name)
+    each = job.plan.ranks_per_node
+    return Place(
+        node=name,
+        ranks=list(range(place * each, (place + 1) * each)),
+        connected=node is not None and node.connected,
+    )
+
+
+def _ranks_of(job: Job, node: str) -> list[int]:
+    each = job.plan.ranks_per_node
+    return [
+        rank
+        for place, name in enumerate(job.places)
+        if name == node
+        for rank in range(place * each, (place + 1) * each)
+    ]
+
+
+def _step(job: Job, live: Any) -> int | None:
+    known = [step for step in (getattr(live, "step", None), job.best_step) if step is not None]
+    return max(known, default=None)
+
+
+def _restarts(job: Job, now: float) -> dict[str, BudgetView]:
+    budgets = {"infrastructure": job.plan.infrastructure, "user": job.plan.user}
+    return {
+        name: BudgetView(
+            used=sum(
+                (each.blame == "user") == (name == "user") and now - each.at_s < budget.window_s
+                for each in job.spent
+            ),
+            allowed=budget.restarts,
+            window_s=budget.window_s,
+        )
+        for name, budget in budgets.items()
+    }
+
+
+def _failure(job: Job) -> FailureView | None:
+    if job.failure is None:
+        return None
+    return FailureView(traceback=job.failure.traceback, reason=job.failure.reason)
+
+
+def _first_failed(exits: tuple[Exited, ...]) -> ExitView | None:
+    """The rank that failed first; one that only echoes a peer's death comes after the others."""
+    failed = [each for each in exits if each.status.exit_code != 0 or each.status.signal]
+    if not failed:
+        return None
+    first = min(failed, key=_echoes)
+    error = first.status.error
+    return ExitView(
+        rank=first.status.rank,
+        node=first.node,
+        code=first.status.exit_code,
+        signal=first.status.signal,
+        message=error.message if error else "",
+    )
+
+
+def _echoes(exited: Exited) -> bool:
+    error = exited.status.error
+    return error is not None and error.in_collective
