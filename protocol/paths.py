@@ -59,6 +59,11 @@ class RunPaths(msgspec.Struct, frozen=True):
         return self.root / "driver.json"
 
     @property
+    def port(self) -> Path:
+        """The TCP port that the driver had last; it stays, so that a restart has it again."""
+        return self.root / "driver.port"
+
+    @property
     def socket(self) -> Path:
         """The driver's Unix socket, the same application as its TCP port."""
         return self.root / "driver.sock"
