@@ -42,6 +42,7 @@ class KeeperState(msgspec.Struct, kw_only=True, omit_defaults=True):
     kind: str = ""  # what the nodes are made of, in a sentence
     switch_pid: int = 0
     switch_start_ticks: int = 0
+    switch_network: int = 0  # inode of its network namespace, to look for what is left of it
     nodes: dict[str, NodeRecord] = {}
 
 

@@ -22,7 +22,7 @@ SWITCH_ADDRESS = "198.18.0.1"
 """Of 198.18.0.0/15, which RFC 2544 keeps for benchmarks: no real network has it."""
 
 SWITCH_MAC = "02:00:c6:12:00:01"
-"""Given, for a bridge otherwise takes the least of its ports' and changes it when a node is lost."""
+"""A bridge without one takes that of a port, and another when that node is lost."""
 
 GATEWAY_PORT = 7480
 DRIVER_URL = f"http://{SWITCH_ADDRESS}:{GATEWAY_PORT}"
@@ -60,6 +60,7 @@ class EmulatedNodes:
         for place, record in enumerate(state.nodes.values()):
             record.interface, record.switch_interface = INTERFACE, f"s{place + 1}"
             record.memory = str(Path(record.folder) / "memory")
+        state.switch_network = Path("/proc/self/ns/net").stat().st_ino
         self._write_hosts(state)
         self._have_gateway(state)
 

@@ -1,0 +1,201 @@
+"""A whole laboratory: an emulated cluster and a driver on this machine, for as long as a `with`.
+
+Used by the demo, chaos, the benchmarks and tests:
+
+    with Lab(folder, nodes=4, standbys=1) as lab:
+        name = lab.submit(job)                        # a TrainingJob as a dict
+        lab.wait(name, lambda job: job["phase"] == "Succeeded", within_s=60)
+
+Faults are done to it by `lab.chaos` alone. Must not tell the driver anything that a user would not.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from holdfast.keeper import state as states
+from holdfast.keeper.processes import RUN_MARK
+from holdfast.keeper.state import KeeperState
+from holdfast.lab.children import Child, Nursery
+from holdfast.lab.emulator.leftovers import Leftovers, look
+from holdfast.lab.emulator.namespaces import Kind
+from holdfast.protocol.paths import RunPaths
+
+LOOK_S = 0.05
+FINISHED = ("Succeeded", "Failed", "Stopped")
+
+
+class TooLate(Exception):
+    """What was waited for did not come; the message says what was seen last."""
+
+
+class Refused(Exception):
+    """The driver refused a request; the message is what it said."""
+
+
+class Lab:
+    """One laboratory. Its folder has everything: driver's state, nodes, logs."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        nodes: int,
+        standbys: int = 0,
+        racks: int = 1,
+        kind: Kind | None = None,
+    ) -> None:
+        self.run = RunPaths(root.resolve())
+        self.run_id = secrets.token_hex(6)
+        self._sizes = (nodes, standbys, racks, kind)
+        self._nursery: Nursery | None = None
+        self._http = httpx.Client(
+            transport=httpx.HTTPTransport(uds=str(self.run.socket)),
+            base_url="http://driver/v1alpha1",
+            timeout=10.0,
+        )
+
+    def __enter__(self) -> Self:
+        self.run.root.mkdir(parents=True, exist_ok=True)
+        environment = os.environ | {RUN_MARK: self.run_id}
+        children = {"driver": self._driver(), "keeper": self._keeper()}
+        self._nursery = Nursery(children, environment)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._nursery is not None:
+            self._nursery.end()
+        self._http.close()
+
+    # ------------------------------------------------------------ the cluster
+
+    def state(self) -> KeeperState | None:
+        """What the keeper wrote about its nodes; None while it starts."""
+        return states.load(self.run.root)
+
+    def kind(self) -> str:
+        """What the nodes are made of, in words."""
+        state = self.state()
+        return state.kind if state else ""
+
+    def pid(self, process: str) -> int:
+        """Of "driver" or "keeper" now; 0 between two lives."""
+        return self._nursery.children[process].pid if self._nursery else 0
+
+    def starts(self, process: str) -> int:
+        """How often "driver" or "keeper" was started."""
+        return self._nursery.children[process].starts if self._nursery else 0
+
+    def ready(self, within_s: float = 30.0) -> None:
+        """Wait until every node that is not lost has its executor connected to the driver."""
+
+        def all_connected() -> bool:
+            state = self.state()
+            here = {node.name for node in state.nodes.values() if not node.lost} if state else set()
+            seen = {node["name"] for node in self.nodes() if node["connected"]}
+            return bool(here) and here <= seen
+
+        self.until(all_connected, "all nodes are connected", within_s)
+
+    def leftovers(self) -> Leftovers:
+        """What of this laboratory is on the machine now, found by looking at the machine."""
+        return look(self.run_id, self.run.root)
+
+    # ------------------------------------------------------------ the driver, as a user has it
+
+    def submit(self, job: dict[str, Any], within_s: float = 30.0) -> str:
+        """Submit a TrainingJob; its name. Raises `Refused` with what the driver said."""
+        self.ask("POST", "/jobs", within_s=within_s, json=job)
+        name: str = job["metadata"]["name"]
+        return name
+
+    def job(self, name: str) -> dict[str, Any]:
+        job: dict[str, Any] = self.ask("GET", f"/jobs/{name}")
+        return job
+
+    def nodes(self) -> list[dict[str, Any]]:
+        nodes: list[dict[str, Any]] = self.ask("GET", "/nodes")["items"]
+        return nodes
+
+    def incidents(self, name: str) -> list[dict[str, Any]]:
+        """Those that hit the job, oldest first."""
+        found: list[dict[str, Any]] = self.ask("GET", "/incidents", params={"job": name})["items"]
+        return found
+
+    def story(self, name: str) -> dict[str, Any]:
+        story: dict[str, Any] = self.ask("GET", f"/jobs/{name}/story")
+        return story
+
+    def wait(
+        self, name: str, until: Callable[[dict[str, Any]], bool], *, within_s: float
+    ) -> dict[str, Any]:
+        """The job once `until` holds for it. Raises `TooLate` with its last state."""
+        seen: dict[str, Any] = {}
+
+        def holds() -> bool:
+            seen.update(self.job(name))
+            return until(seen)
+
+        try:
+            self.until(holds, f"job {name} is as wanted", within_s)
+        except TooLate as late:
+            brief = {key: seen.get(key) for key in ("phase", "step", "why", "waiting", "failure")}
+            raise TooLate(f"{late}; seen last: {brief}") from None
+        return seen
+
+    def finished(self, name: str, *, within_s: float) -> dict[str, Any]:
+        """The job once it is finished, however it ended."""
+        return self.wait(name, lambda job: job["phase"] in FINISHED, within_s=within_s)
+
+    def until(self, fact: Callable[[], bool], what: str, within_s: float) -> None:
+        """Wait for a fact. Raises `TooLate`."""
+        deadline_s = time.monotonic() + within_s
+        while not fact():
+            if time.monotonic() > deadline_s:
+                raise TooLate(f"not within {within_s:g} s: {what}. Logs are in {self.run.root}")
+            time.sleep(LOOK_S)
+
+    def ask(self, method: str, path: str, *, within_s: float = 30.0, **more: Any) -> Any:
+        """One request, again while the driver is away. Raises `Refused` or `TooLate`."""
+        answers: list[httpx.Response] = []
+
+        def answered() -> bool:
+            try:
+                headers = {"Authorization": f"Bearer {self.run.user_token.read_text().strip()}"}
+                answer = self._http.request(method, path, headers=headers, **more)
+            except (httpx.TransportError, FileNotFoundError):
+                return False  # it is starting, or starting again
+            answers.append(answer)
+            return True
+
+        self.until(answered, f"the driver answers {method} {path}", within_s)
+        if answers[0].is_error:
+            raise Refused(answers[0].text)
+        return answers[0].json() if answers[0].content else None
+
+    # ------------------------------------------------------------ helpers
+
+    def _driver(self) -> Child:
+        keeper = str(states.socket_path(self.run.root))
+        arguments = ["--state", str(self.run.root), "--keeper", keeper]
+        return Child("holdfast.driver.main", arguments, self.run.root / "driver.log")
+
+    def _keeper(self) -> Child:
+        nodes, standbys, racks, kind = self._sizes
+        arguments = ["--state", str(self.run.root), "--run-id", self.run_id]
+        arguments += ["--nodes", str(nodes), "--standbys", str(standbys), "--racks", str(racks)]
+        arguments += ["--driver-socket", str(self.run.socket)]
+        arguments += ["--token-file", str(self.run.node_token)]
+        arguments += ["--kind", str(kind)] if kind else []
+        return Child("holdfast.lab.emulator.main", arguments, self.run.root / "keeper.log")
