@@ -1,7 +1,8 @@
 """What the driver knows: cluster, jobs and incidents as frozen values, and nothing that can act.
 
-Read by the machines of the core, REST, the command line and the simulator; changed only by `decide`.
-Seconds are those of the driver's own clock, kept across restarts. Encoded whole with each entry.
+Read by the machines of the core, REST, the command line and the simulator; changed only by
+`decide`. Seconds are those of the driver's own clock, kept across restarts. Encoded whole with each
+entry.
 """
 
 from enum import StrEnum
@@ -9,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from holdfast.driver.core.events import Plan
-from holdfast.protocol.faults import Blame, Evidence, Kind
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import (
     DiagnosticOrder,
     DiagnosticResult,
@@ -83,6 +84,7 @@ class Node(Value, frozen=True):
     job: str | None = None  # who holds it
     allocated: bool = False  # the cluster confirmed it for that job
     releasing: bool = False  # asked to be given back, not yet confirmed
+    called: int = 0  # entry that ordered the newest allocation or release: older outcomes are late
     forget: str | None = None  # a finished job whose snapshots it should drop
     generation: int = 0  # of the newest desired state that was ordered
     epoch: int = 0  # newest epoch that it was told
@@ -90,6 +92,7 @@ class Node(Value, frozen=True):
     rest_until_s: float = 0.0  # not chosen before: it failed lately without proof against it
     quarantined: bool = False  # evicted: not used until a person restores it
     marked: bool = False  # the cluster took note of the quarantine
+    trusting: bool = False  # a person restored it, and the cluster has not taken note yet
     reason: str = ""  # of the quarantine
     incident: int | None = None  # of the quarantine
     evicted_s: float | None = None
@@ -126,6 +129,23 @@ class Spent(Value, frozen=True):
 
     at_s: float
     blame: Blame
+
+
+class Fault(Value, frozen=True):
+    """Something that a job has to recover from; `node` and `rank` are the root's."""
+
+    kind: Kind
+    weight: Weight
+    summary: str
+    blame: Blame = Blame.UNKNOWN
+    node: str | None = None
+    rank: int | None = None
+    step: int | None = None
+    evidence: tuple[Evidence, ...] = ()
+    traceback: str = ""
+    silent: bool = False  # there is no evidence but silence
+    asked: bool = False  # a person wants the node out: no brake
+    spoils: bool = False  # whatever ranks were restored from is to be doubted
 
 
 class Diagnosis(Value, frozen=True):
@@ -166,6 +186,8 @@ class Job(Value, frozen=True):
     epoch: int = 0
     attempt: int = 0
     stop: str = "kill"  # how ranks of the epoch before this one end
+    store_host: str = ""  # the node that was host when the epoch was opened
+    ending: tuple[str, ...] = ()  # nodes that may still have ranks of an older epoch
     quiet: dict[str, Quiet] = {}
     rendezvous: Rendezvous | None = None
     seats: tuple[Seat, ...] = ()  # the rank table, once ranks may run in this epoch
@@ -176,7 +198,7 @@ class Job(Value, frozen=True):
     history: tuple[Lived, ...] = ()
     spoiled: tuple[Restore, ...] = ()  # restores whose ranks died at once: not used again
     best_step: int | None = None  # highest step known to be completed by all ranks
-    rung: int = 0  # of the recovery under way; 0: none
+    suspects: tuple[str, ...] = ()  # nodes that have to pass their tests before ranks run again
     diagnosis: Diagnosis | None = None
     spent: tuple[Spent, ...] = ()
     incident: int | None = None  # the open one
@@ -191,6 +213,11 @@ class Job(Value, frozen=True):
     def members(self) -> tuple[str, ...]:
         """Everything it holds: nodes and standbys."""
         return self.nodes + self.standbys
+
+    @property
+    def seated(self) -> bool:
+        """True once ranks may run in this epoch."""
+        return bool(self.seats)
 
     @property
     def host(self) -> str:
@@ -231,6 +258,7 @@ class Incident(Value, frozen=True):
     restored_s: float | None = None
     resumed_s: float | None = None  # a step that no epoch had reached before
     closed_s: float | None = None
+    outage: bool = False  # more nodes silent at once than may be evicted for it
     outcome: str = ""  # how it ended, in a sentence
     step_before: int | None = None
     step_restored: int | None = None

@@ -1,0 +1,104 @@
+"""Whether a person's request can be done, before anything is journaled. Pure.
+
+Called by the loop for each request. A refusal names field, value and fix, and changes nothing.
+"""
+
+import msgspec
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.model import Job, Phase, State, Wanted
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a request is refused: a code word for programs, a sentence for people."""
+
+    code: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def refuse(state: State, event: e.AnyEvent) -> Refusal | None:
+    """The reason why `event` cannot be, or None where it can."""
+    if isinstance(event, e.JobSubmitted):
+        return _submit(state, event)
+    if isinstance(event, e.NodeEvictRequested | e.NodeRestoreRequested):
+        return _node(state, event)
+    if isinstance(
+        event, e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested
+    ):
+        return _job(state, event)
+    return None
+
+
+def _submit(state: State, event: e.JobSubmitted) -> Refusal | None:
+    if event.job not in state.jobs:
+        return None
+    phase = state.jobs[event.job].phase
+    return Refusal(
+        "duplicate-job",
+        f"metadata.name: {event.job!r} is taken by a job that is {phase}. "
+        "Choose another name, or delete that job first.",
+    )
+
+
+def _job(
+    state: State,
+    event: e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested,
+) -> Refusal | None:
+    job = state.jobs.get(event.job)
+    if job is None:
+        return Refusal(
+            "unknown-job",
+            f"job: there is no {event.job!r}. `holdfast jobs` lists the jobs that there are.",
+        )
+    if job.finished and not isinstance(event, e.DeleteRequested):
+        return Refusal(
+            "finished-job",
+            f"job: {job.name!r} is {job.phase} and stays so. Submit it again under another name.",
+        )
+    return _against_wish(job, event)
+
+
+def _against_wish(
+    job: Job, event: e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested
+) -> Refusal | None:
+    """Requests that contradict what was asked for before."""
+    ending = job.wanted in (Wanted.STOP, Wanted.DELETE)
+    if isinstance(event, e.SuspendRequested | e.ResumeRequested) and ending:
+        return Refusal(
+            "ending-job",
+            f"job: {job.name!r} is being stopped. Submit it again under another name.",
+        )
+    if isinstance(event, e.SuspendRequested) and job.parked:
+        return Refusal(
+            "parked-job",
+            f"job: {job.name!r} is parked ({job.parked}). Stop it, or leave it to run.",
+        )
+    if isinstance(event, e.ResumeRequested) and job.wanted is Wanted.RUN:
+        return Refusal(
+            "not-suspended",
+            f"job: {job.name!r} is {job.phase}, not {Phase.SUSPENDED}. There is nothing to resume.",
+        )
+    return None
+
+
+def _node(state: State, event: e.NodeEvictRequested | e.NodeRestoreRequested) -> Refusal | None:
+    node = state.nodes.get(event.node)
+    if node is None:
+        return Refusal(
+            "unknown-node",
+            f"node: there is no {event.node!r}. `holdfast nodes` lists the nodes that there are.",
+        )
+    if isinstance(event, e.NodeEvictRequested) and node.quarantined:
+        return Refusal(
+            "quarantined-node",
+            f"node: {node.name!r} is evicted already ({node.reason}). "
+            f"`holdfast nodes restore {node.name}` takes that back.",
+        )
+    if isinstance(event, e.NodeRestoreRequested) and not node.quarantined:
+        return Refusal(
+            "usable-node", f"node: {node.name!r} is not evicted. There is nothing to restore."
+        )
+    return None

@@ -1,0 +1,169 @@
+"""A job's next step, from what is: called again and again until nothing more follows.
+
+Called by `decide` for each job that an event touched. Pure. Level-based: it asks where the job
+stands, never what just happened, so late, repeated or reordered facts lead to the same end.
+"""
+
+from collections.abc import Callable
+
+from holdfast.driver.core import diagnosis, finish, incidents
+from holdfast.driver.core.allocation import give_back, ready
+from holdfast.driver.core.epochs import all_quiet, open_epoch, seat
+from holdfast.driver.core.gather import failed
+from holdfast.driver.core.model import Job, Phase, Timer, Wanted
+from holdfast.driver.core.turn import Turn
+
+
+def advance(turn: Turn, name: str) -> bool:
+    """Take the job as far as it can go now. True if anything changed."""
+    moved = False
+    while True:
+        job = turn.jobs.get(name)
+        if job is None or job.parked or job.finished or not _step(turn, job):
+            return moved
+        moved = True
+
+
+def _step(turn: Turn, job: Job) -> bool:
+    if job.wanted is not Wanted.RUN and job.phase is not Phase.SUSPENDING:
+        return _wind_up(turn, job)
+    if job.epoch and not job.seated and job.host and job.host != job.store_host:
+        return _move_store(turn, job)
+    step = STEPS.get(job.phase)
+    return step is not None and step(turn, job)
+
+
+def _wind_up(turn: Turn, job: Job) -> bool:
+    """Suspend or stop a job that has nothing running."""
+    if job.phase is Phase.SUSPENDED and job.wanted is Wanted.SUSPEND:
+        return False
+    _rest(turn, job)
+    return True
+
+
+def _rest(turn: Turn, job: Job) -> None:
+    if job.wanted is Wanted.SUSPEND:
+        finish.suspend(turn, job.name)
+    else:
+        finish.stop(turn, job.name)
+
+
+def _move_store(turn: Turn, job: Job) -> bool:
+    """Rank 0 has another node than when the epoch was opened: its store has to be there."""
+    if job.phase in (Phase.PENDING, Phase.ALLOCATING):
+        return False
+    open_epoch(turn, job.name)
+    turn.say(f"the store of {job.name} moves to {job.host}")
+    return True
+
+
+def _allocating(turn: Turn, job: Job) -> bool:
+    if "" in job.places:
+        give_back(turn, job.name)
+        turn.drop_timers(job.name, Timer.CONNECT)
+        turn.move(job.name, Phase.PENDING)
+        turn.say(f"{job.name} gives its nodes back: one is missing and none is free", job.name)
+        return True
+    if not all(ready(turn.nodes[node]) for node in job.places):
+        return False
+    turn.move(job.name, Phase.STARTING)
+    open_epoch(turn, job.name)
+    turn.say(f"every executor of {job.name} is connected", job.name)
+    return True
+
+
+def _starting(turn: Turn, job: Job) -> bool:
+    if job.seated:
+        return _running_now(turn, job)
+    if "" in job.places:
+        turn.move(job.name, Phase.REPLACING)
+        return True
+    return all_quiet(job) and seat(turn, job.name)
+
+
+def _running_now(turn: Turn, job: Job) -> bool:
+    """All ranks have started, or have ended well already."""
+    done = {exited.node for exited in job.exits}
+    if not all(node in job.running or node in done for node in job.places):
+        return False
+    if any(failed(exited.status) for exited in job.exits):
+        return False
+    turn.move(job.name, Phase.RUNNING)
+    turn.drop_timers(job.name, Timer.START)
+    turn.set_timer(job.name, Timer.SETTLE, turn.policy.settle_s)
+    turn.say(f"{job.name} runs", job.name)
+    incidents.note(turn, job, restored_s=turn.now)
+    return True
+
+
+def _running(turn: Turn, job: Job) -> bool:
+    ended = {exited.status.rank for exited in job.exits if not failed(exited.status)}
+    if len(ended) < job.world_size:
+        return False
+    finish.succeed(turn, job.name)
+    return True
+
+
+def _suspending(turn: Turn, job: Job) -> bool:
+    if any(node not in job.quiet for node in job.ending):
+        return False
+    if job.wanted is not Wanted.RUN:
+        _rest(turn, job)
+        return True
+    incidents.note(turn, job, suspended_s=turn.now)
+    if job.suspects:
+        turn.move(job.name, Phase.DIAGNOSING)
+    elif "" in job.places or not all_quiet(job):
+        turn.move(job.name, Phase.REPLACING)
+    else:
+        turn.move(job.name, Phase.RESTORING)
+    return True
+
+
+def _diagnosing(turn: Turn, job: Job) -> bool:
+    if job.diagnosis is None and job.suspects:
+        if any(node not in job.quiet for node in job.suspects):
+            return False
+        diagnosis.begin(turn, job.name)
+        return True
+    if job.diagnosis is not None:
+        if not diagnosis.complete(job):
+            return False
+        diagnosis.conclude(turn, job.name)
+        return True
+    whole = "" not in job.places and all_quiet(job)
+    turn.move(job.name, Phase.RESTORING if whole else Phase.REPLACING)
+    return True
+
+
+def _replacing(turn: Turn, job: Job) -> bool:
+    if "" in job.places:
+        if Timer.HOLD not in job.timers:
+            turn.set_timer(job.name, Timer.HOLD, turn.policy.hold_s)
+        return False
+    turn.drop_timers(job.name, Timer.HOLD)
+    if not all_quiet(job):
+        return False
+    turn.move(job.name, Phase.RESTORING)
+    incidents.note(turn, job, replaced_s=turn.now)
+    return True
+
+
+def _restoring(turn: Turn, job: Job) -> bool:
+    if job.seated:
+        return _running_now(turn, job)
+    if "" in job.places or not all_quiet(job):
+        turn.move(job.name, Phase.REPLACING)
+        return True
+    return seat(turn, job.name)
+
+
+STEPS: dict[Phase, Callable[[Turn, Job], bool]] = {
+    Phase.ALLOCATING: _allocating,
+    Phase.STARTING: _starting,
+    Phase.RUNNING: _running,
+    Phase.SUSPENDING: _suspending,
+    Phase.DIAGNOSING: _diagnosing,
+    Phase.REPLACING: _replacing,
+    Phase.RESTORING: _restoring,
+}

@@ -1,0 +1,161 @@
+"""Who gets which node: gangs for jobs that wait, replacements for those that miss one, standbys.
+
+Called by `decide` after every event that may have freed a node or emptied a place. Pure. A start is
+all or nothing, so two jobs never hold half of the cluster each; a replacement is taken at once.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.driver.core.effects import Allocate, Release
+from holdfast.driver.core.model import Job, Node, Phase, Timer, Wanted
+from holdfast.driver.core.turn import Turn
+
+
+def usable(node: Node, now: float) -> bool:
+    """True where a job may be given this node."""
+    return (
+        node.present
+        and not node.quarantined
+        and not node.releasing
+        and node.job is None
+        and node.rest_until_s <= now
+    )
+
+
+def ready(node: Node) -> bool:
+    """True once the node works for its job: confirmed by the cluster, its executor connected."""
+    return node.allocated and node.connected
+
+
+def free_nodes(turn: Turn) -> list[str]:
+    """Usable nodes, those with an executor first, then by rack and name."""
+    nodes = [node for node in turn.nodes.values() if usable(node, turn.now)]
+    nodes.sort(key=lambda node: (not node.connected, node.rack, node.name))
+    return [node.name for node in nodes]
+
+
+def schedule(turn: Turn) -> None:
+    """Give free nodes to whoever waits: replacements, then jobs in their order, then standbys."""
+    waiting = [job for job in turn.jobs.values() if _lacks(job)]
+    if not waiting:
+        return
+    waiting.sort(key=lambda job: job.number)
+    free = free_nodes(turn)
+    for job in waiting:
+        _fill_places(turn, job.name, free)
+    for job in waiting:
+        if turn.jobs[job.name].phase is Phase.PENDING:
+            _start(turn, job.name, free)
+    for job in waiting:
+        _fill_standbys(turn, job.name, free)
+
+
+def _lacks(job: Job) -> bool:
+    if job.wanted is not Wanted.RUN or job.finished or job.parked:
+        return False
+    if job.phase is Phase.PENDING or "" in job.places:
+        return True
+    return bool(job.places) and len(job.standbys) < job.plan.standbys
+
+
+def _start(turn: Turn, name: str, free: list[str]) -> None:
+    plan = turn.jobs[name].plan
+    if len(free) < plan.nodes:
+        turn.wait_for(name, f"it needs {plan.nodes} nodes, {len(free)} are free")
+        return
+    places = tuple(free[: plan.nodes])
+    del free[: plan.nodes]
+    turn.move(name, Phase.ALLOCATING)
+    turn.job(name, places=places)
+    turn.say(f"{name} gets {', '.join(places)}", name)
+    take(turn, name, places)
+
+
+def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
+    """Put a standby, else a free node, on each empty place."""
+    job = turn.jobs[name]
+    for index, node in enumerate(job.places):
+        if node:
+            continue
+        job = turn.jobs[name]
+        if standby := _best_standby(turn, job):
+            turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
+            turn.say(f"standby {standby} takes place {index} of {name}", name)
+        elif free:
+            standby = free.pop(0)
+            turn.say(f"free node {standby} takes place {index} of {name}", name)
+            take(turn, name, [standby])
+        else:
+            turn.wait_for(name, f"place {index} has no node, and no node is free")
+            break
+        places = turn.jobs[name].places
+        turn.job(name, places=(*places[:index], standby, *places[index + 1 :]))
+
+
+def _best_standby(turn: Turn, job: Job) -> str | None:
+    """A standby that is there; first those that are quiet in this epoch already."""
+    there = [s for s in job.standbys if turn.nodes[s].present]
+    there.sort(key=lambda s: (not ready(turn.nodes[s]), s not in job.quiet))
+    return there[0] if there else None
+
+
+def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
+    job = turn.jobs[name]
+    missing = job.plan.standbys - len(job.standbys)
+    if missing <= 0 or not free or not job.places or "" in job.places:
+        return
+    standbys = free[:missing]
+    del free[:missing]
+    turn.job(name, standbys=(*job.standbys, *standbys))
+    turn.say(f"{', '.join(standbys)} stands by for {name}", name)
+    take(turn, name, standbys)
+
+
+def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
+    """Have the cluster give these nodes to the job."""
+    for node in nodes:
+        turn.node(node, job=name, allocated=False, forget=None, called=turn.sequence)
+        turn.order(Allocate(job=name, node=node))
+    turn.set_timer(name, Timer.CONNECT, turn.policy.connect_s)
+
+
+def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
+    """Take the node from its job and give it back to the cluster."""
+    name = turn.nodes[node].job
+    turn.node(
+        node,
+        job=None,
+        allocated=False,
+        releasing=True,
+        called=turn.sequence,
+        forget=forget,
+        silent_check_s=None,
+    )
+    turn.order(Release(node=node))
+    if name is None:
+        return
+    job = turn.jobs[name]
+    turn.job(
+        name,
+        places=tuple("" if place == node else place for place in job.places),
+        standbys=tuple(standby for standby in job.standbys if standby != node),
+        ending=tuple(other for other in job.ending if other != node),
+        suspects=tuple(other for other in job.suspects if other != node),
+        quiet={other: quiet for other, quiet in job.quiet.items() if other != node},
+        running=tuple(other for other in job.running if other != node),
+    )
+
+
+def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
+    """Take every node from the job."""
+    for node in turn.jobs[name].members:
+        leave(turn, node, forget=forget)
+    turn.job(name, places=(), standbys=(), seats=(), rendezvous=None, diagnosis=None)
+
+
+def drop_unready(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
+    """Do without nodes that did not come: no proof against them, so they only rest."""
+    for node in nodes:
+        turn.say(f"{name} does without {node}: {why}", name)
+        leave(turn, node)
+        turn.node(node, rest_until_s=turn.now + turn.policy.rest_s)

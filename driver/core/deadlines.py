@@ -1,0 +1,23 @@
+"""When the core wants to be asked again. Pure; the loop sends a `Ticked` at that time."""
+
+from collections.abc import Iterator
+
+from holdfast.driver.core.model import State
+
+
+def next_deadline(state: State) -> float | None:
+    """The earliest deadline in the state, in driver seconds; None where nothing is waited for."""
+    return min(_deadlines(state), default=None)
+
+
+def _deadlines(state: State) -> Iterator[float]:
+    for job in state.jobs.values():
+        if not job.parked:
+            yield from job.timers.values()
+    for node in state.nodes.values():
+        if node.silent_check_s is not None:
+            yield node.silent_check_s
+        if node.retry_s is not None:
+            yield node.retry_s
+        if node.rest_until_s:
+            yield node.rest_until_s

@@ -1,0 +1,107 @@
+"""`decide(state, event, now, policy) -> Decision`: the one reducer over the cluster and its jobs.
+
+Called by the driver's loop, the tests and the simulator. Pure: no I/O, no clock, no randomness. The
+machines it hands an event to are in the other modules of this folder, one a topic.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.driver.core import diagnosis, findings, nodes, ranks, requests, ticks
+from holdfast.driver.core import events as e
+from holdfast.driver.core.advance import advance
+from holdfast.driver.core.allocation import schedule
+from holdfast.driver.core.model import State
+from holdfast.driver.core.outstanding import outstanding
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.turn import Decision, Turn
+
+__all__ = ["Decision", "decide", "outstanding", "park"]
+
+MAX_ROUNDS = 50
+"""Each round of scheduling and advancing changes a job or is the last; jobs take a few steps."""
+
+
+def decide(state: State, event: e.AnyEvent, now: float, policy: Policy) -> Decision:
+    """What follows from `event` at driver second `now`.
+
+    The state in the answer has the sequence number that the journal entry must get. Where nothing
+    follows, the answer is idle and its state the one given. Raises `IllegalTransition` for a defect
+    of ours; the loop then parks the job.
+    """
+    turn = Turn(state, now, policy)
+    HANDLERS[type(event)](turn, event)
+    settle(turn)
+    return turn.close()
+
+
+def park(state: State, job: str, why: str, now: float) -> Decision:
+    """Leave a job alone until a person stops it: what runs goes on, the driver does nothing."""
+    turn = Turn(state, now, Policy())
+    turn.job(job, parked=why)
+    turn.say(f"{job} is parked: {why}", job)
+    return turn.close()
+
+
+def settle(turn: Turn) -> None:
+    """Give out nodes and advance jobs until nothing more follows."""
+    for _ in range(MAX_ROUNDS):
+        schedule(turn)
+        moved = [name for name in _concerned(turn) if advance(turn, name)]
+        if not moved:
+            return
+    raise AssertionError(f"no end of steps after {MAX_ROUNDS} rounds: {'; '.join(turn.reasons)}")
+
+
+def _concerned(turn: Turn) -> list[str]:
+    """Jobs that this event touched, themselves or through their nodes."""
+    holders = {turn.nodes[node].job: None for node in turn.touched_nodes}
+    return [name for name in turn.touched_jobs | holders if name is not None]
+
+
+def _on_tick(turn: Turn, event: e.Ticked) -> None:
+    ticks.on_tick(turn)
+
+
+def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
+    """A new term: everything open is ordered anew, and every executor has to come back."""
+    turn.term = max(turn.term + 1, event.term)
+    turn.effects += outstanding(turn.before)
+    for node in turn.nodes.values():
+        held = turn.now + turn.policy.reconnect_s if node.job is not None else None
+        if node.connected or node.silent_check_s != held:
+            turn.node(node.name, connected=False, silent_check_s=held)
+    turn.say(f"a driver took over, term {turn.term}")
+
+
+HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
+    e.JobSubmitted: requests.on_submitted,
+    e.SuspendRequested: requests.on_suspend,
+    e.ResumeRequested: requests.on_resume,
+    e.StopRequested: requests.on_stop,
+    e.DeleteRequested: requests.on_delete,
+    e.NodeEvictRequested: requests.on_evict,
+    e.NodeRestoreRequested: requests.on_restore,
+    e.NodeAppeared: nodes.on_appeared,
+    e.NodeVanished: nodes.on_vanished,
+    e.ExecutorConnected: nodes.on_connected,
+    e.ExecutorDisconnected: nodes.on_disconnected,
+    e.NodeQuiet: ranks.on_quiet,
+    e.StoreReady: ranks.on_store_ready,
+    e.RanksRunning: ranks.on_running,
+    e.RanksExited: ranks.on_exited,
+    e.DesiredRefused: findings.on_refused,
+    e.DiagnosticEnded: diagnosis.on_ended,
+    e.Found: findings.on_found,
+    e.ProgressSeen: ranks.on_progress,
+    e.NodeAllocated: nodes.on_allocated,
+    e.AllocationFailed: nodes.on_allocation_failed,
+    e.NodeReleased: nodes.on_released,
+    e.NodeDistrusted: nodes.on_distrusted,
+    e.NodeTrusted: nodes.on_trusted,
+    e.ClusterCallFailed: nodes.on_call_failed,
+    e.StacksTaken: findings.on_stacks,
+    e.StacksFailed: findings.on_stacks,
+    e.Ticked: _on_tick,
+    e.DriverStarted: _on_driver_started,
+}

@@ -1,0 +1,99 @@
+"""Testing suspects and their neighbours while the job is quiet, and evicting whom the tests name.
+
+Called by `advance` and by the deadline of a diagnosis. Pure: which tests to run and what results
+mean is in `holdfast.diagnostics`, pure as well.
+"""
+
+from holdfast.diagnostics.plan import orders
+from holdfast.diagnostics.thresholds import thresholds
+from holdfast.diagnostics.verdict import Verdict, judge
+from holdfast.driver.core import eviction, incidents
+from holdfast.driver.core.events import DiagnosticEnded
+from holdfast.driver.core.model import Diagnosis, Job, Timer
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Evidence
+
+
+def begin(turn: Turn, name: str) -> None:
+    """Order the tests. Suspects that are not there to be tested are left to their silence."""
+    job = turn.jobs[name]
+    there = [node for node in job.members if turn.nodes[node].connected and node in job.quiet]
+    suspects = [node for node in job.suspects if node in there]
+    if not suspects:
+        turn.job(name, suspects=())
+        return
+    number = f"{job.incident or 0}.{turn.sequence}"
+    tests = orders(
+        id=number,
+        suspects=suspects,
+        healthy=[node for node in there if node not in suspects],
+        addresses={node: turn.nodes[node].address for node in there},
+        limit_s=job.plan.diagnose_s,
+    )
+    turn.job(name, diagnosis=Diagnosis(id=number, suspects=tuple(suspects), orders=tests))
+    turn.set_timer(name, Timer.DIAGNOSE, job.plan.diagnose_s)
+    turn.say(f"{name} tests {', '.join(tests)} (suspect: {', '.join(suspects)})", name)
+
+
+def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
+    """One node's results are in."""
+    node = turn.nodes.get(event.node)
+    job = turn.jobs.get(node.job) if node and node.job else None
+    diagnosis = job.diagnosis if job else None
+    if job is None or diagnosis is None or diagnosis.id != event.id:
+        return
+    if event.node not in diagnosis.orders or event.node in diagnosis.results:
+        return
+    results = {**diagnosis.results, event.node: event.results}
+    changed = Diagnosis(
+        id=diagnosis.id, suspects=diagnosis.suspects, orders=diagnosis.orders, results=results
+    )
+    turn.job(job.name, diagnosis=changed)
+    turn.say(f"{event.node} ended its tests", job.name)
+
+
+def complete(job: Job) -> bool:
+    """True once every node that is still there has given its results."""
+    diagnosis = job.diagnosis
+    if diagnosis is None:
+        return False
+    return all(n in diagnosis.results for n in diagnosis.orders if n in job.members)
+
+
+def conclude(turn: Turn, name: str) -> None:
+    """Judge what is there, evict whom it names, and let the job go on."""
+    job = turn.jobs[name]
+    diagnosis = job.diagnosis
+    if diagnosis is None:
+        return
+    verdict = _verdict(job, diagnosis)
+    tested = set(diagnosis.orders)
+    left = tuple(node for node in job.suspects if node not in tested)
+    turn.job(name, diagnosis=None, suspects=left)
+    turn.drop_timers(name, Timer.DIAGNOSE)
+    _note(turn, job, verdict)
+    bad = {node: part for node, part in verdict.bad.items() if node in job.members}
+    for node, part in bad.items():
+        if job.incident is not None:
+            eviction.evict(turn, node, job.incident, f"its {part} failed the tests")
+    if not bad:
+        turn.say(f"tests of {', '.join(diagnosis.orders)} convict no node", name)
+
+
+def _verdict(job: Job, diagnosis: Diagnosis) -> Verdict:
+    found = [result for results in diagnosis.results.values() for result in results]
+    least = thresholds(
+        found,
+        compute_gflops=job.plan.compute_gflops,
+        allreduce_mb_per_s=job.plan.allreduce_mb_per_s,
+    )
+    return judge(diagnosis.orders, found, least)
+
+
+def _note(turn: Turn, job: Job, verdict: Verdict) -> None:
+    if job.incident is None:
+        return
+    old = turn.incidents[job.incident]
+    new = tuple(Evidence(source="diagnosis", text=line) for line in verdict.evidence)
+    evidence = (*old.evidence, *new)[: incidents.KEPT_EVIDENCE]
+    turn.incident(old.id, diagnosed_s=turn.now, evidence=evidence)

@@ -1,0 +1,85 @@
+"""From one epoch to the next: end what runs, wait until it is quiet, agree on a step, seat ranks.
+
+Called by the other machines of the core (`open_epoch`) and by `advance` (`seat`). Pure. Everything
+a node is told follows from the fields that change here; see `orders`.
+"""
+
+from holdfast.driver.core import restore
+from holdfast.driver.core.model import Job, Lived, Timer
+from holdfast.driver.core.orders import rank_table
+from holdfast.driver.core.turn import Turn
+
+PER_EPOCH = (Timer.GATHER, Timer.QUIET, Timer.STORE, Timer.START, Timer.DIAGNOSE, Timer.SETTLE)
+
+
+def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
+    """Fence off what ran: a new epoch in which no rank may run yet."""
+    turn.epoch += 1
+    job = turn.jobs[name]
+    turn.job(
+        name,
+        epoch=turn.epoch,
+        stop=stop,
+        quiet={},
+        store_host=job.host,
+        ending=job.nodes if job.seated else job.ending,
+        rendezvous=None,
+        seats=(),
+        restore=None,
+        running=(),
+        exits=(),
+        progressed=False,
+        diagnosis=None,
+    )
+    turn.drop_timers(name, *PER_EPOCH)
+    grace_s = job.plan.grace_s if stop == "grace" else 0.0
+    turn.set_timer(name, Timer.QUIET, turn.policy.quiet_s + grace_s)
+    return turn.jobs[name]
+
+
+def all_quiet(job: Job) -> bool:
+    """True when no node that carries ranks has anything of an older epoch left."""
+    return all(node in job.quiet for node in job.nodes)
+
+
+def seat(turn: Turn, name: str) -> bool:
+    """Agree on a step and let ranks run, if the store listens. False: something is missing."""
+    job = turn.jobs[name]
+    if job.rendezvous is None:
+        _arm(turn, job, Timer.STORE, turn.policy.store_s)
+        return False
+    point = restore.agree(job)
+    error = restore.store_error(job)
+    if point is None and error and job.history:
+        _arm(turn, job, Timer.STORE, turn.policy.store_s)
+        turn.wait_for(name, f"no step is in memory and the store cannot be read: {error}")
+        return False
+    step = point.step if point else 0
+    turn.drop_timers(name, Timer.QUIET, Timer.STORE)
+    turn.job(
+        name,
+        seats=rank_table(turn.nodes, job),
+        attempt=job.attempt + 1,
+        restore=point,
+        stop="kill",
+        history=(*restore.close_epochs(job.history, step), Lived(epoch=job.epoch)),
+        waiting="",
+    )
+    turn.set_timer(name, Timer.START, job.plan.start_s)
+    origin = f"step {step} in {point.source}" if point else "the beginning"
+    turn.say(f"{name} starts epoch {job.epoch} from {origin}", name)
+    if job.incident is not None:
+        _note_restored(turn, job.incident, step)
+    return True
+
+
+def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:
+    if timer not in job.timers:
+        turn.set_timer(job.name, timer, after_s)
+
+
+def _note_restored(turn: Turn, number: int, step: int) -> None:
+    incident = turn.incidents[number]
+    before = incident.step_before
+    lost = None if before is None else max(0, before - step)
+    turn.incident(number, step_restored=step, steps_lost=lost)

@@ -1,0 +1,108 @@
+"""Ranks that ended: which death came first, and which are only its echoes.
+
+Called when the gather window of a job closes. Pure. The order is that of arrival at the driver, not
+of stamps; a signal or an exception of its own comes before an error that a peer's death explains.
+"""
+
+from collections.abc import Sequence
+from signal import Signals
+
+from holdfast.driver.core.model import Exited, Fault, Job
+from holdfast.protocol.exitcodes import of_signal
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.messages import RankStatus
+
+SIGKILL = 9
+"""The one death that a rank's own memory cannot cause."""
+
+
+def failed(status: RankStatus) -> bool:
+    """True where the rank did not end well."""
+    return bool(status.signal) or status.exit_code != 0
+
+
+def is_echo(status: RankStatus) -> bool:
+    """True where the death of a peer explains this one."""
+    return not status.signal and status.error is not None and status.error.in_collective
+
+
+def root(exits: Sequence[Exited]) -> Exited | None:
+    """The exit that explains the others; None where none failed."""
+    bad = [exited for exited in exits if failed(exited.status)]
+    causes = [exited for exited in bad if not is_echo(exited.status)]
+    return next(iter(causes or bad), None)
+
+
+def judge(job: Job) -> Fault | None:
+    """The fault behind the exits of the current epoch."""
+    first = root(job.exits)
+    if first is None:
+        return None
+    kind, blame = _class_of(first.status)
+    error = first.status.error
+    steps = [exited.step for exited in job.exits if exited.step is not None]
+    return Fault(
+        kind=kind,
+        weight=Weight.RESTART,
+        blame=blame,
+        node=first.node,
+        rank=first.status.rank,
+        step=max(steps, default=None),
+        summary=_summary(first),
+        evidence=_evidence(job.exits),
+        traceback=(error.traceback or error.message) if error and kind_is_users(kind) else "",
+        spoils=_spoils(job, first.status, max(steps, default=None)),
+    )
+
+
+def kind_is_users(kind: Kind) -> bool:
+    """True for what the user's own code did."""
+    return kind is Kind.USER_EXCEPTION
+
+
+def _class_of(status: RankStatus) -> tuple[Kind, Blame]:
+    if status.out_of_memory:
+        return Kind.OUT_OF_MEMORY, Blame.UNKNOWN
+    if status.signal or is_echo(status) or (status.exit_code or 0) >= of_signal(0):
+        return Kind.RANK_CRASHED, Blame.UNKNOWN
+    if status.error is not None and status.error.exception:
+        return Kind.USER_EXCEPTION, Blame.USER
+    return Kind.RANK_CRASHED, Blame.USER
+
+
+def _summary(exited: Exited) -> str:
+    status = exited.status
+    who = f"rank {status.rank} on {exited.node}"
+    if is_echo(status):
+        return f"{who} lost its peers, and no death of a peer was seen"
+    if status.out_of_memory:
+        return f"{who} was killed for want of memory"
+    if status.signal:
+        return f"{who} died of {_signal_name(status.signal)}"
+    if status.error is not None and status.error.exception:
+        return f"{who} raised {status.error.message or status.error.exception}"
+    return f"{who} ended with exit code {status.exit_code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _evidence(exits: Sequence[Exited]) -> tuple[Evidence, ...]:
+    """One piece for each failed rank, causes before echoes, in order of arrival."""
+    bad = [exited for exited in exits if failed(exited.status)]
+    bad.sort(key=lambda exited: is_echo(exited.status))
+    return tuple(
+        Evidence(source=f"executor of {exited.node}", text=_summary(exited)) for exited in bad[:8]
+    )
+
+
+def _spoils(job: Job, status: RankStatus, step: int | None) -> bool:
+    """True where ranks restored from memory died before one step, of something of their own."""
+    point = job.restore
+    if point is None or point.source != "memory" or job.progressed:
+        return False
+    return status.signal != SIGKILL and (step is None or step <= point.step)

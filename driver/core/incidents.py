@@ -1,0 +1,134 @@
+"""Incidents: one for each cause, open until all that it hit is back.
+
+Called by the ladder and the machines. Pure. Faults of a job that has an open incident are put down
+to it; losses of nodes within a short time are one incident, also across jobs.
+"""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from holdfast.driver.core.model import Fault, Incident, Job
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Finding, Kind, Weight
+
+LOSSES = frozenset({Kind.NODE_LOST, Kind.EXECUTOR_LOST})
+"""Kinds that a rack, a switch or a cut network gives to several nodes at once."""
+
+KEPT_EVIDENCE = 32
+"""Pieces of evidence that an incident keeps; its entries in the journal have all."""
+
+
+def open_or_join(turn: Turn, name: str | None, fault: Fault) -> Incident:
+    """The incident that the fault belongs to, with the fault noted in it."""
+    job = turn.jobs[name] if name is not None else None
+    known = _known(turn, job, fault)
+    incident = _opened(turn, fault) if known is None else _joined(known, fault)
+    if job is not None:
+        turn.job(job.name, incident=incident.id)
+        incident = replace(
+            incident,
+            jobs=_with(incident.jobs, job.name),
+            waiting=_with(incident.waiting, job.name),
+            closed_s=None,
+        )
+    return turn.put_incident(incident)
+
+
+def fault_of(finding: Finding) -> Fault:
+    """A detector's finding as the ladder takes it."""
+    return Fault(
+        kind=finding.kind,
+        weight=finding.weight,
+        blame=finding.blame,
+        node=finding.node,
+        rank=finding.rank,
+        step=finding.step,
+        summary=finding.summary or f"{finding.kind} on {finding.node or finding.job}",
+        evidence=finding.evidence,
+    )
+
+
+def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
+    """Note something that leads to no action; the same again soon joins what there is."""
+    for incident in reversed(turn.incidents.values()):
+        same = (incident.kind, incident.node, incident.rank) == (fault.kind, fault.node, fault.rank)
+        if same and turn.now - incident.found_s <= turn.policy.report_again_s:
+            turn.put_incident(_joined(incident, fault))
+            return
+    opened = turn.put_incident(_opened(turn, fault))
+    jobs = () if job is None else (job,)
+    turn.incident(opened.id, jobs=jobs)
+    close(turn, opened.id, "reported, nothing was done")
+    turn.say(f"reported: {fault.summary}")
+
+
+def note(turn: Turn, job: Job, **changes: Any) -> None:
+    """Put a fact, e.g. a time, into the job's open incident."""
+    if job.incident is not None:
+        turn.incident(job.incident, **changes)
+
+
+def back(turn: Turn, name: str, outcome: str) -> None:
+    """The job needs its incident no more; the last of its jobs closes it."""
+    number = turn.jobs[name].incident
+    if number is None:
+        return
+    turn.job(name, incident=None)
+    waiting = tuple(job for job in turn.incidents[number].waiting if job != name)
+    turn.incident(number, waiting=waiting)
+    if not waiting and not turn.incidents[number].outage:
+        close(turn, number, outcome)
+
+
+def close(turn: Turn, number: int, outcome: str) -> None:
+    """End an incident and let the oldest closed ones go."""
+    turn.incident(number, closed_s=turn.now, outcome=outcome)
+    closed = [incident.id for incident in turn.incidents.values() if not incident.open]
+    for old in closed[: max(0, len(closed) - turn.policy.kept_incidents)]:
+        turn.incidents.pop(old)
+
+
+def _known(turn: Turn, job: Job | None, fault: Fault) -> Incident | None:
+    """The job's open incident, or a loss of nodes that came at about the same time."""
+    if job is not None and job.incident is not None:
+        return turn.incidents[job.incident]
+    if fault.kind not in LOSSES or fault.weight is not Weight.CONCLUSIVE:
+        return None
+    for incident in reversed(turn.incidents.values()):
+        near = turn.now - incident.found_s <= turn.policy.correlation_s
+        if incident.kind in LOSSES and (near or (incident.outage and incident.open)):
+            return incident
+    return None
+
+
+def _opened(turn: Turn, fault: Fault) -> Incident:
+    turn.incident_count += 1
+    return Incident(
+        id=turn.incident_count,
+        opened=turn.sequence,
+        kind=fault.kind,
+        blame=fault.blame,
+        found_s=turn.now,
+        summary=fault.summary,
+        node=fault.node,
+        rank=fault.rank,
+        nodes=() if fault.node is None else (fault.node,),
+        evidence=fault.evidence,
+        step_before=fault.step,
+    )
+
+
+def _joined(incident: Incident, fault: Fault) -> Incident:
+    steps = [step for step in (incident.step_before, fault.step) if step is not None]
+    return replace(
+        incident,
+        faults=incident.faults + 1,
+        nodes=incident.nodes if fault.node is None else _with(incident.nodes, fault.node),
+        evidence=(*incident.evidence, *fault.evidence)[:KEPT_EVIDENCE],
+        step_before=max(steps, default=None),
+    )
+
+
+def _with(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return names if name in names else (*names, name)

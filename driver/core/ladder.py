@@ -1,0 +1,167 @@
+"""The recovery ladder: the smallest rung that can cure a fault, the next one when it did not.
+
+Called by the machines with a `Fault`. Pure. Rungs: 1 restart in place; 2 replace a node that is
+plainly bad; 3 test the suspects and their neighbours; 4 test everyone; 6 give up with the evidence.
+(5, going on with a replica fewer, needs a job whose topology may shrink.)
+"""
+
+from holdfast.driver.core import eviction, finish, incidents
+from holdfast.driver.core.allocation import schedule
+from holdfast.driver.core.epochs import open_epoch
+from holdfast.driver.core.events import Budget
+from holdfast.driver.core.model import Failure, Fault, Incident, Job, Phase, Spent, Wanted
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Weight
+
+IN_PLACE, REPLACE, DIAGNOSE, DIAGNOSE_ALL, GIVE_UP = 1, 2, 3, 4, 6
+CLIMB = (IN_PLACE, DIAGNOSE, DIAGNOSE_ALL, GIVE_UP)
+"""The way up where a fault comes again; rung 2 is for evidence, not for repetition."""
+
+
+def recover(turn: Turn, name: str, fault: Fault, *, attempt: bool = False) -> None:
+    """Act on a fault of a job. `attempt`: it ended a try, though no rank may have run yet."""
+    job = turn.jobs[name]
+    if _only_standby(job, fault):
+        _lose_standby(turn, name, fault)
+        return
+    incident = incidents.open_or_join(turn, name, fault)
+    tried = job.seated or attempt
+    if tried:
+        _count(turn, name, incident, fault)
+    if reason := _spent_out(turn, name, fault) if tried else "":
+        finish.fail(turn, name, Failure(traceback=fault.traceback, reason=reason))
+        return
+    _spoil(turn, name, fault)
+    _climb(turn, name, fault, incident.id, tried=tried)
+
+
+def rung_for(policy: Policy, incident: Incident, fault: Fault, *, strikes: int) -> int:
+    """The rung for this fault, given what its incident and its node have seen."""
+    if fault.weight is Weight.CONCLUSIVE and fault.node is not None:
+        return REPLACE
+    if fault.blame is Blame.USER:
+        return IN_PLACE
+    start = 0
+    if fault.weight is not Weight.RESTART or strikes >= policy.strikes:
+        start = 1
+    same = max(0, incident.tries.get(_key(fault), 0) - 1) // policy.same_fault_tries
+    whatever = max(0, sum(incident.tries.values()) - 1) // policy.incident_tries
+    rung = CLIMB[min(start + max(same, whatever), len(CLIMB) - 1)]
+    return DIAGNOSE_ALL if rung == DIAGNOSE and fault.node is None else rung
+
+
+def _key(fault: Fault) -> str:
+    return f"{fault.kind}@{fault.node or ''}"
+
+
+def _only_standby(job: Job, fault: Fault) -> bool:
+    return fault.node is not None and fault.node in job.standbys
+
+
+def _lose_standby(turn: Turn, name: str, fault: Fault) -> None:
+    """A bad standby harms nobody: it goes, and the incident is over at once."""
+    if fault.weight is not Weight.CONCLUSIVE or fault.node is None:
+        incidents.report(turn, fault, job=name)
+        return
+    incident = incidents.open_or_join(turn, None, fault)
+    turn.say(f"{fault.summary}: standby {fault.node} of {name} is replaced", name)
+    _evict(turn, fault, incident.id)
+    if not incident.waiting and not incident.outage:
+        incidents.close(turn, incident.id, "a standby was lost, no training with it")
+
+
+def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
+    """Put the failed try on the accounts of incident, job and node."""
+    key = _key(fault)
+    turn.incident(incident.id, tries={**incident.tries, key: incident.tries.get(key, 0) + 1})
+    job = turn.jobs[name]
+    if job.wanted is Wanted.RUN:
+        turn.job(name, spent=(*job.spent, Spent(at_s=turn.now, blame=_payer(fault))))
+    if fault.node in turn.nodes and fault.blame is not Blame.USER:
+        since = turn.now - turn.policy.strike_window_s
+        old = [at for at in turn.nodes[fault.node].strikes if at > since]
+        turn.node(fault.node, strikes=(*old, turn.now))
+
+
+def _payer(fault: Fault) -> Blame:
+    return Blame.USER if fault.blame is Blame.USER else Blame.INFRASTRUCTURE
+
+
+def _spent_out(turn: Turn, name: str, fault: Fault) -> str:
+    """Why the job may not try again; "" where it may. Drops what has left the window."""
+    job = turn.jobs[name]
+    payer = _payer(fault)
+    budget: Budget = job.plan.user if payer is Blame.USER else job.plan.infrastructure
+    longest_s = max(job.plan.user.window_s, job.plan.infrastructure.window_s)
+    spent = tuple(entry for entry in job.spent if entry.at_s > turn.now - longest_s)
+    turn.job(name, spent=spent)
+    since = turn.now - budget.window_s
+    used = sum(1 for entry in spent if entry.blame is payer and entry.at_s > since)
+    if job.wanted is not Wanted.RUN or used <= budget.restarts:
+        return ""
+    return (
+        f"{fault.summary}. All {budget.restarts} restarts for {payer} faults within "
+        f"{budget.window_s:g} s are used"
+    )
+
+
+def _spoil(turn: Turn, name: str, fault: Fault) -> None:
+    job = turn.jobs[name]
+    if fault.spoils and job.restore is not None:
+        point = job.restore
+        turn.job(name, spoiled=(*job.spoiled, point))
+        turn.say(f"step {point.step} in {point.source} is not used again", name)
+
+
+def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> None:
+    incident = turn.incidents[number]
+    strikes = len(turn.nodes[fault.node].strikes) if fault.node in turn.nodes else 0
+    rung = rung_for(turn.policy, incident, fault, strikes=strikes)
+    turn.incident(number, rung=max(rung, incident.rung))
+    if rung == GIVE_UP:
+        tries = sum(incident.tries.values())
+        reason = f"{fault.summary}. {tries} recoveries, with tests of every node, did not cure it"
+        finish.fail(turn, name, Failure(traceback=fault.traceback, reason=reason))
+        return
+    turn.say(f"{fault.summary}: {_ACTION[rung]}", name)
+    if rung == REPLACE:
+        _evict(turn, fault, number)
+    elif rung == DIAGNOSE and fault.node is not None:
+        _suspect(turn, name, (fault.node,))
+    elif rung == DIAGNOSE_ALL:
+        _suspect(turn, name, turn.jobs[name].nodes)
+    _quiesce(turn, name, again=tried)
+
+
+_ACTION = {
+    IN_PLACE: "restart its job in place",
+    REPLACE: "replace the node",
+    DIAGNOSE: "test the node and its neighbours",
+    DIAGNOSE_ALL: "test every node of the job",
+}
+
+
+def _evict(turn: Turn, fault: Fault, incident: int) -> None:
+    assert fault.node is not None
+    silent, asked = fault.silent, fault.asked
+    eviction.evict(turn, fault.node, incident, fault.summary, silent=silent, asked=asked)
+
+
+def _suspect(turn: Turn, name: str, nodes: tuple[str, ...]) -> None:
+    job = turn.jobs[name]
+    new = tuple(node for node in nodes if node in job.places and node not in job.suspects)
+    turn.job(name, suspects=(*job.suspects, *new))
+
+
+def _quiesce(turn: Turn, name: str, *, again: bool) -> None:
+    """End what runs. `again`: a new epoch; else nothing runs, and the one under way goes on."""
+    job = turn.jobs[name]
+    if job.phase in (Phase.PENDING, Phase.ALLOCATING):
+        return
+    if again:
+        turn.move(name, Phase.SUSPENDING)
+        schedule(turn)  # first, so that the store is told to be where rank 0 will be
+        open_epoch(turn, name)
+    elif job.suspects and job.phase is not Phase.DIAGNOSING:
+        turn.move(name, Phase.SUSPENDING)

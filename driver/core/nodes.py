@@ -1,0 +1,244 @@
+"""Nodes that come and go, as the cluster and their executors tell it.
+
+Called by `decide`. Pure. A connection that ends is no fault: an executor reconnects. A node is gone
+when two sources say so; silence alone counts only after a while, and within the brake.
+"""
+
+from holdfast.driver.core import eviction, incidents, ladder
+from holdfast.driver.core.allocation import drop_unready
+from holdfast.driver.core.events import (
+    AllocationFailed,
+    ClusterCallFailed,
+    ExecutorConnected,
+    ExecutorDisconnected,
+    NodeAllocated,
+    NodeAppeared,
+    NodeDistrusted,
+    NodeReleased,
+    NodeTrusted,
+    NodeVanished,
+)
+from holdfast.driver.core.model import Fault, Node, Timer
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+
+# ---------------------------------------------------------------- what the cluster says
+
+
+def on_appeared(turn: Turn, event: NodeAppeared) -> None:
+    node = turn.nodes.get(event.node)
+    if node is not None and node.present and (node.rack == event.rack or not event.rack):
+        return
+    known = node or Node(name=event.node)
+    turn.put_node(known)
+    turn.node(event.node, present=True, rack=event.rack or known.rack)
+    turn.say(f"{event.node} is there")
+
+
+def on_vanished(turn: Turn, event: NodeVanished) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or not node.present:
+        return
+    turn.node(event.node, present=False)
+    turn.say(f"the cluster says that {event.node} is gone ({event.why or 'no reason given'})")
+    _gone(turn, event.node)
+
+
+def on_allocated(turn: Turn, event: NodeAllocated) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or node.job != event.job or node.allocated or _late(node, event.cause):
+        return
+    turn.node(event.node, allocated=True)
+    turn.say(f"{event.node} is allocated to {event.job}")
+
+
+def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or node.job != event.job or node.allocated or _late(node, event.cause):
+        return
+    drop_unready(turn, event.job, [event.node], f"it could not be allocated: {event.why}")
+
+
+def on_released(turn: Turn, event: NodeReleased) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or not node.releasing or _late(node, event.cause):
+        return
+    turn.node(event.node, releasing=False, forget=None)
+    turn.say(f"{event.node} is given back")
+
+
+def on_distrusted(turn: Turn, event: NodeDistrusted) -> None:
+    node = turn.nodes.get(event.node)
+    if node is not None and node.quarantined and not node.marked:
+        turn.node(event.node, marked=True)
+        turn.say(f"the cluster keeps work off {event.node}")
+
+
+def on_trusted(turn: Turn, event: NodeTrusted) -> None:
+    node = turn.nodes.get(event.node)
+    if node is not None and node.trusting:
+        turn.node(event.node, trusting=False)
+        turn.say(f"the cluster may use {event.node} again")
+
+
+def on_call_failed(turn: Turn, event: ClusterCallFailed) -> None:
+    if event.node in turn.nodes:
+        turn.node(event.node, retry_s=turn.now + turn.policy.retry_s)
+        turn.say(f"{event.call} of {event.node} failed ({event.why}); it is tried again")
+
+
+def _late(node: Node, cause: int | None) -> bool:
+    """True for the outcome of a call that a later one has overtaken."""
+    return cause is not None and cause < node.called
+
+
+# ---------------------------------------------------------------- what executors say
+
+
+def on_connected(turn: Turn, event: ExecutorConnected) -> None:
+    node = turn.nodes.get(event.node) or turn.put_node(Node(name=event.node))
+    new = node.incarnation != event.incarnation
+    behind = event.generation < node.generation
+    if node.connected and not new and not behind and node.address == event.address:
+        return
+    turn.node(
+        event.node,
+        connected=True,
+        incarnation=event.incarnation,
+        address=event.address,
+        silent_check_s=None,
+    )
+    if behind:
+        turn.resend[event.node] = None
+    first = new and not node.incarnation
+    turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
+    if new and node.job is not None:
+        _ranks_died(turn, event.node, node.job)
+    _end_outage(turn)
+
+
+def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or not node.connected or node.incarnation != event.incarnation:
+        return
+    turn.node(event.node, connected=False)
+    turn.say(f"the executor of {event.node} has no connection")
+    if node.job is not None:
+        turn.node(event.node, silent_check_s=turn.now + turn.policy.reconnect_s)
+    _gone(turn, event.node)
+
+
+def _ranks_died(turn: Turn, node: str, name: str) -> None:
+    """A new executor has none of the ranks, nor the store, of the one before."""
+    job = turn.jobs[name]
+    quiet = {other: held for other, held in job.quiet.items() if other != node}
+    if job.seated and node in job.places:
+        summary = f"the executor of {node} died, its ranks with it"
+        evidence = Evidence(source=f"executor of {node}", text="it connected as a new process")
+        fault = Fault(
+            kind=Kind.EXECUTOR_LOST,
+            weight=Weight.RESTART,
+            blame=Blame.INFRASTRUCTURE,
+            node=node,
+            summary=summary,
+            evidence=(evidence,),
+        )
+        ladder.recover(turn, name, fault)
+    elif not job.seated:
+        store = None if node == job.host else job.rendezvous
+        turn.job(name, quiet=quiet, rendezvous=store)
+
+
+# ---------------------------------------------------------------- gone, or silent
+
+
+def _gone(turn: Turn, name: str) -> None:
+    """Act once the cluster and the connection agree that the node is gone."""
+    node = turn.nodes[name]
+    if node.present or node.connected or node.job is None:
+        return
+    fault = Fault(
+        kind=Kind.NODE_LOST,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=name,
+        summary=f"{name} is lost",
+        evidence=(
+            Evidence(source="cluster", text=f"{name} is gone"),
+            Evidence(source="driver", text=f"the executor of {name} has no connection"),
+        ),
+    )
+    ladder.recover(turn, node.job, fault)
+
+
+def check_silence(turn: Turn) -> None:
+    """Executors that were away too long: within the brake their nodes go, above it nobody does."""
+    due = [n.name for n in turn.nodes.values() if n.silent_check_s and n.silent_check_s <= turn.now]
+    if not due:
+        return
+    held = [node for node in turn.nodes.values() if node.job is not None]
+    silent = [node.name for node in held if not node.connected]
+    cap = eviction.cap(turn, turn.policy.silence_share)
+    outage = len(silent) == len(held) or len(silent) > cap
+    for name in due:
+        node = turn.nodes[name]
+        if node.job is None or node.connected:
+            turn.node(name, silent_check_s=None)
+        elif outage or not eviction.may_evict(turn, silent=True):
+            turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
+            _note_outage(turn, silent, len(held))
+        else:
+            ladder.recover(turn, node.job, _silence(turn, node))
+
+
+def _silence(turn: Turn, node: Node) -> Fault:
+    text = f"no executor connected for {turn.policy.reconnect_s:g} s"
+    return Fault(
+        kind=Kind.EXECUTOR_LOST,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=node.name,
+        summary=f"{node.name} stays silent",
+        evidence=(Evidence(source="driver", text=text),),
+        silent=True,
+    )
+
+
+def _note_outage(turn: Turn, silent: list[str], held: int) -> None:
+    if any(incident.outage and incident.open for incident in turn.incidents.values()):
+        return
+    summary = f"{len(silent)} of {held} nodes are silent at once: more than may be evicted for it"
+    fault = Fault(
+        kind=Kind.EXECUTOR_LOST,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        summary=summary,
+    )
+    incident = incidents.open_or_join(turn, None, fault)
+    turn.incident(incident.id, outage=True, closed_s=None, nodes=tuple(silent))
+    turn.say(f"{summary}; nobody is evicted")
+
+
+def _end_outage(turn: Turn) -> None:
+    """Close the outage once everybody who is needed is heard again."""
+    outages = [i for i in turn.incidents.values() if i.outage and i.open]
+    if not outages:
+        return
+    if any(node.job is not None and not node.connected for node in turn.nodes.values()):
+        return
+    for incident in outages:
+        turn.incident(incident.id, outage=False)
+        if not incident.waiting:
+            incidents.close(turn, incident.id, "all are heard again")
+
+
+def check_connect(turn: Turn, name: str) -> None:
+    """Executors that were allocated and never came: others take their places."""
+    job = turn.jobs[name]
+    turn.drop_timers(name, Timer.CONNECT)
+    late = [
+        node
+        for node in job.members
+        if not (turn.nodes[node].allocated and turn.nodes[node].incarnation)
+    ]
+    drop_unready(turn, name, late, "its executor did not come in time")

@@ -1,0 +1,60 @@
+"""What a node should be doing, worked out from the state: its `Desired`. Pure.
+
+Called at the end of each decision for the nodes that may have been affected; an `Instruct` goes out
+where the answer differs from the one before. Must not be told anything: it looks at what is.
+"""
+
+from holdfast.driver.core.model import Job, Node, State
+from holdfast.protocol.messages import Desired, Seat
+
+
+def desired_of(state: State, node: Node) -> Desired:
+    """The whole desired state of `node`."""
+    job = state.jobs.get(node.job) if node.job is not None else None
+    if job is None:
+        return Desired(
+            node=node.name,
+            generation=node.generation,
+            term=state.term,
+            epoch=node.epoch,
+            forget_job=node.forget,
+        )
+    seated = bool(job.seats) and node.name in job.places
+    return Desired(
+        node=node.name,
+        generation=node.generation,
+        term=state.term,
+        epoch=max(job.epoch, node.epoch),
+        job=job.name,
+        attempt=job.attempt if seated else 0,
+        task=job.plan.task,
+        seats=job.seats if seated else (),
+        host_store=bool(job.epoch) and node.name == job.host,
+        rendezvous=job.rendezvous if seated else None,
+        restore=job.restore if seated else None,
+        stop=job.stop,
+        diagnostics=job.diagnosis.orders.get(node.name, ()) if job.diagnosis else (),
+    )
+
+
+def orders_key(job: Job) -> tuple[object, ...]:
+    """What the desired states of all its nodes depend on: equal means that no node is affected."""
+    return (job.epoch, job.seats, job.restore, job.stop, job.diagnosis and job.diagnosis.orders)
+
+
+def rank_table(nodes: dict[str, Node], job: Job) -> tuple[Seat, ...]:
+    """Seats for all ranks: place i has ranks i*n .. i*n+n-1, so ranks keep their numbers."""
+    each = job.plan.ranks_per_node
+    return tuple(
+        Seat(rank=place * each + k, local_rank=k, node=node, address=nodes[node].address)
+        for place, node in enumerate(job.places)
+        for k in range(each)
+    )
+
+
+def ranks_of(job: Job, node: str) -> tuple[int, ...]:
+    """Ranks that have their place on `node`."""
+    if node not in job.places:
+        return ()
+    first = job.places.index(node) * job.plan.ranks_per_node
+    return tuple(range(first, first + job.plan.ranks_per_node))

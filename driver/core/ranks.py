@@ -1,0 +1,98 @@
+"""What executors and detectors say of a job's ranks: quiet, store, running, exited, progress.
+
+Called by `decide`. Pure. Whatever belongs to an epoch that is over is ignored here, once for all.
+"""
+
+from holdfast.driver.core import gather, incidents
+from holdfast.driver.core.events import (
+    NodeQuiet,
+    ProgressSeen,
+    RanksExited,
+    RanksRunning,
+    StoreReady,
+)
+from holdfast.driver.core.model import Exited, Job, Quiet, Timer
+from holdfast.driver.core.turn import Turn
+
+OfEpoch = NodeQuiet | StoreReady | RanksRunning | RanksExited | ProgressSeen
+
+
+def current(turn: Turn, event: OfEpoch) -> Job | None:
+    """The job, if the event is of its current epoch."""
+    job = turn.jobs.get(event.job)
+    if job is None or job.finished or event.epoch != job.epoch:
+        return None
+    return job
+
+
+def on_quiet(turn: Turn, event: NodeQuiet) -> None:
+    job = current(turn, event)
+    if job is None or event.node not in job.members or (job.seated and event.node in job.places):
+        return
+    quiet = Quiet(snapshots=event.snapshots, stored=event.stored, store_error=event.store_error)
+    if job.quiet.get(event.node) == quiet:
+        return
+    turn.job(
+        job.name,
+        quiet={**job.quiet, event.node: quiet},
+        ending=tuple(node for node in job.ending if node != event.node),
+    )
+    turn.say(f"{event.node} is quiet")
+
+
+def on_store_ready(turn: Turn, event: StoreReady) -> None:
+    job = current(turn, event)
+    if job is None or job.seated or event.node != job.host:
+        return
+    if job.rendezvous != event.rendezvous:
+        turn.job(job.name, rendezvous=event.rendezvous)
+        turn.say(f"the store of epoch {job.epoch} listens on {event.node}")
+
+
+def on_running(turn: Turn, event: RanksRunning) -> None:
+    job = current(turn, event)
+    if job is None or not job.seated or event.node not in job.places or event.node in job.running:
+        return
+    turn.job(job.name, running=(*job.running, event.node))
+    turn.say(f"the ranks on {event.node} run")
+
+
+def on_exited(turn: Turn, event: RanksExited) -> None:
+    """Note the exits, in order; a failed one is judged when the window closes."""
+    job = current(turn, event)
+    if job is None or not job.seated or event.node not in job.places:
+        return
+    known = {exited.status.rank for exited in job.exits}
+    own = sorted(event.exits, key=lambda status: status.order)
+    new = [status for status in own if status.rank not in known and status.state == "exited"]
+    if not new:
+        return
+    exits = [Exited(node=event.node, status=status, step=event.step) for status in new]
+    turn.job(job.name, exits=(*job.exits, *exits))
+    ranks = ", ".join(str(status.rank) for status in new)
+    turn.say(f"rank {ranks} on {event.node} ended")
+    if any(gather.failed(status) for status in new):
+        _gather(turn, job.name)
+
+
+def _gather(turn: Turn, name: str) -> None:
+    """Wait a moment for others; longer while all that is known are echoes."""
+    job = turn.jobs[name]
+    first = gather.root(job.exits)
+    echo = first is not None and gather.is_echo(first.status)
+    after_s = turn.policy.echo_s if echo else turn.policy.gather_s
+    due = job.timers.get(Timer.GATHER)
+    if due is None or turn.now + after_s < due:
+        turn.set_timer(name, Timer.GATHER, after_s)
+
+
+def on_progress(turn: Turn, event: ProgressSeen) -> None:
+    """A step that no epoch had reached: whatever was wrong is over."""
+    job = current(turn, event)
+    if job is None or not job.seated or job.progressed:
+        return
+    best = event.step if job.best_step is None else max(job.best_step, event.step)
+    turn.job(job.name, progressed=True, best_step=best)
+    turn.say(f"{job.name} completed step {event.step}, further than ever", job.name)
+    incidents.note(turn, job, resumed_s=turn.now)
+    incidents.back(turn, job.name, f"back at step {event.step}")

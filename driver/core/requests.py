@@ -1,0 +1,140 @@
+"""What people asked for. `admission` has refused what cannot be; here it is done.
+
+Called by `decide`. Pure.
+"""
+
+from holdfast.driver.core import eviction, finish, incidents, ladder
+from holdfast.driver.core.effects import Trust
+from holdfast.driver.core.epochs import open_epoch
+from holdfast.driver.core.events import (
+    DeleteRequested,
+    JobSubmitted,
+    NodeEvictRequested,
+    NodeRestoreRequested,
+    ResumeRequested,
+    StopRequested,
+    SuspendRequested,
+)
+from holdfast.driver.core.model import Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Evidence, Kind, Weight
+
+BEFORE_EPOCH = frozenset({Phase.PENDING, Phase.ALLOCATING, Phase.SUSPENDED})
+"""Phases in which no rank can be anywhere."""
+
+
+def on_submitted(turn: Turn, event: JobSubmitted) -> None:
+    if event.job in turn.jobs:
+        return
+    plan = event.plan
+    job = Job(
+        name=event.job,
+        plan=plan,
+        phase=Phase.PENDING,
+        number=turn.sequence,
+        submitted_s=turn.now,
+        since_s=turn.now,
+        wanted=Wanted.SUSPEND if plan.suspend else Wanted.RUN,
+    )
+    turn.put_job(job)
+    turn.say(f"{event.job} is submitted{_by(event.by)}", event.job)
+    if plan.deadline_s is not None:
+        turn.set_timer(event.job, Timer.DEADLINE, plan.deadline_s)
+
+
+def on_suspend(turn: Turn, event: SuspendRequested) -> None:
+    job = turn.jobs.get(event.job)
+    if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
+        return
+    turn.job(job.name, wanted=Wanted.SUSPEND)
+    turn.say(f"{job.name} is to be suspended{_by(event.by)}", job.name)
+    _wind_down(turn, job)
+
+
+def on_resume(turn: Turn, event: ResumeRequested) -> None:
+    job = turn.jobs.get(event.job)
+    if job is None or job.wanted is not Wanted.SUSPEND:
+        return
+    turn.job(job.name, wanted=Wanted.RUN)
+    turn.say(f"{job.name} is to go on{_by(event.by)}", job.name)
+    if job.phase is Phase.SUSPENDED:
+        turn.move(job.name, Phase.PENDING)
+
+
+def on_stop(turn: Turn, event: StopRequested) -> None:
+    _stop(turn, event.job, Wanted.STOP, f"{event.job} is to be stopped{_by(event.by)}")
+
+
+def on_delete(turn: Turn, event: DeleteRequested) -> None:
+    job = turn.jobs.get(event.job)
+    if job is not None and job.finished:
+        finish.drop(turn, event.job)
+    else:
+        _stop(turn, event.job, Wanted.DELETE, f"{event.job} is to be deleted{_by(event.by)}")
+
+
+def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or node.quarantined:
+        return
+    reason = f"{event.reason}{_by(event.by)}"
+    fault = Fault(
+        kind=Kind.REQUESTED,
+        weight=Weight.CONCLUSIVE,
+        node=event.node,
+        summary=f"{event.node} is to be evicted: {reason}",
+        evidence=(Evidence(source=event.by or "a person", text=event.reason),),
+        asked=True,
+    )
+    if node.job is not None:
+        ladder.recover(turn, node.job, fault)
+        return
+    incident = incidents.open_or_join(turn, None, fault)
+    turn.say(fault.summary)
+    eviction.evict(turn, event.node, incident.id, reason, asked=True)
+    incidents.close(turn, incident.id, "no job was using it")
+
+
+def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or not node.quarantined:
+        return
+    turn.node(
+        event.node,
+        quarantined=False,
+        marked=False,
+        trusting=True,
+        reason="",
+        incident=None,
+        evicted_s=None,
+        silenced=False,
+        strikes=(),
+        rest_until_s=0.0,
+    )
+    turn.order(Trust(node=event.node))
+    turn.say(f"{event.node} may be used again{_by(event.by)}: {event.reason}")
+
+
+def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:
+    job = turn.jobs.get(name)
+    if job is None or job.finished or job.wanted is wanted:
+        return
+    turn.job(name, wanted=wanted)
+    turn.say(sentence, name)
+    if job.parked:
+        finish.stop(turn, name)
+    elif job.wanted is Wanted.RUN:
+        _wind_down(turn, job)
+
+
+def _wind_down(turn: Turn, job: Job) -> None:
+    """End what runs, with grace; where nothing runs, what is under way ends by itself."""
+    if job.phase in BEFORE_EPOCH or job.phase is Phase.SUSPENDING:
+        return
+    turn.move(job.name, Phase.SUSPENDING)
+    if job.seated:
+        open_epoch(turn, job.name, stop="grace")
+
+
+def _by(name: str) -> str:
+    return f" by {name}" if name else ""

@@ -1,0 +1,160 @@
+"""Deadlines that have passed: each leads to an action or is set again, so none comes for ever.
+
+Called by `decide` for `Ticked`. Pure.
+"""
+
+from collections.abc import Callable
+
+from holdfast.driver.core import diagnosis, finish, gather, incidents, ladder, nodes
+from holdfast.driver.core.allocation import drop_unready, give_back, leave
+from holdfast.driver.core.epochs import open_epoch
+from holdfast.driver.core.model import Failure, Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.outstanding import calls_for
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Kind, Weight
+
+
+def on_tick(turn: Turn) -> None:
+    """Act on everything that is due."""
+    for name in list(turn.jobs):
+        _job(turn, name)
+    for node in list(turn.nodes.values()):
+        if node.retry_s is not None and node.retry_s <= turn.now:
+            turn.node(node.name, retry_s=None)
+            turn.effects += calls_for(node)
+        if 0 < node.rest_until_s <= turn.now:
+            turn.node(node.name, rest_until_s=0.0)
+    nodes.check_silence(turn)
+
+
+def _job(turn: Turn, name: str) -> None:
+    for timer in Timer:
+        job = turn.jobs.get(name)
+        if job is None or job.parked:
+            return
+        due = job.timers.get(timer)
+        if due is not None and due <= turn.now:
+            turn.drop_timers(name, timer)
+            HANDLERS[timer](turn, turn.jobs[name])
+
+
+def _gathered(turn: Turn, job: Job) -> None:
+    fault = gather.judge(job)
+    if fault is not None:
+        ladder.recover(turn, job.name, fault)
+
+
+def _not_connected(turn: Turn, job: Job) -> None:
+    nodes.check_connect(turn, job.name)
+
+
+def _not_quiet(turn: Turn, job: Job) -> None:
+    """Nodes that still are not quiet: with ranks that do not die, cut off, or only just come."""
+    for node in [node for node in job.nodes if node not in job.quiet]:
+        job = turn.jobs[job.name]
+        if job.finished or node not in job.places:
+            return
+        if node not in job.ending:
+            drop_unready(turn, job.name, [node], "it did not become quiet in time")
+        elif turn.nodes[node].connected:
+            ladder.recover(turn, job.name, _unkillable(node))
+        elif job.wanted is not Wanted.RUN:
+            leave(turn, node)
+    job = turn.jobs[job.name]
+    if any(node not in job.quiet for node in job.nodes):
+        turn.set_timer(job.name, Timer.QUIET, turn.policy.quiet_s)
+
+
+def _unkillable(node: str) -> Fault:
+    return Fault(
+        kind=Kind.NOT_QUIET,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=node,
+        summary=f"ranks on {node} cannot be ended",
+    )
+
+
+def _no_store(turn: Turn, job: Job) -> None:
+    if job.seated:
+        return
+    if job.rendezvous is not None:  # it listens, but the checkpoints could not be read: look again
+        open_epoch(turn, job.name)
+        turn.say(f"{job.name} looks at its checkpoints again", job.name)
+    elif turn.nodes[job.host].connected:
+        _not_started(turn, job, job.host, f"the store on {job.host} did not listen in time")
+    else:
+        turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
+
+
+def _no_start(turn: Turn, job: Job) -> None:
+    late = [node for node in job.places if node not in job.running and turn.nodes[node].connected]
+    if not late:
+        turn.set_timer(job.name, Timer.START, job.plan.start_s)
+        return
+    summary = f"ranks on {', '.join(late)} did not start within {job.plan.start_s:g} s"
+    _not_started(turn, job, late[0] if len(late) < len(job.places) else None, summary)
+
+
+def _not_started(turn: Turn, job: Job, node: str | None, summary: str) -> None:
+    fault = Fault(kind=Kind.START_FAILED, weight=Weight.RESTART, node=node, summary=summary)
+    ladder.recover(turn, job.name, fault, attempt=True)
+
+
+def _diagnosed(turn: Turn, job: Job) -> None:
+    if job.diagnosis is not None:
+        turn.say(f"the tests of {job.name} are out of time", job.name)
+        diagnosis.conclude(turn, job.name)
+
+
+def _settled(turn: Turn, job: Job) -> None:
+    if job.incident is not None:
+        outcome = f"ran {turn.policy.settle_s:g} s without a fault"
+        turn.say(f"{job.name} {outcome}: it has recovered", job.name)
+        incidents.back(turn, job.name, outcome)
+
+
+def _held_long(turn: Turn, job: Job) -> None:
+    """Let others have the nodes of a job that cannot use them."""
+    if job.phase is not Phase.REPLACING or "" not in job.places:
+        return
+    if not any(_waits_for(job, other) for other in turn.jobs.values()):
+        turn.set_timer(job.name, Timer.HOLD, turn.policy.hold_s)
+        return
+    incidents.back(turn, job.name, "gave its nodes back, for none was to be had")
+    give_back(turn, job.name)
+    turn.move(job.name, Phase.PENDING)
+    turn.say(f"{job.name} gives its nodes back: it waited long, and others wait too", job.name)
+
+
+def _waits_for(job: Job, other: Job) -> bool:
+    if other.name == job.name or other.wanted is not Wanted.RUN or other.parked:
+        return False
+    lacks = "" in other.places and other.number < job.number
+    return other.phase is Phase.PENDING or lacks
+
+
+def _overdue(turn: Turn, job: Job) -> None:
+    limit_s = job.plan.deadline_s or 0.0
+    if not job.finished:
+        reason = f"its deadline of {limit_s:g} s has passed"
+        finish.fail(turn, job.name, Failure(reason=reason))
+
+
+def _expired(turn: Turn, job: Job) -> None:
+    if job.finished:
+        finish.drop(turn, job.name)
+
+
+HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {
+    Timer.GATHER: _gathered,
+    Timer.CONNECT: _not_connected,
+    Timer.QUIET: _not_quiet,
+    Timer.STORE: _no_store,
+    Timer.START: _no_start,
+    Timer.DIAGNOSE: _diagnosed,
+    Timer.SETTLE: _settled,
+    Timer.HOLD: _held_long,
+    Timer.DEADLINE: _overdue,
+    Timer.TTL: _expired,
+}

@@ -1,0 +1,180 @@
+"""One decision in the making: the state so far, the effects so far, and the reasons.
+
+Made by `decide` for one event and used by the machines, which read and replace values through it;
+gone when the decision is made. Must not be kept, and nothing outside the core sees it.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.driver.core.effects import AnyEffect, Instruct
+from holdfast.driver.core.model import Incident, Job, Node, Phase, State, Timer
+from holdfast.driver.core.orders import desired_of, orders_key
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.transitions import check
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What follows from an event. `idle`: nothing did, and the journal need not know of it."""
+
+    state: State
+    effects: tuple[AnyEffect, ...] = ()
+    why: str = ""
+    jobs: tuple[str, ...] = ()  # whose story it belongs to
+    nodes: tuple[str, ...] = ()
+    incident: int | None = None
+    idle: bool = False
+
+
+class Turn:
+    """Collects what one event leads to. Dictionaries of the old state are copied on first use."""
+
+    def __init__(self, state: State, now: float, policy: Policy) -> None:
+        self.before = state
+        self.now = now
+        self.policy = policy
+        self.sequence = state.sequence + 1
+        self.term = state.term
+        self.epoch = state.epoch
+        self.incident_count = state.incident_count
+        self.jobs = state.jobs
+        self.nodes = state.nodes
+        self.incidents = state.incidents
+        self.effects: list[AnyEffect] = []
+        self.reasons: list[str] = []
+        self.touched_jobs: dict[str, None] = {}
+        self.touched_nodes: dict[str, None] = {}
+        self.touched_incident: int | None = None
+        self.resend: dict[str, None] = {}  # nodes that missed what they were told
+
+    # ------------------------------------------------------------ changing values
+
+    def put_job(self, job: Job) -> Job:
+        if self.jobs is self.before.jobs:
+            self.jobs = dict(self.jobs)
+        self.jobs[job.name] = job
+        self.touched_jobs[job.name] = None
+        return job
+
+    def job(self, name: str, **changes: Any) -> Job:
+        """Change fields of a job and give it back."""
+        return self.put_job(replace(self.jobs[name], **changes))
+
+    def drop_job(self, name: str) -> None:
+        self.jobs = {other: job for other, job in self.jobs.items() if other != name}
+        self.touched_jobs[name] = None
+
+    def put_node(self, node: Node) -> Node:
+        if self.nodes is self.before.nodes:
+            self.nodes = dict(self.nodes)
+        self.nodes[node.name] = node
+        self.touched_nodes[node.name] = None
+        return node
+
+    def node(self, name: str, **changes: Any) -> Node:
+        """Change fields of a node and give it back."""
+        return self.put_node(replace(self.nodes[name], **changes))
+
+    def put_incident(self, incident: Incident) -> Incident:
+        if self.incidents is self.before.incidents:
+            self.incidents = dict(self.incidents)
+        self.incidents[incident.id] = incident
+        self.touched_incident = incident.id
+        return incident
+
+    def incident(self, number: int, **changes: Any) -> Incident:
+        """Change fields of an incident and give it back."""
+        return self.put_incident(replace(self.incidents[number], **changes))
+
+    def move(self, name: str, phase: Phase) -> Job:
+        """Take the job to `phase`. Raises `IllegalTransition` where the table has no such way."""
+        job = self.jobs[name]
+        if job.phase is phase:
+            return job
+        check(job, phase, "; ".join(self.reasons))
+        return self.job(name, phase=phase, since_s=self.now, waiting="")
+
+    def set_timer(self, name: str, timer: Timer, after_s: float) -> None:
+        """Have the job looked at again after `after_s`; replaces an earlier one of its kind."""
+        timers = self.jobs[name].timers
+        self.job(name, timers={**timers, timer: self.now + after_s})
+
+    def drop_timers(self, name: str, *timers: Timer) -> None:
+        old = self.jobs[name].timers
+        if any(timer in old for timer in timers):
+            self.job(name, timers={t: at for t, at in old.items() if t not in timers})
+
+    # ------------------------------------------------------------ saying and ordering
+
+    def say(self, sentence: str, *jobs: str) -> None:
+        """Add a reason; it becomes the last decision of `jobs`."""
+        self.reasons.append(sentence)
+        for name in jobs:
+            if name in self.jobs:
+                self.job(name, why=sentence)
+
+    def order(self, effect: AnyEffect) -> None:
+        self.effects.append(effect)
+
+    def wait_for(self, name: str, what: str) -> None:
+        """Say what the job waits for, once."""
+        if self.jobs[name].waiting != what:
+            self.job(name, waiting=what)
+            self.say(f"{name} waits: {what}", name)
+
+    # ------------------------------------------------------------ the end
+
+    def state(self) -> State:
+        return State(
+            sequence=self.sequence,
+            term=self.term,
+            epoch=self.epoch,
+            incident_count=self.incident_count,
+            jobs=self.jobs,
+            nodes=self.nodes,
+            incidents=self.incidents,
+        )
+
+    def close(self) -> Decision:
+        """The decision, with an `Instruct` for each node whose desired state has changed."""
+        if self._nothing_followed():
+            return Decision(state=self.before, idle=True)
+        self._instruct()
+        return Decision(
+            state=self.state(),
+            effects=tuple(self.effects),
+            why="; ".join(self.reasons),
+            jobs=tuple(self.touched_jobs),
+            nodes=tuple(self.touched_nodes),
+            incident=self.touched_incident,
+        )
+
+    def _nothing_followed(self) -> bool:
+        touched = self.touched_jobs or self.touched_nodes or self.touched_incident
+        return not (touched or self.effects or self.resend or self.reasons)
+
+    def _instruct(self) -> None:
+        after = self.state()
+        for name in self._affected():
+            old, new = self.before.nodes.get(name), self.nodes[name]
+            wanted = desired_of(after, new)
+            told = desired_of(self.before, old) if old is not None else None
+            if wanted.job is None and not new.generation:
+                continue  # never told anything, and nothing to tell
+            if told == wanted and name not in self.resend:
+                continue
+            generation = new.generation + 1
+            self.put_node(replace(new, generation=generation, epoch=wanted.epoch))
+            self.order(Instruct(desired=replace(wanted, generation=generation)))
+
+    def _affected(self) -> list[str]:
+        if self.term != self.before.term:
+            return [name for name, node in self.nodes.items() if node.generation]
+        names = self.touched_nodes | self.resend
+        for name in self.touched_jobs:
+            job, old = self.jobs.get(name), self.before.jobs.get(name)
+            if job and (old is None or orders_key(old) != orders_key(job)):
+                names.update(dict.fromkeys(job.members))
+        return list(names)
