@@ -62,7 +62,11 @@ def read(file: Path) -> Document:
 
 
 def check(document: Document, *, on_this_machine: bool) -> None:
-    """Refuse what is wrong with it, all at once, each mistake with its line."""
+    """Refuse what is wrong with it, all at once, each mistake with its line.
+
+    A relative `workdir` is meant from where `submit` was typed; it can be looked at only where the
+    driver was found by its state folder, for then its nodes are those of this machine.
+    """
     mistakes = list(document.twice)
     try:
         job = check_spec(document.values)

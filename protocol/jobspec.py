@@ -118,15 +118,15 @@ class Timeouts(Model):
     """How long to wait for each thing before it counts as failed; seconds."""
 
     start_s: float = Field(default=600, gt=0, le=86_400)
-    """From ranks told to start until all run."""
+    """Seconds from ranks told to start until all run."""
     hang_floor_s: float = Field(default=5, ge=1, le=86_400)
-    """Shortest standstill that counts; the rule is max(3 median steps, this) (design.md)."""
+    """Shortest standstill that counts, in seconds: a hang is max(3 median steps, this)."""
     first_step_s: float = Field(default=600, gt=0, le=86_400)
-    """How long a rank may take before its first step: standing still before it is not a hang."""
+    """Seconds that a rank may take to its first step: standing still before it is not a hang."""
     grace_s: float = Field(default=30, ge=0, le=3_600)
-    """From SIGTERM to SIGKILL when a job is stopped or suspended."""
+    """Seconds from SIGTERM to SIGKILL when a job is stopped or suspended."""
     diagnose_s: float = Field(default=60, gt=0, le=3_600)
-    """Upper bound of one diagnosis."""
+    """Upper bound of one diagnosis, in seconds."""
 
 
 class LogRule(Model):
@@ -228,9 +228,9 @@ class TrainingJob(Model):
     kind: Literal["TrainingJob"] = "TrainingJob"
     """Kind of this object."""
     metadata: Metadata
-    """Name and labels."""
+    """Its name and labels."""
     spec: Spec
-    """What is wanted."""
+    """What is wanted of it."""
 
 
 def schema() -> dict[str, Any]:

@@ -24,7 +24,8 @@ def register(app: typer.Typer) -> None:
 
 def run(
     words: Annotated[
-        list[str], typer.Argument(metavar="SCRIPT [ARGS]…", help="A .py script or any program.")
+        list[str],
+        typer.Argument(metavar="SCRIPT", help="A .py script or any program, and its arguments."),
     ],
     ranks: Annotated[
         int | None,

@@ -1,0 +1,215 @@
+"""The job spec: every field explains itself, and every mistake is told at once with its fix."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.protocol.jobcheck import check
+from holdfast.protocol.jobspec import schema
+from holdfast.protocol.mistakes import BadDocument, Mistake
+
+GOOD: dict[str, Any] = {
+    "apiVersion": "holdfast.dev/v1alpha1",
+    "kind": "TrainingJob",
+    "metadata": {"name": "speech", "labels": {"team": "speech"}},
+    "spec": {
+        "nodes": 4,
+        "ranksPerNode": 2,
+        "command": ["python", "train.py"],
+        "topology": {"tp": 2, "pp": 2, "dp": 2},
+    },
+}
+
+
+def job(**spec: Any) -> dict[str, Any]:
+    document = copy.deepcopy(GOOD)
+    document["spec"].update(spec)
+    return document
+
+
+def mistakes(document: object) -> dict[str, Mistake]:
+    with pytest.raises(BadDocument) as refused:
+        check(document)
+    return {mistake.field: mistake for mistake in refused.value.mistakes}
+
+
+def test_a_good_job_is_taken_with_its_defaults() -> None:
+    taken = check(GOOD)
+    assert taken.spec.world_size == 8
+    assert taken.spec.checkpoint.store_interval_steps == 50
+    assert check(job(topology={"tp": 2})).spec.sized().dp == 4
+
+
+def test_what_was_taken_can_be_written_out_and_taken_again() -> None:
+    assert check(check(GOOD).model_dump(mode="json", by_alias=True)) == check(GOOD)
+
+
+def test_mistakes_in_fields_and_between_fields_are_told_together() -> None:
+    found = mistakes(
+        {
+            "metadata": {"name": "Bad_Name"},
+            "spec": {
+                "nodes": 4,
+                "ranksPerNode": 2,
+                "standbys": -1,
+                "comand": ["python"],
+                "topology": {"tp": 2, "pp": 2, "dp": 3},
+                "env": {"RANK": "1"},
+            },
+        }
+    )
+    assert set(found) == {
+        "metadata.name",
+        "spec.command",
+        "spec.comand",
+        "spec.standbys",
+        "spec.topology",
+        "spec.env",
+    }
+
+
+def test_sizes_that_do_not_multiply_name_both_products_and_two_ways_out() -> None:
+    found = mistakes(job(topology={"tp": 2, "pp": 2, "dp": 3}))["spec.topology"]
+    assert found.why == "tp 2 x pp 2 x dp 3 = 12 ranks, but nodes 4 x ranksPerNode 2 = 8."
+    assert found.fix == "Set dp: 2, or nodes: 6."
+
+
+def test_sizes_are_not_held_together_while_one_of_them_is_no_number() -> None:
+    assert set(mistakes(job(nodes="four", topology={"tp": 3}))) == {"spec.nodes"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "why", "fix"),
+    [
+        ({"nodez": 4}, "spec.nodez", "no field 'nodez'", "Did you mean 'nodes'?"),
+        ({"nodes": 0}, "spec.nodes", "0 is out of bounds", "Set at least 1."),
+        ({"nodes": "4"}, "spec.nodes", "not a whole number", "Write 4, without quotes."),
+        ({"nodes": True}, "spec.nodes", "true is not a whole number", "Write a whole number."),
+        ({"nodes": 1.5}, "spec.nodes", "not a whole number", "Write a whole number."),
+        ({"command": "python train.py"}, "spec.command", "not a list", "Write a list."),
+        ({"command": []}, "spec.command", "wrong length", "Give at least 1 entries."),
+        ({"env": {"A": 1}}, "spec.env.A", "1 is not text", 'Write "1", with quotes.'),
+        ({"env": {"HOLDFAST_X": "1"}}, "spec.env", "set by Holdfast", "Remove it from env."),
+        (
+            {"timeouts": {"graceS": 99_999}},
+            "spec.timeouts.graceS",
+            "out of bounds",
+            "Set at most 3600.",
+        ),
+        ({"deadlineS": float("nan")}, "spec.deadlineS", "finite", "Write a finite number."),
+        (
+            {"logRules": [{"pattern": "("}]},
+            "spec.logRules[0].pattern",
+            "not a regular expression",
+            "Escape",
+        ),
+        (
+            {"logRules": [{"pattern": "x", "actoin": "report"}]},
+            "spec.logRules[0].actoin",
+            "no field 'actoin'",
+            "Did you mean 'action'?",
+        ),
+        (
+            {"topology": {"tp": 2, "order": ["tp", "tp", "dp"]}},
+            "spec.topology",
+            "each axis once",
+            "exactly once",
+        ),
+        (
+            {"topology": {"order": ["tp", "zp", "dp"]}},
+            "spec.topology.order[1]",
+            '"zp" is not one of the choices',
+            "'dp', 'pp' or 'tp'",
+        ),
+    ],
+)
+def test_a_mistake_names_field_value_and_fix(
+    spec: dict[str, Any], field: str, why: str, fix: str
+) -> None:
+    found = mistakes(job(**spec))
+    assert set(found) == {field}
+    assert why in found[field].why
+    assert fix in found[field].fix
+
+
+@pytest.mark.parametrize("document", [None, [], "job", 3])
+def test_what_is_no_mapping_is_refused_in_a_sentence(document: object) -> None:
+    assert "not a job" in mistakes(document)[""].why
+
+
+def test_a_missing_command_is_said_so() -> None:
+    document = job()
+    del document["spec"]["command"]
+    assert mistakes(document)["spec.command"].why == "it is missing."
+
+
+def test_a_wrong_kind_or_version_is_refused() -> None:
+    found = mistakes({**GOOD, "kind": "Pod", "apiVersion": "v1"})
+    assert set(found) == {"kind", "apiVersion"}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+FIELDS = st.sampled_from(sorted(schema()["$defs"]["Spec"]["properties"]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(FIELDS, JSON, max_size=6))
+def test_any_spec_is_taken_or_refused_with_whole_sentences(spec: dict[str, Any]) -> None:
+    told: tuple[Mistake, ...] = ()
+    try:
+        check(job(**spec))
+    except BadDocument as refused:
+        told = refused.mistakes or (Mistake(field="", value="", why="", fix=""),)
+    for mistake in told:
+        assert mistake.field.startswith("spec")
+        assert mistake.why.endswith(".")
+        assert "pydantic" not in str(mistake)
+
+
+def fields(node: dict[str, Any], at: str = "") -> list[tuple[str, dict[str, Any], bool]]:
+    """Every field of the exported schema: its path, its schema, whether it is required."""
+    definitions = schema()["$defs"]
+    found = []
+    for name, inner in node.get("properties", {}).items():
+        path = f"{at}.{name}" if at else name
+        found.append((path, inner, name in node.get("required", ())))
+        for part in (inner, inner.get("items", {})):
+            if "$ref" in part:
+                found += fields(definitions[part["$ref"].rsplit("/", 1)[1]], path)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "inner", "required"), [pytest.param(*each, id=each[0]) for each in fields(schema())]
+)
+def test_every_field_has_a_sentence_a_default_and_a_bound(
+    path: str, inner: dict[str, Any], required: bool
+) -> None:
+    assert len(inner["description"]) > 10, path
+    assert required or "default" in inner or "default" in str(inner) or inner["type"] == "object"
+    if path.endswith("S") and not path.endswith("PerS"):
+        assert "second" in inner["description"].lower(), path
+    assert bounded(inner), f"{path} has no bound: {inner}"
+
+
+def bounded(inner: dict[str, Any]) -> bool:
+    """A number has a maximum, text and lists a length; the rest is a choice or made of fields."""
+    if "anyOf" in inner:
+        return all(bounded(each) for each in inner["anyOf"])
+    keys = {
+        "integer": "maximum",
+        "number": "maximum",
+        "string": "maxLength",
+        "array": "maxItems",
+        "object": "maxProperties",
+    }
+    if any(key in inner for key in ("$ref", "enum", "const")):
+        return True
+    return inner["type"] in ("boolean", "null") or keys[inner["type"]] in inner
