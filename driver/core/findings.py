@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import eviction, incidents, ladder
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
-from holdfast.driver.core.model import Job
+from holdfast.driver.core.model import Fault, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Finding, Kind, Weight
 
