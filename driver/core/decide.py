@@ -35,9 +35,9 @@ def decide(state: State, event: e.AnyEvent, now: float, policy: Policy) -> Decis
     return turn.close()
 
 
-def park(state: State, job: str, why: str, now: float) -> Decision:
+def park(state: State, job: str, why: str, now: float, policy: Policy) -> Decision:
     """Leave a job alone until a person stops it: what runs goes on, the driver does nothing."""
-    turn = Turn(state, now, Policy())
+    turn = Turn(state, now, policy)
     turn.job(job, parked=why)
     turn.say(f"{job} is parked: {why}", job)
     return turn.close()
