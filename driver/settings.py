@@ -36,6 +36,8 @@ class Settings(BaseSettings):
     """Seconds between a daemon's heartbeats: 10,000 nodes at 1 Hz are 22 % of a core."""
     watch_period_s: float = Field(default=0.1, ge=0.01, le=10)
     """Seconds between looks of the detectors at the clock, for what shows by its absence."""
+    die_with_fd: int | None = None
+    """End when this inherited descriptor is at its end: whoever started us is gone."""
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
     """Least level of the lines on stderr."""
 
