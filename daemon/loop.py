@@ -1,0 +1,173 @@
+"""The daemon's loop: samples ten times a second, heartbeats at the driver's period, urgent at once.
+
+Made by `main`. The only place where samplers, probes and the link meet. Must not judge.
+"""
+
+import asyncio
+from collections import deque
+from pathlib import Path
+
+import structlog
+
+from holdfast.daemon.link import Link
+from holdfast.daemon.probes import responder
+from holdfast.daemon.probes.prober import Prober
+from holdfast.daemon.samplers.logs import KernelLog, RankLogs
+from holdfast.daemon.samplers.nics import Nics
+from holdfast.daemon.samplers.pressure import HostPressure
+from holdfast.daemon.samplers.processes import Sibling
+from holdfast.daemon.samplers.progress import Progress
+from holdfast.daemon.samplers.tail import KernelMessages, Tail
+from holdfast.daemon.settings import Settings
+from holdfast.kit.clock import Clock
+from holdfast.protocol.messages import (
+    Acknowledged,
+    Heartbeat,
+    Hello,
+    LogHit,
+    NicRates,
+    Refused,
+    ToDaemon,
+    Watch,
+    Welcome,
+)
+from holdfast.protocol.paths import NodePaths
+from holdfast.protocol.version import PROTOCOL_VERSION
+
+SAMPLE_S = 0.1
+MISSED_PERIODS = 3
+"""Acknowledgements missing for so many periods: the connection is half open, make another."""
+HITS = 256
+"""Log hits kept until the driver has acknowledged them."""
+
+_log = structlog.get_logger()
+
+
+class Daemon:
+    """One node's watcher."""
+
+    def __init__(self, settings: Settings, clock: Clock, incarnation: str, parent: int) -> None:
+        self._settings, self._clock = settings, clock
+        self._incarnation = incarnation
+        self._began_s = clock.monotonic_s()
+        paths = settings.paths
+        self._progress = Progress(paths.rings)
+        sys = paths.sys if paths.sys.is_dir() else Path("/sys")
+        self._nics = Nics(sys, settings.interface)
+        self._kernel = KernelLog(_kernel_source(paths))
+        self._rank_logs = RankLogs()
+        self._pressure = HostPressure(paths.scratch)
+        self._executor = Sibling(parent)
+        self._prober = Prober(clock, settings.probe_port)
+        self._link = Link(settings, _hello(settings, incarnation))
+        self._period_s = 1.0
+        self._sequence = self._acknowledged = 0
+        self._answered_s = self._began_s
+        self._hits: deque[tuple[int, LogHit]] = deque(maxlen=HITS)
+        self._rates: tuple[NicRates, ...] = ()
+        self._executor_alive = True
+        self._urgent = asyncio.Event()
+
+    async def run(self) -> None:
+        """For ever, or until cancelled."""
+        server = await responder.serve(self._settings.address, self._settings.probe_port)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._link.run(self._received))
+                group.create_task(self._prober.run())
+                group.create_task(self._sample())
+                group.create_task(self._beat())
+        finally:
+            if server is not None:
+                server.close()
+
+    async def _received(self, message: ToDaemon) -> None:
+        match message:
+            case Welcome():
+                self._answered(self._sequence)
+                self._urgent.set()
+            case Acknowledged():
+                self._answered(message.sequence)
+                while self._hits and 0 < self._hits[0][0] <= message.sequence:
+                    self._hits.popleft()
+            case Watch():
+                self._period_s = message.heartbeat_period_s
+                self._prober.use(dict(message.neighbours), message.probe_port)
+                self._rank_logs.use(message.log_rules)
+            case Refused():
+                _log.warning("driver.refused", what=message.what, why=message.why, fix=message.fix)
+
+    def _answered(self, sequence: int) -> None:
+        self._acknowledged = sequence
+        self._answered_s = self._clock.monotonic_s()
+
+    async def _sample(self) -> None:
+        while True:
+            pause = asyncio.create_task(asyncio.sleep(SAMPLE_S))
+            if self._look():
+                self._urgent.set()
+            await pause
+
+    def _look(self) -> bool:
+        """Look at all that may be urgent; whether something is."""
+        ranks = self._progress.sample(self._clock.monotonic_s())
+        down = self._nics.went_down()
+        kernel = self._kernel.hits()
+        hits = kernel + self._rank_logs.hits(self._progress.stderr_of)
+        self._hits.extend((0, hit) for hit in hits)
+        alive = self._executor.alive()
+        gone, self._executor_alive = self._executor_alive and not alive, alive
+        return ranks or down or gone or bool(kernel)
+
+    async def _beat(self) -> None:
+        while True:
+            urgent = self._urgent.is_set()
+            self._urgent.clear()
+            if await self._link.send(self._heartbeat(urgent)):
+                self._check_answers()
+            try:
+                async with asyncio.timeout(self._period_s):
+                    await self._urgent.wait()
+            except TimeoutError:
+                continue
+
+    def _heartbeat(self, urgent: bool) -> Heartbeat:
+        now = self._clock.monotonic_s()
+        self._sequence += 1
+        self._hits = deque(((at or self._sequence, hit) for at, hit in self._hits), maxlen=HITS)
+        return Heartbeat(
+            node=self._settings.node,
+            incarnation=self._incarnation,
+            sequence=self._sequence,
+            uptime_s=now - self._began_s,
+            executor_alive=self._executor_alive,
+            ranks=self._progress.ranks(now),
+            nics=self._nics.sample(now),
+            probes=self._prober.probes(),
+            logs=tuple(hit for _, hit in self._hits),
+            pressure=self._pressure.sample(),
+            urgent=urgent,
+        )
+
+    def _check_answers(self) -> None:
+        """A driver that acknowledges nothing for some periods is behind a dead connection."""
+        waited_s = self._clock.monotonic_s() - self._answered_s
+        unanswered = self._sequence - self._acknowledged
+        if unanswered > MISSED_PERIODS and waited_s > MISSED_PERIODS * self._period_s:
+            self._link.give_up()
+
+
+def _kernel_source(paths: NodePaths) -> Tail | KernelMessages:
+    """An emulated node has a feed of its own; the machine's log is then not its."""
+    emulated = paths.kernel_log.exists() or paths.sys.is_dir()
+    return Tail(paths.kernel_log) if emulated else KernelMessages()
+
+
+def _hello(settings: Settings, incarnation: str) -> Hello:
+    return Hello(
+        protocol=PROTOCOL_VERSION,
+        process="daemon",
+        node=settings.node,
+        incarnation=incarnation,
+        address=settings.address,
+    )

@@ -1,0 +1,38 @@
+"""Start of a node's daemon: `python -m holdfast.daemon.main`, by the node's host or the kubelet."""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from uuid import uuid4
+
+from holdfast.daemon.loop import Daemon
+from holdfast.daemon.settings import BadSettings, read
+from holdfast.kit.clock import SystemClock
+from holdfast.kit.logs import set_up_logs
+from holdfast.protocol import exitcodes
+
+
+async def _run() -> None:
+    daemon = Daemon(read(), SystemClock(), uuid4().hex, os.getppid())
+    running = asyncio.create_task(daemon.run())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+def main() -> int:
+    """Watch until told to end. The exit code, see `protocol.exitcodes`."""
+    set_up_logs("daemon")
+    try:
+        asyncio.run(_run())
+    except BadSettings as error:
+        print(f"holdfast daemon: {error}", file=sys.stderr)  # noqa: T201 for whoever started it
+        return exitcodes.CONFIGURATION
+    return exitcodes.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Are the neighbours there? One file for those who ask, one for those who answer."""

@@ -1,0 +1,1 @@
+"""One file a source: rings, processes, NICs, logs, host pressure. Each reads, none judges."""

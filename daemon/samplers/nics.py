@@ -1,0 +1,117 @@
+"""NICs and RDMA ports as rates, from a /sys tree: the node's own, else the machine's.
+
+Called by the daemon's loop once a heartbeat. Counters: Documentation/ABI/stable/sysfs-class-net and
+sysfs-class-infiniband of the Linux kernel; `port_*_data` count four octets each. A port's
+`hw_counters` are cached for `lifespan` (10 ms by default), far below our period.
+"""
+
+from pathlib import Path
+
+from holdfast.protocol.messages import NicRates
+
+WRAP = 1 << 32
+"""Some counters (mlx5 Q counters, port_*_errors) have 32 bits and start again at zero."""
+
+
+class Nics:
+    """All NICs and RDMA ports below `root` (it has `class/net`, `class/infiniband`)."""
+
+    def __init__(self, root: Path, interface: str = "") -> None:
+        self._root = root
+        self._interface = interface
+        self._last: dict[str, tuple[float, dict[str, int]]] = {}
+        self._up: dict[str, bool] = {}
+
+    def sample(self, now: float) -> tuple[NicRates, ...]:
+        """Rates since the sample before; zero at the first."""
+        return tuple(
+            [self._net(folder, now) for folder in self._net_folders()]
+            + [self._port(folder, now) for folder in self._ports()]
+        )
+
+    def went_down(self) -> bool:
+        """Whether a link that was up is down now; cheap, for between heartbeats."""
+        before = self._up
+        self._up = {folder.name: _up(folder) for folder in self._net_folders()}
+        return any(before.get(name, False) and not up for name, up in self._up.items())
+
+    def _net_folders(self) -> list[Path]:
+        folders = sorted((self._root / "class" / "net").glob("*"))
+        wanted = {self._interface} if self._interface else {folder.name for folder in folders}
+        return [f for f in folders if f.name != "lo" and f.name in wanted and f.is_dir()]
+
+    def _ports(self) -> list[Path]:
+        return sorted((self._root / "class" / "infiniband").glob("*/ports/*"))
+
+    def _net(self, folder: Path, now: float) -> NicRates:
+        counts = {
+            name: _number(folder / "statistics" / name)
+            for name in ("tx_bytes", "rx_bytes", "tx_errors", "rx_errors")
+        }
+        rates = self._rates(folder.name, counts, now)
+        return NicRates(
+            name=folder.name,
+            up=_up(folder),
+            carrier_changes=_number(folder / "carrier_changes") or 0,
+            sent_bytes_per_s=rates["tx_bytes"],
+            received_bytes_per_s=rates["rx_bytes"],
+            errors_per_s=rates["tx_errors"] + rates["rx_errors"],
+        )
+
+    def _port(self, folder: Path, now: float) -> NicRates:
+        name = f"{folder.parent.parent.name}/{folder.name}"
+        files = [*(folder / "counters").glob("*"), *(folder / "hw_counters").glob("*")]
+        counts = {file.name: _number(file) for file in files if _counts(file.name)}
+        rates = self._rates(name, counts, now)
+        data = 4 * rates.pop("port_xmit_data", 0.0), 4 * rates.pop("port_rcv_data", 0.0)
+        return NicRates(
+            name=name,
+            up="ACTIVE" in _text(folder / "state"),
+            sent_bytes_per_s=data[0],
+            received_bytes_per_s=data[1],
+            errors_per_s=sum(rates.values()),
+        )
+
+    def _rates(self, name: str, counts: dict[str, int | None], now: float) -> dict[str, float]:
+        known = {key: count for key, count in counts.items() if count is not None}
+        before_s, before = self._last.get(name, (now, known))
+        self._last[name] = (now, known)
+        took_s = now - before_s
+        return {
+            key: grown(before.get(key, count), count) / took_s
+            if took_s > 0 and (count := known.get(key)) is not None
+            else 0.0
+            for key in counts
+        }
+
+
+def grown(before: int, after: int) -> int:
+    """How far a counter went from `before` to `after`, over its wrap or its reset.
+
+    A 32-bit counter that was in its upper half has wrapped; another that fell has been reset.
+    """
+    if after >= before:
+        return after - before
+    return after + WRAP - before if WRAP // 2 <= before < WRAP else after
+
+
+def _counts(name: str) -> bool:
+    return name in ("port_xmit_data", "port_rcv_data") or "err" in name or name == "link_downed"
+
+
+def _up(folder: Path) -> bool:
+    """Reading `carrier` of a NIC that is administratively down fails with EINVAL: it is down."""
+    return _text(folder / "carrier") == "1"
+
+
+def _number(file: Path) -> int | None:
+    """A counter's value; None for `N/A`, or where it cannot be read."""
+    text = _text(file)
+    return int(text) if text.isdecimal() else None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""

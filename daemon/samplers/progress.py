@@ -1,0 +1,162 @@
+"""The ranks of this node: their rings, ten times a second, and their processes from outside.
+
+Called by the daemon's loop. A ring that cannot be read is said once, and its rank gets the care
+that its executor gives any process. Must not conclude anything: the driver's detectors do.
+"""
+
+import re
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from holdfast.daemon.samplers import processes
+from holdfast.protocol.messages import RankProgress
+from holdfast.telemetry.ring import RingError, RingReader
+
+_NAME = re.compile(r"^(?P<job>.+)\.e(?P<epoch>\d+)\.r(?P<rank>\d+)\.ring$")
+FORGET_GONE_S = 30.0
+"""How long the ring of a process that is gone is still told of."""
+
+_log = structlog.get_logger()
+
+
+class Progress:
+    """All rings of the node; `sample` often, `ranks` when a heartbeat is due."""
+
+    def __init__(self, rings: Path) -> None:
+        self._rings = rings
+        self._open: dict[Path, Ring] = {}
+        self._refused: set[Path] = set()
+
+    def sample(self, now: float) -> bool:
+        """Look at everything once. True where something happened that cannot wait."""
+        self._scan()
+        urgent = [ring.sample(now) for ring in self._open.values()]
+        return any(urgent)
+
+    def ranks(self, now: float) -> tuple[RankProgress, ...]:
+        """The ranks of the newest epoch of each job, in rank order."""
+        newest = self._newest()
+        rings = [ring for ring in self._open.values() if ring.epoch == newest[ring.job]]
+        told = [ring.told(now) for ring in rings if ring.gone_s(now) < FORGET_GONE_S]
+        return tuple(sorted(told, key=lambda progress: (progress.job, progress.rank)))
+
+    def stderr_of(self) -> dict[int, Path]:
+        """Where each rank's stderr goes, for those whose process is there."""
+        newest = self._newest()
+        found = {
+            ring.rank: ring.stderr()
+            for ring in self._open.values()
+            if ring.epoch == newest[ring.job]
+        }
+        return {rank: path for rank, path in found.items() if path is not None}
+
+    def _newest(self) -> dict[str, int]:
+        newest: dict[str, int] = {}
+        for ring in self._open.values():
+            newest[ring.job] = max(ring.epoch, newest.get(ring.job, ring.epoch))
+        return newest
+
+    def _scan(self) -> None:
+        try:
+            paths = {path for path in self._rings.iterdir() if _NAME.match(path.name)}
+        except FileNotFoundError:
+            paths = set()
+        for path in self._open.keys() - paths:
+            self._open.pop(path).close()
+        self._refused &= paths
+        for path in paths - self._open.keys() - self._refused:
+            self._add(path)
+
+    def _add(self, path: Path) -> None:
+        try:
+            self._open[path] = Ring(path)
+        except FileNotFoundError:
+            return
+        except (RingError, OSError) as error:
+            self._refused.add(path)
+            _log.warning("ring.refused", ring=path.name, why=str(error))
+
+
+class Ring:
+    """One rank: its ring, and its process as /proc shows it."""
+
+    def __init__(self, path: Path) -> None:
+        match = _NAME.match(path.name)
+        assert match is not None, path
+        self.job, self.epoch = match["job"], int(match["epoch"])
+        self.rank = int(match["rank"])
+        self._reader = RingReader(path)
+        self._pid = self._reader.pid
+        self._seen = RankProgress(rank=self.rank, epoch=self.epoch, job=self.job)
+        self._process = ""
+        self._started_ticks: int | None = None
+        self._changed_s: float | None = None
+        self._pulse, self._pulsed_s = -1, 0.0
+        self._gone_s: float | None = None
+        if processes.maps(self._pid, path.name):
+            stat = processes.stat(self._pid)
+            self._started_ticks = stat.started_ticks if stat else None
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def sample(self, now: float) -> bool:
+        """Read ring and process state. True where it should be told at once."""
+        before, process = self._seen, self._process
+        self._seen = self._reader.read()
+        pulse = self._reader.pulse()
+        if self._changed_s is None or _progress_of(before) != _progress_of(self._seen):
+            self._changed_s = now
+        if pulse != self._pulse:
+            self._pulse, self._pulsed_s = pulse, now
+        self._process = self._state()
+        if self._process == "gone":
+            self._gone_s = self._gone_s if self._gone_s is not None else now
+        ended = self._process != process and self._process in ("T", "t", "Z", "X", "gone")
+        return ended or (before.step == 0 < self._seen.step)
+
+    def gone_s(self, now: float) -> float:
+        return 0.0 if self._gone_s is None else now - self._gone_s
+
+    def told(self, now: float) -> RankProgress:
+        cpu_s, stopped = self._tree()
+        return msgspec.structs.replace(
+            self._seen,
+            job=self.job,
+            process=self._process,
+            cpu_s=cpu_s,
+            stopped_children=stopped,
+            still_s=now - (self._changed_s if self._changed_s is not None else now),
+            silent_s=now - self._pulsed_s,
+        )
+
+    def stderr(self) -> Path | None:
+        """The file behind the process's stderr, where it is one."""
+        try:
+            path = (processes.PROC / str(self._pid) / "fd" / "2").readlink()
+        except OSError:
+            return None
+        return path if self._process != "gone" and path.is_file() else None
+
+    def _state(self) -> str:
+        stat = processes.stat(self._pid)
+        if stat is None or stat.started_ticks != self._started_ticks:
+            return "gone"
+        return stat.state
+
+    def _tree(self) -> tuple[float, tuple[int, ...]]:
+        """CPU time of the rank and all below it, and which of those below are stopped."""
+        if self._process == "gone":
+            return 0.0, ()
+        below = {pid: processes.stat(pid) for pid in processes.descendants(self._pid)}
+        alive = {pid: stat for pid, stat in below.items() if stat is not None}
+        own = processes.stat(self._pid)
+        cpu_s = sum(stat.cpu_s for stat in alive.values()) + (own.cpu_s if own else 0.0)
+        return cpu_s, tuple(pid for pid, stat in alive.items() if stat.state in "Tt")
+
+
+def _progress_of(seen: RankProgress) -> tuple[object, ...]:
+    """What counts as progress: not the pulse, nor clocks."""
+    return seen.step, seen.tokens, seen.phase, seen.groups, seen.peers
