@@ -1,0 +1,1 @@
+"""One file a technology of the host: processes, /proc, the launcher's socket, py-spy, cgroups."""

@@ -1,0 +1,206 @@
+"""The executor's end of the launcher: starts it, has it import, has it fork, starts it again.
+
+Called by `executor.spawner`. Whatever is wrong with the launcher becomes `NoLauncher`, and the
+caller starts the program without one.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from holdfast.executor.adapters.children import Children, Exit
+from holdfast.executor.launcher import BOOT
+from holdfast.executor.launcher.orders import (
+    Declined,
+    Fork,
+    Forked,
+    FromLauncher,
+    Import,
+    Imported,
+    Program,
+)
+
+WARM_LIMIT_S = 120.0
+"""An import that takes longer is taken to hang; torch from a cold disk took 20 s."""
+FORK_LIMIT_S = 20.0
+"""A fork takes milliseconds, but the launcher may be in the middle of an import."""
+MAX_FAILURES = 3
+"""Launchers that died before they were warm, in a row, until none is tried any more."""
+FORCED = {"OPENBLAS_NUM_THREADS": "1"}
+"""`import numpy` alone starts a thread otherwise."""
+
+
+class NoLauncher(Exception):
+    """There is no launcher to fork from; the message says why."""
+
+
+class Launcher:
+    """At most one launcher process, for one environment at a time."""
+
+    def __init__(self, children: Children, on_state: Callable[[str], None]) -> None:
+        self._children = children
+        self._on_state = on_state
+        self._decoder = msgspec.json.Decoder(FromLauncher)
+        self._link: socket.socket | None = None
+        self._order: tuple[dict[str, str], str, list[str]] | None = None
+        self._skip: set[str] = set()
+        self._failures = 0
+        self._ids = 0
+        self._answers: dict[int, asyncio.Future[int]] = {}
+        self._settled = asyncio.Event()
+        self.pid: int | None = None
+        self.state = "cold"
+
+    @property
+    def busy(self) -> bool:
+        """Whether a fork was ordered that is not answered yet."""
+        return bool(self._answers)
+
+    def prepare(self, env: Mapping[str, str], workdir: str, modules: Sequence[str]) -> None:
+        """Have a launcher with this environment that has imported `modules`."""
+        self.close("it is being replaced")
+        self._order = (dict(env), workdir, list(modules))
+        self._failures = 0
+        self._start()
+
+    def import_more(self, modules: Sequence[str]) -> None:
+        """Import these as well, leaving the processor to the ranks that run."""
+        if self._order is None or self.state != "warm":
+            return
+        known = set(self._order[2])
+        more = [name for name in modules if name not in known and name not in self._skip]
+        self._order[2].extend(more)
+        if more:
+            self._send(Import(modules=tuple(more), gently=True))
+
+    def forced(self, env: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+        """What a child has to set and unset to be rid of the launcher's own environment."""
+        given = {name: env[name] for name in FORCED if name in env}
+        return given, tuple(name for name in FORCED if name not in env)
+
+    async def fork(self, program: Program, stdout: int, stderr: int) -> int:
+        """The pid of a child that becomes `program`; waits for the warm-up. Raises `NoLauncher`."""
+        await self._until_settled()
+        if self._link is None:
+            raise NoLauncher(self.state)
+        self._ids += 1
+        answer = asyncio.get_running_loop().create_future()
+        self._answers[self._ids] = answer
+        try:
+            packet = msgspec.json.encode(Fork(id=self._ids, program=program))
+            socket.send_fds(self._link, [packet], [stdout, stderr])
+        except OSError as error:
+            del self._answers[self._ids]
+            raise NoLauncher(f"it cannot be reached: {error.strerror}") from error
+        try:
+            async with asyncio.timeout(FORK_LIMIT_S):
+                return await asyncio.shield(answer)
+        except TimeoutError:
+            self.close(f"it did not answer for {FORK_LIMIT_S:.0f} s")
+            raise NoLauncher(self.state) from None
+
+    def close(self, why: str) -> None:
+        """End the launcher; what was ordered and not answered fails with `why`."""
+        if self._link is not None:
+            asyncio.get_running_loop().remove_reader(self._link)
+            self._link.close()
+            self._link = None
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, 9)
+            self.pid = None
+        self._fail(why)
+        self._become(f"none: {why}")
+
+    def _start(self) -> None:
+        assert self._order is not None
+        env, workdir, modules = self._order
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = [sys.executable, "-c", BOOT, "serve", str(theirs.fileno())]
+            try:
+                self.pid = self._children.spawn(
+                    command,
+                    self._ended,
+                    env=env | FORCED,
+                    cwd=workdir,
+                    pass_fds=[theirs.fileno()],
+                )
+            except OSError as error:
+                ours.close()
+                self.close(f"it could not be started: {error}")
+                return
+        ours.setblocking(False)
+        self._link = ours
+        asyncio.get_running_loop().add_reader(ours, self._read)
+        self._settled.clear()
+        self._become("warming")
+        self._send(Import(modules=tuple(name for name in modules if name not in self._skip)))
+
+    def _ended(self, pid: int, _: Exit) -> None:
+        if pid != self.pid:
+            return
+        self.pid = None
+        self._failures += self.state != "warm"
+        self.close("it died")
+        if self._failures < MAX_FAILURES:
+            self._start()
+
+    def _read(self) -> None:
+        assert self._link is not None
+        try:
+            data = self._link.recv(65_536)
+        except (BlockingIOError, ConnectionError):
+            return
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._link)
+            return
+        match self._decoder.decode(data):
+            case Imported():
+                self._failures = 0
+                self._settled.set()
+                self._become("warm")
+            case Forked(id=number, pid=pid):
+                if (answer := self._answers.pop(number, None)) is not None and not answer.done():
+                    answer.set_result(pid)
+            case Declined(why=why, module=module):
+                self._replace(why, module)
+
+    def _replace(self, why: str, module: str) -> None:
+        """One that must not fork is of no use: another, without what spoiled it."""
+        self.close(f"it refused to fork: {why}" + (f", after importing {module}" if module else ""))
+        if module and self._order is not None:
+            self._skip.add(module)
+            self._start()
+
+    def _send(self, order: Import) -> None:
+        assert self._link is not None
+        try:
+            self._link.send(msgspec.json.encode(order))
+        except OSError as error:
+            self.close(f"it cannot be reached: {error.strerror}")
+
+    def _fail(self, why: str) -> None:
+        answers, self._answers = self._answers, {}
+        for answer in answers.values():
+            if not answer.done():
+                answer.set_exception(NoLauncher(why))
+                answer.exception()
+
+    def _become(self, state: str) -> None:
+        if state.startswith("none"):
+            self._settled.set()
+        self.state = state
+        self._on_state(state)
+
+    async def _until_settled(self) -> None:
+        try:
+            async with asyncio.timeout(WARM_LIMIT_S):
+                await self._settled.wait()
+        except TimeoutError:
+            self.close(f"it was not warm after {WARM_LIMIT_S:.0f} s")

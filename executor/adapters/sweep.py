@@ -1,0 +1,63 @@
+"""Ends everything below the executor but what it keeps: no orphan stays, whatever it did.
+
+Called by `executor.loop` for a Clear. A child of a rank that left its session, or whose parent has
+died, is below us all the same: we are its subreaper.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Collection
+
+from holdfast.executor.adapters import proctree
+from holdfast.executor.adapters.children import Children
+
+LOOK_AGAIN_S = 0.02
+"""Longest wait between two looks at /proc while something is left; an exit cuts it short."""
+
+
+class Sweep:
+    """One at a time; `hurry` turns grace into SIGKILL."""
+
+    def __init__(
+        self,
+        children: Children,
+        keep: Callable[[], Collection[int]],
+        busy: Callable[[], bool],
+    ) -> None:
+        self._children = children
+        self._keep = keep
+        self._busy = busy
+        self._deadline = 0.0
+
+    async def clear(self, grace_s: float, leaders: Collection[int]) -> None:
+        """Return once nothing is left. SIGTERM goes to `leaders` alone, as a kubelet's does.
+
+        `busy` says that a fork was ordered and not yet answered: what it makes has to go as well.
+        """
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.time() + grace_s
+        if grace_s > 0:
+            proctree.signal_each(leaders, signal.SIGTERM)
+            proctree.signal_each(leaders, signal.SIGCONT)
+        while self._left() and loop.time() < self._deadline:
+            await self._exit_or(LOOK_AGAIN_S)
+        while (left := self._left()) or self._busy():
+            proctree.signal_all(left, signal.SIGKILL)
+            await self._exit_or(LOOK_AGAIN_S)
+        self._children.forget_strays()
+
+    def hurry(self) -> None:
+        """No more grace."""
+        self._deadline = 0.0
+
+    def _left(self) -> list[int]:
+        return proctree.below(os.getpid(), keep=self._keep())
+
+    async def _exit_or(self, limit_s: float) -> None:
+        self._children.changed.clear()
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._children.changed.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,69 @@
+"""What a command is: a Python program that the launcher can fork, or something to exec. Pure but
+for looking files up.
+
+Called by the spawner. Must not run anything.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+
+from holdfast.executor.launcher.orders import Program
+
+
+class NotStartable(Exception):
+    """The command cannot be run; `exit_code` is what a shell would say, 126 or 127."""
+
+    def __init__(self, exit_code: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def resolve(command: Sequence[str], env: Mapping[str, str], workdir: str) -> str:
+    """The file to execute for `command`. Raises `NotStartable` naming field, value and fix."""
+    if not os.path.isabs(workdir) or not os.path.isdir(workdir):
+        raise NotStartable(
+            126, f"workdir: {workdir!r} is not a folder on this node. Give an absolute path to one."
+        )
+    if not os.access(workdir, os.R_OK | os.X_OK):
+        raise NotStartable(
+            126,
+            f"workdir: {workdir!r} is not readable for this user. Allow reading it (chmod +rx).",
+        )
+    name = command[0]
+    path = os.path.join(workdir, name) if os.sep in name else name
+    found = shutil.which(path, path=env.get("PATH", os.defpath))
+    if found is not None:
+        return os.path.abspath(found)
+    if os.sep in name and os.path.exists(path):
+        raise NotStartable(126, f"command: {name!r} is not executable. Allow it (chmod +x).")
+    where = f"in {workdir}" if os.sep in name else f"on PATH ({env.get('PATH', os.defpath)})"
+    raise NotStartable(127, f"command: {name!r} was not found {where}. Name a program that is.")
+
+
+def python_program(found: str, command: Sequence[str], interpreter: str) -> Program | None:
+    """`command` as a program for the launcher, or None where `found` has to be executed.
+
+    It has to be this very interpreter (another has other packages), with no option but -u and -c,
+    -m or a file: a folder or a zip file is left to Python itself.
+    """
+    if not _same_interpreter(found, interpreter):
+        return None
+    rest = list(command[1:])
+    unbuffered = False
+    while rest and rest[0] == "-u":
+        unbuffered = bool(rest.pop(0))
+    if not rest:
+        return None
+    if rest[0] in ("-m", "-c") and len(rest) > 1:
+        field = "module" if rest[0] == "-m" else "code"
+        return Program(**{field: rest[1]}, arguments=tuple(rest[2:]), unbuffered=unbuffered)
+    if rest[0].startswith("-") or not rest[0].endswith(".py"):
+        return None
+    return Program(script=rest[0], arguments=tuple(rest[1:]), unbuffered=unbuffered)
+
+
+def _same_interpreter(found: str, interpreter: str) -> bool:
+    """The same file in the same folder: a virtual environment is known by its folder."""
+    same_folder = os.path.dirname(found) == os.path.dirname(os.path.abspath(interpreter))
+    return same_folder and os.path.realpath(found) == os.path.realpath(interpreter)

@@ -1,0 +1,45 @@
+"""What to tell the checkpoint agent, and whether it has answered. Pure."""
+
+from msgspec.structs import replace
+
+from holdfast.checkpoint.agent_protocol import AgentOrder
+from holdfast.executor.core.model import Care, State, own_seats
+
+
+def agent_order(state: State) -> AgentOrder | None:
+    """The order that should stand, or None where the one that stands will do.
+
+    Folders of slots are left out: the agent's adapter adds those that are there.
+    """
+    desired = state.desired
+    job = desired and (desired.job or desired.forget_job)
+    if desired is None or not job:
+        return None
+    task = desired.task
+    quiet = desired.job is not None and not desired.seats
+    order = AgentOrder(
+        id=0,
+        job=job,
+        epoch=desired.epoch,
+        ranks=tuple(seat.rank for seat in own_seats(state)),
+        world_size=len(desired.seats) or (task.topology.world_size if task else 1),
+        store_url=task.store_url if task else "",
+        store_interval_steps=task.store_interval_steps if task else 0,
+        retention=task.retention if task else 2,
+        look_up_store=quiet and desired.host_store,
+        forget_job=desired.forget_job,
+    )
+    last = state.care.order
+    if last is not None and replace(order, id=last.id) == last:
+        return None
+    return replace(order, id=last.id + 1 if last else 1)
+
+
+def answered(care: Care, now: float) -> bool:
+    """Whether the agent has said all that a restore needs, or cannot, or has had its time."""
+    if care.order is None or care.final or now >= care.wait_until:
+        return True
+    report = care.report
+    if report is None or report.id != care.order.id:
+        return False
+    return report.stored is not None or not care.order.look_up_store

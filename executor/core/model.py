@@ -1,0 +1,65 @@
+"""The state of an executor: what it was told, what runs, what it knows. Immutable."""
+
+import msgspec
+
+from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport
+from holdfast.executor.core.fence import Fence
+from holdfast.protocol.messages import (
+    Desired,
+    DiagnosticOrder,
+    DiagnosticResult,
+    RankStatus,
+    Rendezvous,
+    Seat,
+)
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """What was started for one epoch of a job, and may have processes left."""
+
+    job: str
+    epoch: int
+    seats: tuple[Seat, ...] = ()  # of this node; empty until ranks are started
+    ranks: dict[int, RankStatus] = {}
+    exits: int = 0
+    store_asked: bool = False
+    store: Rendezvous | None = None
+    store_served: bool = False
+
+
+class Care(msgspec.Struct, frozen=True, kw_only=True):
+    """The checkpoint agent: last order, last report, and until when quiet waits for it."""
+
+    order: AgentOrder | None = None
+    report: AgentReport | None = None
+    wait_until: float = 0.0
+    absent: str = ""  # why there is none
+    final: bool = False
+
+
+class Exam(msgspec.Struct, frozen=True, kw_only=True):
+    """Diagnostics: what runs now, and what was measured for the orders that still stand."""
+
+    running: DiagnosticOrder | None = None
+    results: tuple[DiagnosticResult, ...] = ()
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that an executor knows."""
+
+    node: str
+    incarnation: str
+    fence: Fence = Fence()
+    desired: Desired | None = None
+    run: Run | None = None
+    clearing_s: float | None = None  # grace of the Clear under way; None: none is
+    warmed: tuple[str, ...] | None = None  # what the last Warm was for
+    launcher: str = "cold"
+    care: Care = Care()
+    exam: Exam = Exam()
+
+
+def own_seats(state: State) -> tuple[Seat, ...]:
+    """The seats of the desired state that are on this node, in rank order."""
+    seats = state.desired.seats if state.desired else ()
+    return tuple(sorted((s for s in seats if s.node == state.node), key=lambda seat: seat.rank))

@@ -1,0 +1,59 @@
+"""What the driver is told: the whole of what the executor sees, made from its state. Pure."""
+
+from holdfast.executor.core.care import answered
+from holdfast.executor.core.model import Run, State
+from holdfast.protocol.messages import Observed
+
+
+def observed(state: State, *, sequence: int, now: float) -> Observed:
+    """The report on the desired state that was accepted last.
+
+    Ranks of an older epoch are never shown: while they are being ended the node is not `quiet`, and
+    that is all there is to say about them.
+    """
+    desired, run, report = state.desired, _shown(state), state.care.report
+    same_job = report is not None and desired is not None and report.job == desired.job
+    agent = report if same_job else None
+    return Observed(
+        node=state.node,
+        incarnation=state.incarnation,
+        sequence=sequence,
+        generation=desired.generation if desired else 0,
+        epoch=desired.epoch if desired else 0,
+        job=desired.job if desired else None,
+        attempt=desired.attempt if desired else 0,
+        ranks=tuple(run.ranks[rank] for rank in sorted(run.ranks)) if run else (),
+        quiet=quiet(state, now),
+        store=run.store if run else None,
+        snapshots=agent.snapshots if agent else (),
+        stored=(agent.stored or ()) if agent else (),
+        store_error=agent.store_error if agent else _absence(state),
+        diagnostics=state.exam.results,
+        launcher=state.launcher,
+        persisted_step=agent.persisted_step if agent else None,
+        skipped_saves=agent.skipped_saves if agent else 0,
+    )
+
+
+def _shown(state: State) -> Run | None:
+    run, desired = state.run, state.desired
+    if run is None or desired is None:
+        return None
+    return run if (run.job, run.epoch) == (desired.job, desired.epoch) else None
+
+
+def _absence(state: State) -> str:
+    care = state.care
+    return f"no checkpoint agent: {care.absent}" if care.absent and care.order else ""
+
+
+def quiet(state: State, now: float) -> bool:
+    """Whether nothing older is left and, where one is to restore from it, the agent has spoken.
+
+    Before a first desired state an executor cannot say what is older, nor what it holds of a job.
+    """
+    if state.clearing_s is not None or state.desired is None:
+        return False
+    if state.desired.seats or state.desired.job is None:
+        return True
+    return answered(state.care, now)

@@ -1,0 +1,66 @@
+"""Runs one diagnostic within its time box; whatever comes of it is a result.
+
+Called by `executor.loop` for a RunDiagnostic.
+"""
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+
+import msgspec
+
+from holdfast.executor.adapters.pipes import readable
+from holdfast.executor.launcher.orders import Program
+from holdfast.executor.spawner import Spawner
+from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
+from holdfast.protocol.rankenv import NodeFacts
+
+MARGIN_S = 10.0
+"""Beyond the time box, which the runner keeps itself: for a start without a launcher."""
+
+
+async def diagnose(
+    spawner: Spawner, node: NodeFacts, address: str, order: DiagnosticOrder
+) -> DiagnosticResult:
+    """What the runner measured; `ok` is None, with the reason, where it said nothing."""
+    ours, theirs = os.pipe()
+    env = {"HOLDFAST_NODE": node.name, "HOLDFAST_NODE_ADDRESS": address}
+    if node.ifname:
+        env |= {"GLOO_SOCKET_IFNAME": node.ifname, "NCCL_SOCKET_IFNAME": node.ifname}
+    program = Program(
+        module="holdfast.diagnostics.runner",
+        arguments=(msgspec.json.encode(order).decode(),),
+        title="diagnostic",
+        env=env,
+    )
+    try:
+        pid = await spawner.start(
+            program, os.environ, stdout=theirs, stderr=2, on_exit=lambda *_: None
+        )
+    finally:
+        os.close(theirs)
+    return await _result(ours, pid, node.name, order)
+
+
+async def _result(fd: int, pid: int, node: str, order: DiagnosticOrder) -> DiagnosticResult:
+    limit_s = order.time_box_s + MARGIN_S
+    async with readable(fd) as output:
+        try:
+            async with asyncio.timeout(limit_s):
+                text = await output.read()
+            return msgspec.json.decode(text.strip().rpartition(b"\n")[2], type=DiagnosticResult)
+        except TimeoutError:
+            detail = f"the runner was ended after {limit_s:.0f} s"
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        except msgspec.DecodeError as error:
+            detail = f"the runner ended without a result: {error}"
+    return DiagnosticResult(
+        id=order.id,
+        test=order.test,
+        node=node,
+        round=order.round,
+        members=order.members,
+        detail=detail,
+    )

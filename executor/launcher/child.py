@@ -1,0 +1,133 @@
+"""The forked child on its way to being the user's program, as `python` itself would run it.
+
+`become` is called right after the fork, `run` at the bottom of the stack. Must leave nothing of the
+launcher to be seen: not its arguments, its main module, its environment, or its descriptors.
+"""
+
+import importlib.util
+import io
+import os
+import runpy
+import sys
+import types
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
+
+from holdfast.executor.launcher.importing import evict_shadowed, user_folders
+from holdfast.executor.launcher.orders import Program
+
+_OURS = (__file__, runpy.__file__, "<frozen runpy>")
+"""Frames that are cut from the top of the traceback of a program."""
+
+
+def become(program: Program, stdout: int, stderr: int) -> None:
+    """Leave the launcher's session, folder, output and environment."""
+    os.setsid()
+    os.chdir(program.workdir)
+    stdin = os.open(os.devnull, os.O_RDONLY)
+    for fd, target in ((stdin, 0), (stdout, 1), (stderr, 2)):
+        os.dup2(fd, target)
+    os.close(stdin)
+    for name in program.unset:
+        os.environ.pop(name, None)
+    os.environ.update(program.env)
+
+
+def run(program: Program, at_start: frozenset[str]) -> None:
+    """Run the program as `__main__`. Returns, or raises SystemExit, as the program ends.
+
+    `at_start` are the modules of a bare interpreter, which no file of the program can replace.
+    """
+    _settle(program)
+    if program.record:
+        sys.meta_path.insert(0, Recorder(program.record))
+    if program.hooks:
+        _install_hooks()
+    try:
+        _execute(program, at_start)
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the end of the line: printed as python does
+        sys.excepthook(type(error), error, _below_us(error.__traceback__))
+        sys.exit(1)
+
+
+def _settle(program: Program) -> None:
+    """Output unbuffered enough, generators not shared, and a name for `ps`."""
+    unbuffered = program.unbuffered or bool(os.environ.get("PYTHONUNBUFFERED"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, write_through=unbuffered)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    if program.title:
+        with open("/proc/self/comm", "w", encoding="utf-8") as comm:
+            comm.write(program.title[:15])
+
+
+def _install_hooks() -> None:
+    from holdfast.telemetry import hooks
+
+    hooks.install()
+
+
+def _execute(program: Program, at_start: frozenset[str]) -> None:
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__builtins__=__builtins__, __annotations__={})
+    sys.modules["__main__"] = main
+    if program.script:
+        _execute_script(program, main, at_start)
+    elif program.module:
+        _search([os.getcwd()], [program.module, *program.arguments], at_start)
+        runpy._run_module_as_main(program.module)  # type: ignore[attr-defined]
+    else:
+        _search([""], ["-c", *program.arguments], at_start)
+        exec(compile(program.code, "<string>", "exec", dont_inherit=True), main.__dict__)
+
+
+def _execute_script(program: Program, main: types.ModuleType, at_start: frozenset[str]) -> None:
+    path = os.path.abspath(program.script)
+    _search(
+        [os.path.dirname(os.path.realpath(path))], [program.script, *program.arguments], at_start
+    )
+    try:
+        with io.open_code(path) as file:
+            source = file.read()
+    except OSError as error:
+        reason = f"[Errno {error.errno}] {error.strerror}"
+        print(f"{sys.executable}: can't open file {path!r}: {reason}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    loader = SourceFileLoader("__main__", path)
+    main.__dict__.update(__file__=path, __cached__=None, __loader__=loader)
+    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
+
+
+def _search(first: list[str], argv: list[str], at_start: frozenset[str]) -> None:
+    """Put the script's folder first on the search path, and its modules before ours."""
+    sys.path[:0] = first
+    sys.argv[:] = argv
+    sys.orig_argv[:] = [sys.executable, *argv]
+    folders = [path or os.getcwd() for path in first]
+    evict_shadowed([*folders, *user_folders()], at_start)
+    importlib.invalidate_caches()
+
+
+def _below_us(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback from the program's own first frame on."""
+    while trace is not None and trace.tb_frame.f_code.co_filename in _OURS:
+        trace = trace.tb_next
+    return trace
+
+
+class Recorder:
+    """Notes every module that is looked for, at the cost of one small write; finds none."""
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(path, flags, 0o644)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: object = None
+    ) -> ModuleSpec | None:
+        os.write(self._fd, name.encode() + b"\n")
+        return None

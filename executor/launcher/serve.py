@@ -1,0 +1,113 @@
+"""The launcher's loop: imports what it is told, one module at a time, and forks.
+
+Called by `launcher.main`. Must stay single-threaded: this is checked before every fork.
+"""
+
+import gc
+import os
+import select
+import socket
+import sys
+import time
+from collections import deque
+
+import msgspec
+
+from holdfast.executor.launcher.child import become
+from holdfast.executor.launcher.importing import Importer
+from holdfast.executor.launcher.orders import Declined, Fork, Forked, Import, Imported, Program
+
+MAX_PACKET_BYTES = 1 << 20
+"""More than a socket buffer holds by default (208 KiB), so a packet is never cut."""
+
+REST = 4.0
+"""While ranks run, rest this many times as long as an import took: a fifth of one processor."""
+
+
+class Server:
+    """Serves one executor. `serve` returns in the forked child with the program it is to run."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._decoder = msgspec.json.Decoder(Import | Fork)
+        self._todo: deque[str] = deque()
+        self._gently = False
+        self._rest_s = 0.0
+        self._importer = Importer()
+        self._spoiled_by = ""
+
+    def serve(self) -> Program | None:
+        """Until the executor closes its end (None), or, in a child, its program."""
+        while True:
+            wait_s = self._rest_s if self._todo else None
+            readable, _, _ = select.select([self._link], [], [], wait_s)
+            if not readable:
+                self._import_next()
+                continue
+            data, fds, _, _ = socket.recv_fds(self._link, MAX_PACKET_BYTES, 2)
+            if not data:
+                return None
+            order = self._decoder.decode(data)
+            if isinstance(order, Import):
+                self._take(order)
+            elif (program := self._fork(order, fds)) is not None:
+                return program
+
+    def _take(self, order: Import) -> None:
+        self._todo = deque(order.modules)
+        self._gently, self._rest_s = order.gently, 0.0
+        if not self._todo:
+            self._tell(Imported(imported=0, skipped=0))
+
+    def _import_next(self) -> None:
+        module, started = self._todo.popleft(), time.monotonic()
+        self._importer.load(module)
+        if not self._spoiled_by and unfit():
+            self._spoiled_by = module
+        self._rest_s = REST * (time.monotonic() - started) if self._gently else 0.0
+        if not self._todo:
+            gc.collect()
+            gc.freeze()
+            imported, skipped = self._importer.counts()
+            self._tell(Imported(imported=imported, skipped=skipped))
+
+    def _fork(self, order: Fork, fds: list[int]) -> Program | None:
+        """The program, in the child; None in the launcher."""
+        try:
+            if why := unfit():
+                self._tell(Declined(id=order.id, why=why, module=self._spoiled_by))
+                return None
+            return order.program if self._fork_twice(order, fds) else None
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _fork_twice(self, order: Fork, fds: list[int]) -> bool:
+        """True in the grandchild: its parent is gone, so the executor, a subreaper, adopts it."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        between = os.fork()
+        if between:
+            os.waitpid(between, 0)
+            return False
+        pid = os.fork()
+        if pid:
+            self._tell(Forked(id=order.id, pid=pid))
+            os._exit(0)
+        self._link.close()
+        become(order.program, *fds)
+        return True
+
+    def _tell(self, message: Imported | Forked | Declined) -> None:
+        self._link.send(msgspec.json.encode(message))
+
+
+def unfit() -> str:
+    """Why this process must not fork, or ""."""
+    threads = len(os.listdir("/proc/self/task"))
+    if threads > 1:
+        return f"it has {threads} threads"
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return "CUDA is initialised in it"
+    return ""

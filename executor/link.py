@@ -1,0 +1,174 @@
+"""The executor's one connection to the driver: kept, made again when it breaks, always whole.
+
+Called by `executor.main`. What the driver should know is a state, not a stream: after each connect
+the newest observation is sent again, and while there is no driver only the newest is kept.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import structlog
+from websockets.asyncio.client import ClientConnection, connect, unix_connect
+from websockets.exceptions import WebSocketException
+
+from holdfast.executor.settings import Settings
+from holdfast.kit.backoff import full_jitter
+from holdfast.protocol.messages import (
+    MAX_FRAME_BYTES,
+    AskLog,
+    AskStacks,
+    Desired,
+    Hello,
+    Message,
+    Observed,
+    Refused,
+    ToExecutor,
+    Welcome,
+)
+from holdfast.protocol.version import PROTOCOL_VERSION
+from holdfast.protocol.wire import Decoder, ProtocolError, encode
+
+BASE_S, CAP_S = 0.1, 5.0
+OPEN_LIMIT_S = 5.0
+UNACKNOWLEDGED_MS = 10_000
+"""TCP gives a connection up when data was not acknowledged for so long: a half-open one shows."""
+
+_log = structlog.get_logger()
+
+
+class Served(Protocol):
+    """Who is behind the link."""
+
+    def hello(self) -> Hello: ...
+
+    def observe(self) -> Observed:
+        """All that is seen now, with a new sequence number."""
+        ...
+
+    def instructed(self, desired: Desired) -> None: ...
+
+    def asked(self, question: AskStacks | AskLog, answer: Callable[[Message], None]) -> None: ...
+
+
+class Link:
+    """`run` keeps the connection; `changed` has the newest observation sent soon."""
+
+    def __init__(self, settings: Settings, served: Served) -> None:
+        self._settings = settings
+        self._served = served
+        self._decoder: Decoder[ToExecutor] = Decoder(ToExecutor)
+        self._changed = asyncio.Event()
+        self._outbox: list[Message] = []
+
+    def changed(self) -> None:
+        """There is something new to observe. Several calls before it is sent are one message."""
+        self._changed.set()
+
+    def answer(self, message: Message) -> None:
+        """Send `message` if there is a driver: an answer to a question is no use to the next."""
+        self._outbox.append(message)
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Connect, serve, and again, until cancelled."""
+        waits = full_jitter(base_s=BASE_S, cap_s=CAP_S)
+        while True:
+            try:
+                async with self._connect() as connection:
+                    if await self._greeted(connection):
+                        waits = full_jitter(base_s=BASE_S, cap_s=CAP_S)
+                        await self._serve(connection)
+            except (OSError, WebSocketException, ProtocolError, TimeoutError) as error:
+                _log.debug("no driver", url=self._settings.driver_url, error=str(error))
+            await asyncio.sleep(next(waits))
+
+    def _connect(self) -> AbstractAsyncContextManager[ClientConnection]:
+        url, node = self._settings.driver_url, self._settings.node.name
+        path = f"/v1alpha1/nodes/{node}/executor"
+        options = {
+            "additional_headers": {"Authorization": f"Bearer {self._settings.token}"},
+            "compression": None,
+            "ping_interval": None,
+            "max_size": MAX_FRAME_BYTES,
+            "open_timeout": OPEN_LIMIT_S,
+            "close_timeout": 1,
+        }
+        if url.startswith("unix:"):
+            return unix_connect(url.removeprefix("unix:"), f"ws://localhost{path}", **options)
+        return connect(f"ws{url.removeprefix('http').rstrip('/')}{path}", proxy=None, **options)
+
+    async def _greeted(self, connection: ClientConnection) -> bool:
+        _watch_the_peer(connection)
+        await connection.send(encode(self._served.hello()))
+        async with asyncio.timeout(OPEN_LIMIT_S):
+            first = self._decoder.decode(await connection.recv())
+        if isinstance(first, Welcome):
+            _log.info("connected", url=self._settings.driver_url, term=first.term)
+            return True
+        _log.error("the driver refused this executor", answer=str(first))
+        return False
+
+    async def _serve(self, connection: ClientConnection) -> None:
+        self._outbox.clear()
+        self._changed.set()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._send(connection))
+                tasks.create_task(self._receive(connection))
+        except* (OSError, WebSocketException) as lost:
+            _log.info("connection lost", error=str(lost.exceptions[0]))
+
+    async def _send(self, connection: ClientConnection) -> None:
+        last: Observed | None = None
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            outbox, self._outbox = self._outbox, []
+            for message in outbox:
+                await connection.send(encode(message))
+            now = self._served.observe()
+            if last is None or not _same(now, last):
+                await connection.send(encode(now))
+                last = now
+
+    async def _receive(self, connection: ClientConnection) -> None:
+        async for frame in connection:
+            try:
+                message = self._decoder.decode(frame)
+            except ProtocolError as error:
+                self.answer(
+                    Refused(
+                        what="frame",
+                        why=str(error),
+                        fix=f"Send messages of protocol {PROTOCOL_VERSION}.",
+                    )
+                )
+                continue
+            match message:
+                case Desired():
+                    self._served.instructed(message)
+                case AskStacks() | AskLog():
+                    self._served.asked(message, self.answer)
+                case Refused():
+                    _log.warning("the driver refused", what=message.what, why=message.why)
+                case Welcome():
+                    continue
+        raise ConnectionError("the driver closed the connection")
+
+
+def _same(now: Observed, before: Observed) -> bool:
+    names = (name for name in Observed.__struct_fields__ if name != "sequence")
+    return all(getattr(now, name) == getattr(before, name) for name in names)
+
+
+def _watch_the_peer(connection: ClientConnection) -> None:
+    sock = connection.transport.get_extra_info("socket")
+    if sock is None or sock.family == socket.AF_UNIX:
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, 5), (socket.TCP_KEEPINTVL, 2)):
+        sock.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -1,0 +1,231 @@
+"""Where the executor's core meets the world: events in, actions out, in order.
+
+Called by `executor.main` and by the adapters, through `tell`. The only place that knows them all.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from holdfast.executor.adapters.children import Children
+from holdfast.executor.adapters.hardware import hardware
+from holdfast.executor.adapters.sweep import Sweep
+from holdfast.executor.agent import Agent
+from holdfast.executor.answers import Answers
+from holdfast.executor.core import actions as do
+from holdfast.executor.core import events as ev
+from holdfast.executor.core.converge import next_deadline, step
+from holdfast.executor.core.fence import Fence
+from holdfast.executor.core.model import State
+from holdfast.executor.core.observe import observed
+from holdfast.executor.diagnosing import diagnose
+from holdfast.executor.link import Link
+from holdfast.executor.meeting import Meeting
+from holdfast.executor.ranks import Ranks
+from holdfast.executor.settings import Settings
+from holdfast.executor.spawner import Spawner
+from holdfast.kit.clock import Clock
+from holdfast.kit.files import write_atomic
+from holdfast.kit.ids import new_id
+from holdfast.protocol.messages import (
+    AskLog,
+    AskStacks,
+    Desired,
+    DiagnosticOrder,
+    Hello,
+    Message,
+    Observed,
+)
+from holdfast.protocol.version import PROTOCOL_VERSION
+
+LEARN_EVERY_S = 3.0
+"""While ranks run: how often to see whether they have imported more than the launcher has."""
+
+_log = structlog.get_logger()
+
+
+class Executor:
+    """One node's executor, in one event loop."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        node = settings.node
+        self._state = State(
+            node=node.name, incarnation=new_id("x"), fence=_load(node.paths.executor_state)
+        )
+        self._events: deque[ev.AnyEvent] = deque()
+        self._sequence = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._clearing: asyncio.Task[None] | None = None
+        self._tick: asyncio.TimerHandle | None = None
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._children = Children()
+        self._spawner = Spawner(
+            self._children,
+            node.paths.scratch / "imports",
+            lambda state: self.tell(ev.LauncherChanged(state=state)),
+        )
+        self._ranks = Ranks(self._spawner, node, self.tell)
+        self._agent = Agent(self._children, node.paths, self.tell)
+        self._meeting = Meeting(self._spawner, settings.address, self.tell)
+        self._sweep = Sweep(self._children, self._kept, lambda: self._spawner.launcher.busy)
+        self._answers = Answers(self._children, self._ranks)
+        self._link = Link(settings, self)
+
+    async def run(self) -> None:
+        """Serve until cancelled; then nothing that was started here is left."""
+        self._children.start()
+        link = asyncio.create_task(self._link.run())
+        try:
+            await asyncio.wait((link, self._failed), return_when=asyncio.FIRST_COMPLETED)
+            (self._failed if self._failed.done() else link).result()
+        finally:
+            link.cancel()
+            await self._end()
+
+    async def _end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._spawner.launcher.close("the executor ends")
+        self._agent.close()
+        await self._sweep.clear(0, ())
+
+    # ------------------------------------------------------------ events and actions
+
+    def tell(self, event: ev.AnyEvent) -> None:
+        """Take `event` in, after those that are being taken in now."""
+        self._events.append(event)
+        if len(self._events) > 1:
+            return
+        while self._events:
+            self._state, actions = step(self._state, self._events[0], self._now())
+            for action in actions:
+                self._perform(action)
+            self._events.popleft()
+        self._link.changed()
+        self._set_tick()
+
+    def _perform(self, action: do.AnyAction) -> None:
+        match action:
+            case do.Remember(fence=fence):
+                self._remember(fence)
+            case do.Answer(refused=refused):
+                _log.warning("refused", why=refused.why)
+                self._link.answer(refused)
+            case do.Warm(task=task):
+                self._spawner.warm(task)
+            case do.Clear(grace_s=grace_s):
+                self._clear(grace_s)
+            case do.StartStore():
+                self._spawn(self._meeting.start(action))
+            case do.StartRanks():
+                self._spawn(self._run_ranks(action))
+            case do.RunDiagnostic(order=order):
+                self._spawn(self._diagnose(order))
+            case do.OrderAgent(order=order):
+                self._agent.order(order)
+
+    def _clear(self, grace_s: float) -> None:
+        """Begin to end what runs; or, when that has begun with grace, end it now."""
+        if self._clearing is not None and not self._clearing.done():
+            self._sweep.hurry()
+            return
+        for task in self._tasks:
+            task.cancel()
+        self._clearing = asyncio.create_task(self._cleared(grace_s))
+        self._clearing.add_done_callback(self._check)
+
+    async def _cleared(self, grace_s: float) -> None:
+        await self._sweep.clear(grace_s, tuple(self._ranks.pids.values()))
+        self._ranks.pids.clear()
+        self.tell(ev.Cleared())
+
+    def _kept(self) -> set[int]:
+        """Processes that a Clear leaves alone."""
+        return {pid for pid in (self._spawner.launcher.pid, self._agent.pid) if pid is not None}
+
+    async def _run_ranks(self, order: do.StartRanks) -> None:
+        await self._ranks.start(order)
+        while self._ranks.pids:
+            await asyncio.sleep(LEARN_EVERY_S)
+            self._spawner.learn()
+
+    async def _diagnose(self, order: DiagnosticOrder) -> None:
+        settings = self._settings
+        result = await diagnose(self._spawner, settings.node, settings.address, order)
+        self.tell(ev.DiagnosticEnded(result=result))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._check)
+
+    def _check(self, task: asyncio.Task[None]) -> None:
+        """A mistake of ours ends the executor: its host starts another, in a state we know."""
+        self._tasks.discard(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if not self._failed.done():
+            self._failed.set_exception(error)
+
+    def _remember(self, fence: Fence) -> None:
+        path = self._settings.node.paths.executor_state
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, msgspec.json.encode(fence), durable=True)
+        except OSError as error:
+            _log.error("cannot remember the epoch", path=str(path), error=error.strerror)
+
+    def _set_tick(self) -> None:
+        if self._tick is not None:
+            self._tick.cancel()
+        now = self._now()
+        if (deadline := next_deadline(self._state, now)) is not None:
+            loop = asyncio.get_running_loop()
+            self._tick = loop.call_later(deadline - now, self.tell, ev.Ticked())
+
+    def _now(self) -> float:
+        return self._clock.monotonic_s()
+
+    # ------------------------------------------------------------ behind the link
+
+    def hello(self) -> Hello:
+        fence = self._state.fence
+        return Hello(
+            protocol=PROTOCOL_VERSION,
+            process="executor",
+            node=self._state.node,
+            incarnation=self._state.incarnation,
+            address=self._settings.address,
+            hardware=hardware(),
+            generation=fence.generation,
+            epoch=fence.epoch,
+            term=fence.term,
+        )
+
+    def observe(self) -> Observed:
+        self._sequence += 1
+        return observed(self._state, sequence=self._sequence, now=self._now())
+
+    def instructed(self, desired: Desired) -> None:
+        self._answers.remember(desired)
+        self.tell(ev.Instructed(desired=desired))
+
+    def asked(self, question: AskStacks | AskLog, answer: Callable[[Message], None]) -> None:
+        self._spawn(self._answers.to(question, answer))
+
+
+def _load(path: Path) -> Fence:
+    """What an earlier incarnation accepted; a fence that knows nothing where there is none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Fence)
+    except FileNotFoundError:
+        return Fence()
+    except (OSError, msgspec.DecodeError) as error:
+        _log.error("what was accepted before is lost", path=str(path), error=str(error))
+        return Fence()

@@ -1,0 +1,42 @@
+"""Entry of the executor: `python -m holdfast.executor.main`, started by the node's host.
+
+Wires settings, loop and signals, and no more.
+"""
+
+import asyncio
+import gc
+import signal
+import sys
+from contextlib import suppress
+
+from holdfast.executor.loop import Executor
+from holdfast.executor.settings import BadSettings, Settings, read
+from holdfast.kit.clock import SystemClock
+from holdfast.kit.logs import set_up_logs
+from holdfast.protocol import exitcodes
+
+
+def main() -> int:
+    """Run until SIGTERM or SIGINT; the exit code."""
+    try:
+        settings = read()
+    except BadSettings as error:
+        print(f"executor: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
+        return exitcodes.CONFIGURATION
+    set_up_logs(f"executor {settings.node.name}")
+    gc.freeze()
+    asyncio.run(_serve(settings))
+    return exitcodes.OK
+
+
+async def _serve(settings: Settings) -> None:
+    loop = asyncio.get_running_loop()
+    work = asyncio.create_task(Executor(settings, SystemClock()).run())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, work.cancel)
+    with suppress(asyncio.CancelledError):
+        await work
+
+
+if __name__ == "__main__":
+    sys.exit(main())

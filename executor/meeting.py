@@ -1,0 +1,91 @@
+"""The rendezvous that a node hosts for an epoch: a store process, or at least a port.
+
+Called by `executor.loop` for a StartStore.
+"""
+
+import asyncio
+import os
+import socket
+from functools import partial
+
+import msgspec
+
+from holdfast.executor.adapters.children import Exit
+from holdfast.executor.adapters.pipes import readable
+from holdfast.executor.core import events as ev
+from holdfast.executor.core.actions import StartStore
+from holdfast.executor.launcher.orders import Program
+from holdfast.executor.ranks import Tell
+from holdfast.executor.spawner import Spawner
+from holdfast.protocol.messages import Rendezvous
+
+LISTEN_LIMIT_S = 60.0
+"""From the fork to the port: 2 ms warm, but torch has to be imported where there is no launcher."""
+
+
+class _Listening(msgspec.Struct):
+    port: int
+
+
+class Meeting:
+    """Hosts one epoch's store after another, on one address."""
+
+    def __init__(self, spawner: Spawner, address: str, tell: Tell) -> None:
+        self._spawner = spawner
+        self._address = address
+        self._tell = tell
+
+    async def start(self, order: StartStore) -> None:
+        """Host the store where the job is known to use torch.
+
+        Otherwise (another interpreter, no torch here, no Python at all) a free port is named, on
+        which rank 0 serves the store itself if the job wants one, as it does without an agent.
+        """
+        port = await self._serve(order) if self._uses_torch() else None
+        served = port is not None
+        rendezvous = Rendezvous(address=self._address, port=port or _free_port(self._address))
+        self._tell(
+            ev.StoreListening(
+                job=order.job, epoch=order.epoch, rendezvous=rendezvous, served=served
+            )
+        )
+
+    def _uses_torch(self) -> bool:
+        return any(name.partition(".")[0] == "torch" for name in self._spawner.modules)
+
+    async def _serve(self, order: StartStore) -> int | None:
+        """The port of a new store process, or None where it did not get that far."""
+        ours, theirs = os.pipe()
+        program = Program(
+            module="holdfast.executor.launcher.store",
+            arguments=(self._address,),
+            title=f"store-e{order.epoch}",
+        )
+        try:
+            await self._spawner.start(
+                program,
+                os.environ,
+                stdout=theirs,
+                stderr=2,
+                on_exit=partial(self._ended, order),
+            )
+        finally:
+            os.close(theirs)
+        async with readable(ours) as lines:
+            try:
+                async with asyncio.timeout(LISTEN_LIMIT_S):
+                    text = await lines.readline()
+            except TimeoutError:
+                return None
+        return msgspec.json.decode(text, type=_Listening).port if text else None
+
+    def _ended(self, order: StartStore, pid: int, end: Exit) -> None:
+        why = f"the store process ended (exit code {end.code}, signal {end.signal})"
+        self._tell(ev.StoreEnded(job=order.job, epoch=order.epoch, why=why))
+
+
+def _free_port(address: str) -> int:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,113 @@
+"""Starts the ranks of an epoch and tells how each one ended.
+
+Called by `executor.loop`. Must not decide whether a rank should run.
+"""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from holdfast.executor.adapters.cgroup import oom_kills
+from holdfast.executor.adapters.children import Exit
+from holdfast.executor.command import NotStartable
+from holdfast.executor.core import events as ev
+from holdfast.executor.core.actions import StartRanks
+from holdfast.executor.errors import rank_error
+from holdfast.executor.spawner import Spawner
+from holdfast.protocol.messages import RankError, RankStatus, Seat
+from holdfast.protocol.rankenv import RANK_DIR, NodeFacts, rank_environment
+
+Tell = Callable[[ev.AnyEvent], None]
+
+
+class Ranks:
+    """The ranks that were started, by pid."""
+
+    def __init__(self, spawner: Spawner, node: NodeFacts, tell: Tell) -> None:
+        self._spawner = spawner
+        self._node = node
+        self._tell = tell
+        self._oom_kills = 0
+        self.pids: dict[int, int] = {}
+
+    async def start(self, order: StartRanks) -> None:
+        """Start every seat of `order`, in rank order; each is told as it happens."""
+        self._oom_kills = oom_kills()
+        for seat in order.seats:
+            job, epoch = order.desired.job or "", order.desired.epoch
+            try:
+                pid = await self._start(order, seat)
+            except NotStartable as error:
+                self._refuse(job, epoch, seat, error)
+            else:
+                self._tell(ev.RankStarted(job=job, epoch=epoch, rank=seat.rank, pid=pid))
+
+    async def _start(self, order: StartRanks, seat: Seat) -> int:
+        desired, task = order.desired, order.desired.task
+        assert task is not None
+        env = rank_environment(desired, seat, self._node, agent_store=order.agent_store)
+        folder = Path(env[RANK_DIR])
+        self._make_folders(folder, Path(env["HOLDFAST_SLOTS"]))
+        stdout, stderr = _open_log(folder / "stdout.log"), _open_log(folder / "stderr.log")
+        try:
+            pid = await self._spawner.start_rank(
+                task,
+                env,
+                title=f"rank-{seat.rank}",
+                record=seat.rank == order.seats[0].rank,
+                stdout=stdout,
+                stderr=stderr,
+                on_exit=partial(self._ended, desired.job or "", desired.epoch, seat.rank, folder),
+            )
+        finally:
+            os.close(stdout)
+            os.close(stderr)
+        self.pids[seat.rank] = pid
+        return pid
+
+    def _make_folders(self, folder: Path, slots: Path) -> None:
+        for field, path in (("log_root", folder), ("memory", self._node.paths.rings)):
+            try:
+                path.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise NotStartable(
+                    126,
+                    f"{field}: {str(path)!r} cannot be made on this node ({error.strerror}). "
+                    "Give a folder that this user may write to.",
+                ) from error
+
+    def _refuse(self, job: str, epoch: int, seat: Seat, error: NotStartable) -> None:
+        told = RankError(message=str(error))
+        self._tell(
+            ev.RankNotStarted(
+                job=job, epoch=epoch, rank=seat.rank, exit_code=error.exit_code, error=told
+            )
+        )
+
+    def _ended(self, job: str, epoch: int, rank: int, folder: Path, pid: int, end: Exit) -> None:
+        if self.pids.get(rank) == pid:
+            del self.pids[rank]
+        failed = end.code != 0
+        status = RankStatus(
+            rank=rank,
+            state="exited",
+            pid=pid,
+            exit_code=end.code,
+            signal=end.signal,
+            out_of_memory=end.signal == 9 and oom_kills() > self._oom_kills,
+            error=rank_error(folder) if failed else None,
+        )
+        self._tell(ev.RankEnded(job=job, epoch=epoch, status=status))
+
+
+def _open_log(path: Path) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o644)
+    except OSError as error:
+        raise NotStartable(
+            126,
+            f"log_root: {str(path)!r} cannot be written on this node ({error.strerror}). "
+            "Give a folder that this user may write to.",
+        ) from error
