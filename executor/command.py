@@ -8,6 +8,8 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from holdfast.executor.launcher.orders import Program
 
 
@@ -56,8 +58,8 @@ def python_program(found: str, command: Sequence[str], interpreter: str) -> Prog
     if not rest:
         return None
     if rest[0] in ("-m", "-c") and len(rest) > 1:
-        field = "module" if rest[0] == "-m" else "code"
-        return Program(**{field: rest[1]}, arguments=tuple(rest[2:]), unbuffered=unbuffered)
+        program = Program(module=rest[1]) if rest[0] == "-m" else Program(code=rest[1])
+        return replace(program, arguments=tuple(rest[2:]), unbuffered=unbuffered)
     if rest[0].startswith("-") or not rest[0].endswith(".py"):
         return None
     return Program(script=rest[0], arguments=tuple(rest[1:]), unbuffered=unbuffered)

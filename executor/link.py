@@ -8,7 +8,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
@@ -88,7 +88,7 @@ class Link:
     def _connect(self) -> AbstractAsyncContextManager[ClientConnection]:
         url, node = self._settings.driver_url, self._settings.node.name
         path = f"/v1alpha1/nodes/{node}/executor"
-        options = {
+        options: dict[str, Any] = {
             "additional_headers": {"Authorization": f"Bearer {self._settings.token}"},
             "compression": None,
             "ping_interval": None,

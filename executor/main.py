@@ -12,12 +12,13 @@ from contextlib import suppress
 from holdfast.executor.loop import Executor
 from holdfast.executor.settings import BadSettings, Settings, read
 from holdfast.kit.clock import SystemClock
+from holdfast.kit.lifeline import lifeline
 from holdfast.kit.logs import set_up_logs
 from holdfast.protocol import exitcodes
 
 
 def main() -> int:
-    """Run until SIGTERM or SIGINT; the exit code."""
+    """Run until SIGTERM, SIGINT, or the end of the host; the exit code."""
     try:
         settings = read()
     except BadSettings as error:
@@ -32,6 +33,8 @@ def main() -> int:
 async def _serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     work = asyncio.create_task(Executor(settings, SystemClock()).run())
+    if (host := lifeline()) is not None:
+        loop.add_reader(host, work.cancel)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, work.cancel)
     with suppress(asyncio.CancelledError):

@@ -77,7 +77,7 @@ def rank_environment(
         **_places(desired.seats, seat),
         "MASTER_ADDR": meeting.address,
         "MASTER_PORT": str(meeting.port),
-        "TORCHELASTIC_RESTART_COUNT": str(desired.attempt),
+        "TORCHELASTIC_RESTART_COUNT": str(max(0, desired.attempt - 1)),
         "TORCHELASTIC_MAX_RESTARTS": str(task.max_restarts),
         "TORCHELASTIC_RUN_ID": job,
         "TORCHELASTIC_USE_AGENT_STORE": str(agent_store),

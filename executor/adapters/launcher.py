@@ -19,7 +19,6 @@ from holdfast.executor.launcher.orders import (
     Declined,
     Fork,
     Forked,
-    FromLauncher,
     Import,
     Imported,
     Program,
@@ -45,7 +44,7 @@ class Launcher:
     def __init__(self, children: Children, on_state: Callable[[str], None]) -> None:
         self._children = children
         self._on_state = on_state
-        self._decoder = msgspec.json.Decoder(FromLauncher)
+        self._decoder = msgspec.json.Decoder(Imported | Forked | Declined)
         self._link: socket.socket | None = None
         self._order: tuple[dict[str, str], str, list[str]] | None = None
         self._skip: set[str] = set()

@@ -33,8 +33,8 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True):
 def refusal(fence: Fence, node: str, desired: Desired) -> Refused | None:
     """Why `desired` cannot be followed, or None.
 
-    Epochs are a job's own, so they are compared within one job; terms and generations are the
-    driver's and compared always. The same desired state again is no mistake.
+    Terms, epochs and generations are the driver's and rise together for a node, whatever its job; a
+    new term starts the others afresh. The same desired state again is no mistake.
     """
     why, fix = _too_old(fence, desired) or _malformed(node, desired) or ("", "")
     if not why:
@@ -50,9 +50,9 @@ def _too_old(fence: Fence, desired: Desired) -> tuple[str, str] | None:
         )
     if desired.term > fence.term:
         return None
-    if desired.job is not None and desired.job == fence.job and desired.epoch < fence.epoch:
+    if desired.epoch < fence.epoch:
         return (
-            f"epoch: {desired.epoch} of job {desired.job} is older than {fence.epoch}",
+            f"epoch: {desired.epoch} is older than {fence.epoch}, which this node has followed",
             f"Send epoch {fence.epoch} or a later one.",
         )
     if desired.generation < fence.generation:

@@ -55,7 +55,3 @@ class Declined(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     id: int
     why: str
     module: str = ""
-
-
-ToLauncher = Import | Fork
-FromLauncher = Imported | Forked | Declined

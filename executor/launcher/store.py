@@ -13,7 +13,7 @@ import sys
 
 def main(address: str) -> None:
     """Serve on a free port of `address`. Raises `OSError` where that is not an address of ours."""
-    from torch.distributed import TCPStore
+    from torch._C._distributed_c10d import TCPStore
 
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from websockets.asyncio.server import Server, ServerConnection, serve
-
 from websockets.exceptions import ConnectionClosed
 
 from holdfast.executor.adapters.proctree import below
