@@ -1,7 +1,7 @@
 """`python -m holdfast.keeper.main`: the keeper of nodes of this machine, for `holdfast run`."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast.keeper import serve
@@ -37,27 +37,33 @@ def loopback(place: int) -> str:
     return f"127.0.{place // 250}.{place % 250 + 1}"
 
 
-def main() -> int:
-    settings = read()
+Commands = dict[str, list[str]]
+
+
+def main(arguments: Sequence[str] | None = None, commands: Commands | None = None) -> int:
+    """Keep nodes until told to end; an exit code. `commands`: other processes than ours."""
+    settings = read(arguments)
     if sys.platform != "linux":
         sys.stderr.write(f"holdfast keeps nodes on Linux only; this is {sys.platform}.\n")
         return exitcodes.UNAVAILABLE
     set_up_logs("keeper")
     try:
         with serve.locked(settings.state):
-            return _keep(settings)
+            return _keep(settings, commands)
     except (serve.Busy, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return exitcodes.TRY_AGAIN if isinstance(error, serve.Busy) else exitcodes.CONFIGURATION
 
 
-def _keep(settings: Settings) -> int:
+def _keep(settings: Settings, commands: Commands | None) -> int:
     root = Path(settings.state)
     state = states.load(root) or new_cluster(settings, "127.0.0.1", loopback)
     states.save(root, state)
     serve.mark_run(state.run_id)
     sweep_memory()
-    needs = NodeNeeds(driver_url=settings.driver_url, token_file=settings.token_file)
+    needs = NodeNeeds(
+        driver_url=settings.driver_url, token_file=settings.token_file, commands=commands
+    )
     return serve.run(root, state, LocalNodes(needs), settings.die_with_fd)
 
 

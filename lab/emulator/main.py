@@ -16,7 +16,7 @@ import structlog
 from holdfast.keeper import processes, serve
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import LocalNodes, NodeFactory, NodeNeeds, sweep_memory
-from holdfast.keeper.main import loopback, new_cluster
+from holdfast.keeper.main import Commands, loopback, new_cluster
 from holdfast.keeper.settings import Settings, common, parser
 from holdfast.keeper.state import KeeperState
 from holdfast.kit.logs import set_up_logs
@@ -36,8 +36,9 @@ def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
-def main() -> int:
-    given = read()
+def main(arguments: Sequence[str] | None = None, commands: Commands | None = None) -> int:
+    """Emulate a cluster until told to end; an exit code. `commands`: other processes than ours."""
+    given = read(arguments)
     if sys.platform != "linux":
         sys.stderr.write(f"The emulated cluster needs Linux; this is {sys.platform}.\n")
         return exitcodes.UNAVAILABLE
@@ -45,7 +46,7 @@ def main() -> int:
     set_up_logs("emulator")
     try:
         with serve.locked(settings.state):
-            return _keep(given, settings)
+            return _keep(given, settings, commands)
     except serve.Busy as busy:
         sys.stderr.write(f"{busy}\n")
         return exitcodes.TRY_AGAIN
@@ -57,12 +58,15 @@ def main() -> int:
         return exitcodes.CONFIGURATION
 
 
-def _keep(given: argparse.Namespace, settings: Settings) -> int:
+def _keep(given: argparse.Namespace, settings: Settings, commands: Commands | None) -> int:
     root = settings.state
     state = states.load(root) or _new_state(given, settings)
     states.save(root, state)
     serve.mark_run(state.run_id)
-    factory = _factory(given, settings, state)
+    needs = NodeNeeds(
+        driver_url=settings.driver_url, token_file=settings.token_file, commands=commands
+    )
+    factory = _factory(given, settings, state, needs)
     sweep(state)
     return serve.run(root, state, factory, settings.die_with_fd)
 
@@ -78,8 +82,9 @@ def _new_state(given: argparse.Namespace, settings: Settings) -> KeeperState:
     return state
 
 
-def _factory(given: argparse.Namespace, settings: Settings, state: KeeperState) -> NodeFactory:
-    needs = NodeNeeds(driver_url=settings.driver_url, token_file=settings.token_file)
+def _factory(
+    given: argparse.Namespace, settings: Settings, state: KeeperState, needs: NodeNeeds
+) -> NodeFactory:
     if state.kind.startswith(Kind.LOOPBACK):
         return LocalNodes(needs, reboots=False)
     enter_switch(state, Kind(state.kind.partition(",")[0]))

@@ -1,0 +1,213 @@
+"""What every local `Cluster` promises, held by a real keeper, and broken by each broken one."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from holdfast.driver.adapters.local_cluster import LocalCluster
+from holdfast.driver.ports import Cluster, Fact, PermanentError, TemporaryError
+from holdfast.protocol import keeping
+
+
+async def first_facts(cluster: Cluster, count: int) -> dict[str, Fact]:
+    """Facts by node until there are `count` nodes, all present."""
+    facts: dict[str, Fact] = {}
+    async with asyncio.timeout(20):
+        async for fact in cluster.facts():
+            facts[fact.node] = fact
+            if len(facts) == count and all(fact.present for fact in facts.values()):
+                break
+    return facts
+
+
+async def every_node_is_told_to_each_who_asks(cluster: Cluster) -> None:
+    assert sorted(await first_facts(cluster, 2)) == ["node-1", "node-2"]
+    assert sorted(await first_facts(cluster, 2)) == ["node-1", "node-2"]
+
+
+async def a_node_is_held_by_one_job(cluster: Cluster) -> None:
+    await cluster.allocate("one", "node-1")
+    await cluster.allocate("one", "node-1")
+    with pytest.raises(TemporaryError, match="one"):
+        await cluster.allocate("other", "node-1")
+    await cluster.release("node-1")
+    await cluster.release("node-1")
+    await cluster.allocate("other", "node-1")
+    await cluster.release("node-1")
+
+
+async def a_distrusted_node_is_said_and_not_given(cluster: Cluster) -> None:
+    await cluster.distrust("node-2", incident=3, reason="its link is slow")
+    fact = (await first_facts(cluster, 2))["node-2"]
+    assert fact.distrusted
+    assert fact.why == "its link is slow"
+    with pytest.raises(PermanentError, match="its link is slow"):
+        await cluster.allocate("one", "node-2")
+    await cluster.trust("node-2")
+    await cluster.trust("node-2")
+    assert not (await first_facts(cluster, 2))["node-2"].distrusted
+    await cluster.allocate("one", "node-2")
+    await cluster.release("node-2")
+
+
+async def a_change_is_told_to_who_listens(cluster: Cluster) -> None:
+    heard: asyncio.Queue[Fact] = asyncio.Queue()
+
+    async def listen() -> None:
+        async for fact in cluster.facts():
+            heard.put_nowait(fact)
+
+    async with asyncio.timeout(20):
+        listening = asyncio.create_task(listen())
+        await heard.get(), await heard.get()
+        await cluster.distrust("node-1", incident=1, reason="no reason")
+        while not (await heard.get()).distrusted:
+            pass
+        listening.cancel()
+    await cluster.trust("node-1")
+
+
+async def an_unknown_node_is_refused_for_good(cluster: Cluster) -> None:
+    with pytest.raises(PermanentError, match="node-9"):
+        await cluster.allocate("one", "node-9")
+
+
+PROMISES: list[Callable[[Cluster], Awaitable[None]]] = [
+    every_node_is_told_to_each_who_asks,
+    a_node_is_held_by_one_job,
+    a_distrusted_node_is_said_and_not_given,
+    a_change_is_told_to_who_listens,
+    an_unknown_node_is_refused_for_good,
+]
+
+
+class InMemory:
+    """A cluster of two nodes in a dictionary. `broken` is the promise that it does not keep."""
+
+    def __init__(self, broken: str = "") -> None:
+        self._broken = broken
+        self._holders: dict[str, str] = {"node-1": "", "node-2": ""}
+        self._distrusted: dict[str, str] = {}
+        self._listeners: list[asyncio.Queue[Fact]] = []
+
+    async def facts(self) -> AsyncIterator[Fact]:
+        changes: asyncio.Queue[Fact] = asyncio.Queue()
+        self._listeners.append(changes)
+        names = list(self._holders)
+        for name in names[:1] if self._broken == "tells one node only" else names:
+            yield self._fact(name)
+        while True:
+            yield await changes.get()
+
+    async def allocate(self, job: str, node: str) -> None:
+        if node not in self._holders and self._broken != "knows no names":
+            raise PermanentError(f"node: {node!r} is not one of {list(self._holders)}")
+        if node in self._distrusted and self._broken != "gives what is distrusted":
+            raise PermanentError(self._distrusted[node])
+        holder = self._holders.get(node, "")
+        if holder not in ("", job) and self._broken != "gives to two":
+            raise TemporaryError(f"node: {node} is held by {holder}")
+        self._holders[node] = job
+
+    async def release(self, node: str) -> None:
+        if self._holders[node] == "" and self._broken == "releases once":
+            raise PermanentError("not held")
+        if self._broken != "never releases":
+            self._holders[node] = ""
+
+    async def distrust(self, node: str, *, incident: int, reason: str) -> None:
+        self._distrusted[node] = reason
+        self._tell(node)
+
+    async def trust(self, node: str) -> None:
+        if self._broken != "never trusts":
+            self._distrusted.pop(node, None)
+        self._tell(node)
+
+    def _tell(self, node: str) -> None:
+        if self._broken != "tells no change":
+            for listener in self._listeners:
+                listener.put_nowait(self._fact(node))
+
+    def _fact(self, node: str) -> Fact:
+        why = "" if self._broken == "gives no reason" else self._distrusted.get(node, "")
+        return Fact(node=node, distrusted=node in self._distrusted, why=why)
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+async def test_in_memory_keeps(promise):
+    await promise(InMemory())
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "tells one node only",
+        "knows no names",
+        "gives what is distrusted",
+        "gives to two",
+        "releases once",
+        "never releases",
+        "never trusts",
+        "gives no reason",
+        "tells no change",
+    ],
+)
+async def test_a_cluster_that_breaks_a_promise_is_caught(broken):
+    caught = []
+    for promise in PROMISES:
+        try:
+            async with asyncio.timeout(0.3):
+                await promise(InMemory(broken))
+        except (
+            AssertionError,
+            pytest.fail.Exception,
+            PermanentError,
+            TemporaryError,
+            TimeoutError,
+        ):
+            caught.append(promise.__name__)
+    assert caught, f"no promise notices a cluster that {broken}"
+
+
+@pytest.mark.cluster
+async def test_a_real_keeper_keeps_every_promise_and_answers_strangers(keeper):
+    await asyncio.to_thread(keeper.start)
+    for promise in PROMISES:
+        await promise(LocalCluster(keeper.socket))
+    assert "5000000 octets" in (await said_to(keeper.socket, struct.pack(">I", 5_000_000))).why
+    assert "request" in (await said_to(keeper.socket, struct.pack(">I", 2) + b"\xc1\xc1")).why
+
+
+@pytest.mark.cluster
+async def test_facts_go_on_after_the_keeper_was_killed_and_marks_are_kept(keeper):
+    await asyncio.to_thread(keeper.start)
+    cluster = LocalCluster(keeper.socket)
+    facts = cluster.facts()
+    async with asyncio.timeout(20):
+        assert {(await anext(facts)).node, (await anext(facts)).node} == {"node-1", "node-2"}
+        await cluster.distrust("node-2", incident=1, reason="a lemon")
+        await anext(facts)
+        keeper.kill()
+        with pytest.raises(TemporaryError, match="does not answer"):
+            await cluster.trust("node-2")
+        await asyncio.to_thread(keeper.start)
+        again = {}
+        while len(again) < 2:
+            fact = await anext(facts)
+            again[fact.node] = fact
+    assert all(fact.present for fact in again.values()), "nothing is said before it is known"
+    assert again["node-2"].why == "a lemon"
+
+
+async def said_to(socket, octets: bytes) -> keeping.Failed:
+    reader, writer = await asyncio.open_unix_connection(socket)
+    writer.write(octets)
+    head = await reader.readexactly(keeping.LENGTH.size)
+    answer = keeping.answer_of(await reader.readexactly(keeping.body_length(head)))
+    writer.close()
+    assert isinstance(answer, keeping.Failed)
+    assert answer.permanent
+    return answer

@@ -1,0 +1,188 @@
+"""Who starts whom, who restarts whom, and what is left when each is killed. Real kills."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdfast.keeper import processes
+from holdfast.keeper.factory import memory_root
+from holdfast.protocol import exitcodes, lease
+
+pytestmark = pytest.mark.cluster
+
+
+def test_a_killed_executor_takes_its_ranks_along_and_is_started_again(keeper, eventually, is_gone):
+    keeper.start()
+    before, rank = keeper.host(), keeper.rank()
+    os.kill(before["executor"], signal.SIGKILL)
+    eventually(lambda: is_gone(rank), "the rank is gone")
+    eventually(lambda: keeper.host()["executor"] != before["executor"], "another executor")
+    after = keeper.host()
+    assert after["daemon"] == before["daemon"], "nothing else dies with an executor"
+    assert after["incarnation"] == before["incarnation"]
+    assert keeper.rank(other_than=rank)
+
+
+def test_a_killed_daemon_is_started_again_alone(keeper, eventually):
+    keeper.start()
+    before = keeper.host()
+    os.kill(before["daemon"], signal.SIGKILL)
+    eventually(lambda: keeper.host()["daemon"] != before["daemon"], "another daemon")
+    assert keeper.host()["executor"] == before["executor"]
+
+
+def test_a_killed_host_takes_its_whole_node_along_and_the_node_starts_again(
+    keeper, eventually, is_gone
+):
+    keeper.start()
+    before, rank, other = keeper.host(), keeper.rank(), keeper.host("node-2")
+    os.kill(keeper.node().host_pid, signal.SIGKILL)
+    for pid in (before["executor"], before["daemon"], rank):
+        eventually(lambda pid=pid: is_gone(pid), "all of the node is gone")
+    eventually(lambda: keeper.host()["incarnation"] != before["incarnation"], "a new host")
+    assert keeper.host("node-2") == other, "the other node noticed nothing"
+
+
+def test_nodes_outlive_a_killed_keeper_and_the_next_one_adopts_them(keeper, is_gone):
+    keeper.start()
+    before, rank = keeper.host(), keeper.rank()
+    keeper.kill()
+    assert not is_gone(rank)
+    keeper.start()
+    assert keeper.host() == before
+    assert not is_gone(rank)
+
+
+def test_a_host_that_died_while_no_keeper_was_there_leaves_nothing_to_the_next(
+    keeper, eventually, is_gone
+):
+    keeper.start()
+    before, rank = keeper.host(), keeper.rank()
+    keeper.kill()
+    os.kill(before["pid"], signal.SIGKILL)
+    keeper.start()
+    for pid in (before["executor"], before["daemon"], rank):
+        eventually(lambda pid=pid: is_gone(pid), "swept by the next keeper")
+    eventually(lambda: keeper.host()["incarnation"] != before["incarnation"], "a new host")
+
+
+def test_nothing_is_left_when_the_keeper_is_told_to_end(keeper):
+    keeper.start()
+    keeper.rank("node-1"), keeper.rank("node-2")
+    assert memory_root(keeper.state.run_id).is_dir()
+    assert keeper.stop() == exitcodes.OK
+    assert keeper.left() == []
+    assert not memory_root(keeper.state.run_id).exists()
+    assert not keeper.socket.exists()
+
+
+def test_nothing_is_left_when_the_keepers_owner_is_gone(keeper, pipe):
+    theirs, ours = pipe
+    keeper.start("--die-with-fd", str(theirs), pass_fds=(theirs,))
+    keeper.rank()
+    os.close(ours)
+    assert keeper.process.wait(20) == exitcodes.OK
+    assert keeper.left() == []
+
+
+def test_the_next_start_sweeps_the_memory_of_a_run_that_was_killed_whole(keeper, tmp_path):
+    dead = memory_root("feedbeef0000")
+    dead.mkdir()
+    alive = memory_root("feedbeef0001")
+    alive.mkdir()
+    marked = os.environ | {processes.RUN_MARK: "feedbeef0001"}
+    with subprocess.Popen(["/bin/sleep", "60"], env=marked) as holder:
+        try:
+            keeper.start()
+            assert not dead.exists()
+            assert alive.exists(), "a run with a process of its own is nobody's to sweep"
+        finally:
+            holder.kill()
+            alive.rmdir()
+
+
+def test_processes_wait_for_the_drivers_token(keeper, eventually):
+    token = keeper.root / "tokens" / "node"
+    token.unlink()
+    keeper.start()
+    eventually(lambda: keeper.node().host_pid, "the host runs")
+    assert not (Path(keeper.node().folder) / "host.json").exists()
+    token.write_text("secret")
+    assert keeper.host()["starts"] == {"executor": 1, "daemon": 1}
+
+
+def test_a_second_keeper_on_the_same_state_refuses(keeper):
+    keeper.start()
+    second = subprocess.run(keeper.command(), capture_output=True, text=True, check=False)
+    assert second.returncode == exitcodes.TRY_AGAIN
+    assert "is in use by another keeper" in second.stderr
+
+
+def test_a_folder_too_deep_for_a_socket_is_refused_with_the_limit(tmp_path):
+    deep = tmp_path / ("d" * 100)
+    command = [sys.executable, "-m", "holdfast.keeper.main", "--driver", "http://127.0.0.1:9"]
+    said = subprocess.run(
+        [*command, "--state", str(deep)], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == exitcodes.CONFIGURATION
+    assert "Use a shorter folder" in said.stderr
+
+
+class FakeLease:
+    """Answers renewals like a keeper until told to stop."""
+
+    def __init__(self) -> None:
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.settimeout(0.1)
+        self.renewals: list[lease.Renewal] = []
+        self._silent = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def silence(self) -> None:
+        self._silent.set()
+        self._thread.join()
+        self.socket.close()
+
+    def _serve(self) -> None:
+        while not self._silent.is_set():
+            try:
+                datagram, sender = self.socket.recvfrom(lease.MAX_DATAGRAM_BYTES)
+            except TimeoutError:
+                continue
+            renewal = lease.unpack(datagram)
+            assert renewal is not None
+            self.renewals.append(renewal)
+            self.socket.sendto(datagram, sender)
+
+
+def test_a_host_without_a_keeper_ends_its_node_when_its_patience_is_over(tmp_path, eventually):
+    fake = FakeLease()
+    config = {
+        "node": "alone",
+        "lease_host": "127.0.0.1",
+        "lease_port": fake.socket.getsockname()[1],
+        "token": "secret",
+        "environment": {},
+        "commands": {"executor": ["/bin/sleep", "1000"]},
+        "wait_for": "",
+        "outlive_keeper_s": 1.0,
+    }
+    (tmp_path / "host.config.json").write_text(json.dumps(config))
+    command = [sys.executable, "-m", "holdfast.keeper.host", str(tmp_path / "host.config.json")]
+    with subprocess.Popen(command) as host:
+        eventually(lambda: len(fake.renewals) > 7, "it lives while it is answered")
+        executor = json.loads((tmp_path / "host.json").read_bytes())["executor"]
+        assert processes.start_ticks(executor) is not None
+        fake.silence()
+        assert host.wait(10) == 0
+    assert processes.start_ticks(executor) is None
+    assert {renewal.node for renewal in fake.renewals} == {"alone"}
