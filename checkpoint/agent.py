@@ -1,0 +1,140 @@
+"""The checkpoint agent of a node: `python -m holdfast.checkpoint.agent`, the executor's child.
+
+Reads orders on stdin and writes reports on stdout (`agent_protocol`), and ends when stdin closes.
+Keeps the snapshots in the node's memory whole and known, and writes what is due to the store. Must
+not load torch, and must not be in the ranks' way.
+"""
+
+import os
+import selectors
+import sys
+from collections import deque
+from threading import Event, Thread
+
+import msgspec
+import structlog
+
+from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport, line, order
+from holdfast.checkpoint.memory import Memory
+from holdfast.checkpoint.storekeeper import StoreKeeper
+from holdfast.kit.clock import SystemClock
+from holdfast.kit.logs import set_up_logs
+
+SCAN_S = 0.1
+"""How often the seals are looked at."""
+
+MAX_NOTES = 20
+
+
+class Agent:
+    """Folds orders and what lies in memory and store into reports."""
+
+    def __init__(self) -> None:
+        self._log = structlog.get_logger()
+        self._notes: deque[str] = deque(maxlen=MAX_NOTES)
+        self._memory: Memory | None = None
+        self._order: AgentOrder | None = None
+        self._last: AgentReport | None = None
+        self._keeper = StoreKeeper(SystemClock(), self._tell)
+        self._closed = Event()
+        self._threads = [
+            Thread(target=self._keeper.run, name="store", daemon=True),
+            Thread(target=self._fill, name="fill", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def take(self, given: AgentOrder) -> None:
+        """Follow this order; every snapshot is verified anew for it."""
+        self._order = given
+        self._notes.clear()
+        self._memory = Memory(given.job, given.slots, self._tell)
+        self._keeper.give(given)
+
+    def report(self) -> AgentReport | None:
+        """What has changed since the last report, if anything."""
+        given, memory, keeper = self._order, self._memory, self._keeper
+        if given is None or memory is None or (given.forget_job and keeper.settled_id != given.id):
+            return None
+        snapshots = memory.look()
+        skipped, reasons = memory.skipped(given.epoch)
+        settled = keeper.settled_id == given.id
+        found = AgentReport(
+            id=given.id,
+            job=given.job,
+            epoch=given.epoch,
+            snapshots=snapshots,
+            stored=keeper.stored if settled else None,
+            persisted_step=keeper.persisted_step if settled else None,
+            skipped_saves=skipped + (keeper.skipped if settled else 0),
+            store_error=keeper.error,
+            notes=(*self._notes, *reasons)[-MAX_NOTES:],
+        )
+        if found == self._last:
+            return None
+        self._last = found
+        return found
+
+    def close(self) -> None:
+        self._closed.set()
+        self._keeper.close()
+
+    def _tell(self, note: str) -> None:
+        if note not in self._notes:
+            self._log.warning(note)
+            self._notes.append(note)
+
+    def _fill(self) -> None:
+        while not self._closed.wait(SCAN_S):
+            if memory := self._memory:
+                memory.fill()
+
+
+def main() -> None:
+    """Serve until stdin closes, which it does when the executor ends, however it does."""
+    set_up_logs("checkpoint-agent")
+    agent = Agent()
+    try:
+        _serve(agent)
+    except BrokenPipeError:
+        pass  # the executor is gone, and our work with it
+    finally:
+        agent.close()
+        os._exit(0)  # without waiting for a thread that may hang in the store
+
+
+def _serve(agent: Agent) -> None:
+    lines = Lines(sys.stdin.fileno())
+    while lines.open:
+        for text in lines.read(SCAN_S):
+            try:
+                agent.take(order(text))
+            except msgspec.DecodeError as error:
+                structlog.get_logger().error("order refused", why=str(error))
+        if found := agent.report():
+            sys.stdout.buffer.write(line(found))
+            sys.stdout.buffer.flush()
+
+
+class Lines:
+    """The lines that come in on a file descriptor, without ever waiting longer than asked."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._rest = b""
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(fd, selectors.EVENT_READ)
+        self.open = True
+
+    def read(self, wait_s: float) -> list[bytes]:
+        """The lines that are whole by then; `open` is False once there will be no more."""
+        if not self._selector.select(wait_s):
+            return []
+        chunk = os.read(self._fd, 1 << 16)
+        self.open = bool(chunk)
+        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        return whole
+
+
+if __name__ == "__main__":
+    main()

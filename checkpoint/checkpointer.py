@@ -1,0 +1,221 @@
+"""A rank's two verbs: save a state to memory, restore one from memory or the store.
+
+Made by a training script with `Checkpointer.from_env()`. A save never stops training: what could
+not be saved is counted, logged, and reported by the agent. A restore that cannot be exact raises.
+"""
+
+import logging
+import mmap
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import torch
+
+from holdfast.checkpoint import rng, tree
+from holdfast.checkpoint.fetch import Refused, fetch
+from holdfast.checkpoint.filling import Area, claimed
+from holdfast.checkpoint.layout import PLAN_KEY, Layout, Shard, ShardPlan, lay_out, parse_head
+from holdfast.checkpoint.plan import writers
+from holdfast.checkpoint.rotation import due
+from holdfast.checkpoint.settings import Settings, from_environment
+from holdfast.checkpoint.slots import NoRoom, Seal, Slot, SlotFolder
+from holdfast.checkpoint.stores import StoreError, open_store
+from holdfast.checkpoint.tensors import spec, view
+from holdfast.protocol.messages import Restore
+from holdfast.protocol.topology import Axis
+
+MARGIN_BYTES = 1 << 20
+"""Room in a slot that is made early for headers, random generators and scalars."""
+
+_LOG = logging.getLogger("holdfast.checkpoint")
+
+
+class RestoreFailed(Exception):
+    """What all ranks agreed to start from cannot be had here; the message says why."""
+
+
+class Checkpointer:
+    """Saves and restores the state of one rank. Not for use from several threads.
+
+    A state is a nested dict of tensors, JSON values, and objects with `state_dict` (models,
+    optimizers, schedulers). The random generators are saved with it. `replicated` names the top
+    keys whose tensors are the same on every rank of a data-parallel group: they are then written to
+    the store once. Tensors that are neither there nor in `shards` count as this rank's own.
+    """
+
+    def __init__(self, settings: Settings, *, replicated: Collection[str] = ()) -> None:
+        self._settings = settings
+        self._replicated = tuple(replicated)
+        self._folder = SlotFolder(settings.slots) if settings.slots else None
+        self._areas: dict[Slot, Area] = {}
+        self._skipped = 0
+
+    @classmethod
+    def from_env(cls, *, replicated: Collection[str] = ()) -> "Checkpointer":
+        """The checkpointer of this rank; outside Holdfast one that says so and saves nothing."""
+        settings = from_environment()
+        if settings.slots is None:
+            _LOG.warning("HOLDFAST_SLOTS is not set: nothing is saved outside Holdfast")
+        return cls(settings, replicated=replicated)
+
+    @property
+    def skipped(self) -> int:
+        """Saves that were due and could not be made, each said in the log."""
+        return self._skipped
+
+    def due(self, step: int) -> bool:
+        """Whether `save` would save this step; lets a script spare itself gathering the state."""
+        intervals = (self._settings.memory_interval_steps, self._settings.store_interval_steps)
+        return self._folder is not None and any(due(step, every) for every in intervals)
+
+    def save(
+        self, step: int, state: Mapping[str, Any], *, shards: Mapping[str, Shard] | None = None
+    ) -> bool:
+        """Snapshot the state after `step` completed steps, if that is due; True if it was saved.
+
+        `shards` tells of tensors (by their path in the state, joined with dots) where they lie in a
+        whole one. Raises `TypeError` for what cannot be saved; a full memory is only counted.
+        """
+        if self._folder is None or not self.due(step):
+            return False
+        taken = tree.take_apart(dict(state))
+        extra = tree.take_apart(rng.capture(), "holdfast.rng")
+        tensors = {**taken.tensors, **extra.tensors}
+        layout = self._lay_out(tensors, shards or {})
+        try:
+            every = self._settings.store_interval_steps
+            with claimed(self._folder, layout.size_bytes, store_interval_steps=every) as slot:
+                self._fill(slot, layout, tensors)
+                slot.put_seal(self._seal(step, layout, [taken.tree, extra.tree]))
+        except NoRoom as reason:
+            self._skip(step, str(reason))
+            return False
+        return True
+
+    def restore(self, state: dict[str, Any]) -> int | None:
+        """Put back, in place, what all ranks agreed on; its step, or None for a fresh start.
+
+        Raises `RestoreFailed` where that is not here or not whole, `tree.Mismatch` where it does
+        not fit; the state is unchanged then.
+        """
+        if self._folder is None:
+            return None
+        wanted = self._settings.restore
+        self._forget_after(self._folder, wanted)
+        if wanted:
+            source = self._memory if wanted.source == "memory" else self._store
+            with source(wanted) as (saved, find):
+                tree.put_back(state, saved[0], find)
+                rng.put_back(tree.build(saved[1], find))
+        self._folder.ask_room(_expected_bytes(state))
+        return wanted.step if wanted else None
+
+    # ------------------------------------------------------------ saving
+
+    def _lay_out(self, tensors: Mapping[str, torch.Tensor], shards: Mapping[str, Shard]) -> Layout:
+        specs = {name: spec(name, tensor) for name, tensor in tensors.items()}
+        unknown = sorted(set(shards) - set(specs))
+        if unknown:
+            raise ValueError(f"shards: {unknown[0]!r} is no tensor of the state. Correct its name.")
+        known = {
+            name: Shard(one.shape, (0,) * len(one.shape), (Axis.DP,))
+            for name, one in specs.items()
+            if name.split(".", 1)[0] in self._replicated
+        } | dict(shards)
+        settings = self._settings
+        sizes = {name: one.size_bytes for name, one in specs.items()}
+        plan = writers(sizes, known, settings.topology, settings.rank)
+        elsewhere = {name: rank for name, rank in plan.items() if rank != settings.rank}
+        text = msgspec.json.encode(ShardPlan(known, elsewhere)).decode()
+        return lay_out(specs, {PLAN_KEY: text})
+
+    def _seal(self, step: int, layout: Layout, trees: list[tree.Tree]) -> Seal:
+        settings = self._settings
+        return Seal(
+            job=settings.job,
+            epoch=settings.epoch,
+            step=step,
+            rank=settings.rank,
+            world_size=settings.world_size,
+            topology=settings.topology,
+            used_bytes=layout.size_bytes,
+            tree=msgspec.Raw(tree.encode(trees)),
+        )
+
+    def _fill(self, slot: Slot, layout: Layout, tensors: Mapping[str, torch.Tensor]) -> None:
+        area = self._areas.get(slot)
+        if area is None or not area.maps(slot):
+            area = self._areas[slot] = Area(slot)
+        area.fill(layout, tensors)
+
+    def _skip(self, step: int, why: str) -> None:
+        self._skipped += 1
+        _LOG.warning("snapshot of step %d skipped (%d so far): %s", step, self._skipped, why)
+        if self._folder:
+            epoch = self._settings.epoch
+            try:
+                self._folder.put_skipped(
+                    epoch=epoch, count=self._skipped, why=f"step {step}: {why}"
+                )
+            except OSError as error:
+                _LOG.warning("nor can the agent be told: %s", error)
+
+    # ------------------------------------------------------------ restoring
+
+    def _forget_after(self, folder: SlotFolder, wanted: Restore | None) -> None:
+        """Break the seals of a history that no longer is: steps after what all agreed on."""
+        last = wanted.step if wanted else -1
+        for slot, seal in folder.sealed():
+            if seal.step > last:
+                slot.break_seal()
+
+    @contextmanager
+    def _memory(self, wanted: Restore) -> Iterator[tuple[tree.Tree, tree.Find]]:
+        if self._folder is None:
+            raise AssertionError("restore() has looked")
+        what = f"step {wanted.step} of epoch {wanted.epoch} in the memory of this node"
+        found = self._folder.find(step=wanted.step, epoch=wanted.epoch)
+        if found is None:
+            raise RestoreFailed(f"{what}: not there")
+        slot, seal = found
+        with slot.locked(exclusive=False) as fd:
+            if fd is None or slot.known_sum(seal) != slot.digest(fd, seal):
+                raise RestoreFailed(f"{what}: its checksum does not match")
+            data = mmap.mmap(fd, 0, mmap.MAP_SHARED | mmap.MAP_POPULATE)
+            placed = parse_head(memoryview(data)).tensors
+            yield tree.decode(bytes(seal.tree)), lambda name: view(memoryview(data), placed[name])
+
+    @contextmanager
+    def _store(self, wanted: Restore) -> Iterator[tuple[tree.Tree, tree.Find]]:
+        settings = self._settings
+        try:
+            pieces = fetch(
+                open_store(settings.store_url),
+                step=wanted.step,
+                epoch=wanted.epoch,
+                rank=settings.rank,
+                world_size=settings.world_size,
+            )
+        except (Refused, StoreError) as error:
+            raise RestoreFailed(str(error)) from error
+        yield tree.decode(pieces.tree), lambda name: view(*pieces.find(name))
+
+
+def _expected_bytes(state: Mapping[str, Any]) -> int:
+    """About what one slot of this state will need, its optimizers' coming state included."""
+    specs = {name: spec(name, one) for name, one in tree.take_apart(state).tensors.items()}
+    growth = sum(_growth_bytes(value) for value in state.values())
+    return lay_out(specs, {}).size_bytes + growth + MARGIN_BYTES
+
+
+def _growth_bytes(value: object) -> int:
+    """What an optimizer that has not stepped yet is going to keep for its parameters."""
+    if not isinstance(value, torch.optim.Optimizer) or value.state:
+        return 0
+    total = 0
+    for group in value.param_groups:
+        size = sum(one.numel() * one.element_size() for one in group["params"])
+        total += size * (2 if "betas" in group else 1 if group.get("momentum") else 0)
+    return total

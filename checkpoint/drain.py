@@ -1,0 +1,236 @@
+"""Writing one epoch's due snapshots to the store, together with the other nodes' agents.
+
+Used by the agent's store thread. The agent of rank 0 leads: it begins a step when it has committed
+or given up the one before, so that all agents write the same steps however fast each of them is.
+They meet in the store alone. Must not commit or delete once a newer epoch has begun.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+
+from holdfast.checkpoint.agent_protocol import AgentOrder
+from holdfast.checkpoint.layout import (
+    BEGIN,
+    MANIFEST,
+    fence_name,
+    folder_name,
+    lost_name,
+    parse_fence,
+    parse_folder,
+    part_name,
+    shard_name,
+)
+from holdfast.checkpoint.manifest import BadManifest, decode_part, encode, merge
+from holdfast.checkpoint.retention import Kept, expendable
+from holdfast.checkpoint.rotation import due
+from holdfast.checkpoint.shards import Damaged, write_part
+from holdfast.checkpoint.slots import Seal, Slot, SlotFolder
+from holdfast.checkpoint.stores import Store, open_store
+
+Tell = Callable[[str], None]
+"""Says a note to the executor, and in the log."""
+
+
+class Superseded(Exception):
+    """A newer epoch has begun, or the agent is told to do something else: this drain is over."""
+
+
+class Drain:
+    """The drains of one job and epoch on one node."""
+
+    def __init__(self, order: AgentOrder, *, tell: Tell, go_on: Callable[[], None]) -> None:
+        self._order = order
+        self._tell = tell
+        self._go_on = go_on
+        self._folders = {rank: SlotFolder(Path(order.slots[rank])) for rank in order.ranks}
+        self._begun: int | None = None  # step that the leader has begun and not ended
+        self._written = False  # this node's parts of that step are in the store
+        self._last = -1  # last step that is dealt with
+        self.persisted_step: int | None = None
+        self.skipped = 0
+
+    def advance(self) -> None:
+        """Take the next step, if there is one. Raises `StoreError` (call again) or `Superseded`."""
+        if self._begun is None:
+            self._begin()
+        if self._begun is not None and not self._written:
+            self._written = self._write(self._begun)
+        if self._begun is not None and self._written:
+            self._end(self._begun)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing that is due waits for the store."""
+        return self._begun is None and (not self._folders or self._newest_due() is None)
+
+    @cached_property
+    def _store(self) -> Store:
+        return open_store(self._order.store_url)
+
+    # ------------------------------------------------------------ beginning
+
+    @property
+    def _leads(self) -> bool:
+        return 0 in self._order.ranks
+
+    def _seals(self, rank: int) -> dict[int, tuple[Slot, Seal]]:
+        """By step, what this rank has sealed in this epoch of this job."""
+        order = self._order
+        return {
+            seal.step: (slot, seal)
+            for slot, seal in self._folders[rank].sealed()
+            if (seal.job, seal.epoch) == (order.job, order.epoch)
+        }
+
+    def _newest_due(self) -> int | None:
+        """The newest step that is due, not dealt with, and sealed by all ranks of this node."""
+        sealed = [set(self._seals(rank)) for rank in self._folders]
+        common = set.intersection(*sealed) if sealed else set()
+        every = self._order.store_interval_steps
+        return max((s for s in common if due(s, every) and s > self._last), default=None)
+
+    def _begin(self) -> None:
+        if self._leads:
+            self._begun = self._newest_due()
+            if self._begun is not None:
+                self._check_fence()
+                self._store.put(f"{self._folder(self._begun)}/{BEGIN}", [b"{}\n"])
+                self._count_passed_over(self._begun)
+        elif self._folders and self._newest_due() is not None:
+            self._begun = self._begun_by_leader()
+
+    def _begun_by_leader(self) -> int | None:
+        places = [parse_folder(entry.name) for entry in self._store.entries("") if entry.folder]
+        steps = [place[0] for place in places if place and place[1] == self._order.epoch]
+        return max((step for step in steps if step > self._last), default=None)
+
+    def _count_passed_over(self, step: int) -> None:
+        if self._last < 0:
+            return
+        passed = (step - self._last) // self._order.store_interval_steps - 1
+        if passed > 0:
+            self.skipped += passed
+            self._tell(
+                f"{passed} checkpoints before step {step} were not written: the store was still "
+                f"busy with step {self._last}"
+            )
+
+    def _folder(self, step: int) -> str:
+        return folder_name(step, self._order.epoch)
+
+    def _check_fence(self) -> None:
+        """Raise `Superseded` where the store says that a newer epoch has begun."""
+        fences = [parse_fence(entry.name) for entry in self._store.entries("")]
+        newest = max((epoch for epoch in fences if epoch is not None), default=0)
+        if newest > self._order.epoch:
+            raise Superseded(f"epoch {newest} has begun, this is epoch {self._order.epoch}")
+
+    # ------------------------------------------------------------ writing
+
+    def _write(self, step: int) -> bool:
+        """Write the parts of this node's ranks; False while one has not sealed the step yet."""
+        there = {entry.name for entry in self._store.entries(self._folder(step))}
+        if MANIFEST in there:
+            return True
+        with ExitStack() as locks:
+            held: list[tuple[Slot, Seal, int]] = []
+            for rank in self._folders:
+                if part_name(rank) in there:
+                    continue
+                seals = self._seals(rank)
+                if step not in seals:
+                    return self._explain_absence(step, rank, max(seals, default=-1))
+                slot, seal = seals[step]
+                fd = locks.enter_context(slot.locked(exclusive=False))
+                if fd is None or slot.seal() != seal:
+                    return False
+                held.append((slot, seal, fd))
+            for slot, seal, fd in held:
+                self._write_one(slot, seal, fd)
+        self.persisted_step = step
+        return True
+
+    def _write_one(self, slot: Slot, seal: Seal, fd: int) -> None:
+        try:
+            write_part(self._store, slot, seal, fd, go_on=self._go_on)
+        except Damaged as damage:
+            slot.break_seal()
+            self._give_up(seal.step, seal.rank, str(damage))
+        self._folders[seal.rank].put_drained(epoch=seal.epoch, step=seal.step)
+
+    def _explain_absence(self, step: int, rank: int, newest: int) -> bool:
+        if newest < step:
+            return False
+        why = f"rank {rank} had overwritten step {step} when its turn came"
+        self._give_up(step, rank, why)
+        return True
+
+    def _give_up(self, step: int, rank: int, why: str) -> None:
+        self._tell(f"checkpoint of step {step} will not be whole: {why}")
+        self._store.put(f"{self._folder(step)}/{lost_name(rank)}", [why.encode()])
+
+    # ------------------------------------------------------------ ending
+
+    def _end(self, step: int) -> None:
+        if not self._leads:
+            self._deal_with(step)
+            return
+        folder = self._folder(step)
+        there = {entry.name: entry for entry in self._store.entries(folder)}
+        world = range(self._order.world_size)
+        if any(lost_name(rank) in there for rank in world):
+            self.skipped += 1
+            self._tell(f"checkpoint of step {step} given up: a rank no longer had it")
+            self._deal_with(step)
+        elif MANIFEST in there or all(part_name(rank) in there for rank in world):
+            if MANIFEST in there or self._commit(folder):
+                self._retire(step, set(there))
+                self.persisted_step = step
+            self._deal_with(step)
+
+    def _deal_with(self, step: int) -> None:
+        self._last, self._begun, self._written = step, None, False
+
+    def _commit(self, folder: str) -> bool:
+        world = range(self._order.world_size)
+        data = [b"".join(self._store.get(f"{folder}/{part_name(rank)}")) for rank in world]
+        try:
+            manifest = merge(self._order.job, [decode_part(one) for one in data])
+        except BadManifest as error:
+            self.skipped += 1
+            self._tell(f"{folder} is not committed: {error}")
+            return False
+        self._check_fence()
+        self._store.put(f"{folder}/{MANIFEST}", [encode(manifest)])
+        return True
+
+    def _retire(self, step: int, names: set[str]) -> None:
+        """Remove what the commit made superfluous: parts, old checkpoints, torn ones."""
+        self._check_fence()
+        order = self._order
+        keep = {MANIFEST, *(shard_name(rank, order.world_size) for rank in range(order.world_size))}
+        for name in sorted(names - keep):
+            self._store.delete(f"{self._folder(step)}/{name}")
+        kept = [
+            Kept(place[0], place[1], self._is_whole(entry.name))
+            for entry in self._store.entries("")
+            if entry.folder and (place := parse_folder(entry.name))
+        ]
+        for old in expendable(kept, step=step, epoch=order.epoch, keep=order.retention):
+            self._store.delete(folder_name(old.step, old.epoch))
+
+    def _is_whole(self, folder: str) -> bool:
+        return any(entry.name == MANIFEST for entry in self._store.entries(folder))
+
+
+def raise_fence(store: Store, epoch: int) -> None:
+    """Say in the store that `epoch` has begun: agents of older ones neither commit nor delete."""
+    fences = [(parse_fence(entry.name), entry.name) for entry in store.entries("")]
+    if any(known == epoch for known, _ in fences):
+        return
+    store.put(fence_name(epoch), [b"\n"])
+    for known, name in fences:
+        if known is not None and known < epoch:
+            store.delete(name)

@@ -1,0 +1,124 @@
+"""The manifest that makes a folder of shards a checkpoint, and the parts it is made of. Pure.
+
+Written by agents, read by agents and ranks. Both kinds of file are JSON around a checksum of their
+content, so that a torn or altered one is refused. Must not trust what it has not checked.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+import xxhash
+
+from holdfast.protocol.topology import Topology
+
+T = TypeVar("T")
+
+FORMAT = 1
+
+
+class BadManifest(ValueError):
+    """A part or manifest that cannot be believed; the message says why."""
+
+
+class File(msgspec.Struct, frozen=True):
+    """A shard: its name in the folder, its size, and XXH3 (64 bit) of its bytes in hexadecimal."""
+
+    name: str
+    size_bytes: int
+    xxh3: str
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one rank contributed to a checkpoint."""
+
+    rank: int
+    step: int
+    epoch: int
+    world_size: int
+    topology: Topology = Topology()
+    shard: File | None = None  # None: all its tensors are written by replicas
+    tree: msgspec.Raw = msgspec.Raw(b"null")  # the state's structure, with all but its tensors
+    elsewhere: dict[str, int] = {}  # tensors that a replica wrote: name -> its rank
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A whole checkpoint. `parts` are in rank order, one a rank."""
+
+    format: int = FORMAT
+    job: str
+    step: int
+    epoch: int
+    world_size: int
+    topology: Topology = Topology()
+    parts: tuple[Part, ...]
+
+
+class _Sealed(msgspec.Struct, frozen=True):
+    xxh3: str
+    content: msgspec.Raw
+
+
+def encode(content: Part | Manifest) -> bytes:
+    """The file's bytes: `{"xxh3": …, "content": …}`."""
+    data = msgspec.json.encode(content)
+    return msgspec.json.encode(_Sealed(xxhash.xxh3_64_hexdigest(data), msgspec.Raw(data))) + b"\n"
+
+
+def decode_part(data: bytes) -> Part:
+    """Raises `BadManifest`."""
+    return _decode(data, Part)
+
+
+def decode_manifest(data: bytes, *, step: int, epoch: int) -> Manifest:
+    """The manifest of the checkpoint (step, epoch). Raises `BadManifest`."""
+    manifest = _decode(data, Manifest)
+    if manifest.format != FORMAT:
+        raise BadManifest(f"format {manifest.format}, this Holdfast reads {FORMAT}")
+    if (manifest.step, manifest.epoch) != (step, epoch):
+        raise BadManifest(f"it is of step {manifest.step}, epoch {manifest.epoch}")
+    _check(manifest.parts, step=step, epoch=epoch, world_size=manifest.world_size)
+    return manifest
+
+
+def merge(job: str, parts: Iterable[Part]) -> Manifest:
+    """The manifest of these parts. Raises `BadManifest` unless they are one whole checkpoint."""
+    ordered = tuple(sorted(parts, key=lambda part: part.rank))
+    if not ordered:
+        raise BadManifest("it has no parts")
+    first = ordered[0]
+    _check(ordered, step=first.step, epoch=first.epoch, world_size=first.world_size)
+    return Manifest(
+        job=job,
+        step=first.step,
+        epoch=first.epoch,
+        world_size=first.world_size,
+        topology=first.topology,
+        parts=ordered,
+    )
+
+
+def _check(parts: tuple[Part, ...], *, step: int, epoch: int, world_size: int) -> None:
+    if [part.rank for part in parts] != list(range(world_size)):
+        have = ", ".join(str(part.rank) for part in parts)
+        raise BadManifest(f"it has parts of ranks {have}, its world is {world_size}")
+    for part in parts:
+        if (part.step, part.epoch, part.world_size) != (step, epoch, world_size):
+            raise BadManifest(
+                f"rank {part.rank}'s part is of step {part.step}, epoch {part.epoch}, world "
+                f"{part.world_size}; the others are of step {step}, epoch {epoch}, {world_size}"
+            )
+        writers = {*part.elsewhere.values(), *((part.rank,) if part.shard else ())}
+        absent = [rank for rank in writers if rank >= world_size or not parts[rank].shard]
+        if absent:
+            raise BadManifest(f"rank {part.rank} needs a shard of rank {absent[0]}: there is none")
+
+
+def _decode(data: bytes, kind: type[T]) -> T:
+    try:
+        sealed = msgspec.json.decode(data, type=_Sealed)
+        if xxhash.xxh3_64_hexdigest(bytes(sealed.content)) != sealed.xxh3:
+            raise BadManifest("its checksum does not match its content")
+        return msgspec.json.decode(sealed.content, type=kind)
+    except msgspec.DecodeError as error:
+        raise BadManifest(f"it cannot be read: {error}") from error

@@ -1,0 +1,34 @@
+"""Which checkpoints may go. Pure; asked by the agent of rank 0 after each commit."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A checkpoint's folder in the store. `whole`: it has its manifest."""
+
+    step: int
+    epoch: int
+    whole: bool
+
+
+def expendable(folders: Iterable[Kept], *, step: int, epoch: int, keep: int) -> tuple[Kept, ...]:
+    """What may be deleted once (step, epoch) is committed, oldest first.
+
+    Whole ones beyond the newest `keep`, newest by epoch first: a later epoch knows that its own
+    history is the true one. Torn ones that nobody writes any more: of an older epoch, or before
+    `step`. What a newer epoch wrote is never touched.
+    """
+    older = sorted(
+        (folder for folder in folders if folder.epoch <= epoch),
+        key=lambda folder: (folder.epoch, folder.step),
+    )
+    whole = [folder for folder in older if folder.whole]
+    spare = whole[: max(0, len(whole) - keep)]
+    torn = [
+        folder
+        for folder in older
+        if not folder.whole and (folder.epoch < epoch or folder.step < step)
+    ]
+    return tuple(sorted(spare + torn, key=lambda folder: (folder.epoch, folder.step)))

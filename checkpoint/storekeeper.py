@@ -1,0 +1,160 @@
+"""The agent's store side, in a thread of its own: a slow store delays nothing else.
+
+Looks up whole checkpoints, drains what is due, and finishes a job's drains before it is forgotten.
+Store errors are reported and tried again; training goes on from memory meanwhile.
+"""
+
+from collections.abc import Callable
+from threading import Event
+
+from holdfast.checkpoint.agent_protocol import AgentOrder
+from holdfast.checkpoint.drain import Drain, Superseded, raise_fence
+from holdfast.checkpoint.fetch import Refused, whole
+from holdfast.checkpoint.memory import forget
+from holdfast.checkpoint.stores import StoreError, open_store
+from holdfast.kit.backoff import full_jitter
+from holdfast.kit.clock import Clock
+from holdfast.protocol.messages import Stored
+
+POLL_S = 0.1
+RETRY_BASE_S = 0.5
+RETRY_CAP_S = 10.0
+
+FAREWELL_S = 30.0
+"""How long a job that is to be forgotten may still write what was due."""
+
+
+class StoreKeeper:
+    """Carries out orders on the store. Its public attributes are read by the agent's loop."""
+
+    def __init__(self, clock: Clock, tell: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._tell = tell
+        self._closed = Event()
+        self._wake = Event()
+        self._given: AgentOrder | None = None
+        self._order: AgentOrder | None = None
+        self._drain: Drain | None = None
+        self._farewell_until_s: float | None = None
+        self._looked = True  # the order's look-up is done
+        self._waits = full_jitter(base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S)
+        self.settled_id = 0  # last order whose `forget_job` is carried out
+        self.stored: tuple[Stored, ...] | None = None  # of the order with `settled_id`
+        self.error = ""
+
+    @property
+    def persisted_step(self) -> int | None:
+        return self._drain.persisted_step if self._drain else None
+
+    @property
+    def skipped(self) -> int:
+        return self._drain.skipped if self._drain else 0
+
+    def give(self, order: AgentOrder) -> None:
+        """Do this from now on; what an older epoch was writing is given up."""
+        self._given = order
+        self._wake.set()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._wake.set()
+
+    def run(self) -> None:
+        """The thread: one round after another until closed."""
+        while not self._closed.is_set():
+            self._wake.wait(self._round())
+            self._wake.clear()
+
+    def _round(self) -> float:
+        """Do what there is to do; how long to wait then, in seconds."""
+        try:
+            self._settle()
+            if self._order and not self._looked:
+                self._look_up(self._order)
+            if self._drain:
+                self._drain.advance()
+        except StoreError as error:
+            self.error = str(error)
+            return next(self._waits)
+        except Superseded as reason:
+            self._tell(f"writing to the store has ended: {reason}")
+            self._drain = None
+        if self.error:
+            self.error = ""
+            self._waits = full_jitter(base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S)
+        return POLL_S
+
+    def _settle(self) -> None:
+        """Take the order that was given last, once its `forget_job` has written what was due."""
+        order = self._given
+        if order is None or order is self._order or self._has_to_finish(order):
+            return
+        last = self._order
+        if order.forget_job:
+            known = [one for one in (last, order) if one and one.job == order.forget_job]
+            for one in known:
+                forget(one.slots)
+        self._farewell_until_s = None
+        if last is None or _task(last) != _task(order):
+            self._drain = self._new_drain(order)
+        self._order = order
+        self._looked = not order.look_up_store
+        self.stored = None
+        self.settled_id = order.id
+
+    def _has_to_finish(self, order: AgentOrder) -> bool:
+        if self._order is None or self._order.job != order.forget_job or self._drain is None:
+            return False
+        if self._farewell_until_s is None:
+            self._farewell_until_s = self._clock.monotonic_s() + FAREWELL_S
+        if self._drain.idle:
+            return False
+        if self._clock.monotonic_s() < self._farewell_until_s:
+            return True
+        self._tell(f"job {order.forget_job} is forgotten before all that was due was written")
+        return False
+
+    def _new_drain(self, order: AgentOrder) -> Drain | None:
+        if not (order.store_url and order.store_interval_steps and order.ranks):
+            return None
+        return Drain(order, tell=self._tell, go_on=self._go_on)
+
+    def _go_on(self) -> None:
+        """Raise `Superseded` where what is being written is no longer wanted."""
+        given, order = self._given, self._order
+        if self._closed.is_set():
+            raise Superseded("the agent ends")
+        if given is None or order is None or given.forget_job == order.job:
+            return
+        if (given.job, given.epoch) != (order.job, order.epoch):
+            raise Superseded(f"epoch {given.epoch} of job {given.job} has begun")
+
+    def _look_up(self, order: AgentOrder) -> None:
+        """List whole checkpoints. Where that fails, what was found until then is told."""
+        found: list[Stored] = []
+        try:
+            if order.store_url:
+                store = open_store(order.store_url)
+                raise_fence(store, order.epoch)
+                for one in whole(store):
+                    if isinstance(one, Refused):
+                        self._tell(f"checkpoint refused: {one}")
+                    else:
+                        found.append(one)
+            self._looked = True
+        finally:
+            self.stored = tuple(found)
+
+
+def _task(order: AgentOrder) -> tuple[object, ...]:
+    """What makes a drain another drain."""
+    return (
+        order.job,
+        order.epoch,
+        order.ranks,
+        order.world_size,
+        order.store_url,
+        order.store_interval_steps,
+        order.retention,
+        tuple(sorted(order.slots.items())),
+    )

@@ -1,0 +1,69 @@
+"""Where checkpoints go: one small protocol, one file a technology.
+
+Used by agents (write, list, delete) and ranks (read). A store must never show a file that is not
+whole under its final name; whether to try again is in the type of the error.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+Buffer = bytes | bytearray | memoryview
+
+
+class StoreError(Exception):
+    """The store failed; the message says at what, on which path, and what to do about it."""
+
+
+class TemporaryStoreError(StoreError):
+    """It may work later: full, slow, away."""
+
+
+class PermanentStoreError(StoreError):
+    """It will fail again until somebody changes something: not permitted, not a folder."""
+
+
+class NotStored(StoreError):
+    """There is no such file."""
+
+
+class StoredFile(msgspec.Struct, frozen=True):
+    """One entry of a folder. A folder has size 0."""
+
+    name: str
+    size_bytes: int
+    folder: bool
+
+
+class Store(Protocol):
+    """Files under a root, by relative paths with `/`. Every method raises `StoreError`."""
+
+    def put(self, path: str, chunks: Iterable[Buffer]) -> None:
+        """Write a file whole and durable, or leave what was there; replaces an older one."""
+        ...
+
+    def get(self, path: str) -> Iterator[bytes]:
+        """The file's bytes in pieces. Raises `NotStored` where there is none."""
+        ...
+
+    def entries(self, folder: str) -> list[StoredFile]:
+        """What is in a folder ("" is the root), by name; nothing where there is no such folder."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Remove a file, or a folder with all in it; no error where there is none."""
+        ...
+
+
+def open_store(url: str) -> Store:
+    """The store at `url`, e.g. `file:///data/checkpoints/my-job`. Raises `PermanentStoreError`."""
+    from holdfast.checkpoint.stores.file import FileStore
+
+    parts = urlsplit(url)
+    if parts.scheme == "file" and parts.path and not parts.netloc:
+        return FileStore(parts.path)
+    raise PermanentStoreError(
+        f"storeUrl: {url!r} is no store that this Holdfast knows. Use file:///an/absolute/folder."
+    )

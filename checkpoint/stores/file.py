@@ -1,0 +1,107 @@
+"""A store in a folder: a local disk, or a file system that every node has mounted.
+
+Made by `open_store`. A file is written beside its place, flushed to the disk and renamed; the
+folder is flushed too, so that what was acknowledged outlives a power cut.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote
+
+from holdfast.checkpoint.stores import (
+    Buffer,
+    NotStored,
+    PermanentStoreError,
+    StoredFile,
+    TemporaryStoreError,
+)
+
+CHUNK_BYTES = 4 << 20
+
+_ADVICE = {
+    errno.ENOSPC: "Free space there, or give the job another storeUrl.",
+    errno.EDQUOT: "Raise the quota, or give the job another storeUrl.",
+    errno.EFBIG: "Raise the limit on file sizes there.",
+    errno.EACCES: "Let the executor's user write there.",
+    errno.EPERM: "Let the executor's user write there.",
+    errno.EROFS: "Mount it writable, or give the job another storeUrl.",
+    errno.ENOTDIR: "Give the job a storeUrl that is a folder.",
+}
+_PERMANENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
+
+
+class FileStore:
+    """Files under `root`, which is made at the first write."""
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(unquote(root))
+
+    def put(self, path: str, chunks: Iterable[Buffer]) -> None:
+        target = self._root / path
+        beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        with _told("write", target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with beside.open("wb") as file:
+                    for chunk in chunks:
+                        file.write(chunk)
+                    file.flush()
+                    os.fsync(file.fileno())
+                beside.rename(target)
+            finally:
+                beside.unlink(missing_ok=True)
+            _flush_folder(target.parent)
+
+    def get(self, path: str) -> Iterator[bytes]:
+        target = self._root / path
+        with _told("read", target), target.open("rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+
+    def entries(self, folder: str) -> list[StoredFile]:
+        target = self._root / folder
+        found = []
+        with _told("list", target):
+            if not target.exists():
+                return []
+            for entry in sorted(target.iterdir()):
+                if entry.name.endswith(".tmp"):
+                    continue
+                info = entry.stat()
+                inner = entry.is_dir()
+                found.append(StoredFile(entry.name, 0 if inner else info.st_size, inner))
+        return found
+
+    def delete(self, path: str) -> None:
+        target = self._root / path
+        with _told("delete", target):
+            if target.is_dir():
+                shutil.rmtree(target)
+            else:
+                target.unlink(missing_ok=True)
+
+
+def _flush_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _told(what: str, path: Path) -> Iterator[None]:
+    """Turn an `OSError` into the store's own, with what to do about it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotStored(f"store: {path} is not there") from error
+    except OSError as error:
+        number = error.errno or 0
+        advice = _ADVICE.get(number, "It is tried again.")
+        kind = PermanentStoreError if number in _PERMANENT else TemporaryStoreError
+        raise kind(f"store: cannot {what} {path}: {os.strerror(number)}. {advice}") from error
