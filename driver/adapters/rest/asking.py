@@ -13,9 +13,11 @@ from pydantic import Field
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.adapters.rest.views import View
 from holdfast.driver.control import Control
+from holdfast.driver.core.admission import Refusal
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.loop import KeyReused, NotAccepting, Refused
 from holdfast.driver.ports import Key
+from holdfast.protocol.mistakes import Mistake
 
 IdempotencyKey = Annotated[
     str | None,
@@ -47,12 +49,21 @@ def key_of(key: str | None, *what: Any) -> Key | None:
     return Key(key=key, digest=hashlib.sha256(data).digest())
 
 
+def _refused(name: str, refusal: Refusal) -> Problem:
+    """The core's refusal: `FIELD: WHY. FIX` as it says it, also in parts."""
+    field, _, rest = refusal.sentence.partition(": ")
+    why, _, fix = rest.partition(". ")
+    status = 404 if refusal.code.startswith("unknown-") else 409
+    mistake = Mistake(field=field, value=name, why=f"{why.rstrip('.')}.", fix=fix)
+    return Problem(status, refusal.sentence, errors=[mistake])
+
+
 async def ask(control: Control, name: str, event: AnyEvent, *, key: Key | None = None) -> Done:
     """Raises `Problem`: 409 (the core refuses), 422 (key reused), 503 (no new work is taken)."""
     try:
         entry = await control.request(event, key=key)
     except Refused as refused:
-        raise Problem(409, str(refused)) from refused
+        raise _refused(name, refused.refusal) from refused
     except KeyReused as reused:
         fix = "Use a new Idempotency-Key for another request."
         raise Problem(422, str(reused), fix=fix) from reused

@@ -111,10 +111,7 @@ _About = (
 
 
 async def _about(control: Control, event: _About, key: str | None) -> Done:
-    claim = key_of(key, type(event).__name__, event.job)
-    if claim is None or control.journal.claim(claim.key) is None:
-        job_of(control, event.job)
-    return await ask(control, event.job, event, key=claim)
+    return await ask(control, event.job, event, key=key_of(key, type(event).__name__, event.job))
 
 
 def _view(control: Control, job: Job) -> JobView:

@@ -32,7 +32,6 @@ async def get_node(node: str, control: Driver) -> NodeView:
 @router.post("/{node}/evict", status_code=202, openapi_extra=REASON)
 async def evict(node: str, request: Request, control: Driver, key: IdempotencyKey = None) -> Done:
     """Use the node no more: its ranks move to another one, and it is quarantined."""
-    node_of(control, node)
     reason = await read_reason(request)
     event = events.NodeEvictRequested(node=node, reason=reason, by=PERSON)
     return await ask(control, node, event, key=key_of(key, "evict", node, reason))
@@ -41,7 +40,6 @@ async def evict(node: str, request: Request, control: Driver, key: IdempotencyKe
 @router.post("/{node}/restore", status_code=202, openapi_extra=REASON)
 async def restore(node: str, request: Request, control: Driver, key: IdempotencyKey = None) -> Done:
     """Trust a quarantined node again."""
-    node_of(control, node)
     reason = await read_reason(request)
     event = events.NodeRestoreRequested(node=node, reason=reason, by=PERSON)
     return await ask(control, node, event, key=key_of(key, "restore", node, reason))

@@ -1,0 +1,190 @@
+"""Jobs over REST: submitted once, listed, changed; and everything wrong told as a problem."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.rest.conftest import JOB, Driver
+
+from holdfast.driver.adapters.rest.body import LIMIT_BYTES
+
+JOBS = "/v1alpha1/jobs"
+
+
+async def test_a_submitted_job_is_there_at_once(driver: Driver) -> None:
+    answer = await driver.submit()
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["location"] == f"{JOBS}/speech"
+    job = (await driver.http.get(answer.headers["location"])).json()
+    assert job["phase"] == "Pending"
+    assert job["ranks"] == 2
+    assert job["waiting"]
+    assert job["spec"]["spec"]["checkpoint"]["storeIntervalSteps"] == 50
+
+
+async def test_the_same_key_and_body_is_done_once_and_answered_the_same(driver: Driver) -> None:
+    key = {"Idempotency-Key": "k1"}
+    answers = await asyncio.gather(
+        *(driver.http.post(JOBS, json=JOB, headers=key) for _ in range(4))
+    )
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.text for answer in answers}) == 1
+    assert len((await driver.http.get(JOBS)).json()["items"]) == 1
+
+
+async def test_a_key_used_for_another_body_is_refused(driver: Driver) -> None:
+    key = {"Idempotency-Key": "k1"}
+    await driver.http.post(JOBS, json=JOB, headers=key)
+    other = {**JOB, "metadata": {"name": "other"}}
+    answer = await driver.http.post(JOBS, json=other, headers=key)
+    assert answer.status_code == 422
+    assert "k1" in answer.json()["detail"]
+    assert list(driver.control.state.jobs) == ["speech"]
+
+
+async def test_a_duplicate_name_is_one_mistake_with_its_fix(driver: Driver) -> None:
+    await driver.submit()
+    answer = await driver.submit()
+    assert answer.status_code == 409
+    (mistake,) = answer.json()["errors"]
+    assert mistake["field"] == "metadata.name"
+    assert "another name" in mistake["fix"]
+
+
+async def test_all_mistakes_come_at_once_and_nothing_changes(driver: Driver) -> None:
+    before = driver.control.sequence
+    wrong = {"metadata": {"name": "x"}, "spec": {"nodes": 4, "topology": {"tp": 3}, "nodez": 1}}
+    answer = await driver.http.post(JOBS, json=wrong)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    fields = {mistake["field"] for mistake in answer.json()["errors"]}
+    assert fields == {"spec.command", "spec.nodez", "spec.topology"}
+    assert all(mistake["why"] and mistake["fix"] for mistake in answer.json()["errors"])
+    assert driver.control.sequence == before
+
+
+@pytest.mark.parametrize("body", [b"{", b"", b"nodes: 4", b"[" * 100_000])
+async def test_a_body_that_is_not_json_is_a_problem(driver: Driver, body: bytes) -> None:
+    answer = await driver.http.post(JOBS, content=body)
+    assert answer.status_code == 400
+    assert "not JSON" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["length told", "in chunks"])
+async def test_a_body_over_the_limit_is_refused_unread(driver: Driver, told: bool) -> None:
+    body = b" " * (LIMIT_BYTES + 1)
+
+    async def chunks() -> Any:
+        for begin in range(0, len(body), 65_536):
+            yield body[begin : begin + 65_536]
+
+    answer = await driver.http.post(JOBS, content=body if told else chunks())
+    assert answer.status_code == 413
+    assert "limit is 1,048,576" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("authorization", [None, "Bearer wrong", "Basic abc", "Bearer ünïcode"])
+async def test_a_wrong_token_is_refused_everywhere_below_the_version(
+    driver: Driver, authorization: str | None
+) -> None:
+    del driver.http.headers["authorization"]
+    headers = {"authorization": authorization.encode("latin-1")} if authorization else {}
+    for path in ("jobs", "nodes", "incidents", "events", "jobs/speech/story"):
+        answer = await driver.http.get(f"/v1alpha1/{path}", headers=headers)
+        assert answer.status_code == 401, path
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert "tokens/user" in answer.json()["fix"]
+
+
+async def test_an_unknown_path_job_and_method_are_problems(driver: Driver) -> None:
+    await driver.submit()
+    nowhere = await driver.http.get("/v1alpha1/nowhere")
+    assert (nowhere.status_code, nowhere.json()["status"]) == (404, 404)
+    nobody = await driver.http.get(f"{JOBS}/nobody")
+    assert nobody.status_code == 404
+    assert "speech" in nobody.json()["fix"]
+    assert (await driver.http.put(f"{JOBS}/speech")).status_code == 405
+    assert (await driver.http.post(f"{JOBS}/nobody/stop")).status_code == 404
+
+
+async def test_pages_cover_all_jobs_once_in_order(driver: Driver) -> None:
+    names = [f"job-{number}" for number in range(7)]
+    for name in names:
+        await driver.submit(name=name)
+    seen: list[str] = []
+    token = None
+    while True:
+        query = {"limit": 3} | ({"continue": token} if token else {})
+        page = (await driver.http.get(JOBS, params=query)).json()
+        seen += [job["name"] for job in page["items"]]
+        token = page["continue"]
+        if token is None:
+            break
+    assert seen == names
+
+
+async def test_the_list_is_filtered_by_phase_label_and_name(driver: Driver) -> None:
+    await driver.submit(name="a-one")
+    await driver.submit(name="a-two", labels={"team": "vision"})
+    await driver.submit(name="b-one", labels={"team": "vision", "size": "7b"})
+    await driver.http.post(f"{JOBS}/a-two/suspend")
+
+    async def listed(**query: Any) -> list[str]:
+        items = (await driver.http.get(JOBS, params=query)).json()["items"]
+        return [job["name"] for job in items]
+
+    assert await listed(name="a-*") == ["a-one", "a-two"]
+    assert await listed(label="team=vision") == ["a-two", "b-one"]
+    assert await listed(label=["team=vision", "size=7b"]) == ["b-one"]
+    assert await listed(phase="Suspended") == ["a-two"]
+    assert await listed(phase=["Suspended", "Pending"]) == ["a-one", "a-two", "b-one"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ({"limit": 0}, 422),
+        ({"phase": "Dead"}, 422),
+        ({"label": "x"}, 400),
+        ({"continue": "?"}, 400),
+    ],
+)
+async def test_a_wrong_query_is_a_problem(
+    driver: Driver, query: dict[str, Any], status: int
+) -> None:
+    answer = await driver.http.get(JOBS, params=query)
+    assert answer.status_code == status
+    assert answer.json()["detail"]
+
+
+async def test_a_job_is_suspended_resumed_stopped_and_deleted(driver: Driver) -> None:
+    await driver.submit()
+    for action, phase in (("suspend", "Suspended"), ("resume", "Pending"), ("stop", "Stopped")):
+        answer = await driver.http.post(f"{JOBS}/speech/{action}")
+        assert answer.status_code == 202
+        assert answer.json()["why"]
+        assert (await driver.http.get(f"{JOBS}/speech")).json()["phase"] == phase
+    assert (await driver.http.post(f"{JOBS}/speech/resume")).status_code == 409
+    assert (await driver.http.delete(f"{JOBS}/speech")).status_code == 202
+    assert (await driver.http.get(f"{JOBS}/speech")).status_code == 404
+
+
+async def test_a_deletion_asked_for_twice_with_one_key_is_answered_twice(driver: Driver) -> None:
+    await driver.submit()
+    key = {"Idempotency-Key": "k2"}
+    first = await driver.http.delete(f"{JOBS}/speech", headers=key)
+    again = await driver.http.delete(f"{JOBS}/speech", headers=key)
+    assert (first.status_code, first.text) == (again.status_code, again.text)
+
+
+async def test_with_a_full_disk_no_job_is_taken_and_the_driver_says_so(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = "journal: the disk is full."
+    monkeypatch.setattr(driver.control.journal, "shortage", lambda: why)
+    answer = await driver.submit()
+    assert answer.status_code == 503
+    assert answer.json()["detail"] == why
+    ready = await driver.http.get("/readyz")
+    assert (ready.status_code, ready.json()["why"]) == (503, why)
+    assert (await driver.http.get("/healthz")).text == "ok\n"

@@ -1,0 +1,69 @@
+"""Nodes, incidents and the reasons for both, over REST."""
+
+from tests.rest.conftest import Driver
+
+from holdfast.driver.core import events
+
+NODES = "/v1alpha1/nodes"
+NODE = (
+    events.NodeAppeared(node="node-1", rack="rack-1"),
+    events.ExecutorConnected(node="node-1", incarnation="a", address="127.0.0.1"),
+)
+
+
+async def test_a_node_is_listed_with_its_state(driver: Driver) -> None:
+    await driver.happened(*NODE)
+    (node,) = (await driver.http.get(NODES)).json()["items"]
+    assert (node["name"], node["rack"], node["present"]) == ("node-1", "rack-1", True)
+    assert (await driver.http.get(f"{NODES}/node-1")).json() == node
+    assert (await driver.http.get(f"{NODES}/node-9")).status_code == 404
+
+
+async def test_an_evicted_node_says_why_and_how_to_use_it_again(driver: Driver) -> None:
+    await driver.happened(*NODE)
+    answer = await driver.http.post(f"{NODES}/node-1/evict", json={"reason": "its fan is loud"})
+    assert answer.status_code == 202
+    node = (await driver.http.get(f"{NODES}/node-1")).json()
+    assert node["state"] == "quarantined"
+    assert "its fan is loud" in node["reason"]
+    why = (await driver.http.get(f"{NODES}/node-1/why")).json()
+    assert why["headline"].startswith("node-1 is quarantined since ")
+    assert any("its fan is loud" in line["text"] for line in why["lines"])
+    assert "holdfast nodes restore node-1" in why["fix"]
+
+
+async def test_a_restored_node_is_used_again(driver: Driver) -> None:
+    await driver.happened(*NODE)
+    await driver.http.post(f"{NODES}/node-1/evict", json={"reason": "loud"})
+    answer = await driver.http.post(f"{NODES}/node-1/restore", json={"reason": "new fan"})
+    assert answer.status_code == 202
+    assert (await driver.http.get(f"{NODES}/node-1")).json()["state"] != "quarantined"
+    again = await driver.http.post(f"{NODES}/node-1/restore", json={"reason": "new fan"})
+    assert again.status_code == 409
+
+
+async def test_an_eviction_needs_a_reason_and_a_node(driver: Driver) -> None:
+    await driver.happened(*NODE)
+    for body in ({}, {"reason": ""}, {"reason": 3}, [], {"reason": "x" * 501}):
+        answer = await driver.http.post(f"{NODES}/node-1/evict", json=body)
+        assert answer.status_code == 422, body
+        assert answer.json()["errors"][0]["field"] == "reason"
+    nobody = await driver.http.post(f"{NODES}/node-9/evict", json={"reason": "x"})
+    assert nobody.status_code == 404
+
+
+async def test_a_jobs_story_tells_its_decisions_in_order(driver: Driver) -> None:
+    await driver.submit()
+    await driver.happened(*NODE)
+    lines = (await driver.http.get("/v1alpha1/jobs/speech/story")).json()["lines"]
+    assert lines
+    assert [line["sequence"] for line in lines] == sorted(line["sequence"] for line in lines)
+    assert all(line["text"] for line in lines)
+    why = (await driver.http.get("/v1alpha1/jobs/speech/why")).json()
+    assert why["headline"].startswith("speech is ")
+    assert why["lines"]
+
+
+async def test_there_are_no_incidents_until_there_is_one(driver: Driver) -> None:
+    assert (await driver.http.get("/v1alpha1/incidents")).json() == {"items": []}
+    assert (await driver.http.get("/v1alpha1/incidents/7")).status_code == 404

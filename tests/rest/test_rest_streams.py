@@ -1,0 +1,131 @@
+"""What comes bit by bit: the journal as events, and a rank's log."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests.rest.conftest import JOB, Driver
+from tests.rest.test_rest_nodes import NODE
+
+from holdfast.driver.core import events
+
+EVENTS = "/v1alpha1/events"
+LOG = "/v1alpha1/jobs/speech/ranks/1/logs"
+
+
+@contextlib.asynccontextmanager
+async def stream(driver: Driver, **asked: Any) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+    async with driver.http.stream("GET", EVENTS, **asked) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        yield _parsed(answer.aiter_lines())
+
+
+async def _parsed(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
+    got: dict[str, Any] = {}
+    async for line in lines:
+        name, _, value = line.partition(": ")
+        if not line and "data" in got:
+            yield {**json.loads(got["data"]), "id": int(got["id"]), "named": got["event"]}
+            got = {}
+        elif name:
+            got[name] = value
+
+
+async def take(entries: AsyncIterator[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    async with asyncio.timeout(5):
+        return [await anext(entries) for _ in range(count)]
+
+
+async def test_events_come_from_the_beginning_and_then_as_they_happen(driver: Driver) -> None:
+    async with stream(driver) as entries:
+        (first,) = await take(entries, 1)
+        assert (first["id"], first["named"], first["kind"]) == (1, "DriverStarted", "DriverStarted")
+        await driver.submit()
+        (second,) = await take(entries, 1)
+        assert (second["kind"], second["jobs"]) == ("JobSubmitted", ["speech"])
+        assert second["why"]
+        assert second["at"]
+
+
+async def test_a_reader_goes_on_after_the_last_event_it_has_seen(driver: Driver) -> None:
+    await driver.submit()
+    await driver.submit(name="other")
+    async with stream(driver) as entries:
+        seen = await take(entries, 3)
+    last = {"Last-Event-ID": str(seen[1]["id"])}
+    async with stream(driver, headers=last) as entries:
+        assert (await take(entries, 1))[0]["id"] == seen[2]["id"]
+
+
+async def test_events_of_one_job_are_only_its_own(driver: Driver) -> None:
+    await driver.submit(name="other")
+    await driver.submit()
+    async with stream(driver, params={"job": "speech"}) as entries:
+        assert (await take(entries, 1))[0]["jobs"] == ["speech"]
+
+
+async def seated(driver: Driver) -> None:
+    """The job has a node, so that its ranks are somewhere."""
+    await driver.submit()
+    await driver.happened(*NODE)
+    await driver.happened(events.NodeAllocated(job="speech", node="node-1"))
+
+
+async def test_a_log_is_read_whole_or_from_its_end(driver: Driver) -> None:
+    await seated(driver)
+    text = b"".join(b"line %d\n" % number for number in range(20_000))
+    attempt = driver.control.state.jobs["speech"].attempt
+    driver.nodes.logs["speech", attempt, 1, "stdout"] = text
+    whole = await driver.http.get(LOG)
+    assert whole.headers["content-type"] == "text/plain; charset=utf-8"
+    assert whole.content == text
+    assert (await driver.http.get(LOG, params={"tail": 2})).text == "line 19998\nline 19999\n"
+    assert (await driver.http.get(LOG, params={"tail": 0})).text == ""
+    assert (await driver.http.get(LOG, params={"stream": "stderr"})).text == ""
+
+
+async def test_a_followed_log_goes_on_until_the_job_is_over(driver: Driver) -> None:
+    await seated(driver)
+    key = ("speech", driver.control.state.jobs["speech"].attempt, 1, "stdout")
+    driver.nodes.logs[key] = b"one\n"
+    async with driver.http.stream("GET", LOG, params={"follow": True}) as answer:
+        lines = answer.aiter_lines()
+        async with asyncio.timeout(5):
+            assert await anext(lines) == "one"
+            driver.nodes.logs[key] += b"two\n"
+            assert await anext(lines) == "two"
+            await driver.http.delete("/v1alpha1/jobs/speech")
+            await driver.happened(events.NodeVanished(node="node-1"))
+            await driver.http.post("/v1alpha1/nodes/node-1/evict", json={"reason": "gone"})
+            await _until_over(driver, key[0])
+            assert [line async for line in lines] == []
+
+
+async def _until_over(driver: Driver, job: str) -> None:
+    while (found := driver.control.state.jobs.get(job)) is not None and not found.finished:
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("rank", [2, -1])
+async def test_a_log_of_a_rank_that_is_not_is_a_problem(driver: Driver, rank: int) -> None:
+    await seated(driver)
+    answer = await driver.http.get(f"/v1alpha1/jobs/speech/ranks/{rank}/logs")
+    assert answer.status_code == 404
+    assert "ranks 0 to 1" in answer.json()["detail"]
+
+
+async def test_a_log_on_a_node_that_does_not_answer_is_a_problem(driver: Driver) -> None:
+    await seated(driver)
+    driver.nodes.unreachable = "node-1 did not answer in 5 s"
+    answer = await driver.http.get(LOG)
+    assert answer.status_code == 503
+    assert "node-1" in answer.json()["detail"]
+
+
+async def test_progress_is_null_before_the_first_heartbeat(driver: Driver) -> None:
+    await driver.http.post("/v1alpha1/jobs", json=JOB)
+    answer = await driver.http.get("/v1alpha1/jobs/speech/progress")
+    assert (answer.status_code, answer.json()) == (200, None)

@@ -1,0 +1,51 @@
+"""What machines ask: metrics, readiness, the schema, OpenAPI."""
+
+import subprocess
+import sys
+
+from tests.rest.conftest import Driver
+from tests.rest.test_rest_nodes import NODE
+
+from holdfast.protocol import jobspec
+
+
+async def test_metrics_count_jobs_by_phase_and_nodes_by_name(driver: Driver) -> None:
+    await driver.submit()
+    await driver.happened(*NODE)
+    del driver.http.headers["authorization"]
+    text = (await driver.http.get("/metrics")).text
+    assert 'holdfast_jobs{phase="Running"} 0.0' in text
+    assert 'holdfast_node_connected{node="node-1"} 1.0' in text
+    assert "holdfast_accepting 1.0" in text
+    assert "holdfast_event_loop_lag_seconds" in text
+    assert "rank=" not in text
+
+
+async def test_a_ready_driver_says_so_without_a_token(driver: Driver) -> None:
+    del driver.http.headers["authorization"]
+    assert (await driver.http.get("/readyz")).json() == {"ready": True, "why": ""}
+
+
+async def test_the_schema_is_the_one_of_the_protocol(driver: Driver) -> None:
+    assert (await driver.http.get("/v1alpha1/schema")).json() == jobspec.schema()
+
+
+async def test_openapi_describes_every_route_and_shows_a_job(driver: Driver) -> None:
+    described = (await driver.http.get("/openapi.json")).json()
+    assert "/v1alpha1/jobs/{job}/ranks/{rank}/logs" in described["paths"]
+    submit = described["paths"]["/v1alpha1/jobs"]["post"]
+    body = submit["requestBody"]["content"]["application/json"]
+    assert body["examples"]["job"]["value"]["kind"] == "TrainingJob"
+    assert "$ref" not in str(body["schema"])
+    for path, methods in described["paths"].items():
+        for method, route in methods.items():
+            assert route.get("description"), f"{method} {path} has no sentence"
+
+
+def test_the_application_loads_without_torch() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import holdfast.driver.adapters.rest.app\n"
+        "assert not {'safetensors', 'fsspec'} & set(sys.modules), sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
