@@ -54,16 +54,13 @@ class Memory:
         with slot.locked(exclusive=False) as fd:
             if fd is None or slot.seal() != seal:
                 return False
-            known, now = slot.known_sum(seal), slot.digest(fd, seal)
-            if known not in (None, now):
+            if not slot.confirm(fd, seal):
                 slot.break_seal()
                 self._tell(
                     f"rank {rank}: the snapshot of step {seal.step} (epoch {seal.epoch}) in memory "
                     "has changed since it was sealed; it is not used"
                 )
                 return False
-            if known is None:
-                slot.put_sum(seal, now)
         self._verified.add(key)
         return True
 

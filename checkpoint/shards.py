@@ -39,7 +39,7 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
 
     Raises `Damaged` with nothing written, `StoreError`, or what `go_on` raises.
     """
-    if slot.known_sum(seal) != slot.digest(fd, seal):
+    if not slot.confirm(fd, seal):
         raise Damaged(f"rank {seal.rank}, step {seal.step}: the memory slot has changed")
     folder = folder_name(seal.step, seal.epoch)
     with mapped(fd, writable=False) as memory:

@@ -167,10 +167,13 @@ class Slot:
             return None
         return known.xxh3 if (known.epoch, known.step) == seal.age else None
 
-    def put_sum(self, seal: Seal, xxh3: str) -> None:
-        """Remember the checksum of this seal's content."""
-        record = _Sum(seal.epoch, seal.step, xxh3)
-        write_atomic(self._sum, msgspec.json.encode(record), mode=0o600)
+    def confirm(self, fd: int, seal: Seal) -> bool:
+        """Whether the content still has its checksum; the first to ask takes it. Agents only."""
+        known, now = self.known_sum(seal), self.digest(fd, seal)
+        if known is None:
+            record = _Sum(seal.epoch, seal.step, now)
+            write_atomic(self._sum, msgspec.json.encode(record), mode=0o600)
+        return known in (None, now)
 
     def digest(self, fd: int, seal: Seal) -> str:
         """XXH3 (64 bit, hexadecimal) of the seal and of the data it speaks for."""
