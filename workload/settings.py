@@ -23,7 +23,7 @@ class Shape:
     hidden: int = 64
     heads: int = 4
     seq: int = 64
-    micro_batch: int = 2
+    micro_batch: int = 4
     global_batch: int = 16
     block: str = "parallel"  # or "serial"
 

@@ -9,11 +9,13 @@ from typing import Any
 import torch
 
 from holdfast import telemetry
+from holdfast.checkpoint import Shard
+from holdfast.protocol.topology import Axis
 from holdfast.workload.data.batch import StepBatch
 from holdfast.workload.data.sampler import Sampler
 from holdfast.workload.grid import Grid
 from holdfast.workload.model.stage import Stage
-from holdfast.workload.model.weights import Weights
+from holdfast.workload.model.weights import Slice, Weights
 from holdfast.workload.pipeline.run import Pipeline
 from holdfast.workload.pipeline.schedule import one_forward_one_backward
 from holdfast.workload.settings import Settings
@@ -99,11 +101,34 @@ class Trainer:
         return float(total[0]), float(total[1].sqrt())
 
     def state(self) -> dict[str, Any]:
-        """All that the next step depends on: tensors (live) and JSON leaves."""
+        """All that the next step depends on: tensors (live) and JSON leaves.
+
+        The checkpoint adds the random generators' states by itself.
+        """
         return {
             "model": self.zero.flat.named(self.zero.flat.values),
-            "optimizer": dict(self.zero.rule.state),
-            "rng": {"cpu": torch.get_rng_state()},
+            "optimizer": {self._own(key): shard for key, shard in self.zero.rule.state.items()},
             "scheduler": {"step": self.progress.step},
-            "data": {"position": self.progress.position, "seed": self.settings.seed},
+            "data": {"position": self.progress.position},
         }
+
+    def shards(self) -> dict[str, Shard]:
+        """Where the tensors of `state` lie in those of the whole model, by their path in it."""
+        piece = self.zero.flat.piece
+        optimizer = Shard((piece * self.grid.data.size,), (self.zero.start,))
+        return {f"model.{name}": _shard(one) for name, one in self.weights.slices.items()} | {
+            f"optimizer.{self._own(key)}": optimizer for key in self.zero.rule.state
+        }
+
+    def _own(self, key: str) -> str:
+        """The flat buffer of a stage and tensor-parallel rank is a tensor of its own."""
+        return f"{key}.stage-{self.grid.stage}.tensor-{self.grid.tensor.index}"
+
+
+def _shard(one: Slice) -> Shard:
+    """Replicated over the data-parallel group, and over the tensor group where it is not split."""
+    offsets = [0] * len(one.shape)
+    if one.split is None:
+        return Shard(one.shape, tuple(offsets), (Axis.DP, Axis.TP))
+    offsets[one.split] = one.start
+    return Shard(one.shape, tuple(offsets), (Axis.DP,))
