@@ -22,6 +22,8 @@ CLIMB = (IN_PLACE, DIAGNOSE, DIAGNOSE_ALL, GIVE_UP)
 def recover(turn: Turn, name: str, fault: Fault, *, attempt: bool = False) -> None:
     """Act on a fault of a job. `attempt`: it ended a try, though no rank may have run yet."""
     job = turn.jobs[name]
+    if job.parked or job.finished:
+        return
     if _only_standby(job, fault):
         _lose_standby(turn, name, fault)
         return

@@ -20,7 +20,7 @@ OfEpoch = NodeQuiet | StoreReady | RanksRunning | RanksExited | ProgressSeen
 def current(turn: Turn, event: OfEpoch) -> Job | None:
     """The job, if the event is of its current epoch."""
     job = turn.jobs.get(event.job)
-    if job is None or job.finished or event.epoch != job.epoch:
+    if job is None or job.finished or job.parked or event.epoch != job.epoch:
         return None
     return job
 

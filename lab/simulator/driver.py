@@ -1,0 +1,138 @@
+"""The simulated driver around the real core: decide, commit, act; and it can die in between.
+
+Kept by the world. What was committed survives a death; what it held in memory does not.
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.driver.core import effects as f
+from holdfast.driver.core import events as e
+from holdfast.driver.core.admission import refuse
+from holdfast.driver.core.deadlines import next_deadline
+from holdfast.driver.core.decide import decide
+from holdfast.driver.core.encode import decode, encode
+from holdfast.driver.core.model import State
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.turn import Decision
+from holdfast.lab.simulator import invariants
+from holdfast.protocol.messages import Desired
+
+if TYPE_CHECKING:
+    from holdfast.lab.simulator.world import World
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A journal entry of the simulation, as much as its story needs."""
+
+    now: float
+    event: e.AnyEvent
+    decision: Decision
+
+
+class Driver:
+    """One active driver. `fuse` counts down at each point where it may die; None: it does not."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.policy = Policy()
+        self.state = State()
+        self.journal: list[Record] = []
+        self.alive = False
+        self.fuse: int | None = None
+        self.told: dict[str, Desired] = {}
+        self._bell_s: float | None = None
+
+    def start(self) -> None:
+        """Take over: load the state, look at the facts, wait for executors to come back."""
+        self.alive = True
+        self.fuse = None
+        self.told = {}
+        self._bell_s = None
+        self.state = decode(encode(self.state))
+        self.receive(e.DriverStarted(term=self.state.term + 1))
+        for machine in self.world.machines.values():
+            if machine.up and not machine.cut:
+                self.receive(e.NodeAppeared(node=machine.name, rack=machine.rack))
+            else:
+                self.receive(e.NodeVanished(node=machine.name, why="not there at start"))
+
+    def die(self) -> None:
+        self.alive = False
+        self.world.driver_died()
+
+    def request(self, event: e.AnyEvent) -> bool:
+        """Put a person's request. False: it is refused, or nobody is there."""
+        if not self.alive or refuse(self.state, event) is not None:
+            return False
+        self.receive(event)
+        return self.alive
+
+    def receive(self, event: e.AnyEvent) -> None:
+        """Event -> decide -> journal -> effects."""
+        if not self.alive:
+            return
+        now = self.world.agenda.now
+        decision = decide(self.state, event, now, self.policy)
+        if decision.idle or self._dies():
+            self._set_bell()
+            return
+        self._commit(event, decision)
+        for effect in decision.effects:
+            if self._dies():
+                return
+            self._perform(replace(effect, cause=decision.state.sequence))
+        self._set_bell()
+
+    def _commit(self, event: e.AnyEvent, decision: Decision) -> None:
+        now = self.world.agenda.now
+        self.journal.append(Record(now, event, decision))
+        invariants.check(self.world, self.state, event, decision, now)
+        self.state = decision.state
+
+    def _dies(self) -> bool:
+        if self.fuse is None:
+            return False
+        self.fuse -= 1
+        if self.fuse < 0:
+            self.die()
+        return not self.alive
+
+    # ------------------------------------------------------------ time
+
+    def _set_bell(self) -> None:
+        due = next_deadline(self.state)
+        if due is None or not self.alive or (self._bell_s is not None and self._bell_s <= due):
+            return
+        self._bell_s = due
+        self.world.agenda.after(max(0.0, due - self.world.agenda.now), lambda: self._ring(due))
+
+    def _ring(self, due: float) -> None:
+        if self._bell_s != due or not self.alive:
+            return
+        self._bell_s = None
+        wanted = next_deadline(self.state)
+        if wanted is not None and wanted <= self.world.agenda.now:
+            self.receive(e.Ticked())
+            invariants.no_deadline_stays(self.state, self.world.agenda.now, alive=self.alive)
+        self._set_bell()
+
+    # ------------------------------------------------------------ effects
+
+    def _perform(self, effect: f.AnyEffect) -> None:
+        match effect:
+            case f.Instruct(desired=desired):
+                self.told[desired.node] = desired
+                self.world.tell(desired)
+            case f.TakeStacks():
+                pass
+            case f.Allocate(job=job, node=node, cause=cause):
+                self.world.call(node, e.NodeAllocated(job=job, node=node, cause=cause))
+            case f.Release(node=node, cause=cause):
+                self.world.call(node, e.NodeReleased(node=node, cause=cause))
+            case f.Distrust(node=node, cause=cause):
+                self.world.call(node, e.NodeDistrusted(node=node, cause=cause))
+            case f.Trust(node=node, cause=cause):
+                self.world.call(node, e.NodeTrusted(node=node, cause=cause))

@@ -1,0 +1,207 @@
+"""A simulated node's executor: obeys its newest desired state, and says what it observes.
+
+Kept by the world, one for each machine that is up. Behaves as protocol.messages says: idempotent,
+refuses an older (term, epoch), goes on when nobody hears it, says everything again on reconnect.
+"""
+
+from typing import TYPE_CHECKING
+
+from holdfast.driver.core import events as e
+from holdfast.lab.simulator.training import Run, start_of
+from holdfast.protocol.messages import (
+    Desired,
+    DiagnosticResult,
+    RankError,
+    RankStatus,
+    Rendezvous,
+    Snapshot,
+    Stored,
+)
+
+if TYPE_CHECKING:
+    from holdfast.lab.simulator.world import World
+
+
+class Machine:
+    """A node: what survives its executor (memory, accepted epoch), and what does not survive it."""
+
+    def __init__(self, name: str, rack: str) -> None:
+        self.name = name
+        self.rack = rack
+        self.up = True
+        self.cut = False  # nothing can be heard of it, nor it hear anything
+        self.bad = False  # fails its tests
+        self.unkillable = False
+        self.accepted = (0, 0)  # term and epoch, on disk
+        self.memory: dict[str, tuple[Snapshot, ...]] = {}
+        self.executor: Executor | None = None
+
+
+class Executor:
+    """One process; a new one after each death."""
+
+    def __init__(self, world: "World", machine: Machine, incarnation: str) -> None:
+        self.world = world
+        self.machine = machine
+        self.incarnation = incarnation
+        self.connected = False
+        self.generation = 0
+        self.desired: Desired | None = None
+        self.settled = False  # what is desired is so
+        self.run: Run | None = None
+        self.exits: dict[int, RankStatus] = {}
+        self.results: dict[str, tuple[DiagnosticResult, ...]] = {}
+        self.store_port = 0
+
+    # ------------------------------------------------------------ being told
+
+    def obey(self, desired: Desired) -> None:
+        """Take the desired state, unless it is older than what was taken."""
+        told = (desired.term, desired.epoch)
+        if told < self.machine.accepted:
+            why = f"{told} is older than {self.machine.accepted}"
+            self.say(
+                e.DesiredRefused(node=self.machine.name, generation=desired.generation, why=why)
+            )
+            return
+        if self.desired is not None and desired.generation <= self.generation:
+            self.world.same_generation(self.desired, desired)
+            return
+        self.machine.accepted = told
+        self.generation = desired.generation
+        changed = self.desired is None or desired.epoch != self.desired.epoch
+        self.desired = desired
+        self.settled = False
+        if changed:
+            self.exits = {}
+            self.store_port = 0
+        if desired.forget_job is not None:
+            self.machine.memory.pop(desired.forget_job, None)
+        delay_s = self.world.delay()
+        if self.run is not None and not self._keeps(self.run, desired):
+            grace = desired.stop == "grace"
+            delay_s += 0.5 if grace else 0.01
+            if self.machine.unkillable:
+                return
+            self.kill()
+        self.world.agenda.after(delay_s, lambda: self._settle(desired))
+
+    def _keeps(self, run: Run, desired: Desired) -> bool:
+        own = any(seat.node == self.machine.name for seat in desired.seats)
+        return own and run.epoch == desired.epoch
+
+    def kill(self) -> None:
+        """End the ranks that run here; their snapshots stay in memory."""
+        run = self.run
+        if run is None:
+            return
+        self.run = None
+        now = self.world.agenda.now
+        mine = run.snapshots(self.machine.name, now)
+        kept = self.machine.memory.get(run.job.name, ())
+        self.machine.memory[run.job.name] = (*mine, *kept)[:8]
+        self.world.stand_still(run)
+
+    def _settle(self, desired: Desired) -> None:
+        if self.desired is not desired or self.machine.executor is not self:
+            return
+        self.settled = True
+        if any(seat.node == self.machine.name for seat in desired.seats) and self.run is None:
+            self._start(desired)
+        if desired.host_store and not self.store_port:
+            self.store_port = self.world.port()
+        for order in desired.diagnostics:
+            self._test(order.id, desired)
+        self.report()
+
+    def _start(self, desired: Desired) -> None:
+        if self.exits or desired.job is None:
+            return
+        run = self.world.run_of(desired, start_of(desired.restore))
+        self.run = run
+        self.world.ranks_start(self.machine, run)
+        if run.node_up(self.machine.name, self.world.agenda.now):
+            self.world.training_begins(run)
+
+    def _test(self, number: str, desired: Desired) -> None:
+        if number in self.results:
+            return
+        self.results[number] = tuple(
+            DiagnosticResult(
+                id=number,
+                test=order.test,
+                node=self.machine.name,
+                round=order.round,
+                members=order.members,
+                ok=not any(
+                    self.world.machines[m].bad for m in order.members or (self.machine.name,)
+                ),
+            )
+            for order in desired.diagnostics
+        )
+
+    # ------------------------------------------------------------ saying
+
+    def report(self) -> None:
+        """Say everything that is observed."""
+        desired = self.desired
+        if desired is None or desired.job is None or not self.settled:
+            return
+        name, job, epoch = self.machine.name, desired.job, desired.epoch
+        if self.run is not None and self.run.epoch == epoch:
+            self.say(e.RanksRunning(job=job, epoch=epoch, node=name))
+        elif self.run is None and not self.exits:
+            self.say(self._quiet(desired))
+        if self.store_port:
+            store = Rendezvous(address=name, port=self.store_port)
+            self.say(e.StoreReady(job=job, epoch=epoch, node=name, rendezvous=store))
+        if self.exits:
+            self.say(self.exited(tuple(self.exits.values())))
+        for number, results in self.results.items():
+            if any(order.id == number for order in desired.diagnostics):
+                self.say(e.DiagnosticEnded(node=name, id=number, results=results))
+
+    def _quiet(self, desired: Desired) -> e.NodeQuiet:
+        assert desired.job is not None
+        stored, error = (), ""
+        if desired.host_store:
+            stored, error = self.world.look_up(desired.job)
+        return e.NodeQuiet(
+            job=desired.job,
+            epoch=desired.epoch,
+            node=self.machine.name,
+            snapshots=self.machine.memory.get(desired.job, ()),
+            stored=tuple(Stored(step=step, epoch=epoch) for step, epoch in stored),
+            store_error=error,
+        )
+
+    def exited(self, exits: tuple[RankStatus, ...]) -> e.RanksExited:
+        assert self.desired is not None
+        assert self.desired.job is not None
+        job, epoch = self.desired.job, self.desired.epoch
+        step = self.world.step_of(job, epoch)
+        return e.RanksExited(job=job, epoch=epoch, node=self.machine.name, exits=exits, step=step)
+
+    def rank_ends(self, rank: int, *, code: int = 0, signal: int = 0, error: str = "") -> None:
+        """A rank ends by itself, or of something. `error` is an exception's name, or "echo"."""
+        run = self.run
+        if run is None or rank in self.exits or self.desired is None:
+            return
+        told = RankError(message=error, exception=error, in_collective=error == "echo")
+        status = RankStatus(
+            rank=rank,
+            state="exited",
+            exit_code=None if signal else code,
+            signal=signal or None,
+            error=told if error else None,
+            order=len(self.exits) + 1,
+        )
+        self.exits[rank] = status
+        if set(self.exits) >= set(run.ranks[self.machine.name]):
+            self.kill()
+        if run.epoch == self.desired.epoch:
+            self.say(self.exited((status,)))
+
+    def say(self, event: e.AnyEvent) -> None:
+        if self.connected:
+            self.world.send(event, self)

@@ -1,0 +1,261 @@
+"""What goes wrong, done to the world; the driver is never told of it.
+
+Called by `simulate` when a fault of the scenario is due.
+"""
+
+from collections.abc import Callable
+
+from holdfast.driver.core import events as e
+from holdfast.lab.simulator.executor import Executor, Machine
+from holdfast.lab.simulator.scenario import Fault
+from holdfast.lab.simulator.world import World
+from holdfast.protocol.faults import Finding, Kind, Weight
+
+
+def inject(world: World, fault: Fault) -> None:
+    """Do it to whom the dice choose."""
+    HANDLERS[fault.kind](world, fault)
+
+
+def repair_all(world: World) -> None:
+    """People come: machines, links and store are well again, and nothing is lost any more."""
+    world.noisy = False
+    world.store_up = True
+    world.driver_returns()
+    for machine in world.machines.values():
+        machine.bad = False
+        _heal(world, machine)
+        _return(world, machine)
+        _killable(world, machine)
+
+
+def attend(world: World) -> None:
+    """People look after the cluster: evicted nodes are restored, suspended jobs resumed."""
+    for node in list(world.driver.state.nodes.values()):
+        if node.quarantined:
+            world.driver.request(e.NodeRestoreRequested(node=node.name, reason="repaired"))
+    for name in world.jobs:
+        world.driver.request(e.ResumeRequested(job=name))
+
+
+def _machine(world: World, fault: Fault) -> Machine:
+    return list(world.machines.values())[fault.dice % len(world.machines)]
+
+
+def _busy(world: World, fault: Fault) -> Executor | None:
+    """An executor with ranks, if there is one."""
+    found = [m.executor for m in world.machines.values() if m.executor and m.executor.run]
+    return found[fault.dice % len(found)] if found else None
+
+
+def _job(world: World, fault: Fault) -> str:
+    return list(world.jobs)[fault.dice % len(world.jobs)]
+
+
+def _kill_rank(world: World, fault: Fault) -> None:
+    if executor := _busy(world, fault):
+        run = executor.run
+        assert run is not None
+        ranks = run.ranks[executor.machine.name]
+        executor.rank_ends(ranks[fault.dice % len(ranks)], signal=9 if fault.size < 0.5 else 11)
+        world.stand_still(run)
+
+
+def _raise(world: World, fault: Fault) -> None:
+    if executor := _busy(world, fault):
+        run = executor.run
+        assert run is not None
+        world.raised.add(run.job.name)
+        executor.rank_ends(run.ranks[executor.machine.name][0], code=1, error="ValueError")
+        world.stand_still(run)
+
+
+def _kill_executor(world: World, fault: Fault) -> None:
+    machine = _machine(world, fault)
+    if machine.up and machine.executor is not None:
+        world.end_executor(machine, noticed_s=world.delay())
+        world.agenda.after(0.2 + 4 * fault.size, lambda: _reboot(world, machine))
+
+
+def _reboot(world: World, machine: Machine) -> None:
+    if machine.up and machine.executor is None:
+        world.boot(machine)
+
+
+def _lose_node(world: World, fault: Fault) -> None:
+    _lose(world, _machine(world, fault), fault)
+
+
+def _lose_rack(world: World, fault: Fault) -> None:
+    rack = _machine(world, fault).rack
+    for machine in world.machines.values():
+        if machine.rack == rack:
+            _lose(world, machine, fault)
+
+
+def _lose(world: World, machine: Machine, fault: Fault) -> None:
+    if not machine.up:
+        return
+    world.guilty.add(machine.name)
+    machine.up = False
+    world.end_executor(machine, noticed_s=world.rng.uniform(0.01, 0.5))
+    machine.memory.clear()
+    machine.unkillable = False
+    vanished = e.NodeVanished(node=machine.name, why="its lease is over")
+
+    def lease_ends() -> None:
+        if not machine.up:
+            world.driver.receive(vanished)
+
+    world.agenda.after(world.rng.uniform(0.5, 1.0), lease_ends)
+    world.agenda.after(15 + 40 * fault.size, lambda: _return(world, machine))
+
+
+def _return(world: World, machine: Machine) -> None:
+    if not machine.up:
+        machine.up = True
+        world.driver.receive(e.NodeAppeared(node=machine.name, rack=machine.rack))
+        world.boot(machine)
+
+
+def _cut_node(world: World, fault: Fault) -> None:
+    _cut(world, _machine(world, fault), fault)
+
+
+def _cut_all(world: World, fault: Fault) -> None:
+    for machine in world.machines.values():
+        _cut(world, machine, fault)
+
+
+def _cut(world: World, machine: Machine, fault: Fault) -> None:
+    if machine.cut or not machine.up:
+        return
+    world.guilty.add(machine.name)
+    machine.cut = True
+    if machine.executor is not None:
+        world.disconnect(machine.executor, noticed_s=world.rng.uniform(0.1, 5.0))
+    world.agenda.after(60 * fault.size, lambda: _heal(world, machine))
+
+
+def _heal(world: World, machine: Machine) -> None:
+    if machine.cut:
+        machine.cut = False
+        world.connect(machine)
+
+
+def _hang(world: World, fault: Fault) -> None:
+    if executor := _busy(world, fault):
+        run = executor.run
+        assert run is not None
+        world.stand_still(run, echo=False)
+
+
+def _bad_node(world: World, fault: Fault) -> None:
+    machine = _machine(world, fault)
+    world.guilty.add(machine.name)
+    machine.bad = True
+    if machine.executor is not None and machine.executor.run is not None:
+        world.stand_still(machine.executor.run, echo=False)
+
+
+def _kernel_fault(world: World, fault: Fault) -> None:
+    machine = _machine(world, fault)
+    world.guilty.add(machine.name)
+    finding = Finding(
+        kind=Kind.KERNEL_FAULT,
+        weight=Weight.CONCLUSIVE,
+        node=machine.name,
+        summary=f"XID 79 on {machine.name}",
+    )
+    world.driver.receive(e.Found(finding=finding))
+
+
+def _unkillable(world: World, fault: Fault) -> None:
+    machine = _machine(world, fault)
+    if machine.up:
+        world.guilty.add(machine.name)
+        machine.unkillable = True
+
+
+def _killable(world: World, machine: Machine) -> None:
+    if machine.unkillable:
+        machine.unkillable = False
+        world.end_executor(machine, noticed_s=0.0)
+        world.boot(machine)
+
+
+def _store_down(world: World, fault: Fault) -> None:
+    world.store_up = False
+    world.agenda.after(40 * fault.size, lambda: setattr(world, "store_up", True))
+
+
+def _kill_driver(world: World, fault: Fault) -> None:
+    """It dies at one of the next points where it can, at the latest after a second."""
+    if not world.driver.alive:
+        return
+    world.driver.fuse = fault.dice % 8
+    world.agenda.after(1.0, lambda: world.driver.die() if world.driver.fuse is not None else None)
+
+
+def _suspend(world: World, fault: Fault) -> None:
+    world.driver.request(e.SuspendRequested(job=_job(world, fault)))
+
+
+def _resume(world: World, fault: Fault) -> None:
+    world.driver.request(e.ResumeRequested(job=_job(world, fault)))
+
+
+def _stop(world: World, fault: Fault) -> None:
+    world.driver.request(e.StopRequested(job=_job(world, fault)))
+
+
+def _delete(world: World, fault: Fault) -> None:
+    world.driver.request(e.DeleteRequested(job=_job(world, fault)))
+
+
+def _evict(world: World, fault: Fault) -> None:
+    machine = _machine(world, fault)
+    world.asked.add(machine.name)
+    world.driver.request(e.NodeEvictRequested(node=machine.name, reason="maintenance"))
+
+
+def _restore(world: World, fault: Fault) -> None:
+    node = _machine(world, fault).name
+    world.driver.request(e.NodeRestoreRequested(node=node, reason="looked at"))
+
+
+def _false_alarm(world: World, fault: Fault) -> None:
+    """Somebody complains, late, of an epoch that is over."""
+    job = world.driver.state.jobs.get(_job(world, fault))
+    if job is None or job.epoch < 2:
+        return
+    stale = job.epoch - 1
+    finding = Finding(
+        kind=Kind.HANG, weight=Weight.SUSPECT, job=job.name, epoch=stale, node=job.host or None
+    )
+    world.driver.receive(e.Found(finding=finding))
+    world.driver.receive(e.RanksRunning(job=job.name, epoch=stale, node=job.host))
+
+
+HANDLERS: dict[str, Callable[[World, Fault], None]] = {
+    "kill-rank": _kill_rank,
+    "raise": _raise,
+    "kill-executor": _kill_executor,
+    "lose-node": _lose_node,
+    "lose-rack": _lose_rack,
+    "cut-node": _cut_node,
+    "cut-all": _cut_all,
+    "hang": _hang,
+    "bad-node": _bad_node,
+    "kernel-fault": _kernel_fault,
+    "unkillable": _unkillable,
+    "store-down": _store_down,
+    "kill-driver": _kill_driver,
+    "suspend": _suspend,
+    "resume": _resume,
+    "stop": _stop,
+    "delete": _delete,
+    "evict": _evict,
+    "restore": _restore,
+    "false-alarm": _false_alarm,
+}

@@ -1,0 +1,218 @@
+"""What must hold after every decision, each rule a function with the name of what it forbids.
+
+Called by the simulated driver at each commit, and at the end. Must not change anything.
+"""
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from holdfast.driver.core import effects as f
+from holdfast.driver.core import events as e
+from holdfast.driver.core.deadlines import next_deadline
+from holdfast.driver.core.incidents import LOSSES
+from holdfast.driver.core.model import FINISHED, Incident, Job, Phase, State, Wanted
+from holdfast.driver.core.turn import Decision
+
+if TYPE_CHECKING:
+    from holdfast.lab.simulator.world import World
+
+
+class Broken(AssertionError):
+    """A rule does not hold."""
+
+    def __init__(self, rule: str, text: str) -> None:
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
+
+
+def require(rule: str, holds: bool, text: object) -> None:
+    if not holds:
+        raise Broken(rule, str(text))
+
+
+def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, now: float) -> None:
+    """All rules about one decision."""
+    after = decision.state
+    numbers_only_grow(before, after)
+    orders_are_newer(before, decision)
+    for name in decision.jobs:
+        old, new = before.jobs.get(name), after.jobs.get(name)
+        finished_stays_finished(name, old, new)
+        if new is not None:
+            epochs_only_grow(old, new)
+            ranks_have_good_nodes(after, new)
+            table_is_whole(new)
+            suspend_ends(new, now)
+    for name in decision.nodes:
+        holder_and_held_agree(after, name)
+        only_the_guilty_are_evicted(world, before, after, name)
+    if decision.nodes:
+        brake_holds(world, before, after, decision, now)
+    acknowledged_is_remembered(world, event, before, after)
+    if decision.incident is not None:
+        one_incident_a_cause(after)
+
+
+def numbers_only_grow(before: State, after: State) -> None:
+    require("sequence-grows-by-one", after.sequence == before.sequence + 1, after.sequence)
+    require("term-grows", after.term >= before.term, after.term)
+    require("epoch-grows", after.epoch >= before.epoch, after.epoch)
+    require("incidents-grow", after.incident_count >= before.incident_count, after.incident_count)
+
+
+def epochs_only_grow(old: Job | None, new: Job) -> None:
+    require("job-epoch-grows", old is None or new.epoch >= old.epoch, new.name)
+    seated_before = old is not None and old.seated and new.seated and old.epoch == new.epoch
+    if seated_before and old is not None:
+        require("one-table-an-epoch", old.seats == new.seats, f"{new.name} epoch {new.epoch}")
+
+
+def orders_are_newer(before: State, decision: Decision) -> None:
+    for effect in decision.effects:
+        if isinstance(effect, f.Instruct):
+            desired = effect.desired
+            old = before.nodes.get(desired.node)
+            newer = old is None or desired.generation > old.generation
+            require("generation-grows", newer, f"{desired.node}: {desired.generation}")
+            fenced = old is None or desired.epoch >= old.epoch
+            require("no-order-of-an-older-epoch", fenced, f"{desired.node}: {desired.epoch}")
+
+
+def ranks_have_good_nodes(state: State, job: Job) -> None:
+    for name in job.members:
+        node = state.nodes[name]
+        require("no-rank-on-an-evicted-node", not node.quarantined, f"{job.name} has {name}")
+        require("holder-and-held-agree", node.job == job.name, f"{job.name} has {name}")
+    require("a-node-has-one-place", len(set(job.members)) == len(job.members), job.members)
+
+
+def holder_and_held_agree(state: State, name: str) -> None:
+    node = state.nodes[name]
+    if node.job is not None:
+        job = state.jobs.get(node.job)
+        held = job is not None and name in job.members
+        require("holder-and-held-agree", held, f"{name} says {node.job}")
+        require("no-rank-on-an-evicted-node", not node.quarantined, name)
+
+
+def table_is_whole(job: Job) -> None:
+    if job.seated:
+        ranks = [seat.rank for seat in job.seats]
+        require("every-rank-has-a-seat", ranks == list(range(job.world_size)), job.name)
+        nodes = tuple(dict.fromkeys(seat.node for seat in job.seats))
+        require("seats-are-places", nodes == job.places, f"{job.name}: {nodes} {job.places}")
+
+
+def suspend_ends(job: Job, now: float) -> None:
+    """A suspend that a person asked for ends in bounded time, whatever happens."""
+    if job.phase is Phase.SUSPENDING and job.wanted is not Wanted.RUN:
+        limit_s = job.plan.grace_s + 120.0
+        require("every-suspend-ends", now - job.since_s <= limit_s, f"{job.name} {job.since_s}")
+
+
+def finished_stays_finished(name: str, old: Job | None, new: Job | None) -> None:
+    if old is not None and old.phase in FINISHED:
+        same = new is None or new.phase is old.phase
+        require("a-finished-job-stays-finished", same, f"{name}: {old.phase} {new and new.phase}")
+    if new is not None and new.phase in FINISHED:
+        require("a-finished-job-holds-nothing", not new.members and not new.incident, name)
+
+
+def only_the_guilty_are_evicted(world: "World", before: State, after: State, name: str) -> None:
+    old, new = before.nodes.get(name), after.nodes[name]
+    if new.quarantined and (old is None or not old.quarantined):
+        guilty = name in world.guilty or name in world.asked
+        require("no-innocent-is-evicted", guilty, f"{name}: {new.reason}")
+
+
+def brake_holds(
+    world: "World", before: State, after: State, decision: Decision, now: float
+) -> None:
+    """Written again, apart from the core: evictions within a minute, and those for silence."""
+    evicted = [
+        name
+        for name in decision.nodes
+        if after.nodes[name].quarantined
+        and not (name in before.nodes and before.nodes[name].quarantined)
+        and name not in world.asked
+    ]
+    if not evicted:
+        return
+    lately = [n for n in after.nodes.values() if n.evicted_s is not None and now - n.evicted_s < 60]
+    total = len(after.nodes)
+    require("never-too-many-evicted", len(lately) <= max(1, total // 2) + len(world.asked), evicted)
+    silent = [node for node in lately if node.silenced]
+    require("few-are-evicted-for-silence", len(silent) <= max(1, total // 5), evicted)
+
+
+def acknowledged_is_remembered(
+    world: "World", event: e.AnyEvent, before: State, after: State
+) -> None:
+    for name in world.submitted:
+        if name not in after.jobs and name in before.jobs:
+            old = before.jobs[name]
+            asked = old.wanted is Wanted.DELETE or isinstance(event, e.DeleteRequested)
+            require("what-was-acknowledged-is-remembered", asked, name)
+            world.deleted.add(name)
+
+
+def one_incident_a_cause(state: State) -> None:
+    for incident in state.incidents.values():
+        for name in incident.waiting:
+            job = state.jobs.get(name)
+            belongs = job is not None and job.incident == incident.id
+            require("a-job-has-one-open-incident", belongs, f"{name} {incident.id}")
+    losses = [i for i in state.incidents.values() if i.kind in LOSSES and i.rung in (0, 2)]
+    for first, second in pairwise(losses):
+        near = second.found_s - first.found_s < 1.0 and bool(first.jobs) and bool(second.jobs)
+        require("a-correlated-loss-is-one-incident", not near, _pair(first, second))
+
+
+def _pair(first: Incident, second: Incident) -> str:
+    return f"incidents {first.id} ({first.summary}) and {second.id} ({second.summary})"
+
+
+def no_deadline_stays(state: State, now: float, *, alive: bool) -> None:
+    due = next_deadline(state)
+    require("a-tick-clears-what-is-due", not alive or due is None or due > now, f"{due} at {now}")
+
+
+def unfinished(world: "World") -> str:
+    """What has not come to an end; "" once all has converged."""
+    state = world.driver.state
+    if not world.driver.alive:
+        return "the driver is down"
+    for name in world.jobs:
+        job = state.jobs.get(name)
+        if job is None and name not in world.deleted:
+            return f"{name} was never accepted"
+        if job is not None and not job.finished:
+            return f"{name} is {job.phase} ({job.why}; {job.waiting})"
+    for incident in state.incidents.values():
+        if incident.open:
+            return f"incident {incident.id} is open ({incident.summary})"
+    for node in state.nodes.values():
+        if node.job is not None or node.releasing or (node.quarantined and not node.marked):
+            return f"{node.name} is not given back"
+    return ""
+
+
+ONE_SHOT = frozenset({"kill-rank", "raise", "kill-executor", "lose-node", "lose-rack"})
+"""Faults that are over at once: each can be the cause of one incident a job at most."""
+
+
+def verdict(world: "World") -> None:
+    """Rules about the whole, once all has converged."""
+    state = world.driver.state
+    faults = world.scenario.faults
+    stopped = {"stop", "delete", "suspend"} & {fault.kind for fault in faults}
+    for name, job in state.jobs.items():
+        planned = job.plan.deadline_s is not None or bool(stopped)
+        excused = len(faults) >= 3 or planned
+        require("a-job-is-not-given-up-lightly", job.phase is Phase.SUCCEEDED or excused, name)
+        if job.phase is Phase.SUCCEEDED:
+            require("done-is-done", world.best[name] == world.jobs[name].steps, name)
+    if all(fault.kind in ONE_SHOT for fault in faults):
+        most = len(faults)
+        count = state.incident_count
+        require("no-more-incidents-than-causes", count <= most, f"{count} for {most} faults")

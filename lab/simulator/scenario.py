@@ -1,0 +1,106 @@
+"""What a seed stands for: a cluster, its jobs, and what will go wrong when. Pure data.
+
+Made from a seed, or shrunk from a failing one by leaving faults out.
+"""
+
+from random import Random
+
+import msgspec
+
+KINDS: dict[str, int] = {
+    "kill-rank": 8,
+    "raise": 3,
+    "kill-executor": 5,
+    "lose-node": 7,
+    "lose-rack": 2,
+    "cut-node": 4,  # its processes go on, and cannot be heard
+    "cut-all": 1,
+    "hang": 4,
+    "bad-node": 2,  # hangs, and its tests fail
+    "kernel-fault": 2,
+    "unkillable": 1,
+    "store-down": 2,
+    "kill-driver": 6,
+    "suspend": 2,
+    "resume": 2,
+    "stop": 1,
+    "delete": 1,
+    "evict": 1,
+    "restore": 2,
+    "false-alarm": 2,  # a finding about an epoch that is over
+}
+"""Kinds of faults and how often each is drawn, relative to the others."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Something that goes wrong, or that a person does. `dice` chooses where, `size` how much."""
+
+    at_s: float
+    kind: str
+    dice: int
+    size: float
+
+
+class SimJob(msgspec.Struct, frozen=True):
+    """A job to be submitted."""
+
+    name: str
+    at_s: float
+    nodes: int
+    ranks_per_node: int
+    standbys: int
+    steps: int
+    store_every: int  # steps; 0: no store
+    deadline_s: float | None = None
+    suspend: bool = False
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """All that is drawn in advance."""
+
+    seed: int
+    nodes: int
+    racks: int
+    jobs: tuple[SimJob, ...]
+    faults: tuple[Fault, ...]
+
+
+STEP_S = 0.5
+"""A training step."""
+FAULTS_UNTIL_S = 60.0
+"""Then people repair everything, and nothing goes wrong any more."""
+
+
+def draw(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    rng = Random(seed)
+    nodes = rng.randint(2, 8)
+    jobs = tuple(_job(rng, f"job-{k}", nodes) for k in range(rng.choice((1, 1, 2, 3))))
+    names, weights = list(KINDS), list(KINDS.values())
+    count = rng.choice((1, 1, 2, 2, 3, 3, 4, 5, 7))
+    start_s = rng.uniform(0.0, 20.0)
+    width_s = rng.choice((0.2, 2.0, 40.0))  # bursts, and faults far apart
+    faults = tuple(
+        Fault(
+            at_s=start_s + rng.uniform(0.0, width_s),
+            kind=rng.choices(names, weights)[0],
+            dice=rng.getrandbits(16),
+            size=rng.random(),
+        )
+        for _ in range(count)
+    )
+    return Scenario(seed=seed, nodes=nodes, racks=rng.randint(1, 3), jobs=jobs, faults=faults)
+
+
+def _job(rng: Random, name: str, nodes: int) -> SimJob:
+    return SimJob(
+        name=name,
+        at_s=rng.uniform(0.0, 5.0),
+        nodes=rng.randint(1, max(1, nodes - 1)),
+        ranks_per_node=rng.randint(1, 2),
+        standbys=rng.choice((0, 0, 1)),
+        steps=rng.randint(10, 60),
+        store_every=rng.choice((0, 5)),
+        deadline_s=rng.choice((None, None, None, None, 40.0)),
+        suspend=rng.random() < 0.03,
+    )

@@ -1,0 +1,126 @@
+"""Run a scenario to its end, shrink one that fails, and tell its story.
+
+Called by the tests and by `python -m holdfast.lab.simulator`.
+"""
+
+from collections.abc import Iterable
+from multiprocessing import get_context
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.driver.core.transitions import IllegalTransition
+from holdfast.lab.simulator import faults
+from holdfast.lab.simulator.invariants import Broken, unfinished, verdict
+from holdfast.lab.simulator.scenario import FAULTS_UNTIL_S, Scenario, draw
+from holdfast.lab.simulator.world import World
+
+QUIET_LIMIT_S = 8_000.0
+"""Virtual seconds within which everything converges once nothing goes wrong any more: several
+times the longest wait of the policy (600 s) plus the training itself."""
+ATTEND_S = 30.0
+"""How often people look after the cluster then."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A scenario that broke a rule."""
+
+    scenario: Scenario
+    rule: str
+    text: str
+    story: tuple[str, ...]
+
+
+def run(scenario: Scenario) -> Failure | None:
+    """Simulate; None if every rule held and all converged."""
+    world = World(scenario)
+    try:
+        _play(world)
+        _converge(world)
+        verdict(world)
+    except (Broken, IllegalTransition, AssertionError, KeyError, RecursionError) as error:
+        rule = error.rule if isinstance(error, Broken) else type(error).__name__
+        return Failure(scenario, rule, str(error), _story(world))
+    return None
+
+
+def _play(world: World) -> None:
+    world.driver.start()
+    for machine in world.machines.values():
+        world.boot(machine)
+    for job in world.scenario.jobs:
+        world.agenda.after(job.at_s, lambda j=job: world.submit(j))
+    for fault in world.scenario.faults:
+        world.agenda.after(fault.at_s, lambda f=fault: faults.inject(world, f))
+    _until(world, FAULTS_UNTIL_S)
+
+
+def _converge(world: World) -> None:
+    faults.repair_all(world)
+    while left := unfinished(world):
+        if world.agenda.now > QUIET_LIMIT_S:
+            raise Broken("everything-converges", left)
+        faults.attend(world)
+        _until(world, world.agenda.now + ATTEND_S)
+
+
+def _until(world: World, end_s: float) -> None:
+    while (due := world.agenda.next_s()) is not None and due <= end_s:
+        world.agenda.step()
+    world.agenda.now = max(world.agenda.now, end_s)
+
+
+def shrink(failure: Failure) -> Failure:
+    """Leave faults and jobs out for as long as the same rule still breaks."""
+    best, smaller = failure, True
+    while smaller:
+        smaller = False
+        for candidate in _smaller(best.scenario):
+            again = run(candidate)
+            if again is not None and again.rule == failure.rule:
+                best, smaller = again, True
+                break
+    return best
+
+
+def _smaller(scenario: Scenario) -> Iterable[Scenario]:
+    for k in range(len(scenario.faults)):
+        yield replace(scenario, faults=scenario.faults[:k] + scenario.faults[k + 1 :])
+    if len(scenario.jobs) > 1:
+        for k in range(len(scenario.jobs)):
+            yield replace(scenario, jobs=scenario.jobs[:k] + scenario.jobs[k + 1 :])
+
+
+def _story(world: World) -> tuple[str, ...]:
+    return tuple(
+        f"{record.now:9.3f}  {type(record.event).__name__:20}  {record.decision.why}"
+        for record in world.driver.journal
+    )
+
+
+def explain(failure: Failure, *, lines: int = 60) -> str:
+    """What broke, the least that breaks it, what was decided before, and how to see it again."""
+    small = shrink(failure)
+    told = [f"  {fault.at_s:6.2f} s  {fault.kind}" for fault in small.scenario.faults]
+    return "\n".join(
+        [
+            f"seed {failure.scenario.seed} breaks {failure.text}",
+            f"again: python -m holdfast.lab.simulator {failure.scenario.seed}",
+            f"shrunk to {len(small.scenario.faults)} faults, {len(small.scenario.jobs)} jobs, "
+            f"{small.scenario.nodes} nodes; there: {small.text}",
+            *told,
+            "its story, to the end:",
+            *small.story[-lines:],
+        ]
+    )
+
+
+def run_seed(seed: int) -> Failure | None:
+    return run(draw(seed))
+
+
+def run_many(seeds: range, *, processes: int = 2) -> list[Failure]:
+    """Every failure among `seeds`, on several processors."""
+    with get_context("fork").Pool(processes) as pool:
+        results = pool.imap_unordered(run_seed, seeds, chunksize=50)
+        return [failure for failure in results if failure is not None]

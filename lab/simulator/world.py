@@ -1,0 +1,324 @@
+"""The simulated world: machines, network, store, training, and the one driver in the middle.
+
+Made by `simulate` for one scenario. Knows the truth, which it tells the driver only as executors,
+cluster and detectors would: late, twice, out of order, or not at all.
+"""
+
+from random import Random
+
+from holdfast.driver.core import events as e
+from holdfast.lab.simulator.agenda import Agenda
+from holdfast.lab.simulator.driver import Driver
+from holdfast.lab.simulator.executor import Executor, Machine
+from holdfast.lab.simulator.invariants import Broken
+from holdfast.lab.simulator.scenario import STEP_S, Scenario, SimJob
+from holdfast.lab.simulator.training import Run
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.messages import Desired, Restore, Task
+
+
+class World:
+    """Everything that is, for one scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.rng = Random(scenario.seed ^ 0x5EED)
+        self.agenda = Agenda()
+        self.noisy = True
+        self.machines = {
+            f"n{k}": Machine(f"n{k}", f"rack-{k % scenario.racks}") for k in range(scenario.nodes)
+        }
+        self.jobs = {job.name: job for job in scenario.jobs}
+        self.runs: dict[tuple[str, int], Run] = {}
+        self.lines: dict[str, list[tuple[int, int]]] = {name: [] for name in self.jobs}
+        self.best: dict[str, int] = dict.fromkeys(self.jobs, 0)
+        self.store: dict[str, set[tuple[int, int]]] = {name: set() for name in self.jobs}
+        self.store_up = True
+        self.submitted: set[str] = set()
+        self.deleted: set[str] = set()
+        self.guilty: set[str] = set()  # machines that something really happened to
+        self.asked: set[str] = set()  # machines that a person wanted out
+        self.raised: set[str] = set()  # jobs whose own code failed
+        self._count = 0
+        self.driver = Driver(self)
+
+    # ------------------------------------------------------------ network
+
+    def delay(self) -> float:
+        """Seconds that something small takes."""
+        return self.rng.uniform(0.001, 0.02)
+
+    def port(self) -> int:
+        self._count += 1
+        return 20_000 + self._count
+
+    def send(self, event: e.AnyEvent, executor: Executor) -> None:
+        """From an executor to the driver: mostly soon, sometimes late, twice, or with the line."""
+        dice = self.rng.random() if self.noisy else 1.0
+        if dice < 0.01:
+            self.agenda.after(self.delay(), lambda: self.reset_line(executor))
+            return
+        late_s = 0.0 if dice > 0.05 else self.rng.uniform(0.0, 5.0)
+        self.agenda.after(self.delay() + late_s, lambda: self.driver.receive(event))
+        if dice < 0.03:
+            self.agenda.after(self.rng.uniform(0.0, 8.0), lambda: self.driver.receive(event))
+
+    def tell(self, desired: Desired) -> None:
+        """From the driver to an executor that is connected."""
+        executor = self.machines[desired.node].executor
+        if executor is not None and executor.connected:
+            self.agenda.after(self.delay(), lambda: self._arrive(executor, desired))
+
+    def _arrive(self, executor: Executor, desired: Desired) -> None:
+        machine = executor.machine
+        if machine.executor is executor and not machine.cut:
+            executor.obey(desired)
+
+    def call(self, node: str, outcome: e.AnyEvent) -> None:
+        """A call to the cluster: its outcome comes later, perhaps twice; some fail."""
+        dice = self.rng.random() if self.noisy else 1.0
+        late_s = 0.0 if dice > 0.1 else self.rng.uniform(0.0, 10.0)
+        if dice < 0.02:
+            outcome = _failure(outcome, node)
+        elif dice < 0.04:
+            self.agenda.after(self.rng.uniform(0.0, 20.0), lambda: self.driver.receive(outcome))
+        self.agenda.after(self.delay() + late_s, lambda: self.driver.receive(outcome))
+
+    # ------------------------------------------------------------ connections and processes
+
+    def boot(self, machine: Machine) -> None:
+        """Start the node's executor, which then connects."""
+        self._count += 1
+        machine.executor = Executor(self, machine, f"{machine.name}-{self._count}")
+        self.agenda.after(self.delay(), lambda: self.connect(machine))
+
+    def connect(self, machine: Machine) -> None:
+        executor = machine.executor
+        if executor is None or executor.connected or machine.cut or not machine.up:
+            return
+        if not self.driver.alive:
+            self.agenda.after(self.rng.uniform(0.1, 2.0), lambda: self.connect(machine))
+            return
+        executor.connected = True
+        self.driver.receive(
+            e.ExecutorConnected(
+                node=machine.name,
+                incarnation=executor.incarnation,
+                address=f"10.0.0.{machine.name}",
+                generation=executor.generation,
+                epoch=machine.accepted[1],
+            )
+        )
+        told = self.driver.told.get(machine.name)
+        if told is not None:
+            self.tell(told)
+        executor.report()
+
+    def disconnect(self, executor: Executor, *, noticed_s: float) -> None:
+        """The line is dead; the driver notices later, unless it has a newer one by then."""
+        if not executor.connected:
+            return
+        executor.connected = False
+        event = e.ExecutorDisconnected(node=executor.machine.name, incarnation=executor.incarnation)
+
+        def notice() -> None:
+            newest = executor.machine.executor
+            if newest is None or not newest.connected:
+                self.driver.receive(event)
+
+        self.agenda.after(noticed_s, notice)
+
+    def reset_line(self, executor: Executor) -> None:
+        self.disconnect(executor, noticed_s=0.0)
+        self.agenda.after(self.rng.uniform(0.1, 2.0), lambda: self.connect(executor.machine))
+
+    def end_executor(self, machine: Machine, *, noticed_s: float) -> None:
+        executor = machine.executor
+        if executor is not None:
+            executor.kill()
+            machine.executor = None
+            self.disconnect(executor, noticed_s=noticed_s)
+
+    def driver_died(self) -> None:
+        for machine in self.machines.values():
+            if machine.executor is not None:
+                machine.executor.connected = False
+        self.agenda.after(self.rng.uniform(0.1, 5.0), self.driver_returns)
+
+    def driver_returns(self) -> None:
+        if self.driver.alive:
+            return
+        self.driver.start()
+        for machine in self.machines.values():
+            self.agenda.after(self.rng.uniform(0.0, 2.0), lambda m=machine: self.connect(m))
+        for run in list(self.runs.values()):
+            self._watch_progress(run)
+
+    # ------------------------------------------------------------ training
+
+    def run_of(self, desired: Desired, start: int) -> Run:
+        """The run of an epoch, made when its first ranks start."""
+        assert desired.job is not None
+        key = (desired.job, desired.epoch)
+        if key not in self.runs:
+            self._check_restore(desired)
+            self.lines[desired.job].append((desired.epoch, start))
+            self.runs[key] = Run(self.jobs[desired.job], desired.epoch, desired.seats, start)
+        return self.runs[key]
+
+    def _check_restore(self, desired: Desired) -> None:
+        """What is restored lies on the line of training, and is really there."""
+        point = desired.restore
+        if point is None or desired.job is None:
+            return
+        later = [start for epoch, start in self.lines[desired.job] if epoch > point.epoch]
+        if any(start < point.step for start in later):
+            raise Broken("restore-on-the-line", f"{point} was rolled back by a start from {later}")
+        if not self._is_there(desired, point):
+            raise Broken("restore-is-there", f"nobody has {point}")
+
+    def _is_there(self, desired: Desired, point: Restore) -> bool:
+        assert desired.job is not None
+        if point.source == "store":
+            return (point.step, point.epoch) in self._all_stored(desired.job)
+        for seat in desired.seats:
+            held = self.machines[seat.node].memory.get(desired.job, ())
+            same = [
+                s for s in held if (s.rank, s.step, s.epoch) == (seat.rank, point.step, point.epoch)
+            ]
+            if not same and self.machines[seat.node].up:
+                return False
+        return True
+
+    def ranks_start(self, machine: Machine, run: Run) -> None:
+        """Nothing of an older epoch runs where this one starts."""
+        for node in run.nodes:
+            other = self.machines[node].executor
+            if other is not None and other.run is not None and other.run.epoch < run.epoch:
+                text = (
+                    f"{machine.name} starts epoch {run.epoch} while {node} runs {other.run.epoch}"
+                )
+                raise Broken("one-epoch-at-a-time", text)
+
+    def training_begins(self, run: Run) -> None:
+        steps = run.job.steps - run.start
+        self.agenda.after(max(0.0, steps * STEP_S), lambda: self._finish(run))
+        self._watch_progress(run)
+        if any(self.machines[node].bad for node in run.nodes):
+            self.agenda.after(1.2, lambda: self.stand_still(run, echo=False))
+
+    def _finish(self, run: Run) -> None:
+        if not run.training:
+            return
+        for node in run.nodes:
+            executor = self.machines[node].executor
+            if executor is not None and executor.run is run:
+                for rank in run.ranks[node]:
+                    executor.rank_ends(rank)
+        self.stand_still(run, echo=False)
+
+    def stand_still(self, run: Run, *, echo: bool = True) -> None:
+        """The run gets no further: some peers die of it, the others wait for ever."""
+        if run.ended is not None:
+            return
+        run.stand_still(self.agenda.now)
+        name = run.job.name
+        self.best[name] = max(self.best[name], run.step(self.agenda.now))
+        self.store[name] |= run.stored(self.agenda.now)
+        self.agenda.after(4.0, lambda: self._watch_still(run))
+        if not echo:
+            return
+        for node in run.nodes:
+            if self.rng.random() < 0.6:
+                self.agenda.after(self.delay(), lambda n=node: self._echo(run, n))
+
+    def _echo(self, run: Run, node: str) -> None:
+        executor = self.machines[node].executor
+        if executor is not None and executor.run is run:
+            executor.rank_ends(run.ranks[node][0], code=1, error="echo")
+
+    def step_of(self, job: str, epoch: int) -> int | None:
+        run = self.runs.get((job, epoch))
+        return run.step(self.agenda.now) if run is not None else None
+
+    def look_up(self, job: str) -> tuple[tuple[tuple[int, int], ...], str]:
+        """Whole checkpoints in the store, or why they cannot be known."""
+        if not self.jobs[job].store_every:
+            return (), ""
+        if not self.store_up:
+            return (), "the store does not answer"
+        return tuple(sorted(self._all_stored(job))), ""
+
+    def _all_stored(self, job: str) -> set[tuple[int, int]]:
+        live = [run for (name, _), run in self.runs.items() if name == job and run.training]
+        return self.store[job].union(*(run.stored(self.agenda.now) for run in live))
+
+    # ------------------------------------------------------------ what detectors see
+
+    def _watch_progress(self, run: Run) -> None:
+        """Tell of the first step that no epoch had reached, as the driver's detectors would."""
+        if not run.training:
+            return
+        aim = self.best[run.job.name] + 1
+        if aim > run.job.steps or run.since_s is None:
+            return
+        due_s = run.since_s + (aim - run.start) * STEP_S + 0.01
+
+        def see() -> None:
+            if run.training and run.step(self.agenda.now) >= aim:
+                self.driver.receive(e.ProgressSeen(job=run.job.name, epoch=run.epoch, step=aim))
+
+        self.agenda.after(max(0.0, due_s - self.agenda.now), see)
+
+    def _watch_still(self, run: Run) -> None:
+        """Ranks that stand still are found, for as long as they do."""
+        job = self.driver.state.jobs.get(run.job.name)
+        if job is None or job.finished or job.epoch != run.epoch or not job.seated:
+            return
+        culprits = [node for node in run.nodes if self.machines[node].bad]
+        finding = Finding(
+            kind=Kind.HANG,
+            weight=Weight.SUSPECT,
+            blame=Blame.UNKNOWN,
+            job=run.job.name,
+            epoch=run.epoch,
+            node=culprits[0] if culprits else run.nodes[0],
+            step=run.step(self.agenda.now),
+            summary=f"ranks of epoch {run.epoch} stand still",
+        )
+        self.driver.receive(e.Found(finding=finding))
+        self.agenda.after(4.0, lambda: self._watch_still(run))
+
+    def same_generation(self, old: Desired, new: Desired) -> None:
+        """The same generation never says two things."""
+        if (old.generation, old.term) == (new.generation, new.term) and old != new:
+            raise Broken("one-generation-one-meaning", f"{old} and {new}")
+
+    def submit(self, job: SimJob) -> None:
+        """A person submits it, again and again until it is acknowledged."""
+        plan = e.Plan(
+            task=Task(command=("train",), workdir="."),
+            nodes=job.nodes,
+            ranks_per_node=job.ranks_per_node,
+            standbys=job.standbys,
+            suspend=job.suspend,
+            deadline_s=job.deadline_s,
+            start_s=60.0,
+        )
+        if self.driver.request(e.JobSubmitted(job=job.name, plan=plan)):
+            self.submitted.add(job.name)
+        elif job.name not in self.driver.state.jobs:
+            self.agenda.after(1.0, lambda: self.submit(job))
+
+
+def _failure(outcome: e.AnyEvent, node: str) -> e.AnyEvent:
+    """How the same call ends when it fails."""
+    match outcome:
+        case e.NodeAllocated(job=job, cause=cause):
+            return e.AllocationFailed(job=job, node=node, why="no room", cause=cause)
+        case e.NodeReleased(cause=cause):
+            return e.ClusterCallFailed(call="release", node=node, why="409", cause=cause)
+        case e.NodeDistrusted(cause=cause):
+            return e.ClusterCallFailed(call="distrust", node=node, why="409", cause=cause)
+        case _:
+            return e.ClusterCallFailed(call="trust", node=node, why="409", cause=outcome.cause)
