@@ -8,10 +8,11 @@ hold SQL that only one database understands.
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 import structlog
-from sqlalchemy import Connection, Engine, Select, Table, insert, select, update
+from sqlalchemy import Connection, Engine, Row, Select, Table, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast.driver.adapters import journal_tables as tables
@@ -43,7 +44,7 @@ class SqlJournal:
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
 
     def load(self) -> tuple[bytes | None, int, float]:
-        row = self._read(select(tables.head.c["state", "sequence", "now"]))[0]
+        row = self._read(select(*tables.head.c["state", "sequence", "now"]))[0]
         return row[0], row[1], row[2]
 
     async def commit(
@@ -80,7 +81,7 @@ class SqlJournal:
 
     def claim(self, key: str) -> Claim | None:
         columns = tables.claims.c["key", "digest", "sequence"]
-        rows = self._read(select(columns).where(tables.claims.c.key == key))
+        rows = self._read(select(*columns).where(tables.claims.c.key == key))
         return Claim(Key(rows[0][0], rows[0][1]), rows[0][2]) if rows else None
 
     def shortage(self) -> str | None:
@@ -91,7 +92,7 @@ class SqlJournal:
         self._writer.shutdown(wait=True)
         self._engine.dispose()
 
-    def _read(self, query: Select[*tuple[object, ...]]) -> Sequence[Sequence[object]]:
+    def _read(self, query: Select[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
         try:
             with self._engine.connect() as connection:
                 return connection.execute(query).all()
@@ -131,7 +132,7 @@ def _append(connection: Connection, entries: Sequence[Entry], claims: Sequence[C
             for each in entries
         ],
         tables.entry_jobs: [
-            {"sequence": each.sequence, "job": job} for each in entries for job in set(each.jobs)
+            {"sequence": each.sequence, "job": job} for each in entries for job in {*each.jobs}
         ],
         tables.entry_nodes: [
             {"sequence": each.sequence, "node": name}

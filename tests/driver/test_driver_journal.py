@@ -243,10 +243,12 @@ async def test_killed_between_any_two_steps_it_has_all_of_a_commit_or_nothing(
 ON_A_FULL_DISK = """
 import asyncio, sys
 from pathlib import Path
+import structlog
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.core.events import Ticked
 from holdfast.driver.ports import Entry, TemporaryError
 
+structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
 folder = Path(sys.argv[1])
 
 def entry(n):

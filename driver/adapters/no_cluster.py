@@ -1,0 +1,29 @@
+"""No cluster: a driver that was started without one has no nodes, and says so when asked for some.
+
+Made by `driver.main` where neither a keeper nor Kubernetes is given.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from holdfast.driver.ports import Fact, PermanentError
+
+
+class NoCluster:
+    """A `ports.Cluster` without nodes."""
+
+    async def facts(self) -> AsyncIterator[Fact]:
+        await asyncio.Event().wait()
+        yield Fact(node="")
+
+    async def allocate(self, job: str, node: str) -> None:
+        raise PermanentError(f"node {node}: this driver has no cluster. Start it with --keeper.")
+
+    async def release(self, node: str) -> None:
+        """Nothing is held here."""
+
+    async def distrust(self, node: str, *, incident: int, reason: str) -> None:
+        """Nobody else could use it."""
+
+    async def trust(self, node: str) -> None:
+        """Nobody distrusted it."""

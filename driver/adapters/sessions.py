@@ -1,0 +1,167 @@
+"""The driver's side of the nodes: `Sessions`, which is the port `Nodes`, and its two WebSockets.
+
+Made by `driver.main`. What executors observe becomes events for the loop, what daemons send goes to
+the detectors. Must not decide anything: it keeps what a node was told, and says what is new.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import structlog
+from fastapi import FastAPI, WebSocket
+from fastapi.responses import JSONResponse
+
+from holdfast.driver.adapters.sessions_daemon import Daemons
+from holdfast.driver.adapters.sessions_executor import ExecutorSide
+from holdfast.driver.adapters.sessions_link import Link
+from holdfast.driver.adapters.tokens import Tokens, bearer
+from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.driver.watch import Watch
+from holdfast.kit.ids import new_id
+from holdfast.protocol.messages import (
+    AskLog,
+    AskStacks,
+    Desired,
+    FromDaemon,
+    FromExecutor,
+    Hello,
+    LogChunk,
+    Observed,
+    Stacks,
+    Welcome,
+)
+from holdfast.protocol.wire import Decoder
+
+LOG_WITHIN_S = 5.0
+"""How long a person waits for a piece of a log before the node counts as not answering."""
+
+_EXECUTOR: Decoder[Any] = Decoder(FromExecutor)
+_DAEMON: Decoder[Any] = Decoder(FromDaemon)
+_log = structlog.get_logger()
+
+T = TypeVar("T", Stacks, LogChunk)
+
+
+class Sessions:
+    """Connections of executors and daemons, and what each node was told last."""
+
+    def __init__(
+        self,
+        *,
+        tokens: Tokens,
+        watch: Watch,
+        emit: Callable[[AnyEvent], None],
+        term: Callable[[], int],
+        now: Callable[[], float],
+        heartbeat_period_s: float,
+    ) -> None:
+        self._tokens = tokens
+        self._watch = watch
+        self._emit = emit
+        self._term = term
+        self._now = now
+        self._heartbeat_period_s = heartbeat_period_s
+        self._executors: dict[str, ExecutorSide] = {}
+        self.daemons = Daemons(watch=watch, emit=emit, now=now)
+
+    def mount(self, app: FastAPI) -> None:
+        """Add the two endpoints to the application."""
+        app.add_api_websocket_route("/v1alpha1/nodes/{node}/executor", self._executor)
+        app.add_api_websocket_route("/v1alpha1/nodes/{node}/daemon", self._daemon)
+
+    # ------------------------------------------------------------ the port `Nodes`
+
+    def instruct(self, desired: Desired) -> None:
+        self._of(desired.node).instruct(desired)
+
+    def hello(self, node: str) -> Hello | None:
+        side = self._executors.get(node)
+        return side.hello if side and side.link else None
+
+    def observed(self, node: str) -> Observed | None:
+        side = self._executors.get(node)
+        return side.observed if side else None
+
+    async def stacks(
+        self, node: str, job: str, ranks: Sequence[int], limit_s: float
+    ) -> dict[int, str]:
+        ask = AskStacks(id=new_id("ask"), job=job, ranks=tuple(ranks))
+        return (await self._answer(node, ask, Stacks, limit_s)).stacks
+
+    async def log(
+        self, node: str, job: str, *, attempt: int, rank: int, stream: str, offset: int
+    ) -> tuple[bytes, int]:
+        ask = AskLog(
+            id=new_id("ask"), job=job, attempt=attempt, rank=rank, stream=stream, offset=offset
+        )
+        chunk = await self._answer(node, ask, LogChunk, LOG_WITHIN_S)
+        if chunk.missing:
+            raise PermanentError(
+                f"log: rank {rank} has no {stream} of attempt {attempt} of {job} on {node}"
+            )
+        return chunk.data, chunk.end
+
+    async def _answer(self, node: str, ask: AskStacks | AskLog, kind: type[T], limit_s: float) -> T:
+        answer = self._of(node).ask(ask)
+        try:
+            async with asyncio.timeout(limit_s):
+                message = await answer
+        except TimeoutError:
+            raise TemporaryError(f"node {node}: no answer within {limit_s:g} s") from None
+        finally:
+            answer.cancel()
+        if not isinstance(message, kind):
+            raise TemporaryError(f"node {node}: answered with {type(message).__name__}")
+        return message
+
+    def _of(self, node: str) -> ExecutorSide:
+        if node not in self._executors:
+            self._executors[node] = ExecutorSide(
+                node, watch=self._watch, emit=self._emit, now=self._now
+            )
+        return self._executors[node]
+
+    # ------------------------------------------------------------ the endpoints
+
+    async def _executor(self, socket: WebSocket, node: str) -> None:
+        if not await self._admit(socket):
+            return
+        side = self._of(node)
+        link = Link(socket, _EXECUTOR, node=node, process="executor")
+        why = await link.run(
+            self._welcome(),
+            opened=lambda hello: side.opened(link, hello),
+            received=lambda message: side.received(link, message),
+        )
+        side.ended(link, why)
+
+    async def _daemon(self, socket: WebSocket, node: str) -> None:
+        if not await self._admit(socket):
+            return
+        link = Link(socket, _DAEMON, node=node, process="daemon")
+        why = await link.run(
+            self._welcome(),
+            opened=lambda _: self.daemons.opened(node, link),
+            received=lambda message: self.daemons.received(node, link, message),
+        )
+        self.daemons.ended(node, link, why)
+
+    async def _admit(self, socket: WebSocket) -> bool:
+        if self._tokens.is_node(bearer(socket.headers.get("authorization"))):
+            await socket.accept()
+            return True
+        problem = {
+            "title": "not a node of this driver",
+            "status": 401,
+            "detail": "Authorization: no node token, or a wrong one. Send `Bearer TOKEN` with the "
+            "content of the driver's tokens/node.",
+        }
+        await socket.send_denial_response(
+            JSONResponse(problem, status_code=401, media_type="application/problem+json")
+        )
+        return False
+
+    def _welcome(self) -> Welcome:
+        return Welcome(term=self._term(), heartbeat_period_s=self._heartbeat_period_s)

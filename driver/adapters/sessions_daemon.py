@@ -1,0 +1,86 @@
+"""The daemons' connections: heartbeats to the detectors, acknowledged; instructions back.
+
+Used by `sessions`; `push` is called by `driver.watching`. Nothing of this enters the journal but
+what a detector concluded.
+"""
+
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from holdfast.driver.adapters.sessions_link import Link, Rejected
+from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.watch import Watch
+from holdfast.protocol import messages
+from holdfast.protocol.messages import Acknowledged, Heartbeat, Refused
+
+_log = structlog.get_logger()
+
+
+class Daemons:
+    """One connection a node, and what its daemon was told to watch."""
+
+    def __init__(
+        self,
+        *,
+        watch: Watch,
+        emit: Callable[[AnyEvent], None],
+        now: Callable[[], float],
+    ) -> None:
+        self._watch = watch
+        self._emit = emit
+        self._now = now
+        self._links: dict[str, Link] = {}
+        self._told: dict[str, messages.Watch] = {}
+        self._orders: Mapping[str, messages.Watch] = {}
+
+    def push(self, orders: Mapping[str, messages.Watch]) -> None:
+        """Send each daemon what it should do, where that is news to it."""
+        self._orders = orders
+        for node, link in self._links.items():
+            self._tell(node, link)
+
+    def opened(self, node: str, link: Link) -> None:
+        """A daemon is there; an older connection of its node ends."""
+        if node in self._links:
+            self._links[node].close(
+                Refused(
+                    what="connection",
+                    why=f"a newer one of node {node} took its place",
+                    fix="Let one daemon run on a node.",
+                )
+            )
+            self.ended(node, self._links[node], "a newer connection took its place")
+        self._links[node] = link
+        self._watch.connected(node, "daemon", self._now())
+        self._tell(node, link)
+
+    def received(self, node: str, link: Link, message: object) -> None:
+        """A heartbeat is acknowledged, then its findings go on; a predecessor's is ignored."""
+        if self._links.get(node) is not link:
+            return
+        match message:
+            case Heartbeat() if message.node == node:
+                link.send(Acknowledged(sequence=message.sequence))
+                for event in self._watch.heard(message, self._now()):
+                    self._emit(event)
+            case Heartbeat():
+                raise Rejected("Heartbeat.node", f"{message.node!r} is not {node!r}", "Mend it.")
+            case Refused():
+                _log.warning("daemon.refused", node=node, what=message.what, why=message.why)
+            case _:
+                raise Rejected(type(message).__name__, "not expected here", "Send heartbeats.")
+
+    def ended(self, node: str, link: Link, why: str) -> None:
+        """A connection has ended; silence is the detectors' to judge."""
+        if self._links.get(node) is not link:
+            return
+        del self._links[node]
+        self._told.pop(node, None)
+        self._watch.disconnected(node, "daemon", self._now(), why)
+
+    def _tell(self, node: str, link: Link) -> None:
+        order = self._orders.get(node)
+        if order is not None and order != self._told.get(node):
+            self._told[node] = order
+            link.send(order)

@@ -1,0 +1,110 @@
+"""From what an executor observes to what the core must know: the difference of two reports. Pure.
+
+Called by `sessions` for each `Observed`. An executor reports all it sees, again and again; events
+are what is new in it. After a reconnect everything is new once more: the core wants levels, and
+takes a repeated event for what it is.
+"""
+
+from collections.abc import Iterable
+
+from holdfast.driver.core.events import (
+    AnyEvent,
+    DiagnosticEnded,
+    NodeQuiet,
+    RanksExited,
+    RanksRunning,
+    StoreReady,
+)
+from holdfast.protocol.messages import Desired, Observed, RankStatus
+
+BLANK = Observed(node="", incarnation="", sequence=-1, generation=-1, epoch=-1)
+"""Before the first report of a connection."""
+
+
+def news(
+    before: Observed, seen: Observed, told: Desired | None, *, completed_step: int | None
+) -> list[AnyEvent]:
+    """What is new in `seen`, in the order in which it happened on the node.
+
+    `told` is what the node was told last; `completed_step` the last step that all ranks of the job
+    had completed, as the detectors know it.
+    """
+    job = seen.job
+    events: list[AnyEvent] = []
+    if job is not None:
+        if before.job != job or (before.epoch, before.attempt) != (seen.epoch, seen.attempt):
+            before = BLANK
+        events += _quiet(job, before, seen, told)
+        events += _store(job, before, seen)
+        events += _running(job, before, seen, told)
+        events += _exited(job, before, seen, completed_step)
+    events += _diagnosed(before, seen, told)
+    return events
+
+
+def _quiet(job: str, before: Observed, seen: Observed, told: Desired | None) -> Iterable[NodeQuiet]:
+    """Quiet counts once the node follows an order without ranks: then what it holds is final."""
+    if not _is_quiet(seen, told):
+        return
+    if before.quiet and _holds(before) == _holds(seen):
+        return
+    yield NodeQuiet(
+        job=job,
+        epoch=seen.epoch,
+        node=seen.node,
+        snapshots=seen.snapshots,
+        stored=seen.stored,
+        store_error=seen.store_error,
+    )
+
+
+def _is_quiet(seen: Observed, told: Desired | None) -> bool:
+    if told is None or told.seats or (told.job, told.epoch) != (seen.job, seen.epoch):
+        return False
+    return seen.quiet and seen.generation == told.generation
+
+
+def _holds(seen: Observed) -> tuple[object, ...]:
+    return seen.generation, seen.snapshots, seen.stored, seen.store_error
+
+
+def _store(job: str, before: Observed, seen: Observed) -> Iterable[StoreReady]:
+    if seen.store is not None and seen.store != before.store:
+        yield StoreReady(job=job, epoch=seen.epoch, node=seen.node, rendezvous=seen.store)
+
+
+def _running(
+    job: str, before: Observed, seen: Observed, told: Desired | None
+) -> Iterable[RanksRunning]:
+    if told is None or (told.job, told.epoch) != (job, seen.epoch):
+        return
+    own = {seat.rank for seat in told.seats if seat.node == seen.node}
+    if own and own <= _started(seen) and not own <= _started(before):
+        yield RanksRunning(job=job, epoch=seen.epoch, node=seen.node)
+
+
+def _started(seen: Observed) -> set[int]:
+    return {each.rank for each in seen.ranks if each.state in ("running", "exited")}
+
+
+def _exited(
+    job: str, before: Observed, seen: Observed, completed_step: int | None
+) -> Iterable[RanksExited]:
+    known = {each.rank for each in _exits(before)}
+    new = tuple(each for each in _exits(seen) if each.rank not in known)
+    if new:
+        yield RanksExited(job=job, epoch=seen.epoch, node=seen.node, exits=new, step=completed_step)
+
+
+def _exits(seen: Observed) -> list[RankStatus]:
+    return sorted((each for each in seen.ranks if each.state == "exited"), key=lambda e: e.order)
+
+
+def _diagnosed(before: Observed, seen: Observed, told: Desired | None) -> Iterable[DiagnosticEnded]:
+    """A diagnosis has ended on the node once each of its orders has a result."""
+    for diagnosis in sorted({order.id for order in told.diagnostics} if told else ()):
+        ordered = {(o.test, o.round) for o in told.diagnostics if o.id == diagnosis}  # type: ignore[union-attr]
+        results = tuple(each for each in seen.diagnostics if each.id == diagnosis)
+        had = {(each.test, each.round) for each in before.diagnostics if each.id == diagnosis}
+        if ordered <= {(each.test, each.round) for each in results} and not ordered <= had:
+            yield DiagnosticEnded(node=seen.node, id=diagnosis, results=results)

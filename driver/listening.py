@@ -1,0 +1,102 @@
+"""Where the driver can be reached: its TCP port, its Unix socket, and the file that says both.
+
+Used by `driver.main`, after the lock is held. A restart has the port of the driver before, so that
+executors find it where it was.
+"""
+
+import os
+import socket
+from pathlib import Path
+
+import msgspec
+
+from holdfast.driver.ports import PermanentError
+from holdfast.driver.settings import Settings
+from holdfast.kit.files import write_atomic
+from holdfast.protocol.paths import RunPaths
+
+BACKLOG = 2_048
+"""A storm of reconnects after a restart: 1,100 accepts a second were measured."""
+
+USER_TIMEOUT_MS = 10_000
+"""Sent bytes that stay unacknowledged so long end the connection (TCP_USER_TIMEOUT, tcp(7))."""
+
+MAX_SOCKET_PATH_BYTES = 107
+"""Of `sun_path` less its end, unix(7)."""
+
+
+def listen(settings: Settings) -> list[socket.socket]:
+    """The TCP socket and the Unix socket, both listening.
+
+    Raises `PermanentError` where an address cannot be had.
+    """
+    unix = _unix(settings.paths.socket)
+    try:
+        tcp = _tcp(settings)
+    except PermanentError:
+        unix.close()
+        raise
+    return [tcp, unix]
+
+
+def announce(settings: Settings, tcp: socket.socket) -> None:
+    """Write the address file: from now on the driver answers."""
+    host, port = tcp.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else host
+    paths = settings.paths
+    where = {"http": f"http://{host}:{port}", "socket": str(paths.socket), "pid": os.getpid()}
+    write_atomic(paths.port, f"{port}\n".encode())
+    write_atomic(paths.address, msgspec.json.encode(where) + b"\n")
+
+
+def withdraw(paths: RunPaths) -> None:
+    """Take address file and socket away: the driver does not answer any more."""
+    paths.address.unlink(missing_ok=True)
+    paths.socket.unlink(missing_ok=True)
+
+
+def _tcp(settings: Settings) -> socket.socket:
+    """The port asked for; for 0 the one of the driver before, if it is still free."""
+    candidates = [settings.port]
+    if settings.port == 0 and settings.paths.port.exists():
+        candidates.insert(0, int(settings.paths.port.read_text()))
+    for port in candidates:
+        try:
+            return _bind(settings.host, port)
+        except OSError as error:
+            reason = error
+    raise PermanentError(
+        f"listen {settings.listen}: {reason.strerror or reason}. Give another with --listen."
+    )
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    tcp = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, USER_TIMEOUT_MS)
+        tcp.bind((host, port))
+        tcp.listen(BACKLOG)
+    except OSError:
+        tcp.close()
+        raise
+    return tcp
+
+
+def _unix(path: Path) -> socket.socket:
+    """For its owner alone. What lies there is of a driver that is gone: we hold the lock."""
+    if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:
+        raise PermanentError(
+            f"state {path.parent}: too long a path for a Unix socket, whose limit is "
+            f"{MAX_SOCKET_PATH_BYTES} bytes. Give a shorter --state."
+        )
+    path.unlink(missing_ok=True)
+    unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        unix.bind(str(path))
+    finally:
+        os.umask(before)
+    unix.listen(BACKLOG)
+    return unix

@@ -1,0 +1,184 @@
+"""The driver's process: wires the loop, the nodes' connections, REST and the cluster together.
+
+`python -m holdfast.driver.main --state DIR [--listen 127.0.0.1:0] [--keeper SOCKET]`. Ends cleanly
+on SIGTERM and SIGINT; after anything else the next start takes the journal's word for everything.
+"""
+
+import asyncio
+import contextlib
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+from pydantic import ValidationError
+from pydantic_settings import CliApp
+
+from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.adapters.local_cluster import LocalCluster
+from holdfast.driver.adapters.no_cluster import NoCluster
+from holdfast.driver.adapters.rest.app import make_app
+from holdfast.driver.adapters.sessions import Sessions
+from holdfast.driver.adapters.tokens import Tokens, load_tokens
+from holdfast.driver.control import Control
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.effects import Effects
+from holdfast.driver.listening import announce, listen, withdraw
+from holdfast.driver.lock import Locked, take_lock
+from holdfast.driver.loop import Loop
+from holdfast.driver.ports import Cluster, Journal, PermanentError
+from holdfast.driver.settings import Settings
+from holdfast.driver.watch import Watch
+from holdfast.driver.watching import Watching
+from holdfast.kit.clock import SystemClock
+from holdfast.kit.logs import set_up_logs
+from holdfast.protocol import exitcodes
+from holdfast.protocol.messages import MAX_FRAME_BYTES
+
+GRACE_S = 1
+"""How long requests under way may take at the end; streams of events never end by themselves."""
+
+_log = structlog.get_logger()
+
+
+class Driver:
+    """All parts of one driver, wired."""
+
+    def __init__(
+        self, settings: Settings, *, tokens: Tokens, journal: Journal, cluster: Cluster
+    ) -> None:
+        clock = SystemClock()
+        watch = Watch()
+        self._settings = settings
+        self._cluster = cluster
+        self.loop = Loop(journal, clock=clock, policy=Policy())
+        self.sessions = Sessions(
+            tokens=tokens,
+            watch=watch,
+            emit=self.loop.post,
+            term=lambda: self.loop.state.term,
+            now=self.loop.now,
+            heartbeat_period_s=settings.heartbeat_period_s,
+        )
+        self._watching = Watching(
+            watch, daemons=self.sessions.daemons, emit=self.loop.post, now=self.loop.now
+        )
+        self.control = Control(
+            self.loop,
+            journal=journal,
+            nodes=self.sessions,
+            watch=watch,
+            tokens=tokens,
+            settings=settings,
+            clock=clock,
+        )
+
+    def app(self) -> FastAPI:
+        """The whole application: people's routes and nodes' WebSockets."""
+        app = make_app(self.control)
+        self.sessions.mount(app)
+        return app
+
+    async def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Take over from the driver before, then keep going in tasks of `group`; gives those."""
+        effects = Effects(
+            cluster=self._cluster, nodes=self.sessions, emit=self.loop.post, group=group
+        )
+        await self.loop.start(perform=effects.start, follow=self._watching.follow)
+        return [
+            group.create_task(self.loop.run()),
+            group.create_task(self._watching.tick(self._settings.watch_period_s)),
+            group.create_task(self._watching.facts(self._cluster)),
+        ]
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, but signals are ours: it would raise them again and skip our own end."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a driver until it is told to end. The exit code, see `protocol.exitcodes`."""
+    try:
+        settings = CliApp.run(Settings, cli_args=list(arguments))
+    except ValidationError as error:
+        for each in error.errors():
+            _say(f"{'.'.join(map(str, each['loc']))}: {each['msg']}")
+        return exitcodes.USAGE
+    set_up_logs("driver", level=settings.log_level)
+    code = exitcodes.OK
+    try:
+        asyncio.run(_serve(settings))
+    except* Locked as locked:
+        code = _say_all(locked, exitcodes.TRY_AGAIN)
+    except* PermanentError as permanent:
+        code = _say_all(permanent, exitcodes.CONFIGURATION)
+    return code
+
+
+async def _serve(settings: Settings) -> None:
+    paths = settings.paths
+    paths.root.mkdir(parents=True, exist_ok=True)
+    take_lock(paths.lock)
+    tokens = load_tokens(paths)
+    sockets = listen(settings)
+    journal = open_sqlite(paths.journal)
+    try:
+        cluster = LocalCluster(settings.keeper) if settings.keeper else NoCluster()
+        driver = Driver(settings, tokens=tokens, journal=journal, cluster=cluster)
+        async with asyncio.TaskGroup() as group:
+            tasks = await driver.start(group)
+            announce(settings, sockets[0])
+            _log.info("driver.started", state=str(paths.root), term=driver.loop.state.term)
+            await _answer(driver.app(), sockets, settings.die_with_fd)
+            for task in tasks:
+                task.cancel()
+    finally:
+        withdraw(paths)
+        journal.close()
+
+
+async def _answer(app: FastAPI, sockets: list[socket.socket], die_with_fd: int | None) -> None:
+    """Serve people and nodes until a signal, or our owner's end, says to end."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        ws_ping_interval=None,
+        ws_max_size=2 * MAX_FRAME_BYTES,  # a little more, so that the refusal can be ours
+        timeout_graceful_shutdown=GRACE_S,
+        server_header=False,
+    )
+    server = _Server(config)
+
+    def end() -> None:
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, end)
+    if die_with_fd is not None:
+        asyncio.get_running_loop().add_reader(die_with_fd, end)
+    await server.serve(sockets)
+
+
+def _say_all(group: BaseExceptionGroup[Exception], code: int) -> int:
+    for error in group.exceptions:
+        _say(str(error))
+    return code
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"holdfast-driver: {sentence}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

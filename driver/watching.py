@@ -1,0 +1,72 @@
+"""What flows into the driver by itself: facts of the cluster, and what the detectors conclude.
+
+Run by `driver.main` beside the loop. Shows the detectors each committed state, the clock and the
+facts, and turns their findings into events. Must not judge: that is theirs, or the core's.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from holdfast.driver.adapters.sessions_daemon import Daemons
+from holdfast.driver.core.events import AnyEvent, NodeAppeared, NodeVanished
+from holdfast.driver.core.model import Job, State
+from holdfast.driver.ports import Cluster
+from holdfast.driver.watch import Expectation, Watch
+from holdfast.protocol.messages import Seat
+
+
+class Watching:
+    """Keeps the detectors and the core in step."""
+
+    def __init__(
+        self,
+        watch: Watch,
+        *,
+        daemons: Daemons,
+        emit: Callable[[AnyEvent], None],
+        now: Callable[[], float],
+    ) -> None:
+        self._watch = watch
+        self._daemons = daemons
+        self._emit = emit
+        self._now = now
+        self._expected: dict[str, tuple[int, tuple[Seat, ...]]] = {}
+
+    def follow(self, state: State) -> None:
+        """Have the detectors expect what the committed state says should run, and no more."""
+        seated = {name: (job.epoch, job.seats) for name, job in state.jobs.items() if job.seats}
+        for name in self._expected.keys() - seated.keys():
+            self._watch.forget(name)
+        for name, seats in seated.items():
+            if self._expected.get(name) != seats:
+                self._watch.expect(_expectation(state.jobs[name]))
+        self._expected = seated
+
+    async def tick(self, period_s: float) -> None:
+        """For ever: what shows by its absence shows here. Daemons hear what is new to them."""
+        while True:
+            for event in self._watch.tick(self._now()):
+                self._emit(event)
+            self._daemons.push(self._watch.instructions())
+            await asyncio.sleep(period_s)
+
+    async def facts(self, cluster: Cluster) -> None:
+        """For ever: every fact of the cluster, to the detectors and to the core."""
+        async for fact in cluster.facts():
+            self._watch.fact(fact.node, fact.present, self._now())
+            if fact.present:
+                self._emit(NodeAppeared(node=fact.node, rack=fact.rack))
+            else:
+                self._emit(NodeVanished(node=fact.node, why=fact.why))
+
+
+def _expectation(job: Job) -> Expectation:
+    return Expectation(
+        job=job.name,
+        epoch=job.epoch,
+        seats=job.seats,
+        topology=job.plan.topology,
+        hang_floor_s=job.plan.hang_floor_s,
+        first_step_s=job.plan.first_step_s,
+        best_step=job.best_step,
+    )

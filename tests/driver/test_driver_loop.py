@@ -1,0 +1,262 @@
+"""The loop towards people, in bad times, and with the clock."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+import pytest
+
+from holdfast.driver import draft
+from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.core.effects import AnyEffect
+from holdfast.driver.core.events import (
+    AnyEvent,
+    DeleteRequested,
+    JobSubmitted,
+    NodeAppeared,
+    Plan,
+    ProgressSeen,
+    StopRequested,
+    Ticked,
+)
+from holdfast.driver.core.model import Phase, State
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.loop import KeyReused, Loop, NotAccepting, Refused
+from holdfast.driver.ports import Claim, Entry, Key, PermanentError, TemporaryError
+from holdfast.kit.clock import SystemClock
+from holdfast.protocol.messages import Task
+
+POLICY = Policy()
+PLAN = Plan(task=Task(command=("train",), workdir="."), nodes=2, ranks_per_node=1)
+
+# ---------------------------------------------------------------- people's requests
+
+
+async def idle(loop: Loop, group: asyncio.TaskGroup) -> asyncio.Task[None]:
+    """A driver without nodes: jobs stay pending."""
+    await loop.start(perform=lambda effect: None, follow=lambda state: None)
+    return group.create_task(loop.run())
+
+
+def submitted(job: str = "job") -> JobSubmitted:
+    return JobSubmitted(job=job, plan=PLAN)
+
+
+async def test_a_request_returns_the_entry_that_is_in_the_journal(
+    open_journal: Callable[[str], SqlJournal],
+) -> None:
+    journal = open_journal("journal")
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        entry = await loop.request(submitted())
+        assert journal.entries(job="job")[0] == entry
+        assert loop.sequence >= entry.sequence
+        again = await loop.request(StopRequested(job="job"))
+        assert journal.entries(after=again.sequence - 1, limit=1) == [again]
+        task.cancel()
+
+
+async def test_an_idempotency_key_does_its_request_once(
+    open_journal: Callable[[str], SqlJournal],
+) -> None:
+    journal = open_journal("journal")
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        key = Key("key", b"digest")
+        first, second = await asyncio.gather(
+            loop.request(submitted(), key=key), loop.request(submitted(), key=key)
+        )
+        third = await loop.request(submitted(), key=key)
+        assert first == second == third
+        with pytest.raises(KeyReused, match="Use a new key"):
+            await loop.request(submitted("other"), key=Key("key", b"another digest"))
+        assert [each.jobs for each in journal.entries(job="job")] == [("job",)]
+        task.cancel()
+
+
+async def test_what_the_core_refuses_leaves_no_trace(
+    open_journal: Callable[[str], SqlJournal],
+) -> None:
+    loop = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        await loop.request(submitted())
+        before = loop.sequence
+        with pytest.raises(Refused, match="taken by a job"):
+            await loop.request(submitted())
+        with pytest.raises(Refused, match="there is no 'nobody'"):
+            await loop.request(DeleteRequested(job="nobody"))
+        assert loop.sequence == before
+        task.cancel()
+
+
+# ---------------------------------------------------------------- bad times
+
+
+class Flaky:
+    """A journal whose next commits fail."""
+
+    def __init__(self, journal: SqlJournal, *, failures: int = 0, short: str | None = None) -> None:
+        self._journal = journal
+        self.failures = failures
+        self.short = short
+        self.load, self.entries, self.claim = journal.load, journal.entries, journal.claim
+
+    async def commit(
+        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+    ) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise TemporaryError("journal: nothing could be written. Free some disk space.")
+        await self._journal.commit(entries, state, claims=claims)
+
+    def shortage(self) -> str | None:
+        return self.short
+
+
+async def test_while_the_disk_is_full_no_new_job_is_accepted_but_the_rest_goes_on(
+    open_journal: Callable[[str], SqlJournal],
+) -> None:
+    journal = Flaky(open_journal("journal"))
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        await loop.request(submitted())
+        journal.short = "the disk is full"
+        assert loop.accepting == "the disk is full"
+        with pytest.raises(NotAccepting, match="the disk is full"):
+            await loop.request(submitted("other"))
+        await loop.request(StopRequested(job="job"))
+        assert loop.state.jobs["job"].phase is Phase.STOPPED
+        journal.short = None
+        await loop.request(submitted("other"))
+        assert loop.accepting is None
+        task.cancel()
+
+
+async def test_what_happened_waits_for_the_journal_and_what_was_asked_is_refused(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.driver.loop.COMMIT_AGAIN_S", 0.01)
+    journal = Flaky(open_journal("journal"))
+    performed: list[AnyEffect] = []
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    await loop.start(perform=performed.append, follow=lambda state: None)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(loop.run())
+        journal.failures = 3
+        loop.post(NodeAppeared(node="node-1"))
+        with pytest.raises(NotAccepting, match="Free some disk space"):
+            await loop.request(submitted())
+        assert "node-1" not in loop.state.nodes
+        assert performed == []
+        await loop.committed_beyond(loop.sequence)
+        assert "node-1" in loop.state.nodes
+        assert "job" not in loop.state.jobs
+        assert loop.accepting is None
+        task.cancel()
+
+
+async def test_a_driver_that_was_replaced_ends(open_journal: Callable[[str], SqlJournal]) -> None:
+    old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    new = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    nothing = {"perform": lambda effect: None, "follow": lambda state: None}
+    await old.start(**nothing)
+    new = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    await new.start(**nothing)
+    old.post(NodeAppeared(node="node-1"))
+    with pytest.raises(PermanentError, match="another driver has written"):
+        await old.run()
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), AssertionError("no end")], ids=repr)
+async def test_a_defect_met_in_one_job_parks_that_job_alone(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    journal = open_journal("journal")
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        await loop.request(submitted("sick"))
+        await loop.request(submitted("sound"))
+        real = draft.decide
+
+        def decide(state: State, event: AnyEvent, now: float, policy: Policy) -> draft.Decision:
+            if isinstance(event, ProgressSeen):
+                raise error
+            return real(state, event, now, policy)
+
+        monkeypatch.setattr(draft, "decide", decide)
+        before = loop.sequence
+        loop.post(ProgressSeen(job="sick", epoch=1, step=1))
+        await loop.committed_beyond(before)
+        assert repr(error) in loop.state.jobs["sick"].parked
+        assert not loop.state.jobs["sound"].parked
+        (entry,) = journal.entries(after=before)
+        assert isinstance(entry.event, ProgressSeen)
+        await loop.request(StopRequested(job="sound"))
+        task.cancel()
+
+
+# ---------------------------------------------------------------- time
+
+
+class LoopClock(SystemClock):
+    """The event loop's own time, which tests make virtual."""
+
+    def monotonic_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+class InMemory:
+    """A journal for virtual time, in which a thread would be an eternity."""
+
+    def __init__(self) -> None:
+        self.committed: list[Entry] = []
+        self.state: bytes | None = None
+
+    def load(self) -> tuple[bytes | None, int, float]:
+        last = self.committed[-1] if self.committed else None
+        return self.state, last.sequence if last else 0, last.now if last else 0.0
+
+    async def commit(
+        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+    ) -> None:
+        self.committed += entries
+        self.state = state
+
+    def entries(self, **_: object) -> list[Entry]:
+        return self.committed
+
+    def claim(self, key: str) -> Claim | None:
+        return None
+
+    def shortage(self) -> str | None:
+        return None
+
+
+@pytest.mark.looptime
+async def test_a_deadline_is_kept_in_driver_time_which_goes_on_over_restarts() -> None:
+    journal, started = InMemory(), asyncio.get_running_loop().time()
+    plan = msgspec.structs.replace(PLAN, deadline_s=3_600.0)
+    loop = Loop(journal, clock=LoopClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        await loop.request(JobSubmitted(job="job", plan=plan))
+        await asyncio.sleep(1_000)
+        await loop.request(submitted("to move the journal's time on"))
+        task.cancel()
+    assert loop.now() == pytest.approx(1_000)
+    await asyncio.sleep(500)  # nobody is there: it does not count
+    loop = Loop(journal, clock=LoopClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        while not loop.state.jobs["job"].finished:
+            await loop.committed_beyond(loop.sequence)
+        assert loop.now() == pytest.approx(3_600, abs=0.1)
+        assert asyncio.get_running_loop().time() - started == pytest.approx(4_100, abs=0.1)
+        task.cancel()
+    ticks = [each for each in journal.committed if isinstance(each.event, Ticked)]
+    assert len(ticks) == 1, "one tick at the deadline, none before"
