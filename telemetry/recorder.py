@@ -46,11 +46,18 @@ class Recorder:
         self._pulse = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        # Optimizer steps are counted from this process's start, until the script gives numbers.
+        self.missing("step numbers")
         self._store_state()
 
     def missing(self, part: str) -> None:
         """Say in the ring that `part` of what is watched elsewhere is not watched here."""
         self._partial |= 1 << schema.PARTS.index(part)
+        self.ring.word(schema.PARTIAL, self._partial)
+
+    def known(self, part: str) -> None:
+        """Take back that `part` is missing."""
+        self._partial &= ~(1 << schema.PARTS.index(part))
         self.ring.word(schema.PARTIAL, self._partial)
 
     def waits(self, waiting: bool) -> None:
@@ -65,7 +72,9 @@ class Recorder:
 
     def reported(self, step: int, loss: float | None, tokens: int | None) -> None:
         """The script says how far it is."""
-        self._explicit_steps = True
+        if not self._explicit_steps:
+            self._explicit_steps = True
+            self.known("step numbers")
         self._loss = loss if loss is not None else self._loss
         self._tokens = tokens if tokens is not None else self._tokens
         self._set_step(step)

@@ -35,6 +35,8 @@ PARTS: Final = (
     "peers full",
     "phases full",
     "members full",
+    "step numbers",
+    "waits",
 )
 """What may be missing from a ring, by bit of the word PARTIAL."""
 

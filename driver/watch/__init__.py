@@ -1,1 +1,9 @@
-"""Detectors: heartbeats in, findings out. Pure and streaming; what they know can be lost."""
+"""Detectors: heartbeats in, findings out. Pure and streaming; what they know can be lost.
+
+Called by the driver's loop through `Watch`. Must not act, wait, or read a clock.
+"""
+
+from holdfast.driver.watch.model import Expectation, JobProgress, RankView, Settings
+from holdfast.driver.watch.watch import Watch
+
+__all__ = ["Expectation", "JobProgress", "RankView", "Settings", "Watch"]

@@ -1,0 +1,158 @@
+"""What is known of one job's epoch: its ranks' newest progress, its pace, its standstill. Pure.
+
+Used by `Watch`, which feeds it heartbeats. Times are the driver's; ages that nodes report are
+durations and are only ever added to the time at which they were heard.
+"""
+
+import msgspec
+
+from holdfast.driver.watch import pace as pacing
+from holdfast.driver.watch import standstill
+from holdfast.driver.watch.model import Expectation, JobProgress, Ranks, RankView
+from holdfast.driver.watch.pace import Pace
+from holdfast.driver.watch.standstill import Still
+from holdfast.protocol.messages import Heartbeat, RankProgress
+
+RELATIVE = "step numbers"
+"""A rank that says so counts its steps from its own start: no earlier epoch compares with them."""
+
+
+class RankSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank's newest progress and when it was heard. `cpu_share` is of the last heartbeat."""
+
+    progress: RankProgress
+    heard_s: float
+    uptime_s: float
+    cpu_share: float = 0.0
+
+
+class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """State of one job."""
+
+    expected: Expectation
+    ranks: dict[int, RankSeen] = {}
+    pace: Pace = Pace()
+    still: Still
+    progressed: bool = False
+    period_s: float = 0.5
+
+    def completed_step(self) -> int | None:
+        """The last step that all ranks have completed; None before all ranks are known."""
+        if len(self.ranks) < len(self.expected.seats):
+            return None
+        return min(seen.progress.step for seen in self.ranks.values())
+
+
+def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen:
+    """A new epoch of the job; its pace and what hung before are kept."""
+    still = Still(began_s=now)
+    if before is None:
+        pace = Pace(best_step=expected.best_step or 0)
+        return JobSeen(expected=expected, pace=pace, still=still)
+    if before.expected.epoch == expected.epoch:
+        return msgspec.structs.replace(before, expected=expected)
+    return JobSeen(
+        expected=expected,
+        pace=pacing.restarted(before.pace, expected.best_step or 0),
+        still=msgspec.structs.replace(before.still, began_s=now),
+    )
+
+
+def heard(job: JobSeen, beat: Heartbeat, now: float, period_s: float) -> tuple[JobSeen, int | None]:
+    """Take in a heartbeat. The step, once an epoch, at which it went further than ever."""
+    ranks = dict(job.ranks)
+    node_of = job.expected.node_of()
+    for progress in beat.ranks:
+        mine = (progress.job, progress.epoch) == (job.expected.job, job.expected.epoch)
+        if mine and node_of.get(progress.rank) == beat.node:
+            ranks[progress.rank] = _rank(ranks.get(progress.rank), progress, beat.uptime_s, now)
+    job = msgspec.structs.replace(job, ranks=ranks, period_s=period_s)
+    step = job.completed_step()
+    if step is None or step <= job.pace.step:
+        return job, None
+    pace = pacing.advanced(job.pace, step, _tokens(job), now)
+    further = not job.progressed and (step > job.pace.best_step or _relative(job))
+    job = msgspec.structs.replace(job, pace=pace, progressed=job.progressed or further)
+    return job, step if further else None
+
+
+def aged(job: JobSeen, now: float) -> Ranks:
+    """Each rank's progress as it is if nothing has changed since it was heard.
+
+    The pulse is aged only past what a heartbeat that is on its way explains.
+    """
+    return {
+        rank: msgspec.structs.replace(
+            seen.progress,
+            still_s=seen.progress.still_s + now - seen.heard_s,
+            silent_s=seen.progress.silent_s + _overdue_s(job, seen, now),
+        )
+        for rank, seen in job.ranks.items()
+    }
+
+
+def quiet_s(job: JobSeen, now: float) -> float:
+    """How long no ring of the job has moved, as far as heartbeats have told."""
+    ages = [
+        seen.progress.still_s + _overdue_s(job, seen, now)
+        for seen in job.ranks.values()
+        if seen.progress.hooks
+    ]
+    return min(ages, default=0.0)
+
+
+def busy(job: JobSeen) -> list[int]:
+    """Ranks that use CPU."""
+    return [r for r, seen in job.ranks.items() if seen.cpu_share > standstill.BUSY_SHARE]
+
+
+def progress(job: JobSeen, now: float) -> JobProgress:
+    """The job for the pages."""
+    node_of = job.expected.node_of()
+    current = aged(job, now)
+    losses = [seen.loss for seen in current.values() if seen.loss is not None]
+    return JobProgress(
+        job=job.expected.job,
+        epoch=job.expected.epoch,
+        step=job.completed_step() or 0,
+        best_step=job.pace.best_step,
+        loss=losses[-1] if losses else None,
+        tokens_per_s=job.pace.tokens_per_s,
+        step_s=job.pace.median_s,
+        ranks=tuple(
+            RankView(
+                rank=rank,
+                node=node_of.get(rank, ""),
+                step=seen.step,
+                phase=seen.phase,
+                loss=seen.loss,
+                process=seen.process,
+                still_s=seen.still_s,
+                hooks=seen.hooks,
+            )
+            for rank, seen in sorted(current.items())
+        ),
+    )
+
+
+def _rank(before: RankSeen | None, progress: RankProgress, uptime_s: float, now: float) -> RankSeen:
+    share = before.cpu_share if before is not None else 0.0
+    if before is not None and uptime_s > before.uptime_s and before.progress.pid == progress.pid:
+        took_s = uptime_s - before.uptime_s
+        share = max(0.0, progress.cpu_s - before.progress.cpu_s) / took_s
+    return RankSeen(progress=progress, heard_s=now, uptime_s=uptime_s, cpu_share=share)
+
+
+def _overdue_s(job: JobSeen, seen: RankSeen, now: float) -> float:
+    return max(0.0, now - seen.heard_s - 2 * job.period_s)
+
+
+def _tokens(job: JobSeen) -> int:
+    """Tokens of all replicas: each is told by all ranks of a replica, and counted once."""
+    dp = job.expected.topology.dp
+    by_rank = [seen.progress.tokens for seen in job.ranks.values()]
+    return sum(by_rank) * dp // len(by_rank) if by_rank else 0
+
+
+def _relative(job: JobSeen) -> bool:
+    return any(RELATIVE in seen.progress.partial for seen in job.ranks.values())

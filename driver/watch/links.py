@@ -1,0 +1,89 @@
+"""Links that go down: one flap is tolerated, two within five minutes make a suspect. Pure.
+
+Counters alone (errors that rise) are only reported: faults.md, rows 17 and 18.
+"""
+
+import msgspec
+
+from holdfast.driver.watch.model import Findings, Settings, evidence
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.messages import Heartbeat, NicRates
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """State of one link: carrier changes when last heard, and when it went down of late."""
+
+    up: bool
+    changes: int
+    downs_s: tuple[float, ...] = ()
+    errors: bool = False
+
+
+Links = dict[tuple[str, str], Link]
+"""State: by node and NIC."""
+
+
+def judge(links: Links, beat: Heartbeat, settings: Settings, now: float) -> tuple[Links, Findings]:
+    """The NICs of one heartbeat, against what they were in the one before."""
+    found: list[Finding] = []
+    seen = dict(links)
+    for nic in beat.nics:
+        before = links.get((beat.node, nic.name))
+        after = _next(before, nic, settings, now)
+        seen[beat.node, nic.name] = after
+        if before is not None and after.downs_s != before.downs_s and after.downs_s:
+            found.append(_down(beat.node, nic, after, settings))
+        if after.errors and not (before is not None and before.errors):
+            found.append(_counters(beat.node, nic))
+    return seen, tuple(found)
+
+
+def _next(before: Link | None, nic: NicRates, settings: Settings, now: float) -> Link:
+    downs_s = before.downs_s if before is not None else ()
+    downs_s = tuple(at for at in downs_s if now - at <= settings.flap_window_s)
+    if before is not None:
+        # A flap between two heartbeats shows in the count of carrier changes alone: down and up.
+        changes = max(0, nic.carrier_changes - before.changes)
+        flaps = max(int(before.up and not nic.up), (changes + int(before.up)) // 2)
+        downs_s += (now,) * flaps
+    return Link(
+        up=nic.up, changes=nic.carrier_changes, downs_s=downs_s, errors=nic.errors_per_s > 0
+    )
+
+
+def _down(node: str, nic: NicRates, link: Link, settings: Settings) -> Finding:
+    times = len(link.downs_s)
+    suspect = times >= settings.flaps
+    state = "is down" if not nic.up else "went down and came back"
+    text = f"{nic.name} of {node} {state}: {times} times within {settings.flap_window_s:g} s"
+    return Finding(
+        kind=Kind.LINK_DOWN,
+        weight=Weight.SUSPECT if suspect else Weight.REPORT,
+        blame=Blame.INFRASTRUCTURE,
+        node=node,
+        summary=text,
+        evidence=(
+            evidence(
+                f"daemon of {node}",
+                f"carrier of {nic.name} changed {nic.carrier_changes} times so far",
+                downs=times,
+            ),
+        ),
+    )
+
+
+def _counters(node: str, nic: NicRates) -> Finding:
+    return Finding(
+        kind=Kind.COUNTERS,
+        weight=Weight.REPORT,
+        blame=Blame.INFRASTRUCTURE,
+        node=node,
+        summary=f"error counters of {nic.name} on {node} rise: {nic.errors_per_s:.3g} a second",
+        evidence=(
+            evidence(
+                f"daemon of {node}",
+                f"{nic.name}: {nic.errors_per_s:.3g} errors a second",
+                errors_per_s=nic.errors_per_s,
+            ),
+        ),
+    )

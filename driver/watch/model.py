@@ -1,0 +1,95 @@
+"""What the detectors are told to expect, what they show, and what they know of each node. Pure."""
+
+import msgspec
+
+from holdfast.protocol.faults import Evidence, Finding
+from holdfast.protocol.messages import Heartbeat, Probe, RankProgress, Seat
+from holdfast.protocol.topology import Topology
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """A job's epoch: where its ranks sit, and how long it may stand still."""
+
+    job: str
+    epoch: int
+    seats: tuple[Seat, ...]
+    topology: Topology = Topology()
+    hang_floor_s: float = 5.0
+    first_step_s: float = 600.0
+    best_step: int | None = None  # highest step that any earlier epoch completed
+    log_rules: tuple[tuple[str, str], ...] = ()  # (pattern, "report", "restart" or "suspect")
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes with seats, each once, in rank order."""
+        return tuple(dict.fromkeys(seat.node for seat in self.seats))
+
+    def node_of(self) -> dict[int, str]:
+        return {seat.rank: seat.node for seat in self.seats}
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How patient the detectors are. Each default says why."""
+
+    heartbeat_period_s: float = 0.5  # a silent node is found within about four of these
+    heartbeats_per_s: float = 2_000.0  # bound on the load: 22 us of a core each (ecosystem.md)
+    missed_periods: float = 2.5  # heartbeats missing for so long are silence
+    probe_silent_s: float = 1.0  # four probes of a neighbour without any answer
+    start_grace_s: float = 10.0  # after a driver's start, unless a quorum has reported before
+    never_heard_s: float = 5.0  # a new daemon needs about a second to come
+    neighbours: int = 2  # probes to the next nodes of the ring: each node has two witnesses
+    hang_periods: float = 3.0  # median steps that a standstill has to last (design.md)
+    flaps: int = 2  # link downs within the window that make the node a suspect (faults.md, 17)
+    flap_window_s: float = 300.0
+    pressure: float = 0.95  # share of memory or disk used that is worth saying
+
+
+class NodeSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of one node; times are the driver's."""
+
+    node: str
+    known_s: float
+    heard_s: float | None = None  # last heartbeat
+    heartbeat: Heartbeat | None = None
+    connected_s: dict[str, float] = {}  # by process, while it is connected: since when
+    left_s: dict[str, float] = {}  # by process, while it is not: since when
+    present: bool | None = None  # the cluster's word
+    why: dict[str, str] = {}  # why a connection ended
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        return self.heartbeat.probes if self.heartbeat is not None else ()
+
+
+class RankView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A rank for the pages."""
+
+    rank: int
+    node: str
+    step: int
+    phase: str = ""
+    loss: float | None = None
+    process: str = ""
+    still_s: float = 0.0
+    hooks: bool = False
+
+
+class JobProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a job is. `step` is the last one that all ranks have completed."""
+
+    job: str
+    epoch: int
+    step: int
+    best_step: int
+    loss: float | None = None
+    tokens_per_s: float | None = None
+    step_s: float | None = None  # median
+    ranks: tuple[RankView, ...] = ()
+
+
+def evidence(source: str, text: str, **data: str | int | float | bool | None) -> Evidence:
+    return Evidence(source=source, text=text, data=data)
+
+
+Findings = tuple[Finding, ...]
+Ranks = dict[int, RankProgress]

@@ -1,0 +1,188 @@
+"""`Watch`: where the river of heartbeats ends and findings begin.
+
+Called by the driver's node sessions (heartbeats, connections), its facts loop, and its ticks. It
+folds all of it into the detectors beside this file, which are pure; it alone holds their states,
+and all of them may be lost. Must not act, wait or read a clock.
+"""
+
+import msgspec
+
+from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen
+from holdfast.driver.watch import (
+    jobs,
+    kernel,
+    links,
+    logs,
+    neighbours,
+    pressure,
+    silence,
+    standstill,
+)
+from holdfast.driver.watch.jobs import JobSeen
+from holdfast.driver.watch.model import Expectation, Findings, JobProgress, NodeSeen, Settings
+from holdfast.protocol import messages
+from holdfast.protocol.faults import Finding
+from holdfast.protocol.messages import Heartbeat
+from holdfast.telemetry.analysis import hang
+
+
+class Watch:
+    """All detectors of one driver."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._settings = settings or Settings()
+        self._began_s: float | None = None
+        self._now_s = 0.0
+        self._nodes: dict[str, NodeSeen] = {}
+        self._jobs: dict[str, JobSeen] = {}
+        self._wanted: dict[str, Expectation] = {}
+        self._silence: silence.Told = frozenset()
+        self._kernel: kernel.Told = frozenset()
+        self._logs: logs.Told = frozenset()
+        self._links: links.Links = {}
+        self._pressure: pressure.Told = frozenset()
+
+    # ------------------------------------------------------------ what the driver tells
+
+    def expect(self, expected: Expectation) -> None:
+        """This epoch of the job should run; the detectors start with it at the next tick."""
+        self._wanted[expected.job] = expected
+
+    def forget(self, job: str) -> None:
+        """The job has no ranks now."""
+        self._wanted.pop(job, None)
+
+    def connected(self, node: str, process: str, now: float) -> None:
+        seen = self._seen(node, now)
+        left = {name: at for name, at in seen.left_s.items() if name != process}
+        why = {name: text for name, text in seen.why.items() if name != process}
+        since = {**seen.connected_s, process: now}
+        self._put(seen, left_s=left, connected_s=since, why=why)
+
+    def disconnected(self, node: str, process: str, now: float, why: str = "") -> None:
+        seen = self._seen(node, now)
+        since = {name: at for name, at in seen.connected_s.items() if name != process}
+        left = {**seen.left_s, process: now}
+        self._put(seen, connected_s=since, left_s=left, why={**seen.why, process: why})
+
+    def fact(self, node: str, present: bool, now: float) -> None:
+        """The cluster's word on a node."""
+        self._put(self._seen(node, now), present=present)
+
+    # ------------------------------------------------------------ what the nodes tell
+
+    def heard(self, beat: Heartbeat, now: float) -> list[AnyEvent]:
+        """Take in a heartbeat; what it shows by being there."""
+        self._begin(now)
+        self._put(self._seen(beat.node, now), heard_s=now, heartbeat=beat)
+        self._kernel, found = kernel.judge(self._kernel, beat)
+        self._pressure, short = pressure.judge(self._pressure, beat, self._settings)
+        self._links, down = links.judge(self._links, beat, self._settings, now)
+        by_node = {node: each for each in self._wanted.values() for node in each.nodes}
+        self._logs, hits = logs.judge(self._logs, beat, by_node)
+        events: list[AnyEvent] = [_found(each) for each in (*found, *short, *down, *hits)]
+        for name, job in self._jobs.items():
+            if beat.node in job.expected.nodes:
+                self._jobs[name], step = jobs.heard(job, beat, now, self._period_s())
+                if step is not None:
+                    events.append(ProgressSeen(job=name, epoch=job.expected.epoch, step=step))
+        return events
+
+    # ------------------------------------------------------------ what shows by its absence
+
+    def tick(self, now: float) -> list[AnyEvent]:
+        """Look at what did not happen. Nobody is accused before most nodes have reported."""
+        self._begin(now)
+        found: list[AnyEvent] = []
+        if self._may_judge(now):
+            told, findings = silence.judge(
+                self._silence, self._nodes, self._around(now), self._settings, now
+            )
+            self._silence = told
+            found += map(_found, findings)
+        for name, job in self._jobs.items():
+            self._jobs[name], findings = self._stands_still(job, now)
+            found += map(_found, findings)
+        return found
+
+    def instructions(self) -> dict[str, messages.Watch]:
+        """What each daemon should do, whole."""
+        return neighbours.instructions(
+            self._nodes.keys(), tuple(self._wanted.values()), self._settings
+        )
+
+    # ------------------------------------------------------------ what the pages ask
+
+    def progress(self, job: str) -> JobProgress | None:
+        """The job's progress; None while it has no ranks."""
+        seen = self._jobs.get(job)
+        return (
+            jobs.progress(seen, self._now_s) if seen is not None and job in self._wanted else None
+        )
+
+    def completed_step(self, job: str) -> int | None:
+        """The last step that all ranks of the newest epoch have completed, where it is known."""
+        seen = self._jobs.get(job)
+        return seen.completed_step() if seen is not None else None
+
+    # ------------------------------------------------------------ inside
+
+    def _seen(self, node: str, now: float) -> NodeSeen:
+        return self._nodes.get(node) or NodeSeen(node=node, known_s=now)
+
+    def _put(self, seen: NodeSeen, **changes: object) -> None:
+        self._nodes[seen.node] = msgspec.structs.replace(seen, **changes)
+
+    def _begin(self, now: float) -> None:
+        """Start what is newly expected; the first call of all starts the grace."""
+        self._now_s = now
+        if self._began_s is None:
+            self._began_s = now
+        for name, expected in self._wanted.items():
+            before = self._jobs.get(name)
+            if before is None or before.expected != expected:
+                self._jobs[name] = jobs.expect(before, expected, now)
+                for node in expected.nodes:
+                    self._put(self._seen(node, now))
+
+    def _period_s(self) -> float:
+        return neighbours.period_s(len(self._nodes), self._settings)
+
+    def _may_judge(self, now: float) -> bool:
+        """After a start: once most of the nodes have reported, or a grace is over."""
+        began_s = self._began_s if self._began_s is not None else now
+        known = [seen for seen in self._nodes.values() if seen.present is not False]
+        reported = sum(1 for seen in known if seen.heard_s is not None)
+        return 2 * reported > len(known) or now - began_s > self._settings.start_grace_s
+
+    def _around(self, now: float) -> silence.Around:
+        seated = frozenset(node for each in self._wanted.values() for node in each.nodes)
+        held_up: dict[str, float] = {}
+        for name in self._wanted:
+            job = self._jobs[name]
+            quiet_s = jobs.quiet_s(job, now)
+            if quiet_s > standstill.QUIET_S:
+                rank = hang.culprit(jobs.aged(job, now)).rank
+                node = job.expected.node_of().get(rank) if rank is not None else None
+                if node is not None:
+                    held_up[node] = quiet_s
+        return silence.Around(period_s=self._period_s(), seated=seated, held_up=held_up)
+
+    def _stands_still(self, job: JobSeen, now: float) -> tuple[JobSeen, Findings]:
+        quiet_s = jobs.quiet_s(job, now)
+        if job.expected.job not in self._wanted or quiet_s <= standstill.QUIET_S:
+            return job, ()
+        still, findings = standstill.judge(
+            job.still,
+            job.expected,
+            jobs.aged(job, now),
+            job.pace,
+            jobs.busy(job),
+            self._settings,
+            now,
+        )
+        return msgspec.structs.replace(job, still=still), findings
+
+
+def _found(finding: Finding) -> AnyEvent:
+    return Found(finding=finding)

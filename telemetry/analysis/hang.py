@@ -1,0 +1,273 @@
+"""Who holds up a job that stands still: the rank at which the waits end.
+
+Called by the driver's standstill detector with the newest progress of every rank, once nothing has
+moved for a while. Pure. A rank waits where it has issued what a peer has not; following the waits
+leads to a rank that waits for nobody (it spins, or reads from a pipe), or whose own pulse stands
+still (it is stopped). Process states are told as a hint and decide nothing.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+
+import msgspec
+
+from holdfast.protocol.messages import GroupProgress, RankProgress
+
+SILENT_S = 1.0
+"""A pulse moves every .05 s; one that has not for this long belongs to a process that does not run,
+even where eight ranks share two cores."""
+EARLIER_S = 0.3
+"""Among ranks in a circle of waits, one that stopped this much before the others started it: three
+samples of the daemon."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The culprit, or None where nobody can be named; `why` in sentences with numbers.
+
+    `others` are further ranks at which waits end: they are held up by nobody either.
+    """
+
+    rank: int | None
+    why: tuple[str, ...]
+    others: tuple[int, ...] = ()
+    silent: bool = False
+
+
+Waits = dict[Hashable, list[Hashable]]
+"""From a rank to the group or peer that it waits for, from a group to the ranks it lacks."""
+
+
+def culprit(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> Verdict:
+    """Who holds up the job, from each rank's progress; `missing` are ranks without any.
+
+    Ranks that are done for (exited) must not be among them: theirs is another story.
+    """
+    silent = {rank for rank, seen in ranks.items() if seen.hooks and seen.silent_s > SILENT_S}
+    silent |= set(missing)
+    groups = _groups(ranks)
+    waits = _collective_waits(ranks, groups, silent)
+    _add_message_waits(waits, ranks)
+    ends = _ends(waits, ranks, silent)
+    if not ends:
+        return Verdict(rank=None, why=_nobody(ranks, waits))
+    ordered = sorted(ends, key=lambda rank: (-len(_behind(waits, rank)), rank))
+    first, *others = ordered
+    return Verdict(
+        rank=first,
+        why=_sentences(first, ranks, groups, waits, first in silent),
+        others=tuple(others),
+        silent=first in silent,
+    )
+
+
+# ---------------------------------------------------------------- who waits
+
+
+class _Group(msgspec.Struct, frozen=True):
+    """One group over all its ranks: what each has enqueued, and who is furthest behind."""
+
+    members: tuple[int, ...]
+    seen: dict[int, GroupProgress]
+    top: int
+    low: int
+
+    def enqueued(self, rank: int) -> int:
+        return self.seen[rank].enqueued if rank in self.seen else 0
+
+
+def _groups(ranks: Mapping[int, RankProgress]) -> dict[int, _Group]:
+    seen: dict[int, dict[int, GroupProgress]] = {}
+    members: dict[int, set[int]] = {}
+    for rank, progress in ranks.items():
+        for group in progress.groups:
+            seen.setdefault(group.members, {})[rank] = group
+            members.setdefault(group.members, {rank}).update(group.ranks)
+    return {
+        key: _Group(
+            tuple(sorted(members[key])),
+            by_rank,
+            max(group.enqueued for group in by_rank.values()),
+            min(
+                by_rank[rank].enqueued if rank in by_rank else 0
+                for rank in members[key]
+                if rank in by_rank or _tells_all(ranks.get(rank))
+            ),
+        )
+        for key, by_rank in seen.items()
+    }
+
+
+def _tells_all(progress: RankProgress | None) -> bool:
+    """Whether a group that the rank does not speak of is one it has not used."""
+    return progress is not None and progress.hooks and not set(progress.partial) & _HIDES
+
+
+_HIDES = {"collectives", "groups full"}
+
+
+def _collective_waits(
+    ranks: Mapping[int, RankProgress], groups: Mapping[int, _Group], silent: set[int]
+) -> Waits:
+    waits: Waits = {}
+    for key, group in groups.items():
+        lacking = [
+            rank
+            for rank in group.members
+            if group.enqueued(rank) == group.low < group.top
+            and (rank in group.seen or _tells_all(ranks.get(rank)))
+        ]
+        # All have entered, or nobody is known to be behind: those who do not run hold it up.
+        lacking = lacking or [rank for rank in group.members if rank in silent]
+        waiting = [rank for rank, seen in group.seen.items() if _outstanding(ranks[rank], seen)]
+        for rank in waiting:
+            if rank not in lacking:
+                waits.setdefault(rank, []).append(("group", key))
+        if waiting:
+            waits[("group", key)] = list(lacking)
+    return waits
+
+
+def _outstanding(progress: RankProgress, group: GroupProgress) -> bool:
+    """Whether the rank has a collective under way in this group, as far as it knows."""
+    return group.enqueued > group.done or "done" in progress.partial
+
+
+def _add_message_waits(waits: Waits, ranks: Mapping[int, RankProgress]) -> None:
+    """Receives that nobody has sent; sends that nobody takes, where a rank waits for nothing else.
+
+    A send may be on its way without anybody waiting for it, so that it explains only what nothing
+    else explains.
+    """
+    for rank, progress in ranks.items():
+        for peer in progress.peers:
+            sent = _sends(ranks, peer.peer, rank)
+            if sent is not None and peer.receives > sent:
+                waits.setdefault(rank, []).append(peer.peer)
+    for rank, progress in ranks.items():
+        if rank in waits:
+            continue
+        for peer in progress.peers:
+            taken = _receives(ranks, peer.peer, rank)
+            if taken is not None and peer.sends > taken:
+                waits.setdefault(rank, []).append(peer.peer)
+
+
+def _sends(ranks: Mapping[int, RankProgress], rank: int, to: int) -> int | None:
+    return _count(ranks, rank, to, "sends")
+
+
+def _receives(ranks: Mapping[int, RankProgress], rank: int, source: int) -> int | None:
+    return _count(ranks, rank, source, "receives")
+
+
+def _count(ranks: Mapping[int, RankProgress], rank: int, other: int, way: str) -> int | None:
+    progress = ranks.get(rank)
+    if progress is None or {"collectives", "peers full"} & set(progress.partial):
+        return None
+    found = [int(getattr(peer, way)) for peer in progress.peers if peer.peer == other]
+    return found[0] if found else 0
+
+
+# ---------------------------------------------------------------- where the waits end
+
+
+def _ends(waits: Waits, ranks: Mapping[int, RankProgress], silent: set[int]) -> set[int]:
+    """Ranks that others wait for and that wait for nobody; else those that stopped first."""
+    awaited = {node for targets in waits.values() for node in targets if isinstance(node, int)}
+    stopped = awaited & silent
+    if stopped:
+        return stopped
+    free = {rank for rank in awaited if rank not in waits and rank in ranks}
+    free = {rank for rank in free if not ranks[rank].waiting} or free
+    if free:
+        return free
+    circle = {rank for rank in awaited if rank in ranks}
+    idle = {rank for rank in circle if not ranks[rank].waiting}
+    return idle if len(idle) == 1 else _first_to_stop(idle or circle, ranks)
+
+
+def _first_to_stop(circle: set[int], ranks: Mapping[int, RankProgress]) -> set[int]:
+    by_age = sorted(circle, key=lambda rank: -ranks[rank].still_s)
+    if len(by_age) == 1:
+        return circle
+    if not by_age or ranks[by_age[0]].still_s - ranks[by_age[1]].still_s < EARLIER_S:
+        return set()
+    return {by_age[0]}
+
+
+def _behind(waits: Waits, end: int) -> set[int]:
+    """All ranks whose waits lead to `end`."""
+    back: dict[Hashable, list[Hashable]] = {}
+    for node, targets in waits.items():
+        for target in targets:
+            back.setdefault(target, []).append(node)
+    found: set[Hashable] = set()
+    queue: list[Hashable] = [end]
+    while queue:
+        for node in back.get(queue.pop(), ()):
+            if node not in found:
+                found.add(node)
+                queue.append(node)
+    return {node for node in found if isinstance(node, int)} - {end}
+
+
+# ---------------------------------------------------------------- in words
+
+
+def _sentences(
+    rank: int,
+    ranks: Mapping[int, RankProgress],
+    groups: Mapping[int, _Group],
+    waits: Waits,
+    silent: bool,
+) -> tuple[str, ...]:
+    said = [_about_group(rank, groups[key]) for key in _groups_lacking(waits, rank)]
+    said += [
+        f"rank {other} waits for a message of rank {rank}"
+        for other in sorted(n for n in waits if isinstance(n, int) and rank in waits[n])
+    ]
+    said.append(f"the waits of {len(_behind(waits, rank))} ranks end at rank {rank}")
+    progress = ranks.get(rank)
+    if silent:
+        age = f" for {progress.silent_s:.1f} s" if progress is not None else ""
+        said.append(f"rank {rank} itself has given no sign{age}: it does not run")
+    elif progress is not None:
+        said.append(f"rank {rank} runs but has done nothing with its peers for {_still(progress)}")
+    if progress is not None and progress.process:
+        said.append(f"hint: its process is in state {progress.process}")
+    if progress is not None and progress.stopped_children:
+        pids = ", ".join(map(str, progress.stopped_children))
+        said.append(f"hint: its child processes {pids} are stopped")
+    return tuple(said)
+
+
+def _groups_lacking(waits: Waits, rank: int) -> list[int]:
+    return [key[1] for key, targets in waits.items() if isinstance(key, tuple) and rank in targets]
+
+
+def _about_group(rank: int, group: _Group) -> str:
+    waiting = sum(1 for other in group.members if group.enqueued(other) > group.enqueued(rank))
+    kinds = [seen.kind for seen in group.seen.values() if seen.enqueued == group.top]
+    name = f"group {_short(group.members)}"
+    if waiting == 0:
+        return f"all ranks of {name} have entered {kinds[0]} #{group.top}, and it does not end"
+    return (
+        f"{waiting} of {len(group.members)} ranks wait in {kinds[0]} #{group.top} of {name}; "
+        f"rank {rank} is at #{group.enqueued(rank)}"
+    )
+
+
+def _short(members: tuple[int, ...]) -> str:
+    if len(members) <= 8:
+        return f"[{', '.join(map(str, members))}]"
+    return f"[{members[0]}, {members[1]}, … {members[-1]}]"
+
+
+def _still(progress: RankProgress) -> str:
+    return f"{progress.still_s:.1f} s"
+
+
+def _nobody(ranks: Mapping[int, RankProgress], waits: Waits) -> tuple[str, ...]:
+    waiting = sum(1 for node in waits if isinstance(node, int))
+    if not waiting:
+        return (f"none of {len(ranks)} ranks is known to wait for another",)
+    return (f"{waiting} of {len(ranks)} ranks wait, and the waits end at nobody",)
