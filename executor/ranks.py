@@ -3,6 +3,7 @@
 Called by `executor.loop`. Must not decide whether a rank should run.
 """
 
+import asyncio
 import os
 from collections.abc import Callable
 from functools import partial
@@ -32,18 +33,20 @@ class Ranks:
         self.pids: dict[int, int] = {}
 
     async def start(self, order: StartRanks) -> None:
-        """Start every seat of `order`, in rank order; each is told as it happens."""
+        """Start every seat of `order`, all at once; each is told as it happens."""
         self._oom_kills = oom_kills()
-        for seat in order.seats:
-            job, epoch = order.desired.job or "", order.desired.epoch
-            try:
-                pid = await self._start(order, seat)
-            except NotStartable as error:
-                self._refuse(job, epoch, seat, error)
-            else:
-                self._tell(ev.RankStarted(job=job, epoch=epoch, rank=seat.rank, pid=pid))
+        await asyncio.gather(*(self._start(order, seat) for seat in order.seats))
 
-    async def _start(self, order: StartRanks, seat: Seat) -> int:
+    async def _start(self, order: StartRanks, seat: Seat) -> None:
+        job, epoch = order.desired.job or "", order.desired.epoch
+        try:
+            pid = await self._spawn(order, seat)
+        except NotStartable as error:
+            self._refuse(job, epoch, seat, error)
+        else:
+            self._tell(ev.RankStarted(job=job, epoch=epoch, rank=seat.rank, pid=pid))
+
+    async def _spawn(self, order: StartRanks, seat: Seat) -> int:
         desired, task = order.desired, order.desired.task
         assert task is not None
         env = rank_environment(desired, seat, self._node, agent_store=order.agent_store)

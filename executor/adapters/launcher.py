@@ -159,7 +159,8 @@ class Launcher:
         if not data:
             asyncio.get_running_loop().remove_reader(self._link)
             return
-        match self._decoder.decode(data):
+        message: Imported | Forked | Declined = self._decoder.decode(data)
+        match message:
             case Imported():
                 self._failures = 0
                 self._settled.set()

@@ -4,6 +4,8 @@
 launcher to be seen: not its arguments, its main module, its environment, or its descriptors.
 """
 
+import atexit
+import gc
 import importlib.util
 import io
 import os
@@ -53,13 +55,17 @@ def run(program: Program, at_start: frozenset[str]) -> None:
 
 
 def _settle(program: Program) -> None:
-    """Output unbuffered enough, generators not shared, and a name for `ps`."""
+    """Output unbuffered enough, generators not shared, and a name for `ps`.
+
+    What the launcher froze is collected at the very end: nanobind reports it as leaked otherwise.
+    """
     unbuffered = program.unbuffered or bool(os.environ.get("PYTHONUNBUFFERED"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True, write_through=unbuffered)
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
+    atexit.register(gc.unfreeze)
     if program.title:
         with open("/proc/self/comm", "w", encoding="utf-8") as comm:
             comm.write(program.title[:15])

@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 
 import msgspec
 
@@ -31,6 +32,7 @@ class Server:
         self._link = link
         self._decoder = msgspec.json.Decoder(Import | Fork)
         self._todo: deque[str] = deque()
+        self._forks: list[tuple[Fork, list[int]]] = []
         self._gently = False
         self._rest_s = 0.0
         self._importer = Importer()
@@ -39,19 +41,30 @@ class Server:
     def serve(self) -> Program | None:
         """Until the executor closes its end (None), or, in a child, its program."""
         while True:
-            wait_s = self._rest_s if self._todo else None
-            readable, _, _ = select.select([self._link], [], [], wait_s)
-            if not readable:
+            if not self._readable(self._rest_s if self._todo else None):
                 self._import_next()
                 continue
+            ended = self._read_all()
+            if self._forks and (program := self._fork()) is not None:
+                return program
+            if ended:
+                return None
+
+    def _readable(self, wait_s: float | None) -> bool:
+        return bool(select.select([self._link], [], [], wait_s)[0])
+
+    def _read_all(self) -> bool:
+        """Take in every order that is there; True at the end of the link."""
+        while self._readable(0):
             data, fds, _, _ = socket.recv_fds(self._link, MAX_PACKET_BYTES, 2)
             if not data:
-                return None
+                return True
             order = self._decoder.decode(data)
             if isinstance(order, Import):
                 self._take(order)
-            elif (program := self._fork(order, fds)) is not None:
-                return program
+            else:
+                self._forks.append((order, fds))
+        return False
 
     def _take(self, order: Import) -> None:
         self._todo = deque(order.modules)
@@ -71,32 +84,37 @@ class Server:
             imported, skipped = self._importer.counts()
             self._tell(Imported(imported=imported, skipped=skipped))
 
-    def _fork(self, order: Fork, fds: list[int]) -> Program | None:
-        """The program, in the child; None in the launcher."""
-        try:
-            if why := unfit():
+    def _fork(self) -> Program | None:
+        """Fork what was ordered: the program, in a child; None in the launcher."""
+        _reap()
+        forks, self._forks = self._forks, []
+        why = unfit()
+        mine = None if why else self._fork_twice(forks)
+        for order, fds in forks:
+            if why:
                 self._tell(Declined(id=order.id, why=why, module=self._spoiled_by))
-                return None
-            return order.program if self._fork_twice(order, fds) else None
-        finally:
             for fd in fds:
                 os.close(fd)
+        return mine
 
-    def _fork_twice(self, order: Fork, fds: list[int]) -> bool:
-        """True in the grandchild: its parent is gone, so the executor, a subreaper, adopts it."""
+    def _fork_twice(self, forks: list[tuple[Fork, list[int]]]) -> Program | None:
+        """A grandchild's parent is gone at once, so the executor, a subreaper, adopts it.
+
+        One process between for all of them: with torch loaded each fork takes 11 ms, and each end
+        of a process as long.
+        """
         sys.stdout.flush()
         sys.stderr.flush()
-        between = os.fork()
-        if between:
-            os.waitpid(between, 0)
-            return False
-        pid = os.fork()
-        if pid:
+        if os.fork():
+            return None
+        for order, fds in forks:
+            pid = os.fork()
+            if not pid:
+                self._link.close()
+                become(order.program, *fds)
+                return order.program
             self._tell(Forked(id=order.id, pid=pid))
-            os._exit(0)
-        self._link.close()
-        become(order.program, *fds)
-        return True
+        os._exit(0)
 
     def _tell(self, message: Imported | Forked | Declined) -> None:
         self._link.send(msgspec.json.encode(message))
@@ -111,3 +129,10 @@ def unfit() -> str:
     if torch is not None and torch.cuda.is_initialized():
         return "CUDA is initialised in it"
     return ""
+
+
+def _reap() -> None:
+    """Bury the processes between: a rank is never ours to wait for."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
