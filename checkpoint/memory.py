@@ -25,7 +25,12 @@ class Memory:
         found = []
         for rank, folder in sorted(self._folders.items()):
             for slot, seal in folder.sealed():
-                if seal.job == self._job and self._believe(rank, slot, seal):
+                try:
+                    believed = seal.job == self._job and self._believe(rank, slot, seal)
+                except OSError as error:
+                    self._tell(f"rank {rank}: step {seal.step} cannot be checked: {error}")
+                    continue
+                if believed:
                     found.append(Snapshot(rank=rank, step=seal.step, epoch=seal.epoch))
         return tuple(found)
 
@@ -43,8 +48,8 @@ class Memory:
             for slot in folder.slots:
                 try:
                     slot.make_room(size_bytes, replace=False)
-                except NoRoom as error:
-                    self._tell(f"rank {rank}: {error}")
+                except (NoRoom, OSError) as error:
+                    self._tell(f"rank {rank}: a slot could not be made early: {error}")
                     return
 
     def _believe(self, rank: int, slot: Slot, seal: Seal) -> bool:

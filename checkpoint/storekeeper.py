@@ -73,7 +73,7 @@ class StoreKeeper:
                 self._look_up(self._order)
             if self._drain:
                 self._drain.advance()
-        except StoreError as error:
+        except (StoreError, OSError) as error:
             self.error = str(error)
             return next(self._waits)
         except Superseded as reason:

@@ -1,0 +1,15 @@
+"""The tests themselves, one file each: measure one thing, and say what was measured.
+
+Called by `diagnostics.runner`, which watches the time. A probe may hang; it must not decide.
+"""
+
+import msgspec
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """What a probe found. `ok` is None where it could not be run."""
+
+    ok: bool | None
+    value: float | None = None
+    unit: str = ""
+    detail: str = ""

@@ -1,0 +1,93 @@
+"""Runs one test of this node: `python -m holdfast.diagnostics.runner ORDER_JSON`.
+
+Started by the executor, or forked from its warm launcher. Its last line on stdout is the
+`DiagnosticResult` as JSON, and it is there within the order's time box (plus what loading torch
+takes), also while a peer hangs. Must not leave anything behind.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from threading import Lock, Timer
+
+import msgspec
+
+from holdfast.diagnostics.plan import ALLREDUCE, COMPUTE
+from holdfast.diagnostics.probes import Measured
+from holdfast.diagnostics.settings import from_environment, use_interface
+from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
+
+LOADING_S = 60.0
+"""Longest that loading torch may take before the kernel ends the process: cold on a busy machine
+it took up to 20 s."""
+
+
+class Answer:
+    """Prints the result once: the probe's, or the clock's when the time is over."""
+
+    def __init__(self, order: DiagnosticOrder, node: str) -> None:
+        self._order = order
+        self._node = node
+        self._lock = Lock()
+
+    def give(self, found: Measured) -> None:
+        """Print and end the process at once, whatever its other threads are waiting for."""
+        order = self._order
+        result = DiagnosticResult(
+            id=order.id,
+            test=order.test,
+            node=self._node,
+            round=order.round,
+            members=order.members,
+            ok=found.ok,
+            value=found.value,
+            unit=found.unit,
+            detail=found.detail,
+        )
+        with self._lock:
+            sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
+            sys.stdout.buffer.flush()
+            os._exit(0)
+
+    def out_of_time(self) -> None:
+        self.give(Measured(ok=False, detail=f"timed out after {self._order.time_box_s:.1f} s"))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the order in the one argument. Ends the process; 2 is for bad input."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        order = msgspec.json.decode(given[0] if given else "", type=DiagnosticOrder)
+        settings = from_environment()
+    except (msgspec.DecodeError, ValueError) as error:
+        sys.stderr.write(f"diagnostics.runner ORDER_JSON: {error}\n")
+        sys.exit(2)
+    # The last resort, for a thread that holds Python's lock for ever: the kernel ends us.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, order.time_box_s + LOADING_S)
+    if order.rendezvous:
+        use_interface(settings.ifname, order.rendezvous.address)
+    answer = Answer(order, settings.node)
+    answer.give(_probe(order, settings.node, answer))
+
+
+def _probe(order: DiagnosticOrder, node: str, answer: Answer) -> Measured:
+    if order.test not in (COMPUTE, ALLREDUCE):
+        return Measured(ok=None, detail=f"test {order.test!r} is not known here")
+    try:
+        probe = import_module(f"holdfast.diagnostics.probes.{order.test}")
+    except ImportError as error:
+        return Measured(ok=None, detail=f"cannot be run here: {error}")
+    timer = Timer(order.time_box_s, answer.out_of_time)
+    timer.daemon = True
+    timer.start()
+    found = probe.run(order.repeats) if order.test == COMPUTE else probe.run(order, node)
+    if not isinstance(found, Measured):
+        raise TypeError(f"{order.test}: {found!r} is not a measurement")
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""What a diagnostic is told by its environment. The only place here that reads it."""
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """This node's name, and the interface for its collectives ("" where any will do)."""
+
+    node: str
+    ifname: str = ""
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
+    """Raises `ValueError` where HOLDFAST_NODE is not set."""
+    node = environment.get("HOLDFAST_NODE", "")
+    if not node:
+        raise ValueError("HOLDFAST_NODE: not set. Set it to this node's name.")
+    return Settings(node, environment.get("HOLDFAST_IFNAME", ""))
+
+
+def use_interface(ifname: str, address: str) -> None:
+    """Have collectives of this process go over `ifname`, or stay on the loopback of `address`."""
+    name = ifname or ("lo" if address.startswith("127.") else "")
+    if name:
+        os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = name

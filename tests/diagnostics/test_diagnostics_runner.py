@@ -1,0 +1,162 @@
+"""The runner as real processes: it answers within its time box, whatever its peer does."""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+
+from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult, Rendezvous
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+Start = Callable[[str, DiagnosticOrder], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts the runner of a node; all are ended after the test."""
+    children: list[subprocess.Popen[bytes]] = []
+
+    def begin(node: str, order: DiagnosticOrder) -> "subprocess.Popen[bytes]":
+        child = subprocess.Popen(
+            [sys.executable, "-m", "holdfast.diagnostics.runner", msgspec.json.encode(order)],
+            env={**os.environ, "HOLDFAST_NODE": node, "HOLDFAST_IFNAME": ""},
+            stdout=subprocess.PIPE,
+        )
+        children.append(child)
+        return child
+
+    yield begin
+    for child in children:
+        child.kill()
+        child.wait()
+        if child.stdout:
+            child.stdout.close()
+
+
+def answer(child: "subprocess.Popen[bytes]") -> DiagnosticResult:
+    assert child.stdout is not None
+    assert select.select([child.stdout], [], [], 60)[0], "no answer within a minute"
+    last = child.stdout.read().splitlines()[-1]
+    assert child.wait(10) == 0
+    return msgspec.json.decode(last, type=DiagnosticResult)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def pair(*, time_box_s: float, port: int | None = None) -> DiagnosticOrder:
+    port = port or free_port()
+    return DiagnosticOrder(
+        id="d1",
+        test="allreduce",
+        round=1,
+        members=("node-1", "node-2"),
+        rendezvous=Rendezvous(address="127.0.0.1", port=port),
+        listen_port=port,
+        time_box_s=time_box_s,
+        repeats=2,
+    )
+
+
+def test_two_neighbours_measure_their_bandwidth(start: Start) -> None:
+    order = pair(time_box_s=40)
+    children = [start(node, order) for node in order.members]
+    for node, child in zip(order.members, children, strict=True):
+        result = answer(child)
+        assert (result.id, result.test, result.node, result.round) == ("d1", "allreduce", node, 1)
+        assert result.members == order.members
+        assert (result.ok, result.unit) == (True, "MB/s"), result
+        assert result.value is not None
+        assert result.value > 1
+
+
+def test_a_peer_that_is_frozen_cannot_hold_its_partner_beyond_the_time_box(start: Start) -> None:
+    order = pair(time_box_s=2)
+    frozen = start("node-2", order)
+    os.kill(frozen.pid, signal.SIGSTOP)
+    partner = start("node-1", order)
+    result = answer(partner)
+    assert result.ok is False
+    assert result.detail == "timed out after 2.0 s"
+    assert frozen.poll() is None
+
+
+def test_an_address_in_use_is_told_and_is_no_verdict(start: Start) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = int(taken.getsockname()[1])
+        result = answer(start("node-1", pair(time_box_s=20, port=port)))
+    assert result.ok is None
+    assert result.detail == f"cannot serve on 127.0.0.1:{port}: Address already in use"
+
+
+def test_a_node_computes_and_tells_its_speed(start: Start) -> None:
+    result = answer(start("node-1", DiagnosticOrder(id="d1", test="compute", time_box_s=40)))
+    assert (result.ok, result.unit, result.members) == (True, "GFLOP/s", ())
+    assert result.value is not None
+    assert result.value > 0.1
+
+
+def test_a_test_that_is_not_known_is_told_and_is_no_verdict(start: Start) -> None:
+    result = answer(start("node-1", DiagnosticOrder(id="d1", test="gravity")))
+    assert (result.ok, result.detail) == (None, "test 'gravity' is not known here")
+
+
+def test_bad_input_is_named_and_ends_with_the_code_for_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast.diagnostics.runner", json.dumps({"id": 1})],
+        env={**os.environ, "HOLDFAST_NODE": "node-1"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"Expected `str`, got `int` - at `$.id`" in done.stderr
+
+
+def test_one_wrong_bit_in_a_product_is_found() -> None:
+    import torch
+
+    from holdfast.diagnostics.probes import compute
+
+    class Faulty(torch.Tensor):
+        """Multiplies with one bit of one element flipped, as a bad unit does."""
+
+        def __matmul__(self, other: torch.Tensor) -> torch.Tensor:
+            product = torch.matmul(self.as_subclass(torch.Tensor), other.as_subclass(torch.Tensor))
+            product.view(torch.int32)[3, 5] ^= 1
+            return product
+
+    good = compute.circulant
+    assert compute.on_device(torch.device("cpu"), 64, 2).ok is True
+    compute.circulant = lambda row: good(row).as_subclass(Faulty)  # type: ignore[assignment]
+    try:
+        found = compute.on_device(torch.device("cpu"), 64, 2)
+    finally:
+        compute.circulant = good
+    assert found.ok is False
+    assert found.detail == "cpu: 1 of 4096 elements are wrong"
+
+
+def test_the_expected_product_is_that_of_the_definition() -> None:
+    import torch
+
+    from holdfast.diagnostics.probes import compute
+
+    first, second = [3, -8, 5, 0, 1], [-2, 7, 8, -8, 4]
+    left, right = compute.circulant(first).double(), compute.circulant(second).double()
+    expected = compute.circulant(compute.convolution(first, second)).double()
+    assert torch.equal(left @ right, expected)
