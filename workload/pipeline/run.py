@@ -6,7 +6,7 @@ receive can hold a forward or backward up. Room for 6 (decoupled receives) and 7
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.distributed as dist
@@ -29,6 +29,23 @@ class Done(NamedTuple):
     work: Work
     start_s: float
     end_s: float
+
+
+class _Seed(torch.autograd.Function):
+    """A scalar whose gradient with respect to `out` is `gradient`.
+
+    `torch.autograd.backward(out, gradient)` says the same, but imports sympy (torch 2.15), two
+    seconds at each start of a rank.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, out: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        ctx.gradient = gradient
+        return out.new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return ctx.gradient, None
 
 
 class Pipeline:
@@ -81,7 +98,7 @@ class Pipeline:
         else:
             gradient = self._grid.down.receive(self._edge(), self._grid.stage + 1)
         with telemetry.phase("backward"):
-            torch.autograd.backward(out, gradient)
+            _Seed.apply(out, gradient).backward()
         if not self._grid.is_first_stage:
             assert source.grad is not None, "an activation that was received has a gradient"
             self._send(source.grad, forward=False)
