@@ -170,6 +170,29 @@ def _hook_groups(c10d: Any) -> None:
         return result
 
     c10d._new_process_group_helper = made
+    _hook_waits(c10d)
+
+
+def _hook_waits(c10d: Any) -> None:
+    """Say in the ring while the script waits for a peer. Waits inside C++ (DDP's) do not show."""
+    try:
+        inner = c10d.Work.wait
+
+        # pybind11 knows by this name and first argument that the call comes from an override, and
+        # does not call it again for a Work that is written in Python.
+        def wait(work: Any, *rest: Any, **named: Any) -> Any:
+            recorder = current.recorder
+            if recorder is None:
+                return inner(work, *rest, **named)
+            outer = recorder.waits(True)
+            try:
+                return inner(work, *rest, **named)
+            finally:
+                recorder.waits(outer)
+
+        c10d.Work.wait = wait
+    except (AttributeError, TypeError):
+        _missing("waits")
 
 
 def _watch_group(group: Any, ranks: list[int]) -> None:

@@ -36,6 +36,7 @@ class Recorder:
         self._loss: float | None = None
         self._phase = 0
         self._partial = 0
+        self._waiting = False
         self._explicit_steps = False
         self._groups: list[Group] = []
         self._same_members: dict[tuple[int, ...], int] = {}
@@ -60,8 +61,11 @@ class Recorder:
         self._partial &= ~(1 << schema.PARTS.index(part))
         self.ring.word(schema.PARTIAL, self._partial)
 
-    def waits(self, waiting: bool) -> None:
-        self.ring.word(schema.WAITING, int(waiting))
+    def waits(self, waiting: bool) -> bool:
+        """Say that the rank waits for a peer, or not; what it said before."""
+        before, self._waiting = self._waiting, waiting
+        self.ring.word(schema.WAITING, waiting)
+        return before
 
     # ------------------------------------------------------------ steps and phases
 

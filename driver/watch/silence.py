@@ -58,7 +58,7 @@ def _silent_s(seen: NodeSeen, around: Around, settings: Settings, now: float) ->
     """Since the last heartbeat; a daemon that never spoke has had its time to come."""
     if seen.heard_s is not None:
         return now - seen.heard_s
-    if seen.node not in around.seated and seen.present is not False:
+    if seen.node not in around.seated:
         return 0.0
     return max(0.0, now - seen.known_s - settings.never_heard_s)
 
