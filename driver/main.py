@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from pydantic import ValidationError
 from pydantic_settings import CliApp
 
+from holdfast.driver import watch as watching
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.local_cluster import LocalCluster
 from holdfast.driver.adapters.no_cluster import NoCluster
@@ -51,7 +52,7 @@ class Driver:
         self, settings: Settings, *, tokens: Tokens, journal: Journal, cluster: Cluster
     ) -> None:
         clock = SystemClock()
-        watch = Watch()
+        watch = Watch(watching.Settings(heartbeat_period_s=settings.heartbeat_period_s))
         self._settings = settings
         self._cluster = cluster
         self.loop = Loop(journal, clock=clock, policy=Policy())
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _serve(settings: Settings) -> None:
     paths = settings.paths
-    paths.root.mkdir(parents=True, exist_ok=True)
+    paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)  # jobs have secrets in their env
     take_lock(paths.lock)
     tokens = load_tokens(paths)
     sockets = listen(settings)

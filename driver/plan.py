@@ -30,6 +30,7 @@ def plan_of(job: jobspec.TrainingJob, paths: RunPaths) -> Plan:
         suspend=spec.suspend,
         deadline_s=spec.deadline_s,
         ttl_s=spec.ttl_s,
+        log_rules=tuple((rule.pattern, rule.action) for rule in spec.log_rules),
         spec=job.model_dump_json(by_alias=True).encode(),
     )
 

@@ -69,4 +69,5 @@ def _expectation(job: Job) -> Expectation:
         hang_floor_s=job.plan.hang_floor_s,
         first_step_s=job.plan.first_step_s,
         best_step=job.best_step,
+        log_rules=job.plan.log_rules,
     )

@@ -19,6 +19,7 @@ class Reserve:
         self._path = path
         self._size_bytes = size_bytes
         self._held = path.exists() and path.stat().st_size == size_bytes
+        self.missing()
 
     def release(self) -> bool:
         """Give the room up; False where there was none to give."""
