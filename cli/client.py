@@ -5,8 +5,9 @@ Called by every command that talks to a running driver. Must not retry: a comman
 
 import http.client
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -74,24 +75,15 @@ class Client:
         return self._ask("DELETE", where)
 
     def stream(
-        self,
-        where: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
-        **query: object,
-    ) -> Iterator[bytes]:
-        """Pieces of a long answer as they come, until the driver ends it."""
-        connection = self._kind(self._host, self._port, timeout=timeout_s)
-        with closing(connection):
-            response = self._send(connection, "GET", _with_query(where, query), None, headers or {})
-            if response.status >= 400:
+        self, where: str, *, headers: Mapping[str, str] | None = None, **query: object
+    ) -> "Stream":
+        """A long answer, piece by piece as it comes, until the driver ends it."""
+        connection = self._kind(self._host, self._port)
+        response = self._send(connection, "GET", _with_query(where, query), None, headers or {})
+        if response.status >= 400:
+            with closing(connection):
                 raise Problem(response.status, _decoded(response.read()))
-            try:
-                while piece := response.read1(65_536):
-                    yield piece
-            except (OSError, http.client.HTTPException) as error:
-                raise self._gone(error) from error
+        return Stream(connection, response, self._gone)
 
     def _ask(
         self,
@@ -140,6 +132,32 @@ class Client:
             f"the driver at {self.url} does not answer ({why}).",
             "Is it running? Start one: holdfast driver --state DIR",
         )
+
+
+class Stream:
+    """The pieces of an answer that goes on; another thread may `close` it to end the wait."""
+
+    def __init__(
+        self,
+        connection: http.client.HTTPConnection,
+        response: http.client.HTTPResponse,
+        gone: Callable[[Exception], Stopped],
+    ) -> None:
+        self._connection, self._response, self._gone = connection, response, gone
+        self._socket = connection.sock
+
+    def __iter__(self) -> Iterator[bytes]:
+        with closing(self._connection), closing(self._response):
+            try:
+                while piece := self._response.read1(65_536):
+                    yield piece
+            except (OSError, http.client.HTTPException) as error:
+                raise self._gone(error) from error
+
+    def close(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):  # the other side was first
+                self._socket.shutdown(socket.SHUT_RDWR)
 
 
 def _with_query(where: str, query: Mapping[str, object]) -> str:

@@ -15,7 +15,7 @@ from holdfast.cli.errors import Stopped
 from holdfast.kit.backoff import full_jitter
 from holdfast.protocol import exitcodes
 
-FAILURES_IN_A_ROW = 5
+FAILURES_IN_A_ROW = 3
 """A process that dies this often within QUICK_S of its start will not come up by itself."""
 QUICK_S = 5.0
 END_S = 10.0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast.cli import sse
-from holdfast.cli.client import Client, path
+from holdfast.cli.client import Client, Stream, path
 from holdfast.cli.errors import Stopped
 from holdfast.kit.backoff import full_jitter
 
@@ -24,6 +24,7 @@ class Events:
         self._queue: queue.Queue[dict[str, Any]] = queue.Queue()
         self._ending = threading.Event()
         self._after = 0
+        self._stream: Stream | None = None
         threading.Thread(target=self._read, name="events", daemon=True).start()
 
     def take(self, timeout_s: float) -> list[dict[str, Any]]:
@@ -36,7 +37,10 @@ class Events:
         return entries
 
     def close(self) -> None:
+        """End the thread, so that the driver has no reader to wait for when it ends."""
         self._ending.set()
+        if self._stream is not None:
+            self._stream.close()
 
     def _read(self) -> None:
         waits: Iterator[float] = full_jitter(base_s=0.05, cap_s=1.0)
@@ -49,7 +53,8 @@ class Events:
 
     def _follow(self, client: Client) -> None:
         headers = {"Last-Event-ID": str(self._after)}
-        for entry in sse.events(client.stream(path("events"), headers=headers, job=self._job)):
+        self._stream = client.stream(path("events"), headers=headers, job=self._job)
+        for entry in sse.events(self._stream):
             self._after = int(entry["sequence"])
             self._queue.put(entry)
             if self._ending.is_set():

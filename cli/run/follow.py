@@ -45,7 +45,7 @@ class Run:
         self._options = options
         self._paths = paths
         self._job = paths.root.name
-        self._narrator = Narrator(_line_to_stderr)
+        self._narrator = Narrator(_line_to_stderr, options.world_size)
         self._signals: list[int] = []
         self._asked_to_stop = False
         self._pending_told = False

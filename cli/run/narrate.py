@@ -4,7 +4,7 @@ Called by `cli.run.follow` with what the driver says. Writes to stderr, so that 
 can be piped on. Silent when all is well.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.cli.words import duration, plural
@@ -15,26 +15,27 @@ FINISHED = ("Succeeded", "Failed", "Stopped")
 class Narrator:
     """Says each thing once, as the job's view changes."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, say: Callable[[str], None], ranks: int) -> None:
         self._say_line = say
-        self._found: set[int] = set()
+        self._ranks = ranks
+        self._faults: dict[int, int] = {}
         self._recovered: set[int] = set()
 
     def say(self, sentence: str) -> None:
         self._say_line(f"holdfast  {sentence}")
 
-    def incidents(self, incidents: list[Mapping[str, Any]]) -> None:
-        """One line where an incident is new, one where it is over."""
+    def incidents(self, incidents: Sequence[Mapping[str, Any]]) -> None:
+        """One line for each fault, one where its incident is over."""
         for incident in incidents:
-            number = int(incident["number"])
-            if number not in self._found:
-                self._found.add(number)
-                self.say(told(incident))
+            number, faults = int(incident["number"]), int(incident["faults"])
+            if faults > self._faults.get(number, 0):
+                self._faults[number] = faults
+                self.say(told(incident, self._ranks))
             if incident["recovered_s"] is not None and number not in self._recovered:
                 self._recovered.add(number)
                 self.say(back(incident))
 
-    def end(self, job: Mapping[str, Any], incidents: list[Mapping[str, Any]]) -> None:
+    def end(self, job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> None:
         """The summary, and the user's own exception first and whole."""
         failure = job.get("failure") or {}
         if failure.get("traceback") and job["ranks"] > 1:
@@ -42,40 +43,38 @@ class Narrator:
         self.say(summary(job, incidents))
 
 
-def told(incident: Mapping[str, Any]) -> str:
+def told(incident: Mapping[str, Any], ranks: int) -> str:
     """What went wrong, and what is done about it."""
-    action = incident.get("action")
-    return f"{incident['summary']}; {action}" if action else str(incident["summary"])
+    doing = {
+        1: f"; restarting {plural(ranks, 'rank')}",
+        2: "; another node takes over",
+        3: "; testing the suspects",
+        4: "; testing every node",
+    }
+    over = not incident["open"] and incident["recovered_s"] is None
+    return f"{incident['summary']}{'' if over else doing.get(incident['rung'], '')}"
 
 
 def back(incident: Mapping[str, Any]) -> str:
-    """`back at step 121 after 0.4 s, nothing lost   (detect 0.01 · stop 0.05 · …)`."""
-    lost = incident.get("steps_lost")
-    what = (
-        ""
-        if lost is None
-        else ", nothing lost"
-        if lost == 0
-        else f", {plural(lost, 'step')} redone"
-    )
-    at = f" at step {incident['step']}" if incident.get("step") is not None else ""
-    stages = " · ".join(
-        f"{stage} {float(took):.2f}" for stage, took in incident["stages_s"].items()
-    )
-    return f"back{at} after {duration(incident['recovered_s'])}{what}" + (
-        f"   ({stages})" if stages else ""
-    )
+    """`back at step 121 after 0.4 s, nothing lost   (stop 0.05 · restore 0.13 · step 0.17)`."""
+    at = f" at step {incident['step']}" if incident["step"] is not None else ""
+    lost = incident["steps_lost"]
+    what = f", {plural(lost, 'step')} redone" if lost else ", nothing lost" if lost == 0 else ""
+    stages = [f"{stage} {took:.2f}" for stage, took in incident["stages_s"].items()]
+    tail = f"   ({' · '.join(stages)})" if stages else ""
+    return f"back{at} after {duration(incident['recovered_s'])}{what}{tail}"
 
 
-def summary(job: Mapping[str, Any], incidents: list[Mapping[str, Any]]) -> str:
+def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> str:
     """`done: 2,000 steps, 1 fault, 0.4 s lost of 18 min`."""
-    words = {"Succeeded": "done", "Stopped": "stopped"}
     parts = [f"{job['step']:,} steps"] if job.get("step") else []
-    parts.append(plural(len(incidents), "fault") if incidents else "no fault")
+    faults = sum(int(each["faults"]) for each in incidents)
+    parts.append(plural(faults, "fault") if faults else "no fault")
     down_s = sum(each["recovered_s"] or 0.0 for each in incidents)
     took = duration(job["age_s"])
-    parts.append(f"{duration(down_s)} lost of {took}" if incidents else took)
+    parts.append(f"{duration(down_s)} lost of {took}" if down_s else took)
     counted = ", ".join(parts)
     if job["phase"] == "Failed":
-        return f"failed: {job['why']} ({counted})"
-    return f"{words[job['phase']]}: {counted}"
+        reason = str((job["failure"] or {}).get("reason") or job["why"]).rstrip(".")
+        return f"failed: {reason}. ({counted})"
+    return f"{'done' if job['phase'] == 'Succeeded' else 'stopped'}: {counted}"

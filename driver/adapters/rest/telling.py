@@ -83,11 +83,15 @@ NEWEST = 40
 def _lines(entries: Iterable[Entry], incidents: Sequence[Incident] = ()) -> list[Line]:
     """Evidence first where its incident was opened, then what was decided."""
     lines: list[Line] = []
+    told: set[str] = set()
     opened = {incident.opened: incident for incident in incidents}
     for entry in entries:
         at = entry.at
         for evidence in opened[entry.sequence].evidence if entry.sequence in opened else ():
             text = f"{evidence.source}: {evidence.text}"
+            if text in told:
+                continue
+            told.add(text)
             lines.append(Line(sequence=entry.sequence, at=at, text=text, incident=entry.incident))
         if entry.why and not (lines and lines[-1].text == entry.why):
             lines.append(

@@ -136,6 +136,9 @@ class IncidentView(View):
     rank: int | None
     evicted: list[str]
     rung: int
+    """Highest rung of the ladder that was needed; 0 where nothing was done."""
+    faults: int
+    """That were put down to this cause."""
     open: bool
     outcome: str
     found_s: float
@@ -226,6 +229,7 @@ def incident_view(incident: Incident) -> IncidentView:
         rank=incident.rank,
         evicted=list(incident.evicted),
         rung=incident.rung,
+        faults=incident.faults,
         open=incident.open,
         outcome=incident.outcome,
         found_s=incident.found_s,
