@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from holdfast.driver.core import diagnosis, finish, incidents
 from holdfast.driver.core.allocation import give_back, ready
-from holdfast.driver.core.epochs import all_quiet, open_epoch, seat
+from holdfast.driver.core.epochs import all_set, open_epoch, seat
 from holdfast.driver.core.gather import failed
 from holdfast.driver.core.model import Job, Phase, Timer, Wanted
 from holdfast.driver.core.turn import Turn
@@ -27,8 +27,10 @@ def advance(turn: Turn, name: str) -> bool:
 def _step(turn: Turn, job: Job) -> bool:
     if job.wanted is not Wanted.RUN and job.phase is not Phase.SUSPENDING:
         return _wind_up(turn, job)
-    if job.epoch and not job.seated and job.host and job.host != job.store_host:
-        return _move_store(turn, job)
+    if job.phase in IN_EPOCH and not job.seated and (why := _outgrown(turn, job)):
+        open_epoch(turn, job.name)
+        turn.say(f"a new epoch for {job.name}: {why}")
+        return True
     step = STEPS.get(job.phase)
     return step is not None and step(turn, job)
 
@@ -48,13 +50,12 @@ def _rest(turn: Turn, job: Job) -> None:
         finish.stop(turn, job.name)
 
 
-def _move_store(turn: Turn, job: Job) -> bool:
-    """Rank 0 has another node than when the epoch was opened: its store has to be there."""
-    if job.phase in (Phase.PENDING, Phase.ALLOCATING):
-        return False
-    open_epoch(turn, job.name)
-    turn.say(f"the store of {job.name} moves to {job.host}")
-    return True
+def _outgrown(turn: Turn, job: Job) -> str:
+    """Why the epoch cannot be used any more, though no rank has run in it; "" where it can."""
+    if job.host and job.host != job.store_host:
+        return f"its store moves to {job.host}"
+    newer = [node for node in job.nodes if turn.nodes[node].epoch > job.epoch]
+    return f"{', '.join(newer)} came from a later one" if newer else ""
 
 
 def _allocating(turn: Turn, job: Job) -> bool:
@@ -78,7 +79,7 @@ def _starting(turn: Turn, job: Job) -> bool:
     if "" in job.places:
         turn.move(job.name, Phase.REPLACING)
         return True
-    return all_quiet(job) and seat(turn, job.name)
+    return all_set(turn, job) and seat(turn, job.name)
 
 
 def _running_now(turn: Turn, job: Job) -> bool:
@@ -113,7 +114,7 @@ def _suspending(turn: Turn, job: Job) -> bool:
     incidents.note(turn, job, suspended_s=turn.now)
     if job.suspects:
         turn.move(job.name, Phase.DIAGNOSING)
-    elif "" in job.places or not all_quiet(job):
+    elif not all_set(turn, job):
         turn.move(job.name, Phase.REPLACING)
     else:
         turn.move(job.name, Phase.RESTORING)
@@ -131,8 +132,7 @@ def _diagnosing(turn: Turn, job: Job) -> bool:
             return False
         diagnosis.conclude(turn, job.name)
         return True
-    whole = "" not in job.places and all_quiet(job)
-    turn.move(job.name, Phase.RESTORING if whole else Phase.REPLACING)
+    turn.move(job.name, Phase.RESTORING if all_set(turn, job) else Phase.REPLACING)
     return True
 
 
@@ -142,7 +142,7 @@ def _replacing(turn: Turn, job: Job) -> bool:
             turn.set_timer(job.name, Timer.HOLD, turn.policy.hold_s)
         return False
     turn.drop_timers(job.name, Timer.HOLD)
-    if not all_quiet(job):
+    if not all_set(turn, job):
         return False
     turn.move(job.name, Phase.RESTORING)
     incidents.note(turn, job, replaced_s=turn.now)
@@ -152,11 +152,16 @@ def _replacing(turn: Turn, job: Job) -> bool:
 def _restoring(turn: Turn, job: Job) -> bool:
     if job.seated:
         return _running_now(turn, job)
-    if "" in job.places or not all_quiet(job):
+    if not all_set(turn, job):
         turn.move(job.name, Phase.REPLACING)
         return True
     return seat(turn, job.name)
 
+
+IN_EPOCH = frozenset(
+    {Phase.STARTING, Phase.SUSPENDING, Phase.DIAGNOSING, Phase.REPLACING, Phase.RESTORING}
+)
+"""Phases in which ranks are about to be seated, or have been."""
 
 STEPS: dict[Phase, Callable[[Turn, Job], bool]] = {
     Phase.ALLOCATING: _allocating,

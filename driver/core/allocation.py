@@ -150,7 +150,15 @@ def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
     """Take every node from the job."""
     for node in turn.jobs[name].members:
         leave(turn, node, forget=forget)
-    turn.job(name, places=(), standbys=(), seats=(), rendezvous=None, diagnosis=None)
+    turn.job(
+        name,
+        places=(),
+        standbys=(),
+        store_host="",
+        seats=(),
+        rendezvous=None,
+        diagnosis=None,
+    )
 
 
 def drop_unready(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:

@@ -67,10 +67,10 @@ def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
     """A new term: everything open is ordered anew, and every executor has to come back."""
     turn.term = max(turn.term + 1, event.term)
     turn.effects += outstanding(turn.before)
-    for node in turn.nodes.values():
-        held = turn.now + turn.policy.reconnect_s if node.job is not None else None
-        if node.connected or node.silent_check_s != held:
-            turn.node(node.name, connected=False, silent_check_s=held)
+    wait_s = turn.policy.return_s
+    for node in list(turn.nodes.values()):
+        check_s = turn.now + wait_s if node.job is not None else None
+        turn.node(node.name, connected=False, left=False, silent_check_s=check_s)
     turn.say(f"a driver took over, term {turn.term}")
 
 

@@ -37,9 +37,9 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
     return turn.jobs[name]
 
 
-def all_quiet(job: Job) -> bool:
-    """True when no node that carries ranks has anything of an older epoch left."""
-    return all(node in job.quiet for node in job.nodes)
+def all_set(turn: Turn, job: Job) -> bool:
+    """True when every place has a node that is the job's own and has nothing older left."""
+    return all(node in job.quiet and turn.nodes[node].allocated for node in job.places)
 
 
 def seat(turn: Turn, name: str) -> bool:

@@ -79,6 +79,7 @@ class Node(Value, frozen=True):
     rack: str = ""
     present: bool = False  # the cluster says that it is there
     connected: bool = False  # its executor has a connection to this driver
+    left: bool = False  # its connection ended while this driver was there: a source of its own
     incarnation: str = ""  # of the executor that connected last
     address: str = ""
     job: str | None = None  # who holds it

@@ -5,7 +5,7 @@ when two sources say so; silence alone counts only after a while, and within the
 """
 
 from holdfast.driver.core import eviction, incidents, ladder
-from holdfast.driver.core.allocation import drop_unready
+from holdfast.driver.core.allocation import drop_unready, ready
 from holdfast.driver.core.events import (
     AllocationFailed,
     ClusterCallFailed,
@@ -18,7 +18,7 @@ from holdfast.driver.core.events import (
     NodeTrusted,
     NodeVanished,
 )
-from holdfast.driver.core.model import Fault, Node, Timer
+from holdfast.driver.core.model import Fault, Job, Node, Timer
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -104,6 +104,7 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
     turn.node(
         event.node,
         connected=True,
+        left=False,
         incarnation=event.incarnation,
         address=event.address,
         silent_check_s=None,
@@ -121,7 +122,7 @@ def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
     node = turn.nodes.get(event.node)
     if node is None or not node.connected or node.incarnation != event.incarnation:
         return
-    turn.node(event.node, connected=False)
+    turn.node(event.node, connected=False, left=True)
     turn.say(f"the executor of {event.node} has no connection")
     if node.job is not None:
         turn.node(event.node, silent_check_s=turn.now + turn.policy.reconnect_s)
@@ -155,9 +156,12 @@ def _ranks_died(turn: Turn, node: str, name: str) -> None:
 def _gone(turn: Turn, name: str) -> None:
     """Act once the cluster and the connection agree that the node is gone."""
     node = turn.nodes[name]
-    if node.present or node.connected or node.job is None:
-        return
-    fault = Fault(
+    if node.job is not None and not node.present and node.left:
+        ladder.recover(turn, node.job, _loss(name))
+
+
+def _loss(name: str) -> Fault:
+    return Fault(
         kind=Kind.NODE_LOST,
         weight=Weight.CONCLUSIVE,
         blame=Blame.INFRASTRUCTURE,
@@ -168,7 +172,6 @@ def _gone(turn: Turn, name: str) -> None:
             Evidence(source="driver", text=f"the executor of {name} has no connection"),
         ),
     )
-    ladder.recover(turn, node.job, fault)
 
 
 def check_silence(turn: Turn) -> None:
@@ -184,6 +187,8 @@ def check_silence(turn: Turn) -> None:
         node = turn.nodes[name]
         if node.job is None or node.connected:
             turn.node(name, silent_check_s=None)
+        elif not node.present:
+            ladder.recover(turn, node.job, _loss(name))
         elif outage or not eviction.may_evict(turn, silent=True):
             turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
             _note_outage(turn, silent, len(held))
@@ -236,9 +241,11 @@ def check_connect(turn: Turn, name: str) -> None:
     """Executors that were allocated and never came: others take their places."""
     job = turn.jobs[name]
     turn.drop_timers(name, Timer.CONNECT)
-    late = [
-        node
-        for node in job.members
-        if not (turn.nodes[node].allocated and turn.nodes[node].incarnation)
-    ]
+    late = [node for node in job.members if _never_came(job, turn.nodes[node])]
     drop_unready(turn, name, late, "its executor did not come in time")
+
+
+def _never_came(job: Job, node: Node) -> bool:
+    at_work = job.seated and node.name in job.places
+    known = node.name in job.quiet or node.name in job.ending
+    return not (at_work or known or ready(node))

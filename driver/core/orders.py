@@ -29,7 +29,7 @@ def desired_of(state: State, node: Node) -> Desired:
         attempt=job.attempt if seated else 0,
         task=job.plan.task,
         seats=job.seats if seated else (),
-        host_store=bool(job.epoch) and node.name == job.host,
+        host_store=node.name == job.store_host,
         rendezvous=job.rendezvous if seated else None,
         restore=job.restore if seated else None,
         stop=job.stop,

@@ -23,6 +23,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """From quiet until the epoch's store listens, and between looks at an unreadable checkpoint."""
     reconnect_s: float = 20.0
     """How long an executor may be away before its silence counts."""
+    return_s: float = 10.0
+    """How long a driver that took over waits for executors before it takes them for silent. They
+    come back with a jitter of at most 5 s."""
     settle_s: float = 600.0
     """A job that ran so long without a fault has recovered, even where no step can be seen."""
     hold_s: float = 300.0

@@ -54,11 +54,11 @@ def _not_quiet(turn: Turn, job: Job) -> None:
         job = turn.jobs[job.name]
         if job.finished or node not in job.places:
             return
-        if node not in job.ending:
+        if node not in job.ending and Timer.CONNECT not in job.timers:
             drop_unready(turn, job.name, [node], "it did not become quiet in time")
-        elif turn.nodes[node].connected:
+        elif node in job.ending and turn.nodes[node].connected:
             ladder.recover(turn, job.name, _unkillable(node))
-        elif job.wanted is not Wanted.RUN:
+        elif node in job.ending and job.wanted is not Wanted.RUN:
             leave(turn, node)
     job = turn.jobs[job.name]
     if any(node not in job.quiet for node in job.nodes):

@@ -185,7 +185,8 @@ class Executor:
     def rank_ends(self, rank: int, *, code: int = 0, signal: int = 0, error: str = "") -> None:
         """A rank ends by itself, or of something. `error` is an exception's name, or "echo"."""
         run = self.run
-        if run is None or rank in self.exits or self.desired is None:
+        desired = self.desired
+        if run is None or rank in self.exits or desired is None or desired.job is None:
             return
         told = RankError(message=error, exception=error, in_collective=error == "echo")
         status = RankStatus(
@@ -199,7 +200,7 @@ class Executor:
         self.exits[rank] = status
         if set(self.exits) >= set(run.ranks[self.machine.name]):
             self.kill()
-        if run.epoch == self.desired.epoch:
+        if run.epoch == desired.epoch:
             self.say(self.exited((status,)))
 
     def say(self, event: e.AnyEvent) -> None:

@@ -140,6 +140,7 @@ def _cut(world: World, machine: Machine, fault: Fault) -> None:
 def _heal(world: World, machine: Machine) -> None:
     if machine.cut:
         machine.cut = False
+        world.driver.receive(e.NodeAppeared(node=machine.name, rack=machine.rack))
         world.connect(machine)
 
 

@@ -275,6 +275,8 @@ class World:
         job = self.driver.state.jobs.get(run.job.name)
         if job is None or job.finished or job.epoch != run.epoch or not job.seated:
             return
+        if run.ended == run.job.steps:
+            return
         culprits = [node for node in run.nodes if self.machines[node].bad]
         finding = Finding(
             kind=Kind.HANG,
