@@ -41,8 +41,8 @@ class NodeFactory(Protocol):
         """Start the hosts of these nodes; their pids, in order. Raises `OSError`."""
         ...
 
-    def tend(self, state: KeeperState) -> None:
-        """Called ten times a second: counters and the like."""
+    def tend(self, state: KeeperState) -> bool:
+        """Called ten times a second: counters and the like. True where the state changed."""
         ...
 
     def remove(self, state: KeeperState, node: NodeRecord) -> None:
@@ -101,15 +101,16 @@ class LocalNodes:
         self._needs = needs
 
     def prepare(self, state: KeeperState) -> None:
-        state.kind = "processes of this machine"
+        state.kind = state.kind or "processes of this machine"
         for node in state.nodes.values():
             node.memory = node.memory or str(memory_root(state.run_id) / node.name)
 
     def start(self, state: KeeperState, nodes: Sequence[NodeRecord]) -> list[int]:
         return [self._start(state, node) for node in nodes]
 
-    def tend(self, state: KeeperState) -> None:
+    def tend(self, state: KeeperState) -> bool:
         """Nothing: the machine has counters of its own."""
+        return False
 
     def remove(self, state: KeeperState, node: NodeRecord) -> None:
         processes.kill_marked(state.run_id, HOLDFAST_NODE=node.name)

@@ -72,7 +72,8 @@ class Keeper:
             self._forget_host(node)
         if ended:
             self._boot_missing()
-        self._factory.tend(self.state)
+        if self._factory.tend(self.state):
+            self.save()
         now_s = time.monotonic()
         for change in self.leases.passed(now_s - self._ticked_s):
             self._tell(change)

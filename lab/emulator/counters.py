@@ -42,11 +42,17 @@ class Counters:
         for node in nodes:
             if node.host_pid:
                 link = self._link(node, traffic.get(node.switch_interface))
-                self._write(node, link)
+                if link is not None:
+                    self._write(node, link)
 
-    def _link(self, node: NodeRecord, numbers: list[int] | None) -> Link:
-        before = self._links.get(node.name, Link(up=True))
+    def _link(self, node: NodeRecord, numbers: list[int] | None) -> Link | None:
+        """The link now, or None before it came up first: that is no flap."""
         up = numbers is not None and self._running(node.switch_interface)
+        before = self._links.get(node.name)
+        if before is None:
+            if not up:
+                return None
+            before = Link(up=True)
         flips = before.carrier_changes + (up is not before.up)
         if numbers is None:
             link = before._replace(up=False, carrier_changes=flips)

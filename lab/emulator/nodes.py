@@ -75,9 +75,11 @@ class EmulatedNodes:
             birth.go()
         return pids
 
-    def tend(self, state: KeeperState) -> None:
+    def tend(self, state: KeeperState) -> bool:
+        before = state.switch_pid
         self._have_gateway(state)
         self._counters.feed(list(state.nodes.values()))
+        return state.switch_pid != before
 
     def remove(self, state: KeeperState, record: NodeRecord) -> None:
         """The kernel has ended its processes with its init; its link may linger for a moment."""

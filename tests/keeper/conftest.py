@@ -1,126 +1,20 @@
 """A real keeper with small processes instead of executors and daemons, and a way to wait."""
 
 import contextlib
-import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
+from running_keeper import RunningKeeper, gone, wait_for
 
-from holdfast.keeper import processes
 from holdfast.keeper import state as states
-from holdfast.keeper.state import KeeperState, NodeRecord
-
-T = TypeVar("T")
-
-START = """
-import sys
-from {module} import main
-rank = "sleep 1000 & echo $! > $HOLDFAST_SCRATCH/rank; wait"
-commands = {{"executor": ["/bin/sh", "-c", rank], "daemon": ["/bin/sleep", "1000"]}}
-if __name__ == "__main__":
-    sys.exit(main(commands=commands))
-"""
-"""An "executor" with one "rank" whose pid it leaves, and a "daemon"."""
-
-
-def wait_for(fact: Callable[[], T], what: str, within_s: float = 20.0) -> T:
-    """The first true answer of `fact`; fails with `what` when time is up."""
-    deadline_s = time.monotonic() + within_s
-    while not (answer := fact()):
-        assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
-        time.sleep(0.02)
-    return answer
 
 
 @pytest.fixture
 def eventually() -> Callable[..., Any]:
     return wait_for
-
-
-class RunningKeeper:
-    """A keeper process on a folder, started and killed by a test."""
-
-    module = "holdfast.keeper.main"
-
-    def __init__(self, root: Path, *arguments: str) -> None:
-        self.root = root
-        self.arguments = arguments
-        self.process: subprocess.Popen[bytes] | None = None
-        (root / "tokens").mkdir(parents=True)
-        (root / "tokens" / "node").write_text("secret")
-
-    @property
-    def socket(self) -> Path:
-        return states.socket_path(self.root)
-
-    @property
-    def state(self) -> KeeperState:
-        state = states.load(self.root)
-        assert state is not None
-        return state
-
-    def command(self) -> list[str]:
-        script = self.root / "start.py"
-        script.write_text(START.format(module=self.module))
-        return [sys.executable, str(script), "--state", str(self.root), *self.arguments]
-
-    def start(self, *more: str, pass_fds: tuple[int, ...] = ()) -> None:
-        log = (self.root / "keeper.log").open("ab")
-        self.process = subprocess.Popen([*self.command(), *more], stderr=log, pass_fds=pass_fds)
-        log.close()
-        wait_for(self.socket.exists, f"the keeper listens; see {self.root}/keeper.log")
-
-    def node(self, name: str = "node-1") -> NodeRecord:
-        return self.state.nodes[name]
-
-    def host(self, name: str = "node-1") -> dict[str, Any]:
-        """What the node's host says about itself, once both its processes run."""
-
-        def said() -> dict[str, Any] | None:
-            path = Path(self.node(name).folder) / "host.json"
-            if not path.exists():
-                return None
-            answer: dict[str, Any] = json.loads(path.read_bytes())
-            return answer if answer["executor"] and answer["daemon"] else None
-
-        return wait_for(said, f"the host of {name} runs its two")
-
-    def rank(self, name: str = "node-1", other_than: int = 0) -> int:
-        path = Path(self.node(name).folder) / "scratch" / "rank"
-
-        def pid() -> int:
-            text = path.read_text().strip() if path.exists() else ""
-            return int(text) if text and int(text) != other_than else 0
-
-        return wait_for(pid, f"{name} has a rank")
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
-        self.socket.unlink(missing_ok=True)  # it could not: so that `start` sees the next one
-
-    def stop(self) -> int:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
-
-    def left(self) -> list[str]:
-        """Processes that carry the run's mark."""
-        return [str(processes.environment_of(pid)) for pid in processes.marked(self.state.run_id)]
-
-    def end(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.stop()
-        if states.load(self.root) is not None:
-            processes.kill_marked(self.state.run_id)
 
 
 @pytest.fixture
@@ -132,10 +26,6 @@ def keeper(tmp_path: Path) -> Iterator[RunningKeeper]:
     finally:
         running.end()
     assert states.load(running.root) is None or not running.left()
-
-
-def gone(pid: int) -> bool:
-    return processes.start_ticks(pid) is None
 
 
 @pytest.fixture

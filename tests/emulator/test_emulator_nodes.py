@@ -1,0 +1,186 @@
+"""An emulated node is as real as this machine allows, and nothing of it stays."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdfast.driver.adapters.local_cluster import LocalCluster
+from holdfast.keeper import processes
+from holdfast.lab.emulator.inside import in_node, in_switch, path_in
+from holdfast.lab.emulator.leftovers import look
+from holdfast.protocol.paths import NodePaths
+
+pytestmark = pytest.mark.cluster
+
+
+def present(emulator) -> dict[str, bool]:
+    """By node, as the keeper says it to a client that asks now."""
+
+    async def ask() -> dict[str, bool]:
+        found: dict[str, bool] = {}
+        async with asyncio.timeout(20):
+            async for fact in LocalCluster(emulator.socket).facts():
+                found[fact.node] = fact.present
+                if len(found) == 2:
+                    return found
+        return found
+
+    return asyncio.run(ask())
+
+
+def names(emulator, node) -> dict[str, str]:
+    """Content of the node's /sys tree by path."""
+    scratch = path_in(node, Path(node.folder) / "scratch")
+    root = NodePaths(scratch, scratch).sys / "class"
+    files = [path for path in root.rglob("*") if path.is_file()]
+    return {str(path.relative_to(root)): path.read_text().strip() for path in files}
+
+
+def test_a_node_has_its_own_network_processes_memory_and_disk(emulator, eventually):
+    emulator.host(), emulator.host("node-2")
+    state, node = emulator.state, emulator.node()
+    assert "198.18.1.1/15" in in_node(state, node, "ip", "-brief", "address", "show", "eth0")
+    assert emulator.host()["pid"] == 1
+    seen = in_node(state, node, "sh", "-c", "ls -d /proc/[0-9]*").split()
+    assert len(seen) < 10, "it sees its own processes only"
+    assert "node-2" in in_node(state, node, "cat", "/etc/hosts")
+    for inner in (node.memory, f"{node.folder}/scratch", "/dev/shm"):
+        assert os.path.ismount(path_in(node, inner))
+    path_in(node, node.memory).joinpath("kept").write_text("in this node")
+    assert not Path(node.memory, "kept").exists(), "memory is the node's own"
+    assert path_in(node, f"{node.folder}/scratch/kmsg").exists()
+    with pytest.raises(OSError, match="No space left"):
+        path_in(node, f"{node.folder}/scratch/big").write_bytes(bytes(257 << 20))
+    assert {record.rack for record in state.nodes.values()} == {"rack-1", "rack-2"}
+    assert "cpu cgroups" in state.kind
+    if node.cgroup:
+        inside = Path(node.cgroup, "cgroup.procs").read_text().split()
+        assert str(node.host_pid) in inside
+        assert len(inside) >= 3
+
+
+def test_a_cut_link_makes_a_node_absent_and_shows_in_its_counters(emulator, eventually):
+    eventually(lambda: present(emulator) == {"node-1": True, "node-2": True}, "both are there")
+    state, node = emulator.state, emulator.node()
+    before = eventually(lambda: names(emulator, node), "its counters are fed")
+    port = "infiniband/emulated0/ports/1"
+    assert before[f"{port}/state"] == "4: ACTIVE"
+    assert int(before[f"{port}/counters/port_xmit_data"]) > 0
+    in_switch(state, "ip", "link", "set", node.switch_interface, "down")
+    eventually(lambda: names(emulator, node)[f"{port}/state"] == "1: DOWN", "its port is down")
+    assert names(emulator, node)["net/eth0/carrier"] == "0"
+    eventually(lambda: present(emulator) == {"node-1": False, "node-2": True}, "it is absent")
+    in_switch(state, "ip", "link", "set", node.switch_interface, "up")
+    eventually(lambda: present(emulator)["node-1"], "it comes back with its link")
+    assert names(emulator, node)["net/eth0/carrier_changes"] == "2"
+
+
+def test_counters_are_those_of_the_link(emulator, eventually):
+    emulator.host("node-2")
+    node = emulator.node()
+    script = "exec 3<>/dev/udp/198.18.1.2/9; for i in $(seq 200); do printf %01000d 0 >&3; done"
+    eventually(lambda: names(emulator, node), "its counters are fed")
+    before = int(names(emulator, node)["net/eth0/statistics/tx_bytes"])
+    subprocess_output = in_node(emulator.state, node, "bash", "-c", f"{script} 2>/dev/null || true")
+    assert subprocess_output == ""
+
+    def sent() -> int:
+        return int(names(emulator, node)["net/eth0/statistics/tx_bytes"]) - before
+
+    eventually(lambda: sent() > 1_000, "what it sent is counted")
+    files = names(emulator, node)
+    octets = int(files["net/eth0/statistics/tx_bytes"])
+    assert int(files["infiniband/emulated0/ports/1/counters/port_xmit_data"]) <= octets // 4
+
+
+def test_a_lost_node_is_gone_whole_for_good_and_the_others_notice_nothing(
+    emulator, eventually, is_gone
+):
+    rank, other = emulator.rank(), emulator.host("node-2")
+    eventually(lambda: present(emulator)["node-1"], "it is there")
+    init = emulator.node().host_pid
+    ranks_outside = [
+        pid
+        for pid in processes.marked(emulator.state.run_id, HOLDFAST_NODE="node-1")
+        if processes.start_ticks(pid) is not None
+    ]
+    assert rank
+    assert len(ranks_outside) >= 4, "init, executor, its rank, daemon"
+    os.kill(init, signal.SIGKILL)
+    for pid in ranks_outside:
+        eventually(lambda pid=pid: is_gone(pid), "the kernel ended all of it")
+    eventually(lambda: present(emulator) == {"node-1": False, "node-2": True}, "it is absent")
+    assert "s1" not in in_switch(emulator.state, "ip", "-brief", "link")
+    emulator.kill()
+    emulator.start()
+    eventually(lambda: present(emulator) == {"node-1": False, "node-2": True}, "still so")
+    assert emulator.node().lost
+    assert emulator.host("node-2") == other
+
+
+def test_a_killed_keeper_finds_its_nodes_and_switch_again(emulator, eventually):
+    before, switch = emulator.host(), emulator.state.switch_pid
+    emulator.kill()
+    emulator.start()
+    assert emulator.host() == before
+    assert emulator.state.switch_pid == switch
+    eventually(lambda: present(emulator) == {"node-1": True, "node-2": True}, "both are there")
+
+
+def test_a_killed_gateway_is_started_again(emulator, eventually):
+    emulator.host()
+    before = emulator.state.switch_pid
+    os.kill(before, signal.SIGKILL)
+    eventually(lambda: emulator.state.switch_pid not in (0, before), "another gateway")
+    eventually(lambda: present(emulator) == {"node-1": True, "node-2": True}, "both are there")
+
+
+def test_the_driver_is_reached_over_the_nodes_own_link(emulator, eventually):
+    emulator.host()
+    with socket.socket(socket.AF_UNIX) as driver:
+        driver.bind(str(emulator.root / "driver.sock"))
+        driver.listen()
+        answering = threading.Thread(target=answer_once, args=(driver,))
+        answering.start()
+        ask = "exec 3<>/dev/tcp/198.18.0.1/7480; echo hello >&3; head -c 9 <&3"
+        said = in_node(emulator.state, emulator.node(), "bash", "-c", ask)
+        answering.join(10)
+    assert said == "HELLO\nbye"
+    in_switch(emulator.state, "ip", "link", "set", "s1", "down")
+    with pytest.raises(subprocess.CalledProcessError):
+        in_node(emulator.state, emulator.node(), "timeout", "1", "bash", "-c", ask)
+
+
+def answer_once(driver: socket.socket) -> None:
+    connection, _ = driver.accept()
+    connection.sendall(connection.recv(64).upper() + b"bye")
+    connection.close()
+
+
+def test_what_is_left_is_seen_by_looking_and_nothing_is_left_after_the_end(emulator):
+    emulator.host(), emulator.host("node-2")
+    run_id = emulator.state.run_id
+    during = look(run_id, emulator.root)
+    assert len(during.processes) >= 10, "keeper, gateway, and four of each node"
+    assert any(mount.endswith("node-1/memory") for mount in during.mounts)
+    assert {"switch", "s1", "s2"} <= set(during.links)
+    assert bool(during.cgroups) == bool(emulator.node().cgroup)
+    emulator.stop()
+    assert look(run_id, emulator.root).count == 0
+
+
+def test_the_next_start_sweeps_what_a_massacre_left(emulator, eventually):
+    emulator.host(), emulator.host("node-2")
+    before = emulator.state
+    os.kill(before.switch_pid, signal.SIGKILL)
+    emulator.kill()
+    os.kill(before.nodes["node-1"].host_pid, signal.SIGKILL)
+    emulator.start()
+    eventually(lambda: present(emulator) == {"node-1": True, "node-2": True}, "both anew")
+    assert emulator.node("node-2").host_pid != before.nodes["node-2"].host_pid
