@@ -25,6 +25,9 @@ from holdfast.protocol.rankenv import base_environment
 
 _log = structlog.get_logger()
 
+HOOKS = "holdfast.telemetry.hooks"
+"""Imported by each forked rank before its script."""
+
 RANK_OOM_SCORE = "500"
 """A rank is the kernel's first choice when memory runs out, not the executor that reports it."""
 
@@ -56,7 +59,7 @@ class Spawner:
             self.modules = ()
             return
         self._record = self._file_of(task)
-        self.modules = tuple(self._recorded() or _scanned(program, task.workdir))
+        self.modules = (HOOKS, *(self._recorded() or _scanned(program, task.workdir)))
         self.launcher.prepare(env, task.workdir, self.modules)
 
     def learn(self) -> None:

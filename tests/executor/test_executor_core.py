@@ -1,0 +1,309 @@
+"""The executor's decisions, without a process: what is started, ended, refused and told."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.checkpoint.agent_protocol import AgentReport
+from holdfast.executor.core import actions as do
+from holdfast.executor.core import events as ev
+from holdfast.executor.core.converge import QUIET_WAIT_S, step
+from holdfast.executor.core.fence import Fence
+from holdfast.executor.core.model import State
+from holdfast.executor.core.observe import observed
+from holdfast.protocol import messages as m
+
+NODE = "node-1"
+TASK = m.Task(command=("python", "train.py"), workdir="/", grace_s=7)
+
+
+class World:
+    """A state and what was wanted done so far."""
+
+    def __init__(self, fence: Fence | None = None) -> None:
+        self.state = State(node=NODE, incarnation="x-1", fence=fence or Fence())
+        self.now = 0.0
+
+    def take(self, event: ev.AnyEvent) -> list[do.AnyAction]:
+        self.state, actions = step(self.state, event, self.now)
+        return actions
+
+    def want(self, desired: m.Desired) -> list[do.AnyAction]:
+        return self.take(ev.Instructed(desired=desired))
+
+    @property
+    def seen(self) -> m.Observed:
+        return observed(self.state, sequence=1, now=self.now)
+
+    def answer_agent(self, **more: Any) -> list[do.AnyAction]:
+        order = self.state.care.order
+        assert order is not None
+        values: dict[str, Any] = {"id": order.id, "job": order.job, "epoch": order.epoch}
+        return self.take(ev.AgentReported(report=AgentReport(**values | {"stored": ()} | more)))
+
+
+def desired(generation: int, epoch: int, *, ranks: int = 0, **more: Any) -> m.Desired:
+    seats = tuple(
+        m.Seat(rank=rank, local_rank=rank, node=NODE, address="10.0.0.1") for rank in range(ranks)
+    )
+    meeting = m.Rendezvous(address="10.0.0.1", port=5) if ranks else None
+    values: dict[str, Any] = {
+        "node": NODE,
+        "generation": generation,
+        "term": 1,
+        "epoch": epoch,
+        "job": "job",
+        "task": TASK,
+        "seats": seats,
+        "rendezvous": meeting,
+    }
+    return m.Desired(**values | more)
+
+
+def kinds(actions: list[do.AnyAction]) -> list[str]:
+    return [type(action).__name__ for action in actions]
+
+
+def running(epoch: int = 1, ranks: int = 2) -> World:
+    world = World()
+    world.want(desired(1, epoch, ranks=ranks))
+    for rank in range(ranks):
+        world.take(ev.RankStarted(job="job", epoch=epoch, rank=rank, pid=100 + rank))
+    return world
+
+
+def test_the_same_desired_state_again_asks_for_nothing() -> None:
+    world = World()
+    wanted = desired(1, 1, ranks=2)
+    assert kinds(world.want(wanted)) == ["Remember", "Warm", "StartRanks", "OrderAgent"]
+    assert world.want(wanted) == []
+
+
+@pytest.mark.parametrize(
+    ("late", "named"),
+    [
+        (desired(3, 4), "epoch: 4"),
+        (desired(1, 5), "generation: 1"),
+        (replace(desired(9, 9), term=0), "term: 0"),
+        (replace(desired(3, 6), node="node-2"), "node: 'node-2'"),
+        (replace(desired(3, 6, ranks=1), task=None), "seats: given without task"),
+        (replace(desired(3, 6), stop="gently"), "stop: 'gently'"),
+    ],
+    ids=["epoch", "generation", "term", "node", "seats", "stop"],
+)
+def test_what_is_too_old_or_makes_no_sense_is_refused_and_changes_nothing(
+    late: m.Desired, named: str
+) -> None:
+    world = World()
+    world.want(desired(2, 5, ranks=2))
+    before = world.state
+    (answer,) = world.want(late)
+    assert isinstance(answer, do.Answer)
+    assert named in answer.refused.why
+    assert answer.refused.generation == late.generation
+    assert world.state == before
+
+
+def test_a_new_term_may_count_afresh() -> None:
+    world = World()
+    world.want(desired(9, 9))
+    assert kinds(world.want(replace(desired(1, 1), term=2)))[0] == "Remember"
+
+
+def test_nothing_new_is_started_before_what_ran_is_gone() -> None:
+    world = running()
+    asked = world.want(desired(2, 2, host_store=True))
+    assert kinds(asked) == ["Remember", "Clear"]
+    assert not world.seen.quiet
+    assert world.seen.ranks == ()
+    assert kinds(world.take(ev.Cleared())) == ["StartStore", "OrderAgent"]
+
+
+def test_a_rank_is_forked_once_an_epoch_and_its_end_is_told_in_order() -> None:
+    world = running()
+    ended = m.RankStatus(rank=1, state="exited", pid=101, signal=9)
+    assert world.take(ev.RankEnded(job="job", epoch=1, status=ended)) == []
+    assert [(r.rank, r.state, r.order) for r in world.seen.ranks] == [
+        (0, "running", 0),
+        (1, "exited", 1),
+    ]
+
+
+def test_what_an_older_epoch_says_late_is_not_taken_for_news() -> None:
+    world = running()
+    world.want(desired(2, 2))
+    world.take(ev.Cleared())
+    late = m.RankStatus(rank=0, state="exited", signal=9)
+    world.take(ev.RankEnded(job="job", epoch=1, status=late))
+    world.take(
+        ev.StoreListening(
+            job="job", epoch=1, rendezvous=m.Rendezvous(address="a", port=1), served=True
+        )
+    )
+    assert world.seen.ranks == ()
+    assert world.seen.store is None
+
+
+def test_a_new_incarnation_reports_the_ranks_of_the_old_one_as_dead_and_forks_none() -> None:
+    fence = Fence(term=1, generation=4, job="job", epoch=3, started=True)
+    world = World(fence)
+    assert "StartRanks" not in kinds(world.want(desired(4, 3, ranks=2)))
+    assert [(r.state, r.signal) for r in world.seen.ranks] == [("exited", 9)] * 2
+    assert world.seen.ranks[0].error is not None
+    assert "StartRanks" in kinds(world.want(desired(5, 4, ranks=2))) + kinds(
+        world.take(ev.Cleared())
+    )
+
+
+def test_quiet_waits_for_what_the_agent_holds_but_not_for_ever() -> None:
+    world = World()
+    world.want(desired(1, 1, host_store=True))
+    assert not world.seen.quiet
+    held = (m.Snapshot(rank=0, step=7, epoch=1),)
+    world.answer_agent(snapshots=held, stored=None)
+    assert not world.seen.quiet, "the store was not looked up yet"
+    world.answer_agent(snapshots=held)
+    assert world.seen.quiet
+    assert world.seen.snapshots == held
+    world.want(desired(2, 2, host_store=True))
+    world.take(ev.Cleared())
+    assert not world.seen.quiet, "the answer was to an older order"
+    world.now += QUIET_WAIT_S
+    assert world.seen.quiet
+
+
+def test_a_job_goes_on_without_an_agent_and_says_so() -> None:
+    world = World()
+    world.want(desired(1, 1))
+    world.take(ev.AgentAbsent(why="it is not installed", final=True))
+    assert world.seen.quiet
+    assert world.seen.store_error == "no checkpoint agent: it is not installed"
+
+
+def test_grace_is_cut_short_when_the_driver_wants_a_kill() -> None:
+    world = running()
+    (_, clear) = world.want(desired(2, 2, stop="grace"))
+    assert clear == do.Clear(grace_s=7)
+    assert world.want(desired(2, 2, stop="grace")) == []
+    (_, hurry) = world.want(desired(3, 2))
+    assert hurry == do.Clear(grace_s=0)
+    assert kinds(world.want(desired(4, 3))) == ["Remember"]
+
+
+def test_a_free_node_keeps_nothing_and_forgets_the_job() -> None:
+    world = running()
+    free = m.Desired(node=NODE, generation=2, term=1, epoch=1, forget_job="job")
+    assert kinds(world.want(free)) == ["Remember", "Clear"]
+    (order,) = world.take(ev.Cleared())
+    assert isinstance(order, do.OrderAgent)
+    assert order.order.forget_job == "job"
+    assert world.seen.job is None
+
+
+def test_a_store_that_dies_is_replaced_until_ranks_know_its_address() -> None:
+    world = World()
+    world.want(desired(1, 1, host_store=True))
+    listening = ev.StoreListening(
+        job="job", epoch=1, rendezvous=m.Rendezvous(address="a", port=1), served=True
+    )
+    world.take(listening)
+    died = ev.StoreEnded(job="job", epoch=1, why="killed")
+    assert kinds(world.take(died)) == ["StartStore"]
+    world.take(listening)
+    world.want(desired(2, 1, host_store=True, ranks=1))
+    assert world.take(died) == []
+    assert world.seen.store is None
+
+
+def test_diagnostics_run_one_at_a_time_and_results_go_with_their_orders() -> None:
+    orders = tuple(
+        m.DiagnosticOrder(id="d1", test=test, round=number)
+        for test, number in (("compute", 0), ("allreduce", 0), ("allreduce", 1))
+    )
+    world = World()
+    assert "RunDiagnostic" in kinds(world.want(desired(1, 1, diagnostics=orders)))
+    for order in orders:
+        result = m.DiagnosticResult(id="d1", test=order.test, node=NODE, round=order.round, ok=True)
+        more = world.take(ev.DiagnosticEnded(result=result))
+        assert kinds(more) == ([] if order is orders[-1] else ["RunDiagnostic"])
+    assert len(world.seen.diagnostics) == 3
+    world.want(desired(2, 1))
+    assert world.seen.diagnostics == ()
+
+
+def test_a_diagnostic_that_is_not_wanted_any_more_is_ended() -> None:
+    world = World()
+    world.want(desired(1, 1, diagnostics=(m.DiagnosticOrder(id="d1", test="compute"),)))
+    assert "Clear" in kinds(world.want(desired(2, 1)))
+
+
+def test_the_launcher_is_warmed_for_a_standby_and_again_only_for_another_task() -> None:
+    world = World()
+    assert "Warm" in kinds(world.want(desired(1, 1)))
+    assert "Warm" not in kinds(world.want(desired(2, 2)))
+    other = replace(TASK, env={"A": "1"})
+    assert "Warm" in kinds(world.want(desired(3, 3, task=other)))
+
+
+# ---------------------------------------------------------------- any order of anything
+
+_EVENTS = st.one_of(
+    st.builds(
+        lambda g, e, r, t, h, s: ev.Instructed(
+            desired=replace(desired(g, e, ranks=r, host_store=h, stop=s), term=t)
+        ),
+        st.integers(1, 6),
+        st.integers(1, 4),
+        st.integers(0, 2),
+        st.integers(1, 2),
+        st.booleans(),
+        st.sampled_from(["kill", "grace"]),
+    ),
+    st.just(ev.Cleared()),
+    st.builds(
+        lambda e, r: ev.RankStarted(job="job", epoch=e, rank=r, pid=9),
+        st.integers(1, 4),
+        st.integers(0, 1),
+    ),
+    st.builds(
+        lambda e, r: ev.RankEnded(
+            job="job", epoch=e, status=m.RankStatus(rank=r, state="exited", exit_code=1)
+        ),
+        st.integers(1, 4),
+        st.integers(0, 1),
+    ),
+    st.builds(lambda e: ev.StoreEnded(job="job", epoch=e, why="died"), st.integers(1, 4)),
+    st.just(ev.Ticked()),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_EVENTS, max_size=25))
+def test_whatever_comes_no_two_epochs_run_and_no_epoch_runs_twice(
+    history: list[ev.AnyEvent],
+) -> None:
+    world = World()
+    started: set[tuple[int, int]] = set()
+    clearing = False
+    for event in history:
+        if isinstance(event, ev.Cleared) and not clearing:
+            continue  # only a Clear ends as Cleared
+        fence = world.state.fence
+        actions = world.take(event)
+        clearing = world.state.clearing_s is not None
+        now = world.state.fence
+        assert (now.term, now.epoch) >= (fence.term, fence.epoch)
+        for action in actions:
+            if isinstance(action, do.StartRanks):
+                key = (action.desired.term, action.desired.epoch)
+                assert key not in started
+                assert not clearing
+                started.add(key)
+        if isinstance(event, ev.Instructed):
+            again = world.take(event)
+            assert all(isinstance(action, do.Answer) for action in again)
+    seen = world.seen
+    assert not (seen.quiet and world.state.clearing_s is not None)
