@@ -4,8 +4,9 @@ Looks up whole checkpoints, drains what is due, and finishes a job's drains befo
 Store errors are reported and tried again; training goes on from memory meanwhile.
 """
 
+from collections import deque
 from collections.abc import Callable
-from threading import Event
+from threading import Event, Lock
 
 from holdfast.checkpoint.agent_protocol import AgentOrder
 from holdfast.checkpoint.drain import Drain, Superseded, raise_fence
@@ -32,7 +33,8 @@ class StoreKeeper:
         self._tell = tell
         self._closed = Event()
         self._wake = Event()
-        self._given: AgentOrder | None = None
+        self._lock = Lock()  # of `_given`
+        self._given: deque[AgentOrder] = deque()
         self._order: AgentOrder | None = None
         self._drain: Drain | None = None
         self._farewell_until_s: float | None = None
@@ -51,8 +53,14 @@ class StoreKeeper:
         return self._drain.skipped if self._drain else 0
 
     def give(self, order: AgentOrder) -> None:
-        """Do this from now on; what an older epoch was writing is given up."""
-        self._given = order
+        """Do this from now on; what an older epoch was writing is given up.
+
+        An order to forget a job is always carried out; of others only the newest.
+        """
+        with self._lock:
+            if self._given and not self._given[-1].forget_job:
+                self._given.pop()
+            self._given.append(order)
         self._wake.set()
 
     def close(self) -> None:
@@ -73,31 +81,41 @@ class StoreKeeper:
                 self._look_up(self._order)
             if self._drain:
                 self._drain.advance()
-        except (StoreError, OSError) as error:
-            self.error = str(error)
-            return next(self._waits)
         except Superseded as reason:
             self._tell(f"writing to the store has ended: {reason}")
             self._drain = None
+        except StoreError as error:
+            self.error = str(error)
+            return next(self._waits)
+        except Exception as error:  # noqa: BLE001 - this thread must not end in silence
+            self.error = f"{type(error).__name__}: {error}"
+            return next(self._waits)
         if self.error:
             self.error = ""
             self._waits = full_jitter(base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S)
         return POLL_S
 
     def _settle(self) -> None:
-        """Take the order that was given last, once its `forget_job` has written what was due."""
-        order = self._given
-        if order is None or order is self._order or self._has_to_finish(order):
-            return
-        last = self._order
+        """Take what was ordered, a `forget_job` once that job has written what was due."""
+        while True:
+            with self._lock:
+                if not self._given or self._has_to_finish(self._given[0]):
+                    return
+                order = self._given.popleft()
+            self._take(order)
+
+    def _take(self, order: AgentOrder) -> None:
+        last, self._order = self._order, order
+        same = last is not None and (last.job, last.epoch) == (order.job, order.epoch)
         if order.forget_job:
-            known = [one for one in (last, order) if one and one.job == order.forget_job]
-            for one in known:
-                forget(one.slots)
-        self._farewell_until_s = None
-        if last is None or _task(last) != _task(order):
+            for one in (last, order):
+                if one and one.job == order.forget_job:
+                    forget(one.slots)
+        # Without ranks they have ended, and the same drain goes on with what they left.
+        changed = last is None or _task(last) != _task(order)
+        if order.forget_job or not same or (order.ranks and changed):
             self._drain = self._new_drain(order)
-        self._order = order
+        self._farewell_until_s = None
         self._looked = not order.look_up_store
         self.stored = None
         self.settled_id = order.id
@@ -121,9 +139,9 @@ class StoreKeeper:
 
     def _go_on(self) -> None:
         """Raise `Superseded` where what is being written is no longer wanted."""
-        given, order = self._given, self._order
         if self._closed.is_set():
             raise Superseded("the agent ends")
+        order, given = self._order, next(iter(self._given), None)
         if given is None or order is None or given.forget_job == order.job:
             return
         if (given.job, given.epoch) != (order.job, order.epoch):
@@ -156,5 +174,4 @@ def _task(order: AgentOrder) -> tuple[object, ...]:
         order.store_url,
         order.store_interval_steps,
         order.retention,
-        tuple(sorted(order.slots.items())),
     )
