@@ -96,7 +96,23 @@ class Driver:
         ]
 
 
-class _Server(uvicorn.Server):
+def server_config(app: FastAPI) -> uvicorn.Config:
+    """How the application is served; what is said of WebSockets was measured (ecosystem.md)."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        ws_ping_interval=None,
+        ws_max_size=2 * MAX_FRAME_BYTES,  # a little more, so that the refusal can be ours
+        timeout_graceful_shutdown=GRACE_S,
+        server_header=False,
+    )
+
+
+class Server(uvicorn.Server):
     """uvicorn, but signals are ours: it would raise them again and skip our own end."""
 
     @contextlib.contextmanager
@@ -145,29 +161,15 @@ async def _serve(settings: Settings) -> None:
         journal.close()
 
 
-async def _answer(app: FastAPI, sockets: list[socket.socket], die_with_fd: int | None) -> None:
-    """Serve people and nodes until a signal, or our owner's end, says to end."""
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="websockets-sansio",
-        ws_per_message_deflate=False,
-        ws_ping_interval=None,
-        ws_max_size=2 * MAX_FRAME_BYTES,  # a little more, so that the refusal can be ours
-        timeout_graceful_shutdown=GRACE_S,
-        server_header=False,
-    )
-    server = _Server(config)
+async def _answer(app: FastAPI, sockets: list[socket.socket]) -> None:
+    """Serve people and nodes until a signal says to end."""
+    server = Server(server_config(app))
 
     def end() -> None:
         server.should_exit = True
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end)
-    if die_with_fd is not None:
-        asyncio.get_running_loop().add_reader(die_with_fd, end)
     await server.serve(sockets)
 
 
