@@ -13,11 +13,10 @@ def may_evict(turn: Turn, *, silent: bool) -> bool:
     """True while the share of nodes evicted lately leaves room for one more."""
     since = turn.now - turn.policy.at_once_s
     lately = [n for n in turn.nodes.values() if n.evicted_s is not None and n.evicted_s > since]
-    share = turn.policy.eviction_share
-    if silent:
-        lately = [node for node in lately if node.silenced]
-        share = turn.policy.silence_share
-    return len(lately) < cap(turn, share)
+    if len(lately) >= cap(turn, turn.policy.eviction_share):
+        return False
+    silenced = sum(1 for node in lately if node.silenced)
+    return not silent or silenced < cap(turn, turn.policy.silence_share)
 
 
 def cap(turn: Turn, share: float) -> int:

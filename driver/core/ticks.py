@@ -76,7 +76,7 @@ def _unkillable(node: str) -> Fault:
 
 
 def _no_store(turn: Turn, job: Job) -> None:
-    if job.seated:
+    if job.seated or not job.host:
         return
     if job.rendezvous is not None:  # it listens, but the checkpoints could not be read: look again
         open_epoch(turn, job.name)

@@ -205,7 +205,7 @@ def verdict(world: "World") -> None:
     """Rules about the whole, once all has converged."""
     state = world.driver.state
     faults = world.scenario.faults
-    stopped = {"stop", "delete", "suspend"} & {fault.kind for fault in faults}
+    stopped = {"stop", "delete", "suspend", "bad-node"} & {fault.kind for fault in faults}
     for name, job in state.jobs.items():
         planned = job.plan.deadline_s is not None or bool(stopped)
         excused = len(faults) >= 3 or planned
