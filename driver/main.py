@@ -161,8 +161,8 @@ async def _serve(settings: Settings) -> None:
         journal.close()
 
 
-async def _answer(app: FastAPI, sockets: list[socket.socket]) -> None:
-    """Serve people and nodes until a signal says to end."""
+async def _answer(app: FastAPI, sockets: list[socket.socket], die_with_fd: int | None) -> None:
+    """Serve people and nodes until a signal, or the end of our owner, says to end."""
     server = Server(server_config(app))
 
     def end() -> None:
@@ -170,6 +170,8 @@ async def _answer(app: FastAPI, sockets: list[socket.socket]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end)
+    if die_with_fd is not None:
+        asyncio.get_running_loop().add_reader(die_with_fd, end)
     await server.serve(sockets)
 
 
