@@ -48,6 +48,7 @@ class Keeper:
         self.watchers: set[Callable[[keeping.NodeFact], None]] = set()
         self._factory = factory
         self._ticked_s = time.monotonic()
+        self._orphans_possible = False
 
     # ------------------------------------------------------------ its life
 
@@ -64,8 +65,9 @@ class Keeper:
 
     def tick(self) -> None:
         """Ten times a second: reap, notice what ended, let leases age."""
-        processes.reap()
-        self._kill_orphans()
+        self._orphans_possible |= bool(processes.reap())
+        if self._orphans_possible:
+            self._orphans_possible = self._kill_orphans() > 0
         ended = [node for node in self.state.nodes.values() if self._ended(node)]
         for node in ended:
             log.warning("the host of a node ended", node=node.name, host=node.host_pid)
@@ -169,12 +171,11 @@ class Keeper:
         node.lost = not self._factory.reboots
         self.save()
 
-    def _kill_orphans(self) -> None:
+    def _kill_orphans(self) -> int:
         """What a killed host left behind comes to us, its subreaper: nothing of it may go on."""
         ours = {node.host_pid for node in self.state.nodes.values()} | {self.state.switch_pid}
-        for pid in processes.children_of(os.getpid()):
-            if pid not in ours and processes.start_ticks(pid) is not None:
-                processes.kill(pid)
+        orphans = [pid for pid in processes.children_of(os.getpid()) if pid not in ours]
+        return sum(processes.kill(pid) for pid in orphans)
 
     def _fact(self, name: str) -> keeping.NodeFact:
         node = self.state.nodes[name]
