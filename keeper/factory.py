@@ -54,6 +54,12 @@ class NodeFactory(Protocol):
         ...
 
 
+def with_our_python(path: str) -> str:
+    """`path` with our interpreter's folder first: `python` in a job's command means ours."""
+    ours = str(Path(sys.executable).parent)
+    return path if path.split(os.pathsep)[0] == ours else ours + os.pathsep + path
+
+
 class NodeNeeds:
     """What a node's processes are told, the same in every factory."""
 
@@ -78,6 +84,7 @@ class NodeNeeds:
             "HOLDFAST_SCRATCH": str(folder / "scratch"),
             "HOLDFAST_MEMORY": node.memory,
             "HOLDFAST_PROBE_PORT": str(state.probe_port),
+            "PATH": with_our_python(os.environ.get("PATH", os.defpath)),
         }
         config = Config(
             node=node.name,
