@@ -1,0 +1,87 @@
+"""Faults 24 and 25: a checkpoint in the store is damaged, or its writer dies between two shards.
+
+Each then loses a node, so that its memory is gone and a restore has to come from the store.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from holdfast.lab.chaos import target
+from holdfast.lab.chaos.injectors import Done, Injector, node
+from holdfast.lab.cluster import Lab
+
+WITHIN_S = 60.0
+Damage = Callable[[Path, Random], str]
+
+
+def damaged(damage: Damage) -> Injector:
+    """Damage the newest whole checkpoint, once there are two, and lose a node."""
+
+    def do(lab: Lab, job: str, rng: Random) -> Done:
+        folder = target.wait_for(
+            lambda: (whole_checkpoints(lab, job)[1:] or [None])[-1],
+            f"two whole checkpoints of {job}",
+            WITHIN_S,
+        )
+        said = damage(folder, rng)
+        done = node.lost(lab, job, rng)
+        return Done(said=f"{said} in {folder.name}; {done.said}", node=done.node)
+
+    return do
+
+
+def torn_save(lab: Lab, job: str, rng: Random) -> Done:
+    """Lose a node while a checkpoint has a shard and no manifest yet."""
+
+    def between_shards() -> Path | None:
+        whole = set(whole_checkpoints(lab, job))
+        begun = [shard.parent for shard in store(lab, job).glob("*/*.safetensors*")]
+        return next((folder for folder in begun if folder not in whole), None)
+
+    target.wait_for(lambda: whole_checkpoints(lab, job), f"a whole checkpoint of {job}", WITHIN_S)
+    folder = target.wait_for(between_shards, f"a save of {job} under way", WITHIN_S)
+    done = node.lost(lab, job, rng)
+    return Done(said=f"{done.said} between two shards of {folder.name}", node=done.node)
+
+
+def store(lab: Lab, job: str) -> Path:
+    """The job's store, beside its logs."""
+    return lab.run.job(job) / "checkpoints"
+
+
+def whole_checkpoints(lab: Lab, job: str) -> list[Path]:
+    """Folders that have a manifest, oldest first."""
+    return sorted(manifest.parent for manifest in store(lab, job).glob("*/manifest.json"))
+
+
+def flip(folder: Path, rng: Random) -> str:
+    shard = _shard(folder, rng)
+    content = bytearray(shard.read_bytes())
+    content[rng.randrange(len(content) // 2, len(content))] ^= 0x10
+    shard.write_bytes(content)
+    return f"a bit flipped in {shard.name}"
+
+
+def truncate(folder: Path, rng: Random) -> str:
+    shard = _shard(folder, rng)
+    content = shard.read_bytes()
+    shard.write_bytes(content[: len(content) // 2])
+    return f"{shard.name} cut in half"
+
+
+def drop(folder: Path, rng: Random) -> str:
+    shard = _shard(folder, rng)
+    shard.unlink()
+    return f"{shard.name} removed"
+
+
+def tear(folder: Path, _rng: Random) -> str:
+    manifest = folder / "manifest.json"
+    content = manifest.read_bytes()
+    manifest.write_bytes(content[: len(content) // 2])
+    return "the manifest cut in half"
+
+
+def _shard(folder: Path, rng: Random) -> Path:
+    return rng.choice(sorted(folder.glob("*.safetensors")))

@@ -1,0 +1,57 @@
+"""Faults 35 and 41: the driver is killed, or a second fault comes, while a recovery is under way."""
+
+import os
+import signal
+import time
+from random import Random
+
+from holdfast.lab.chaos import target
+from holdfast.lab.chaos.injectors import Done, Injector, rank
+from holdfast.lab.cluster import Lab, Refused, TooLate
+
+RECOVERY_S = 1.5
+"""About as long as a restart in place takes here: the second blow falls somewhere within."""
+
+
+def killed(lab: Lab, _job: str, _rng: Random) -> Done:
+    """SIGKILL to the driver: the lab starts it again, as an operator's init would."""
+    pid = target.wait_for(lambda: lab.pid("driver") or None, "the driver", 10.0)
+    os.kill(pid, signal.SIGKILL)
+    return Done(said="SIGKILL to the driver")
+
+
+def killed_in(phase: str) -> Injector:
+    """Kill a rank, and the driver as soon as its job is seen in `phase`, or has passed it."""
+
+    def do(lab: Lab, job: str, rng: Random) -> Done:
+        before = lab.job(job)["epoch"]
+        first = rank.signalled(signal.SIGKILL)(lab, job, rng)
+
+        def reached() -> bool:
+            try:
+                seen = lab.job(job)
+            except (Refused, TooLate):
+                return False
+            return bool(
+                seen["phase"] == phase or (seen["epoch"] > before and seen["phase"] == "Running")
+            )
+
+        target.wait_for(lambda: reached() or None, f"{job} in {phase}", 30.0)
+        second = killed(lab, job, rng)
+        return Done(
+            said=f"{first.said}; in {phase}: {second.said}", node=first.node, rank=first.rank
+        )
+
+    return do
+
+
+def followed(first: Injector, second: Injector) -> Injector:
+    """`first`, and `second` at a random moment of the recovery from it."""
+
+    def do(lab: Lab, job: str, rng: Random) -> Done:
+        done = first(lab, job, rng)
+        time.sleep(rng.uniform(0.0, RECOVERY_S))
+        then = second(lab, job, rng)
+        return Done(said=f"{done.said}, then {then.said}", node=done.node, rank=done.rank)
+
+    return do

@@ -1,0 +1,148 @@
+"""Finds the processes and files of a laboratory from outside: by mark, open files and namespaces.
+
+Used by the injectors. Must not ask the driver or a node: whoever breaks things knows where they
+are by looking.
+"""
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.keeper import processes
+from holdfast.keeper.state import KeeperState, NodeRecord
+from holdfast.lab.cluster import Lab
+
+T = TypeVar("T")
+
+OUTPUT = re.compile(
+    r"/jobs/(?P<job>[^/]+)/attempt_(?P<attempt>\d+)/rank_(?P<rank>\d+)/stdout\.log$"
+)
+
+
+class NotThere(Exception):
+    """The target of a fault is not there; the message says what was looked for."""
+
+
+def cluster(lab: Lab) -> KeeperState:
+    state = lab.state()
+    if state is None:
+        raise NotThere("the emulated cluster has not started yet")
+    return state
+
+
+def nodes(lab: Lab) -> list[NodeRecord]:
+    """Those that are not lost."""
+    return [node for node in cluster(lab).nodes.values() if node.host_pid and not node.lost]
+
+
+def rank_pids(lab: Lab, job: str) -> dict[int, int]:
+    """By rank, the process of the newest attempt: whose standard output is the rank's log."""
+    newest: dict[int, tuple[int, int]] = {}
+    for pid in processes.marked(lab.run_id):
+        found = OUTPUT.search(_output_of(pid))
+        if not found or found["job"] != job or processes.start_ticks(pid) is None:
+            continue
+        if _output_of(_parent_of(pid)) == found.string:
+            continue  # a child of the rank that writes to the same file
+        place = (int(found["attempt"]), pid)
+        newest[int(found["rank"])] = max(place, newest.get(int(found["rank"]), place))
+    return {rank: pid for rank, (_, pid) in sorted(newest.items())}
+
+
+def rank_pid(lab: Lab, job: str, rank: int, within_s: float = 10.0) -> int:
+    """The rank's process, once it is there."""
+    return wait_for(lambda: rank_pids(lab, job).get(rank), f"rank {rank} of {job}", within_s)
+
+
+def node_of(lab: Lab, pid: int) -> NodeRecord:
+    """The node that a process belongs to, by the mark in its environment."""
+    name = processes.environment_of(pid).get("HOLDFAST_NODE", "")
+    try:
+        return cluster(lab).nodes[name]
+    except KeyError:
+        raise NotThere(f"process {pid} belongs to no node") from None
+
+
+def hosts_of(lab: Lab, job: str) -> list[NodeRecord]:
+    """Nodes that carry ranks of the job, in rank order, each once."""
+    carriers = [node_of(lab, pid) for pid in rank_pids(lab, job).values()]
+    return list({node.name: node for node in carriers}.values())
+
+
+def process_pid(lab: Lab, node: NodeRecord, process: str, within_s: float = 10.0) -> int:
+    """`executor`, `daemon` or `launcher` of the node, as a pid of this machine."""
+    if process == "launcher":
+        return wait_for(lambda: _launcher(lab, node), f"a launcher on {node.name}", within_s)
+    path = Path(node.folder) / "host.json"
+
+    def found() -> int | None:
+        inner = json.loads(path.read_bytes())[process] if path.exists() else 0
+        return _outer_pid(lab, node, inner) if inner else None
+
+    return wait_for(found, f"the {process} of {node.name}", within_s)
+
+
+def wait_for(fact: Callable[[], T | None], what: str, within_s: float) -> T:
+    """What `fact` finds, once it finds something. Raises `NotThere`."""
+    deadline_s = time.monotonic() + within_s
+    while not (found := fact()):
+        if time.monotonic() > deadline_s:
+            raise NotThere(f"not there within {within_s:g} s: {what}")
+        time.sleep(0.005)
+    return found
+
+
+def _launcher(lab: Lab, node: NodeRecord) -> int | None:
+    """The executor's child that runs the launcher and has not become a rank or a store."""
+    executor = process_pid(lab, node, "executor")
+    for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name):
+        is_child = _parent_of(pid) == executor
+        if is_child and b"launcher" in _command(pid) and "serve" in _command(pid).decode():
+            if not OUTPUT.search(_output_of(pid)) and not _title(pid).startswith("store"):
+                return pid
+    return None
+
+
+def _outer_pid(lab: Lab, node: NodeRecord, inner: int) -> int | None:
+    """The pid here of the process that has pid `inner` in the node's namespace."""
+    for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name):
+        try:
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            continue
+        numbers = re.search(r"^NSpid:\s+(.*)$", status, re.MULTILINE)
+        if numbers and int(numbers[1].split()[-1]) == inner:
+            return pid
+    return None
+
+
+def _output_of(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/fd/1")
+    except OSError:
+        return ""
+
+
+def _parent_of(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _title(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
