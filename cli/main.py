@@ -3,6 +3,7 @@
 Must start fast: `holdfast --help` and `holdfast run` load neither torch nor FastAPI.
 """
 
+import os
 import sys
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from holdfast.cli import driver, jobs, lab, logs, nodes, show
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json
 from holdfast.cli.run import command as run
+from holdfast.cli.shared import State
 from holdfast.protocol import exitcodes
 
 app = typer.Typer(
@@ -31,7 +33,10 @@ for module in (run, driver, jobs, show, logs, nodes, lab):
 @app.callback(invoke_without_command=True)
 def _top(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    state: State = None,
 ) -> None:
+    if state is not None:
+        os.environ["HOLDFAST_STATE"] = str(state)
     if version:
         from importlib.metadata import version as installed
 

@@ -40,7 +40,7 @@ class Recorded:
         from holdfast.driver.adapters.rest.views import job_view
 
         jobs = sorted(self._state.jobs.values(), key=lambda job: job.number)
-        return [_plain(job_view(self._state, job, now=self._now)) for job in jobs]
+        return [_plain(job_view(self._state, job, now=self._now, live=None)) for job in jobs]
 
     def nodes(self) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import node_view

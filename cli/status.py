@@ -65,6 +65,8 @@ def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
     parts = []
     if job["step"] is not None:
         parts.append(f"step {job['step']:,}")
+    if job["step_s"] is not None:
+        parts.append(f"{job['step_s']:.3g} s a step")
     if job["tokens_per_s"] is not None:
         parts.append(f"{job['tokens_per_s']:,.0f} tokens/s")
     if job["loss"] is not None:

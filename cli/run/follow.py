@@ -8,17 +8,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
 from holdfast.cli import find
-from holdfast.cli.client import Client, path
-from holdfast.cli.errors import Stopped, not_reachable
-from holdfast.cli.run.children import Child, Lifeline, end_all
+from holdfast.cli.client import Problem, path
+from holdfast.cli.errors import not_reachable
 from holdfast.cli.run.events import Events
 from holdfast.cli.run.narrate import FINISHED, Narrator
 from holdfast.cli.run.options import Options, job_of
+from holdfast.cli.run.service import Service
 from holdfast.cli.run.tails import Output
 from holdfast.cli.words import plural
 from holdfast.protocol import exitcodes
@@ -30,6 +30,7 @@ ASK_S = 1.0
 """How often the job is asked about where no event came: an event may be lost with the driver."""
 UP_S = 60.0
 """How long the driver may take to come up; it takes about one second."""
+UP_LOOK_S = 0.01
 PENDING_S = 5.0
 """After so long without nodes, say what is waited for."""
 
@@ -45,63 +46,38 @@ class Run:
         self._options = options
         self._paths = paths
         self._job = paths.root.name
+        self._service = Service(options, paths)
         self._narrator = Narrator(_line_to_stderr, options.world_size)
         self._signals: list[int] = []
-        self._asked_to_stop = False
+        self._stopping = False
         self._pending_told = False
         self._pause = threading.Event()  # never set: a wait that a signal's handler may enter
 
     def execute(self) -> int:
         """Run the job to its end; the exit code is the script's own."""
-        lifeline = Lifeline()
-        children: list[Child] = []
         with self._signals_taken():
             try:
-                children.append(self._driver(lifeline))
-                children.append(self._keeper(lifeline))
-                client = self._connect(children)
-                client.post(path("jobs"), job_of(self._options, self._job))
+                self._service.start()
+                self._submit()
                 self._greet()
-                return self._follow(children)
+                return self._follow()
             except Interrupted:
                 return exitcodes.of_signal(self._signals[0])
             finally:
-                end_all(children, lifeline)
+                self._service.end()
 
-    def _driver(self, lifeline: Lifeline) -> Child:
-        root = self._paths.root
-        arguments = ["--state", str(root), "--keeper", str(root / "keeper.sock")]
-        return Child("driver", "holdfast.driver.main", arguments, root / "driver.log", lifeline)
-
-    def _keeper(self, lifeline: Lifeline) -> Child:
-        """Beside the driver, not after it: the driver's socket has its name before it is there."""
-        root, options = self._paths.root, self._options
-        arguments = [
-            *("--state", str(root)),
-            *("--nodes", str(options.nodes), "--standbys", str(options.standbys)),
-            *("--driver", f"unix:{self._paths.socket}"),
-            *("--token-file", str(self._paths.node_token)),
-        ]
-        return Child("keeper", "holdfast.keeper.main", arguments, root / "keeper.log", lifeline)
-
-    def _connect(self, children: list[Child]) -> Client:
+    def _submit(self) -> None:
+        """With a key: the driver may die between taking the job and saying so."""
+        job, key = job_of(self._options, self._job), {"Idempotency-Key": self._job}
         deadline = time.monotonic() + UP_S
-        while True:
-            if (client := self._client()) is not None:
-                return client
-            now = time.monotonic()
-            if now > deadline:
-                raise not_reachable("the driver did not come up.", f"Its log: {children[0].log}")
+        while not self._service.ask(lambda driver: driver.post(path("jobs"), job, headers=key)):
             if self._signals:
                 raise Interrupted
-            self._look_after(children, now)
-            self._pause.wait(LOOK_S / 5)
-
-    def _client(self) -> Client | None:
-        url = find.address(self._paths.root)
-        if url is None or not self._paths.user_token.exists():
-            return None
-        return Client(url, self._paths.user_token.read_text().strip())
+            if time.monotonic() > deadline:
+                fix = f"Its log: {self._paths.root / 'driver.log'}"
+                raise not_reachable("the driver did not come up.", fix)
+            self._service.look_after()
+            self._pause.wait(UP_LOOK_S)
 
     def _greet(self) -> None:
         if not self._options.quiet:
@@ -109,8 +85,9 @@ class Run:
             here = "here" if self._options.nodes == 1 else f"on {self._options.nodes} nodes"
             self._narrator.say(f"{ranks} {here}, logs in {_short(self._paths)}")
 
-    def _follow(self, children: list[Child]) -> int:
-        events = Events(self._client, self._job)
+    def _follow(self) -> int:
+        """Show what comes until the job has ended, then its last words and ours."""
+        events = Events(self._service.client, self._job)
         output = Output(
             self._paths,
             self._job,
@@ -119,7 +96,7 @@ class Run:
             stderr=_writer(sys.stderr.buffer),
         )
         try:
-            job = self._until_finished(children, events, output)
+            job = self._until_finished(events, output)
         finally:
             events.close()
             output.finish(time.monotonic())
@@ -129,58 +106,43 @@ class Run:
             self._narrator.end(job, incidents)
         return self._exit_code(job)
 
-    def _until_finished(
-        self, children: list[Child], events: Events, output: Output
-    ) -> dict[str, Any]:
+    def _until_finished(self, events: Events, output: Output) -> dict[str, Any]:
         asked_s = 0.0
         while True:
             came = events.take(LOOK_S)
             now = time.monotonic()
-            self._look_after(children, now)
+            if len(self._signals) > 1:
+                raise Interrupted
+            self._service.look_after()
             output.show(now)
-            to_stop = bool(self._signals) and not self._asked_to_stop
-            if came or to_stop or now - asked_s > ASK_S:
-                asked_s = now
-                job = self._ask(incidents=any(entry["incident"] is not None for entry in came))
-                if job is not None and job["phase"] in FINISHED:
-                    return job
-
-    def _ask(self, *, incidents: bool) -> dict[str, Any] | None:
-        """The job as it is; None while the driver is away (it is being restarted)."""
-        client = self._client()
-        if client is None:
-            return None
-        try:
-            if self._signals and not self._asked_to_stop:
-                client.post(path("jobs", self._job, "stop"))
-                self._asked_to_stop = True
-            if incidents:
+            self._stop_if_told()
+            if not came and now - asked_s < ASK_S:
+                continue
+            asked_s = now
+            if any(entry["incident"] is not None for entry in came):
                 self._narrator.incidents(self._incidents())
-            job: dict[str, Any] = client.get(path("jobs", self._job))
-        except Stopped as gone:
-            if gone.code != exitcodes.UNAVAILABLE:
-                raise
-            return None
-        self._say_pending(job)
-        return job
+            job = self._service.ask(lambda driver: driver.get(path("jobs", self._job)))
+            if job is not None and job["phase"] in FINISHED:
+                return dict(job)
+            self._say_pending(job)
 
-    def _say_pending(self, job: dict[str, Any]) -> None:
-        if job["waiting"] and job["since_s"] > PENDING_S and not self._pending_told:
+    def _stop_if_told(self) -> None:
+        if not self._signals or self._stopping:
+            return
+        with suppress(Problem):  # it has just ended by itself
+            asked = self._service.ask(lambda driver: driver.post(path("jobs", self._job, "stop")))
+            if asked is None:
+                return
+        self._stopping = True
+
+    def _say_pending(self, job: dict[str, Any] | None) -> None:
+        if job and job["waiting"] and job["since_s"] > PENDING_S and not self._pending_told:
             self._pending_told = True
             self._narrator.say(f"waiting: {job['waiting']}")
 
     def _incidents(self) -> list[dict[str, Any]]:
-        client = self._client()
-        if client is None:
-            return []
-        found: list[dict[str, Any]] = client.get(path("incidents"), job=self._job)["items"]
-        return found
-
-    def _look_after(self, children: list[Child], now: float) -> None:
-        if len(self._signals) > 1:
-            raise Interrupted
-        for child in children:
-            child.look_after(now)
+        found = self._service.ask(lambda driver: driver.get(path("incidents"), job=self._job))
+        return list(found["items"]) if found else []
 
     def _exit_code(self, job: dict[str, Any]) -> int:
         if job["phase"] == "Succeeded":

@@ -6,8 +6,8 @@ has ever printed, nothing is prefixed.
 
 from collections import deque
 
-SAME_LINE_S = 0.1
-"""How long a line waits for the other ranks to print the same one. Unnoticed by a reader."""
+SAME_LINE_S = 0.25
+"""How long a line waits for the other ranks to print the same one: a blink."""
 
 
 class Merge:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.driver.core.model import Exited, Incident, Job, Node, State
+from holdfast.driver.watch import JobProgress
 
 
 class View(BaseModel):
@@ -77,6 +78,8 @@ class JobView(View):
     attempt: int
     step: int | None
     """Highest step that all ranks are known to have completed."""
+    step_s: float | None
+    """Median time of a step, in seconds."""
     loss: float | None
     tokens_per_s: float | None
     incident: int | None
@@ -158,8 +161,8 @@ class IncidentList(View):
     items: list[IncidentView]
 
 
-def job_view(state: State, job: Job, *, now: float, live: Any = None) -> JobView:
-    """`live`: what the detectors know of its progress (`watch.JobProgress`), or None."""
+def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) -> JobView:
+    """`live`: what the detectors know of its progress, or None where they know nothing."""
     spec = json.loads(job.plan.spec or b"{}")
     ended = job.since_s if job.finished else now
     return JobView(
@@ -177,8 +180,9 @@ def job_view(state: State, job: Job, *, now: float, live: Any = None) -> JobView
         epoch=job.epoch,
         attempt=job.attempt,
         step=_step(job, live),
-        loss=getattr(live, "loss", None),
-        tokens_per_s=getattr(live, "tokens_per_s", None),
+        step_s=live.step_s if live else None,
+        loss=live.loss if live else None,
+        tokens_per_s=live.tokens_per_s if live else None,
         incident=job.incident,
         restarts=_restarts(job, now),
         failure=_failure(job),
@@ -280,9 +284,10 @@ def _ranks_of(job: Job, node: str) -> list[int]:
     ]
 
 
-def _step(job: Job, live: Any) -> int | None:
-    known = [step for step in (getattr(live, "step", None), job.best_step) if step is not None]
-    return max(known, default=None)
+def _step(job: Job, live: JobProgress | None) -> int | None:
+    if live is None or job.best_step is None:
+        return live.step if live else job.best_step
+    return max(live.step, job.best_step)
 
 
 def _restarts(job: Job, now: float) -> dict[str, BudgetView]:

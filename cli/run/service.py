@@ -1,0 +1,73 @@
+"""The driver and the keeper of one run, and a way to ask the driver that bears its restarts.
+
+Made by `cli.run.follow`. Must not know what is asked, nor show anything.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from holdfast.cli import find
+from holdfast.cli.client import Client
+from holdfast.cli.errors import Stopped
+from holdfast.cli.run.children import Child, Lifeline, end_all
+from holdfast.cli.run.options import Options
+from holdfast.protocol import exitcodes
+from holdfast.protocol.paths import RunPaths
+
+T = TypeVar("T")
+
+
+class Service:
+    """Both processes, from `start` to `end`."""
+
+    def __init__(self, options: Options, paths: RunPaths) -> None:
+        self._options = options
+        self._paths = paths
+        self._lifeline = Lifeline()
+        self._children: list[Child] = []
+
+    def start(self) -> None:
+        """Side by side: the driver's socket has its name before it is there."""
+        root, options = self._paths.root, self._options
+        self._child("driver", "--state", str(root), "--keeper", str(root / "keeper.sock"))
+        self._child(
+            "keeper",
+            *("--state", str(root)),
+            *("--nodes", str(options.nodes), "--standbys", str(options.standbys)),
+            *("--driver", f"unix:{self._paths.socket}"),
+            *("--token-file", str(self._paths.node_token)),
+        )
+
+    def _child(self, name: str, *arguments: str) -> None:
+        log = self._paths.root / f"{name}.log"
+        module = f"holdfast.{name}.main"
+        self._children.append(Child(name, module, arguments, log, self._lifeline))
+
+    def look_after(self) -> None:
+        """Start again what has died. Raises `Stopped` where it does not stay up."""
+        now = time.monotonic()
+        for child in self._children:
+            child.look_after(now)
+
+    def end(self) -> None:
+        end_all(self._children, self._lifeline)
+
+    def client(self) -> Client | None:
+        """The driver as it is now; None while there is none."""
+        url = find.address(self._paths.root)
+        if url is None or not self._paths.user_token.exists():
+            return None
+        return Client(url, self._paths.user_token.read_text().strip())
+
+    def ask(self, question: Callable[[Client], T]) -> T | None:
+        """The answer; None while the driver is away. Raises `Problem` where it refuses."""
+        client = self.client()
+        if client is None:
+            return None
+        try:
+            return question(client)
+        except Stopped as stopped:
+            if stopped.code != exitcodes.UNAVAILABLE:
+                raise
+            return None

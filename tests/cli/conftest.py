@@ -1,0 +1,94 @@
+"""The real `holdfast` in processes of its own, and a look at what it leaves behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+HOLDFAST = [sys.executable, "-m", "holdfast.cli.main"]
+
+
+class Shell:
+    """A folder to type `holdfast` in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started: list[subprocess.Popen[str]] = []
+
+    def script(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def holdfast(self, *words: str, timeout_s: float = 90) -> subprocess.CompletedProcess[str]:
+        """Run it to its end."""
+        process = self.start(*words)
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=20)
+            pytest.fail(f"holdfast {words} did not end:\n{out}\n{err}")
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start it; it is a session of its own, so that a signal to it reaches it alone."""
+        environment = os.environ | {"HOLDFAST_TEST_FOLDER": str(self.folder), "COLUMNS": "200"}
+        for name in ("HOLDFAST_STATE", "HOLDFAST_TOKEN", "FORCE_COLOR"):
+            environment.pop(name, None)
+        process = subprocess.Popen(
+            [*HOLDFAST, *words],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    @property
+    def run(self) -> Path:
+        """The folder of the one run that was made here."""
+        (run,) = (self.folder / "runs").iterdir()
+        return run
+
+    def leftovers(self) -> list[str]:
+        """Live processes that were started from here, told by the environment they inherited."""
+        mark = ("HOLDFAST_TEST_FOLDER", str(self.folder))
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if mark in process.environ().items() and process.status() != "zombie":
+                    found.append(" ".join(process.cmdline()))
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+        return found
+
+
+def eventually(fact: Callable[[], bool], within_s: float = 30.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not fact():
+        assert time.monotonic() < deadline, "it did not become so in time"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
+    yield made
+    for process in made.started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+    eventually(lambda: not made.leftovers(), within_s=15)

@@ -1,0 +1,138 @@
+"""`holdfast run` from its first line to its last, with scripts that need no torch."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+from tests.cli.conftest import Shell, eventually
+
+pytestmark = pytest.mark.cluster
+
+GREETING = """
+import os, sys
+rank = os.environ["RANK"]
+print("hello from", rank, "of", os.environ["WORLD_SIZE"], flush=True)
+print("to stderr", file=sys.stderr, flush=True)
+"""
+
+FOREVER = """
+import os, pathlib, time
+pathlib.Path(f"rank-{os.environ['RANK']}").touch()
+while True:
+    time.sleep(0.05)
+"""
+
+
+def test_a_scripts_output_is_ours_and_differing_lines_are_told_apart(shell: Shell) -> None:
+    shell.script("greet.py", GREETING)
+    ended = shell.holdfast("run", "-n", "2", "greet.py")
+    assert ended.returncode == 0, ended.stderr
+    lines = ["[r0] hello from 0 of 2", "[r1] hello from 1 of 2"]
+    assert sorted(ended.stdout.splitlines()) == lines
+    assert ended.stderr.splitlines()[0].startswith("holdfast  2 ranks here, logs in runs/greet-")
+    assert "to stderr\n" in ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith("holdfast  done: no fault, ")
+    assert shell.leftovers() == []
+
+
+def test_its_arguments_and_exit_code_are_the_scripts_own(shell: Shell) -> None:
+    shell.script("code.py", "import sys\nprint(sys.argv[1:])\nsys.exit(int(sys.argv[2]))\n")
+    ended = shell.holdfast("run", "--max-restarts", "0", "code.py", "--code", "7")
+    assert ended.returncode == 7
+    assert ended.stdout == "['--code', '7']\n"
+    assert "exit code 7" in ended.stderr.splitlines()[-1]
+
+
+def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> None:
+    shell.script("wrong.py", "def f():\n    raise ValueError('the mistake')\nf()\n")
+    ended = shell.holdfast("run", "--nproc-per-node", "2", "--max-restarts", "1", "wrong.py")
+    assert ended.returncode == 1
+    assert "in f\n    raise ValueError('the mistake')\nValueError: the mistake" in ended.stderr
+    assert "ValueError: the mistake" in ended.stderr.splitlines()[-1]
+    why = shell.holdfast("why", shell.run.name)
+    assert why.stdout.startswith("Traceback (most recent call last):")
+    assert f"{shell.run.name} is Failed since" in why.stdout
+    status = json.loads(shell.holdfast("status", "--json").stdout)
+    assert (status["phase"], status["driver_running"]) == ("Failed", False)
+    assert shell.holdfast("story", "--json").returncode == 0
+
+
+def test_any_program_is_run_and_its_signal_is_in_the_exit_code(shell: Shell) -> None:
+    once = "test -e once && exit 0; touch once; kill -SEGV $$"
+    ended = shell.holdfast("run", "--", "sh", "-c", once)
+    assert ended.returncode == 0, "a crash is cured by a restart"
+    assert "died of SIGSEGV; restarting 1 rank" in ended.stderr
+
+
+def test_a_script_that_is_not_there_is_named_before_anything_is_made(shell: Shell) -> None:
+    ended = shell.holdfast("run", "-n", "4", "nowhere.py")
+    assert ended.returncode == 2
+    assert "there is no script 'nowhere.py'" in ended.stderr
+    assert list(shell.folder.iterdir()) == []
+
+
+def forever(shell: Shell, ranks: int = 2) -> "subprocess.Popen[str]":
+    """A run whose ranks are all up."""
+    shell.script("forever.py", FOREVER)
+    process = shell.start("run", "-n", str(ranks), "forever.py")
+    eventually(lambda: len(list(shell.folder.glob("rank-*"))) == ranks)
+    return process
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"]
+)
+def test_it_stops_everything_when_it_is_told_to(
+    shell: Shell, number: signal.Signals, code: int
+) -> None:
+    process = forever(shell)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "stopping" in errors
+    assert errors.splitlines()[-1].startswith("holdfast  stopped")
+    assert shell.leftovers() == []
+
+
+def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
+    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + FOREVER
+    shell.script("stubborn.py", stubborn)
+    process = shell.start("run", "stubborn.py")
+    eventually(lambda: (shell.folder / "rank-0").exists())
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert any("stopping" in line for line in iter(process.stderr.readline, ""))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    eventually(lambda: not shell.leftovers())
+
+
+def test_nothing_is_left_when_it_is_killed(shell: Shell) -> None:
+    process = forever(shell)
+    process.kill()
+    process.wait(10)
+    eventually(lambda: not shell.leftovers())
+
+
+def test_two_runs_at_once_do_not_collide(shell: Shell) -> None:
+    shell.script("greet.py", GREETING)
+    both = [shell.start("run", "-n", "1", "greet.py") for _ in range(2)]
+    ended = [process.communicate(timeout=90) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    assert all("hello from 0 of 1" in out for out, _ in ended)
+    assert len(list((shell.folder / "runs").iterdir())) == 2
+
+
+def test_a_killed_driver_comes_back_and_the_script_never_notices(shell: Shell) -> None:
+    shell.script("wait.py", FOREVER.replace("while True", "while not pathlib.Path('go').exists()"))
+    process = shell.start("run", "-n", "2", "wait.py")
+    eventually(lambda: len(list(shell.folder.glob("rank-*"))) == 2)
+    address = shell.run / "driver.json"
+    old = json.loads(address.read_text())["pid"]
+    subprocess.run(["kill", "-9", str(old)], check=True)
+    eventually(lambda: address.exists() and json.loads(address.read_text())["pid"] != old)
+    (shell.folder / "go").touch()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert errors.splitlines()[-1].startswith("holdfast  done: no fault")
