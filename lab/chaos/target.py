@@ -97,13 +97,13 @@ def wait_for(fact: Callable[[], T | None], what: str, within_s: float) -> T:
 
 
 def _launcher(lab: Lab, node: NodeRecord) -> int | None:
-    """The executor's child that runs the launcher and has not become a rank or a store."""
+    """The executor's child that serves forks and has not become a rank or a store itself."""
     executor = process_pid(lab, node, "executor")
     for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name):
-        is_child = _parent_of(pid) == executor
-        if is_child and b"launcher" in _command(pid) and "serve" in _command(pid).decode():
-            if not OUTPUT.search(_output_of(pid)) and not _title(pid).startswith("store"):
-                return pid
+        serves = _parent_of(pid) == executor and b"\0serve\0" in _command(pid)
+        became = OUTPUT.search(_output_of(pid)) or _title(pid).startswith(("rank-", "store-"))
+        if serves and not became:
+            return pid
     return None
 
 

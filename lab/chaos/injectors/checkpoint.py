@@ -19,11 +19,11 @@ def damaged(damage: Damage) -> Injector:
     """Damage the newest whole checkpoint, once there are two, and lose a node."""
 
     def do(lab: Lab, job: str, rng: Random) -> Done:
-        folder = target.wait_for(
-            lambda: (whole_checkpoints(lab, job)[1:] or [None])[-1],
-            f"two whole checkpoints of {job}",
-            WITHIN_S,
-        )
+        def newest_of_two() -> Path | None:
+            whole = whole_checkpoints(lab, job)
+            return whole[-1] if len(whole) > 1 else None
+
+        folder = target.wait_for(newest_of_two, f"two whole checkpoints of {job}", WITHIN_S)
         said = damage(folder, rng)
         done = node.lost(lab, job, rng)
         return Done(said=f"{said} in {folder.name}; {done.said}", node=done.node)

@@ -1,7 +1,7 @@
 """The built-in workload with a user's bug in it: it meets it when a file says so.
 
-Run as a rank by the chaos scenarios, with CHAOS_BUGS naming the folder of those files. A bug that is
-not to come back removes its file first, as a transient one would.
+Run as a rank by the chaos scenarios, with CHAOS_BUGS naming the folder of those files. A bug that
+is not to come back removes its file first, as a transient one would.
 """
 
 import os
