@@ -65,9 +65,12 @@ def _raise(world: World, fault: Fault) -> None:
     if executor := _busy(world, fault):
         run = executor.run
         assert run is not None
-        world.raised.add(run.job.name)
-        executor.rank_ends(run.ranks[executor.machine.name][0], code=1, error="ValueError")
-        world.stand_still(run)
+        world.raise_in(run, executor)
+
+
+def _bug(world: World, fault: Fault) -> None:
+    name = _job(world, fault)
+    world.bugs.setdefault(name, 1 + fault.dice % world.jobs[name].steps)
 
 
 def _kill_executor(world: World, fault: Fault) -> None:
@@ -241,6 +244,7 @@ def _false_alarm(world: World, fault: Fault) -> None:
 HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "kill-rank": _kill_rank,
     "raise": _raise,
+    "bug": _bug,
     "kill-executor": _kill_executor,
     "lose-node": _lose_node,
     "lose-rack": _lose_rack,

@@ -205,11 +205,14 @@ def verdict(world: "World") -> None:
     """Rules about the whole, once all has converged."""
     state = world.driver.state
     faults = world.scenario.faults
-    stopped = {"stop", "delete", "suspend", "bad-node"} & {fault.kind for fault in faults}
+    stopped = {"stop", "delete", "suspend", "bad-node", "bug"} & {fault.kind for fault in faults}
     for name, job in state.jobs.items():
         planned = job.plan.deadline_s is not None or bool(stopped)
         excused = len(faults) >= 3 or planned
         require("a-job-is-not-given-up-lightly", job.phase is Phase.SUCCEEDED or excused, name)
+        if job.failure is not None and job.failure.traceback:
+            fair = name in world.bugs or len(faults) > job.plan.user.restarts
+            require("a-users-fault-is-the-users", fair, f"{name}: {job.failure.reason}")
         if job.phase is Phase.SUCCEEDED:
             require("done-is-done", world.best[name] == world.jobs[name].steps, name)
     if all(fault.kind in ONE_SHOT for fault in faults):

@@ -10,6 +10,7 @@ import msgspec
 KINDS: dict[str, int] = {
     "kill-rank": 8,
     "raise": 3,
+    "bug": 1,  # raises at the same step, always
     "kill-executor": 5,
     "lose-node": 7,
     "lose-rack": 2,

@@ -63,7 +63,7 @@ class Run:
             return set()
         last = self.step(now)
         first = (self.start // every + 1) * every
-        return {(step, self.epoch) for step in range(first, last + 1, every)[-2:]}
+        return {(step, self.epoch) for step in range(first, last + 1, every)}
 
 
 def start_of(restore: Restore | None) -> int:

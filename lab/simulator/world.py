@@ -38,7 +38,7 @@ class World:
         self.deleted: set[str] = set()
         self.guilty: set[str] = set()  # machines that something really happened to
         self.asked: set[str] = set()  # machines that a person wanted out
-        self.raised: set[str] = set()  # jobs whose own code failed
+        self.bugs: dict[str, int] = {}  # steps that a job's own code never gets past
         self._count = 0
         self.driver = Driver(self)
 
@@ -206,6 +206,20 @@ class World:
         self._watch_progress(run)
         if any(self.machines[node].bad for node in run.nodes):
             self.agenda.after(1.2, lambda: self.stand_still(run, echo=False))
+
+        bug = self.bugs.get(run.job.name)
+        if bug is not None and run.start < bug:
+            self.agenda.after((bug - run.start) * STEP_S, lambda: self._meet_bug(run))
+
+    def _meet_bug(self, run: Run) -> None:
+        executor = self.machines[run.nodes[-1]].executor
+        if run.training and executor is not None and executor.run is run:
+            self.raise_in(run, executor)
+
+    def raise_in(self, run: Run, executor: Executor) -> None:
+        """The user's own code raises in one rank; its peers lose it."""
+        executor.rank_ends(run.ranks[executor.machine.name][0], code=1, error="ValueError")
+        self.stand_still(run)
 
     def _finish(self, run: Run) -> None:
         if not run.training:
