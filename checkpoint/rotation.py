@@ -20,7 +20,7 @@ def candidates(
     Empty ones first, then the oldest. One that the agent has still to write to the store goes last:
     given up only while the agent is busy with another, which holds its own lock.
     """
-    newest = sorted((age for age in held.values() if age is not None), reverse=True)[:KEPT]
+    newest = sorted({age for age in held.values() if age is not None}, reverse=True)[:KEPT]
     free = [number for number in sorted(held) if held[number] is None]
     aged = sorted((age, number) for number, age in held.items() if age and age not in newest)
 

@@ -1,0 +1,314 @@
+"""A rank's saves and restores: bitwise, in place, and refused before anything changes."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import numpy as np  # noqa: E402 - after the check that torch is there
+
+from holdfast.checkpoint import tree  # noqa: E402
+from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402
+from holdfast.checkpoint.memory import Memory  # noqa: E402
+from holdfast.checkpoint.settings import Settings  # noqa: E402
+from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.protocol.messages import Restore, Snapshot  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+class Training:
+    """A script with all that a resume must bring back: dropout, momentum, a schedule, a sampler."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(7)
+        self.model = torch.nn.Sequential(
+            torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5)
+        )
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2)
+        self.schedule = torch.optim.lr_scheduler.CosineAnnealingLR(self.optimizer, T_max=9)
+        self.state: dict[str, Any] = {
+            "model": self.model,
+            "optimizer": self.optimizer,
+            "schedule": self.schedule,
+            "data": {"position": 0, "order": [1, 2], "seen": torch.zeros(3, dtype=torch.int64)},
+        }
+
+    def step(self) -> float:
+        noise = random.random() + float(np.random.random())
+        self.optimizer.zero_grad()
+        loss = (self.model(torch.randn(4, 6)) * noise).square().mean()
+        loss.backward()
+        self.optimizer.step()
+        self.schedule.step()
+        self.state["data"]["position"] += 1
+        self.state["data"]["order"].append(self.state["data"]["position"])
+        self.state["data"]["seen"] += 1
+        return float(loss.detach())
+
+
+def settings(folder: Path, **changes: Any) -> Settings:
+    return Settings(**{"job": "job", "epoch": 1, "slots": folder / "r0", **changes})
+
+
+def agree(folder: Path, rank: int = 0) -> tuple[Snapshot, ...]:
+    """What the agent does before a restore: hash and verify."""
+    notes: list[str] = []
+    return Memory("job", {rank: str(folder / f"r{rank}")}, notes.append).look()
+
+
+def restored(folder: Path, step: int, epoch: int = 1, **changes: Any) -> Checkpointer:
+    wanted = Restore(source="memory", step=step, epoch=epoch)
+    return Checkpointer(settings(folder, epoch=epoch + 1, restore=wanted, **changes))
+
+
+def test_a_resumed_run_is_bitwise_the_run_that_was_not_interrupted(tmp_path: Path) -> None:
+    training = Training()
+    checkpointer = Checkpointer(settings(tmp_path))
+    assert checkpointer.restore(training.state) is None
+    for step in range(1, 6):
+        training.step()
+        assert checkpointer.save(step, training.state)
+    losses = [training.step() for _ in range(4)]
+    agree(tmp_path)
+
+    again = Training()
+    assert restored(tmp_path, 5).restore(again.state) == 5
+    assert again.state["data"]["position"] == 5
+    assert again.state["data"]["order"] == [1, 2, 1, 2, 3, 4, 5]
+    assert [again.step() for _ in range(4)] == losses
+    ours, theirs = again.model.state_dict(), training.model.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert again.schedule.get_last_lr() == training.schedule.get_last_lr()
+
+
+def test_tensors_keep_their_memory_and_saved_state_is_not_shared_with_the_slot(
+    tmp_path: Path,
+) -> None:
+    training = Training()
+    training.step()
+    Checkpointer(settings(tmp_path)).save(1, training.state)
+    agree(tmp_path)
+    seen = training.state["data"]["seen"]
+    restored(tmp_path, 1).restore(training.state)
+    assert training.state["data"]["seen"] is seen
+    losses = [training.step() for _ in range(2)]
+    assert agree(tmp_path) == (Snapshot(rank=0, step=1, epoch=1),), "the slot was written to"
+    restored(tmp_path, 1).restore(training.state)
+    assert [training.step() for _ in range(2)] == losses
+
+
+def test_every_element_type_and_shape_comes_back(tmp_path: Path) -> None:
+    from holdfast.checkpoint.tensors import _TYPES
+
+    made = {
+        name: torch.arange(6, dtype=torch.float32).reshape(2, 3).to(dtype)
+        for name, dtype in _TYPES.items()
+    }
+    made |= {"none": torch.zeros(0, 4), "one": torch.tensor(2.5), "cross": made["F32"].t()}
+    Checkpointer(settings(tmp_path)).save(1, {"t": made})
+    agree(tmp_path)
+    empty = {"t": {name: torch.zeros_like(one) for name, one in made.items()}}
+    restored(tmp_path, 1).restore(empty)
+    for name, one in made.items():
+        back = empty["t"][name]
+        assert back.dtype == one.dtype
+        assert torch.equal(
+            back.float() if name.startswith("F8") else back,
+            one.float() if name.startswith("F8") else one,
+        ), name
+
+
+def test_structure_that_json_lacks_comes_back(tmp_path: Path) -> None:
+    state = {
+        "odd": {1: "int key", "$tensor": (1, (2.5, None)), True: float("inf")},
+        "big": 2**80,
+        "tied": None,
+    }
+    Checkpointer(settings(tmp_path)).save(1, state)
+    agree(tmp_path)
+    back: dict[str, Any] = {"odd": None, "big": None, "tied": None}
+    restored(tmp_path, 1).restore(back)
+    assert back == state
+    assert type(back["odd"]["$tensor"]) is tuple
+
+
+def test_tied_tensors_are_saved_once_and_both_come_back(tmp_path: Path) -> None:
+    model = torch.nn.ModuleDict({"embed": torch.nn.Embedding(4, 3), "head": torch.nn.Linear(3, 4)})
+    model["head"].weight = model["embed"].weight
+    taken = tree.take_apart({"model": model})
+    assert "model.head.weight" not in taken.tensors
+    Checkpointer(settings(tmp_path)).save(1, {"model": model})
+    agree(tmp_path)
+    value = model["embed"].weight.detach().clone()
+    with torch.no_grad():
+        model["embed"].weight.zero_()
+    restored(tmp_path, 1).restore({"model": model})
+    assert torch.equal(model["head"].weight, value)
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({"a": object()}, "a: a object is neither a tensor, nor JSON"),
+        ({"a": {"b": [np.zeros(2)]}}, "a.b.0: a ndarray is neither"),
+        ({"a": {2.5: 1}}, "a: the key 2.5"),
+        ({"a": torch.eye(2).to_sparse()}, "a: a Tensor"),
+        ({"a.b": torch.ones(1), "a": {"b": torch.zeros(1)}}, "a.b: two tensors of the state"),
+        ({"a": torch.ones(1, dtype=torch.complex128)}, "a: torch.complex128 cannot be saved"),
+    ],
+)
+def test_what_cannot_be_saved_is_named_by_its_path(
+    tmp_path: Path, state: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(TypeError, match=why):
+        Checkpointer(settings(tmp_path)).save(1, state)
+    assert SlotFolder(tmp_path / "r0").sealed() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda s: s.update(extra=torch.ones(1)), "extra: not in the checkpoint"),
+        (lambda s: s.update(w=torch.ones(3)), r"w: torch.float32 \[3\] here, but .* \[2\]"),
+        (lambda s: s.update(w=torch.ones(2).double()), "w: torch.float64"),
+        (lambda s: s.update(n=torch.ones(1)), "n: a tensor here, but the checkpoint has 3"),
+        (lambda s: s.update(w={}), "w: a dict here"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused_and_left_as_it_was(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None], why: str
+) -> None:
+    Checkpointer(settings(tmp_path)).save(1, {"first": torch.ones(2), "w": torch.ones(2), "n": 3})
+    agree(tmp_path)
+    state: dict[str, Any] = {"first": torch.zeros(2), "w": torch.zeros(2), "n": 0}
+    change(state)
+    with pytest.raises(tree.Mismatch, match=why):
+        restored(tmp_path, 1).restore(state)
+    assert torch.equal(state["first"], torch.zeros(2))
+
+
+def test_a_flipped_bit_in_memory_is_never_loaded(tmp_path: Path) -> None:
+    checkpointer = Checkpointer(settings(tmp_path))
+    for step in (1, 2):
+        checkpointer.save(step, {"w": torch.full((1_000,), float(step))})
+    assert [one.step for one in agree(tmp_path)] == [2, 1]
+    slot, seal = SlotFolder(tmp_path / "r0").sealed()[0]
+    with slot.data.open("r+b") as file:
+        file.seek(seal.used_bytes - 5)
+        byte = file.read(1)[0]
+        file.seek(seal.used_bytes - 5)
+        file.write(bytes([byte ^ 4]))
+    state = {"w": torch.zeros(1_000)}
+    with pytest.raises(RestoreFailed, match="step 2 of epoch 1 .* its checksum does not match"):
+        restored(tmp_path, 2).restore(state)
+    assert float(state["w"].sum()) == 0
+    checkpointer.save(3, {"w": torch.full((1_000,), 3.0)})
+    notes: list[str] = []
+    found = Memory("job", {0: str(tmp_path / "r0")}, notes.append).look()
+    assert [one.step for one in found] == [3, 1]
+    assert notes == [
+        "rank 0: the snapshot of step 2 (epoch 1) in memory has changed since it was sealed; "
+        "it is not used"
+    ]
+
+
+def test_a_snapshot_that_the_agent_has_not_hashed_is_not_loaded(tmp_path: Path) -> None:
+    Checkpointer(settings(tmp_path)).save(1, {"w": torch.ones(2)})
+    with pytest.raises(RestoreFailed, match="its checksum does not match"):
+        restored(tmp_path, 1).restore({"w": torch.ones(2)})
+    with pytest.raises(RestoreFailed, match="step 9 of epoch 1 in the memory .* not there"):
+        restored(tmp_path, 9).restore({"w": torch.ones(2)})
+
+
+def test_what_was_saved_after_the_agreed_step_is_forgotten_by_the_restore(tmp_path: Path) -> None:
+    checkpointer = Checkpointer(settings(tmp_path))
+    for step in range(1, 5):
+        checkpointer.save(step, {"w": torch.full((2,), float(step))})
+    agree(tmp_path)
+    state = {"w": torch.zeros(2)}
+    assert restored(tmp_path, 2).restore(state) == 2
+    assert [seal.age for _, seal in SlotFolder(tmp_path / "r0").sealed()] == [(1, 2), (1, 1)]
+    assert Checkpointer(settings(tmp_path, epoch=3)).restore(state) is None
+    assert SlotFolder(tmp_path / "r0").sealed() == []
+
+
+def test_saves_fall_on_both_intervals_and_on_nothing_else(tmp_path: Path) -> None:
+    checkpointer = Checkpointer(settings(tmp_path, memory_interval_steps=4, store_interval_steps=6))
+    saved = [step for step in range(14) if checkpointer.save(step, {"w": torch.ones(1)})]
+    assert saved == [4, 6, 8, 12]
+    assert [step for step in range(14) if checkpointer.due(step)] == saved
+
+
+def test_a_state_that_grows_gets_larger_slots(tmp_path: Path) -> None:
+    checkpointer = Checkpointer(settings(tmp_path))
+    for step in range(1, 7):
+        checkpointer.save(step, {"w": torch.full((step * 1_000,), float(step))})
+    agree(tmp_path)
+    state = {"w": torch.zeros(6_000)}
+    assert restored(tmp_path, 6).restore(state) == 6
+    assert torch.equal(state["w"], torch.full((6_000,), 6.0))
+
+
+def test_slots_that_are_all_read_make_a_save_count_as_skipped_and_training_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from contextlib import ExitStack
+
+    checkpointer = Checkpointer(settings(tmp_path))
+    for step in range(1, 5):
+        checkpointer.save(step, {"w": torch.ones(2)})
+    folder = SlotFolder(tmp_path / "r0")
+    with ExitStack() as readers:
+        for slot in folder.slots:
+            readers.enter_context(slot.locked(exclusive=False))
+        assert checkpointer.save(5, {"w": torch.ones(2)}) is False
+    assert checkpointer.skipped == 1
+    assert "snapshot of step 5 skipped (1 so far): the agent still reads every slot" in caplog.text
+    count, reasons = Memory("job", {0: str(tmp_path / "r0")}, print).skipped(epoch=1)
+    assert count == 1
+    assert reasons[0].startswith("step 5: the agent still reads")
+    assert Memory("job", {0: str(tmp_path / "r0")}, print).skipped(epoch=2) == (0, ())
+    assert checkpointer.save(6, {"w": torch.ones(2)})
+
+
+SMALL_MEMORY = """
+import logging, pathlib, sys, torch
+from holdfast.checkpoint.checkpointer import Checkpointer
+from holdfast.checkpoint.settings import Settings
+from holdfast.checkpoint.slots import SlotFolder
+checkpointer = Checkpointer(Settings(job="job", epoch=1, slots=pathlib.Path("/tmp/small/r0")))
+small, large = {"w": torch.ones(250_000)}, {"w": torch.ones(1_500_000)}
+print([checkpointer.save(step, small) for step in range(1, 4)], checkpointer.skipped)
+print(checkpointer.save(4, large), checkpointer.skipped)
+print([seal.step for _, seal in SlotFolder(pathlib.Path("/tmp/small/r0")).sealed()])
+"""
+
+
+def test_a_full_memory_folder_makes_a_save_count_as_skipped_and_says_what_to_do() -> None:
+    mount = 'mount -t tmpfs -o size=5m small /tmp && mkdir /tmp/small && exec "$@"'
+    command = ["unshare", "-Urm", "sh", "-c", mount, "sh", sys.executable, "-c", SMALL_MEMORY]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if "unshare" in done.stderr and "not permitted" in done.stderr:
+        pytest.skip("no user namespaces here: a small tmpfs cannot be had")
+    assert done.stdout.splitlines() == ["[True, True, True] 0", "False 1", "[3, 2]"], done.stderr
+    assert "memory slots: 6.0 MB wanted in /tmp/small/r0, " in done.stderr
+    assert "Give the node's memory folder more room" in done.stderr
+
+
+def test_outside_holdfast_nothing_is_saved_and_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("HOLDFAST_SLOTS", raising=False)
+    checkpointer = Checkpointer.from_env()
+    assert "HOLDFAST_SLOTS is not set: nothing is saved outside Holdfast" in caplog.text
+    state = {"w": torch.ones(1)}
+    assert checkpointer.restore(state) is None
+    assert checkpointer.save(1, state) is False
+    assert checkpointer.due(1) is False

@@ -1,0 +1,87 @@
+"""A real checkpoint agent process for tests, and a way to wait for what it reports."""
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport, line, report
+
+
+def eventually(fact: Callable[[], Any], what: str, within_s: float = 20.0) -> Any:
+    """The first true answer of `fact`; fails with `what` when time is up."""
+    deadline_s = time.monotonic() + within_s
+    while not (answer := fact()):
+        assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
+        time.sleep(0.01)
+    return answer
+
+
+class AgentProcess:
+    """One node's agent. It ends with the test, whatever happens."""
+
+    def __init__(self, *prefix: str) -> None:
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", "holdfast.checkpoint.agent"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self.pid = self.process.pid
+        self.last: AgentReport | None = None
+        self.notes: list[str] = []
+        self._reports: queue.Queue[AgentReport | None] = queue.Queue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def give(self, order: AgentOrder) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line(order))
+        self.process.stdin.flush()
+
+    def until(
+        self, fact: Callable[[AgentReport], object], what: str, within_s: float = 20.0
+    ) -> AgentReport:
+        """The first report, the last one seen among them, of which `fact` holds."""
+        deadline_s = time.monotonic() + within_s
+        while self.last is None or not fact(self.last):
+            left_s = deadline_s - time.monotonic()
+            assert left_s > 0, f"not within {within_s} s: {what}; last was {self.last}"
+            try:
+                found = self._reports.get(timeout=left_s)
+            except queue.Empty:
+                continue
+            assert found is not None, f"the agent ended before: {what}"
+            self.last = found
+            self.notes += [note for note in found.notes if note not in self.notes]
+        return self.last
+
+    def kill(self) -> None:
+        """SIGKILL, as chaos does it."""
+        self.process.kill()
+        self.close()
+
+    def close(self) -> int:
+        """Close its stdin, as the executor's end does; its exit code."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        if self.process.poll() is None:
+            os.kill(self.pid, signal.SIGCONT)
+        code = self.process.wait(10)
+        self._reader.join(10)
+        if self.process.stdout:
+            self.process.stdout.close()
+        return code
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for text in self.process.stdout:
+            self._reports.put(report(text))
+        self._reports.put(None)
