@@ -11,7 +11,6 @@ import sys
 from contextlib import suppress
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from holdfast.checkpoint.agent_protocol import AgentOrder, line, report
@@ -20,12 +19,13 @@ from holdfast.executor.adapters.pipes import readable
 from holdfast.executor.core import events as ev
 from holdfast.executor.ranks import Tell
 from holdfast.kit.backoff import full_jitter
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.paths import NodePaths
 
 MAX_FAILURES = 5
 """Agents in a row that died without a report, until none is tried any more."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Agent:

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-import structlog
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import WebSocketException
 
 from holdfast.executor.settings import Settings
 from holdfast.kit.backoff import full_jitter
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import (
     MAX_FRAME_BYTES,
     AskLog,
@@ -36,7 +36,7 @@ OPEN_LIMIT_S = 5.0
 UNACKNOWLEDGED_MS = 10_000
 """TCP gives a connection up when data was not acknowledged for so long: a half-open one shows."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Served(Protocol):
@@ -62,6 +62,7 @@ class Link:
         self._decoder: Decoder[ToExecutor] = Decoder(ToExecutor)
         self._changed = asyncio.Event()
         self._outbox: list[Message] = []
+        self._missed = False
 
     def changed(self) -> None:
         """There is something new to observe. Several calls before it is sent are one message."""
@@ -82,8 +83,14 @@ class Link:
                         waits = full_jitter(base_s=BASE_S, cap_s=CAP_S)
                         await self._serve(connection)
             except (OSError, WebSocketException, ProtocolError, TimeoutError) as error:
-                _log.debug("no driver", url=self._settings.driver_url, error=str(error))
+                self._say_no_driver(error)
             await asyncio.sleep(next(waits))
+
+    def _say_no_driver(self, error: Exception) -> None:
+        """Once, not at each try."""
+        if not self._missed:
+            self._missed = True
+            _log.warning("no driver", url=self._settings.driver_url, error=str(error))
 
     def _connect(self) -> AbstractAsyncContextManager[ClientConnection]:
         url, node = self._settings.driver_url, self._settings.node.name
@@ -106,13 +113,13 @@ class Link:
         async with asyncio.timeout(OPEN_LIMIT_S):
             first = self._decoder.decode(await connection.recv())
         if isinstance(first, Welcome):
-            _log.info("connected", url=self._settings.driver_url, term=first.term)
             return True
         _log.error("the driver refused this executor", answer=str(first))
         return False
 
     async def _serve(self, connection: ClientConnection) -> None:
         self._outbox.clear()
+        self._missed = False
         self._changed.set()
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import msgspec
-import structlog
 
 from holdfast.executor.adapters.children import Children
 from holdfast.executor.adapters.hardware import hardware
@@ -31,6 +30,7 @@ from holdfast.executor.spawner import Spawner
 from holdfast.kit.clock import Clock
 from holdfast.kit.files import write_atomic
 from holdfast.kit.ids import new_id
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import (
     AskLog,
     AskStacks,
@@ -45,7 +45,7 @@ from holdfast.protocol.version import PROTOCOL_VERSION
 LEARN_EVERY_S = 3.0
 """While ranks run: how often to see whether they have imported more than the launcher has."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Executor:

@@ -13,7 +13,7 @@ from holdfast.executor.loop import Executor
 from holdfast.executor.settings import BadSettings, Settings, read
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.lifeline import lifeline
-from holdfast.kit.logs import set_up_logs
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import exitcodes
 
 
@@ -24,7 +24,7 @@ def main() -> int:
     except BadSettings as error:
         print(f"executor: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
         return exitcodes.CONFIGURATION
-    set_up_logs(f"executor {settings.node.name}")
+    LazyLogger.process = f"executor {settings.node.name}"
     gc.freeze()
     asyncio.run(_serve(settings))
     return exitcodes.OK

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from holdfast.executor.adapters.children import Children, OnExit
@@ -20,10 +19,11 @@ from holdfast.executor.command import NotStartable, python_program, resolve
 from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import Program
 from holdfast.executor.launcher.scan import modules_of
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import Task
 from holdfast.protocol.rankenv import base_environment
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 HOOKS = "holdfast.telemetry.hooks"
 """Imported by each forked rank before its script."""

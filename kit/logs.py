@@ -1,13 +1,18 @@
 """Logging set-up, the same in every process: structlog lines on stderr, JSON off a terminal."""
 
-import logging
 import sys
+from typing import TYPE_CHECKING, Any
 
-import structlog
+if TYPE_CHECKING:
+    pass
 
 
 def set_up_logs(process: str, *, level: str = "info", json: bool | None = None) -> None:
     """Send log lines of `process` to stderr; `json=None` means JSON unless it is a terminal."""
+    import logging
+
+    import structlog
+
     as_json = not sys.stderr.isatty() if json is None else json
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
@@ -27,3 +32,18 @@ def set_up_logs(process: str, *, level: str = "info", json: bool | None = None) 
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(process=process)
+
+
+class LazyLogger:
+    """A logger for a process that has to start at once: structlog takes .25 s of processor time to
+    import, so it is imported, and set up for `process`, with the first line that is written.
+    """
+
+    process = ""
+
+    def __getattr__(self, name: str) -> Any:
+        import structlog
+
+        if not structlog.is_configured():
+            set_up_logs(LazyLogger.process)
+        return getattr(structlog.get_logger(), name)

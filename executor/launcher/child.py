@@ -50,7 +50,8 @@ def run(program: Program, at_start: frozenset[str]) -> None:
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - the end of the line: printed as python does
-        sys.excepthook(type(error), error, _below_us(error.__traceback__))
+        own = error.with_traceback(_below_us(error.__traceback__))
+        sys.excepthook(type(own), own, own.__traceback__)
         sys.exit(1)
 
 

@@ -7,10 +7,12 @@ import sys
 import textwrap
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
@@ -142,8 +144,10 @@ class Node:
             self.host.stdout.close()
             self.host = None
 
-    def script(self, text: str, name: str = "script.py") -> Path:
-        path = self.folder / name
+    def script(self, text: str) -> Path:
+        folder = self.folder / f"script_{self.epoch}"
+        folder.mkdir(exist_ok=True)
+        path = folder / "script.py"
         path.write_text(textwrap.dedent(text))
         return path
 
@@ -157,7 +161,7 @@ class Node:
     def desired(self, task: m.Task | None, *, ranks: int = 0, **more: Any) -> m.Desired:
         """The next generation; a new epoch unless one is given."""
         self.driver.generation += 1
-        self.epoch = more.setdefault("epoch", self.epoch + 1)
+        self.epoch = max(self.epoch, more.setdefault("epoch", self.epoch + 1))
         seats = tuple(
             m.Seat(rank=rank, local_rank=rank, node=NODE, address="127.0.0.1")
             for rank in range(ranks)
@@ -214,9 +218,10 @@ class Node:
         )
         return [rank.pid for rank in seen.ranks]
 
-    def output(self, rank: int = 0, stream: str = "stdout") -> str:
-        folder = RunPaths(self.folder / "run").rank("job", self.epoch, rank)
-        return (folder / f"{stream}.log").read_text()
+    def output(self, rank: int = 0, stream: str = "stdout", epoch: int = 0) -> str:
+        folder = RunPaths(self.folder / "run").rank("job", epoch or self.epoch, rank)
+        path = folder / f"{stream}.log"
+        return path.read_text() if path.exists() else ""
 
     def below(self) -> list[int]:
         """Every living process below the host but the executor itself."""
@@ -239,15 +244,37 @@ def eventually() -> Callable[..., Any]:
     return until
 
 
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    node = Node(tmp_path)
-    await node.start()
+@asynccontextmanager
+async def _running(folder: Path) -> AsyncIterator[Node]:
+    node = Node(folder)
     try:
+        await node.start()
         yield node
     finally:
         await node.end()
         await node.driver.stop()
-        log = (tmp_path / "executor.log").read_text()
+        log = (folder / "executor.log").read_text()
         if "Traceback" in log:
             print(log)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_node(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Node]:
+    """One executor for all tests of a module that do not harm it: each has its own epoch."""
+    async with _running(tmp_path_factory.mktemp("node")) as node:
+        yield node
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def node(shared_node: Node) -> Node:
+    """The shared executor, with a driver that remembers nothing of the test before."""
+    shared_node.driver.refusals.clear()
+    shared_node.driver.answers.clear()
+    return shared_node
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_node(tmp_path: Path) -> AsyncIterator[Node]:
+    """An executor of the test's own, to be killed."""
+    async with _running(tmp_path) as node:
+        yield node

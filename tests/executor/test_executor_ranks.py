@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 async def test_a_rank_gets_its_place_and_its_exit_code_is_told(node: Any) -> None:
     task = node.python(

@@ -1,0 +1,209 @@
+"""Whoever dies, by whatever signal: it is told at once, and nothing is left over."""
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.protocol import messages as m
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SLEEP = """
+import time
+print("up", flush=True)
+time.sleep(1000)
+"""
+
+DAEMONISES = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print("daemon", os.getpid(), flush=True)
+        time.sleep(1000)
+    os._exit(0)
+os.wait()
+time.sleep(1000)
+"""
+
+DEAF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("deaf", flush=True)
+while True:
+    time.sleep(1)
+"""
+
+POLITE = """
+import signal, sys, time
+def end(*_):
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print("up", flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+async def quiet(node: Any) -> m.Observed:
+    epoch = node.epoch
+    return await node.driver.eventually(lambda o: o.epoch == epoch and o.quiet)
+
+
+async def test_a_killed_rank_is_told_with_its_signal_and_the_others_run_on(node: Any) -> None:
+    await node.launch(node.python(SLEEP), ranks=2)
+    first, second = await node.running(2)
+    killed_at = time.monotonic()
+    os.kill(second, signal.SIGSEGV)
+    seen = await node.driver.eventually(lambda o: any(r.state == "exited" for r in o.ranks))
+    assert node.driver.seen_at - killed_at < 1.0
+    assert [(r.state, r.signal, r.exit_code) for r in seen.ranks] == [
+        ("running", None, None),
+        ("exited", signal.SIGSEGV, None),
+    ]
+    assert alive(first)
+
+
+async def test_a_new_epoch_ends_what_ran_also_a_daemon_that_left_its_session(
+    node: Any, eventually: Any
+) -> None:
+    await node.launch(node.python(DAEMONISES), ranks=1)
+    (rank,) = await node.running(1)
+    await eventually(lambda: "daemon" in node.output())
+    daemon = int(node.output().split()[1])
+    assert alive(daemon)
+    await node.want(node.python(DAEMONISES))
+    await quiet(node)
+    assert not alive(rank)
+    assert not alive(daemon)
+
+
+@pytest.mark.parametrize("how", [signal.SIGSTOP, None], ids=["stopped", "deaf"])
+async def test_a_rank_that_does_not_hear_is_ended_all_the_same(
+    node: Any, eventually: Any, how: signal.Signals | None
+) -> None:
+    task = node.python(DEAF, grace_s=0.3)
+    await node.launch(task, ranks=1)
+    (rank,) = await node.running(1)
+    await eventually(lambda: "deaf" in node.output())
+    if how is not None:
+        os.kill(rank, how)
+    asked_at = time.monotonic()
+    await node.want(task, stop="grace")
+    await quiet(node)
+    assert not alive(rank)
+    assert time.monotonic() - asked_at >= 0.3
+
+
+async def test_a_rank_that_is_asked_to_stop_can_save_first(node: Any, eventually: Any) -> None:
+    task = node.python(POLITE, grace_s=20)
+    await node.launch(task, ranks=1)
+    await eventually(lambda: "up" in node.output())
+    epoch = node.epoch
+    await node.want(task, stop="grace")
+    await quiet(node)
+    assert node.output(epoch=epoch).endswith("saved\n")
+
+
+async def test_ranks_outlive_their_launcher_and_the_next_are_forked_from_another(
+    own_node: Any, eventually: Any
+) -> None:
+    task = own_node.python(SLEEP)
+    await own_node.launch(task, ranks=1)
+    (rank,) = await own_node.running(1)
+    (launcher,) = [
+        pid
+        for pid in own_node.below()
+        if b"launcher.main" in Path(f"/proc/{pid}/cmdline").read_bytes() and pid != rank
+    ]
+    os.kill(launcher, signal.SIGKILL)
+    await eventually(lambda: not alive(launcher))
+    await own_node.driver.eventually(lambda o: o.launcher == "warm")
+    assert alive(rank)
+    await own_node.launch(task, ranks=1)
+    (after,) = await own_node.running(1)
+    assert after != rank
+    assert not alive(rank)
+
+
+async def test_a_killed_executor_takes_its_ranks_along_and_the_next_says_so(
+    own_node: Any,
+) -> None:
+    wanted = await own_node.launch(own_node.python(SLEEP), ranks=2)
+    ranks = await own_node.running(2)
+    os.kill(own_node.executor, signal.SIGKILL)
+    assert own_node.host is not None
+    await asyncio.to_thread(own_node.host.wait, 20)
+    assert not any(alive(pid) for pid in ranks)
+    await own_node.end()
+    await own_node.start()
+    assert own_node.driver.hellos[-1].epoch == wanted.epoch
+    ended = await own_node.exited(2)
+    assert [status.signal for status in ended] == [9, 9]
+    assert own_node.driver.hellos[-1].incarnation != own_node.driver.hellos[0].incarnation
+
+
+async def test_an_executor_that_ends_leaves_nothing(own_node: Any, eventually: Any) -> None:
+    await own_node.launch(own_node.python(DAEMONISES), ranks=2)
+    await own_node.running(2)
+    await eventually(lambda: len(own_node.below()) >= 5)
+    before = own_node.below()
+    os.kill(own_node.executor, signal.SIGTERM)
+    assert own_node.host is not None
+    await asyncio.to_thread(own_node.host.wait, 20)
+    assert not any(alive(pid) for pid in before)
+
+
+async def test_ranks_go_on_without_a_driver_and_their_end_is_told_to_the_next(node: Any) -> None:
+    script = """
+        import sys, time
+        from pathlib import Path
+        while not Path(sys.argv[1]).exists():
+            time.sleep(0.01)
+        sys.exit(5)
+        """
+    go = node.folder / "go"
+    await node.launch(node.python(script, str(go)), ranks=1)
+    (rank,) = await node.running(1)
+    await node.driver.stop()
+    assert alive(rank)
+    go.touch()
+    node.driver.seen, node.driver.desired = None, None
+    await node.driver.start()
+    (ended,) = await node.exited(1)
+    assert ended.exit_code == 5
+
+
+async def test_an_older_epoch_is_refused_in_a_sentence_and_changes_nothing(
+    node: Any, eventually: Any
+) -> None:
+    await node.launch(node.python(SLEEP), ranks=1)
+    (rank,) = await node.running(1)
+    await node.driver.send(node.desired(None, epoch=node.epoch - 1))
+    (refused,) = await eventually(lambda: node.driver.refusals)
+    assert "older than" in refused.why
+    assert alive(rank)
+
+
+async def test_the_same_desired_state_twice_starts_nothing_twice(node: Any) -> None:
+    wanted = await node.launch(node.python(SLEEP), ranks=2)
+    ranks = await node.running(2)
+    await node.driver.send(wanted)
+    await node.driver.send(m.AskLog(id="after", job="job", attempt=1, rank=0, stream="stdout"))
+    while "after" not in node.driver.answers:
+        await asyncio.sleep(0.005)
+    assert [status.pid for status in node.driver.seen.ranks] == ranks

@@ -1,0 +1,162 @@
+"""A forked program cannot tell that it was not started by `python`; others are executed."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LOOK = """
+import atexit, sys, __main__
+atexit.register(print, "atexit")
+print(__name__, __file__, __spec__ and __spec__.name, __package__, __doc__)
+print(sys.argv, sys.path[0], sys.flags.safe_path, sys.stdin.read() == "")
+print(sorted(name for name in vars(__main__)))
+print("on stderr", file=sys.stderr)
+"""
+
+ENDS = {
+    "a code": "import sys; sys.exit(7)",
+    "no code": "raise SystemExit",
+    "a sentence": "raise SystemExit('out of coffee')",
+    "an exception": "def f():\n    return 1 / 0\n\nf()",
+    "a chain": "try:\n    {}['x']\nexcept KeyError as e:\n    raise ValueError('bad') from e",
+    "a syntax error": "x = = 1",
+    "no end of line": "print('unflushed', end='')",
+    "a thread": "import threading, time\n"
+    "threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()",
+}
+
+SPAWNS = """
+import multiprocessing as mp
+def double(x):
+    return 2 * x
+if __name__ == "__main__":
+    with mp.get_context("spawn").Pool(1) as pool:
+        print(pool.map(double, [1, 2]), flush=True)
+"""
+
+
+async def as_python(task: Any) -> tuple[int, str, str]:
+    """What `python` itself makes of the same command."""
+    done = await asyncio.to_thread(
+        subprocess.run,
+        task.command,
+        cwd=task.workdir,
+        env={**os.environ, **task.env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+async def as_rank(node: Any, task: Any) -> tuple[int, str, str]:
+    await node.launch(task, ranks=1)
+    (ended,) = await node.exited(1)
+    return ended.exit_code, node.output(), node.output(stream="stderr")
+
+
+@pytest.mark.parametrize("how", ["file", "module", "code"])
+async def test_a_program_sees_what_it_would_see_under_python(node: Any, how: str) -> None:
+    path = node.script(LOOK)
+    text = LOOK.replace("__file__, ", "")
+    command = {
+        "file": [f"{path.parent.name}/{path.name}", "-x", "1"],
+        "module": ["-m", f"{path.parent.name}.script", "-x", "1"],
+        "code": ["-c", text, "-x", "1"],
+    }[how]
+    task = node.task(sys.executable, *command)
+    assert await as_rank(node, task) == await as_python(task)
+
+
+@pytest.mark.parametrize("text", ENDS.values(), ids=ENDS.keys())
+async def test_a_program_ends_as_it_would_under_python(node: Any, text: str) -> None:
+    task = node.python(text)
+    assert await as_rank(node, task) == await as_python(task)
+
+
+async def test_a_script_that_is_not_there_fails_as_under_python(node: Any) -> None:
+    task = node.task(sys.executable, "nowhere.py")
+    code, _, said = await as_rank(node, task)
+    assert code == 2
+    assert "can't open file" in said
+
+
+async def test_multiprocessing_spawns_from_a_forked_rank(node: Any) -> None:
+    assert await as_rank(node, node.python(SPAWNS)) == (0, "[2, 4]\n", "")
+
+
+async def test_ranks_do_not_share_their_random_numbers(node: Any) -> None:
+    task = node.python("import random, numpy\nprint(random.random(), numpy.random.random())")
+    await node.launch(task, ranks=2)
+    await node.exited(2)
+    one, other = node.output(0).split(), node.output(1).split()
+    assert len({*one, *other}) == 4
+
+
+async def test_the_users_own_module_comes_before_an_installed_one_of_its_name(node: Any) -> None:
+    task = node.python("import xmlrpc.client, gzip\nprint(gzip.mine)")
+    mine = Path(task.command[1]).with_name("gzip.py")
+    mine.write_text("mine = 'yes'\nGzipFile = object")
+    assert await as_rank(node, task) == (0, "yes\n", "")
+
+
+async def test_what_a_rank_has_imported_is_there_before_the_next_one_starts(node: Any) -> None:
+    text = """
+        import importlib, sys
+        name = "wsgiref." + "headers"
+        print(name in sys.modules)
+        importlib.import_module(name)
+        """
+    task = node.python(text)
+    assert (await as_rank(node, task))[1] == "False\n"
+    again = node.task(*task.command, env={"ANOTHER": "environment"})
+    assert (await as_rank(node, again))[1] == "True\n"
+
+
+async def test_what_is_not_python_is_executed_and_said(node: Any) -> None:
+    task = node.task("sh", "-c", 'echo "$RANK of $WORLD_SIZE"; exit 9', env={"A": "b"})
+    await node.launch(task, ranks=2)
+    assert [status.exit_code for status in await node.exited(2)] == [9, 9]
+    assert node.output(1) == "1 of 2\n"
+    assert node.driver.seen.launcher.startswith("none: sh is not")
+    assert node.driver.seen.store.port > 0
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "code", "words"),
+    [
+        (["no-such-program"], {}, 127, ["command", "'no-such-program'", "Name a program"]),
+        (["./script.py"], {}, 127, ["command", "'./script.py'"]),
+        (["sh"], {"workdir": "/no/such/folder"}, 126, ["workdir", "'/no/such/folder'", "Give"]),
+        (["sh"], {"log_root": "/dev/null"}, 126, ["log_root", "/dev/null", "Give a folder"]),
+    ],
+    ids=["program", "relative", "workdir", "logs"],
+)
+async def test_what_cannot_be_started_says_which_field_and_how_to_mend_it(
+    node: Any, command: list[str], more: dict[str, str], code: int, words: list[str]
+) -> None:
+    await node.launch(node.task(*command, **more), ranks=1)
+    (ended,) = await node.exited(1)
+    assert ended.exit_code == code
+    for word in words:
+        assert word in ended.error.message
+
+
+async def test_an_exception_reaches_the_driver_with_the_users_own_frames_only(node: Any) -> None:
+    text = textwrap.dedent(ENDS["an exception"])
+    await node.launch(node.python(text), ranks=1)
+    (ended,) = await node.exited(1)
+    assert ended.exit_code == 1
+    assert ended.error.exception == "ZeroDivisionError"
+    assert ended.error.message == "ZeroDivisionError: division by zero"
+    assert ended.error.traceback.count("File ") == 2
+    assert not ended.error.in_collective
