@@ -7,6 +7,11 @@ gets more. What could not be had is said, never hidden.
 import contextlib
 from pathlib import Path
 
+WEIGHT_FILES = {"v1": "cpu.shares", "v2": "cpu.weight"}
+WEIGHT_OF_RUN = {"v1": 16_384, "v2": 1_600}
+"""Of the run against what else runs here, 16 times a process's own: a cluster has many processes,
+and as one group of the default weight it would get no more than any single one of its neighbours."""
+
 
 def parent_for(run_id: str) -> tuple[Path | None, str]:
     """A new cgroup whose children share the processors equally, or None and the reason."""
@@ -18,6 +23,7 @@ def parent_for(run_id: str) -> tuple[Path | None, str]:
         made = base / f"holdfast-{run_id}"
         try:
             made.mkdir(exist_ok=True)
+            (made / WEIGHT_FILES[version]).write_text(str(WEIGHT_OF_RUN[version]))
             if version == "v2":
                 (made / "cgroup.subtree_control").write_text("+cpu")
         except OSError as error:
