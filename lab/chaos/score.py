@@ -1,0 +1,102 @@
+"""What an injection is worth: made of facts that others looked up. Pure.
+
+Called by `chaos.play`. Scored as docs/faults.md says: right class, right node, nobody innocent
+evicted, how long, how much lost, and the losses bit for bit.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.chaos.scenarios import Expected
+
+Incident = Mapping[str, Any]
+
+
+class Score(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `holdfast chaos run --json`. Seconds count from the fault; None: not so."""
+
+    fault: str
+    passed: bool
+    detected_s: float | None
+    blame: str
+    blame_right: bool
+    innocent_evicted: int
+    down_s: float | None
+    steps_lost: int | None
+    loss_equal_bitwise: bool | None
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of one injection."""
+
+    fault: str
+    expected: Expected
+    done: Done
+    phase: str  # how the job ended
+    incidents: Sequence[Incident]
+    detected_s: float | None
+    loss_equal_bitwise: bool | None
+
+
+def score(facts: Facts) -> Score:
+    """Pass or not, and by how much."""
+    expected = facts.expected
+    evicted = [node for incident in facts.incidents for node in incident["evicted"]]
+    innocent = [node for node in evicted if not expected.may_evict or node != facts.done.node]
+    right = _blame_right(facts)
+    lost = sum(incident["steps_lost"] or 0 for incident in facts.incidents)
+    passed = (
+        facts.phase == expected.phase
+        and right
+        and not innocent
+        and (not expected.must_evict or facts.done.node in evicted)
+        and lost <= expected.most_steps_lost
+        and facts.loss_equal_bitwise is not False
+    )
+    return Score(
+        fault=facts.fault,
+        passed=passed,
+        detected_s=_rounded(facts.detected_s),
+        blame="; ".join(_blame(incident) for incident in facts.incidents),
+        blame_right=right,
+        innocent_evicted=len(innocent),
+        down_s=_rounded(_down_s(facts)),
+        steps_lost=lost,
+        loss_equal_bitwise=facts.loss_equal_bitwise,
+    )
+
+
+def _blame_right(facts: Facts) -> bool:
+    """Whether the first incident names what was hurt, and nothing was found where nothing was."""
+    expected = facts.expected
+    if not facts.incidents or not expected.incident:
+        return not facts.incidents and not expected.incident
+    first = facts.incidents[0]
+    return (
+        first["blame"] in expected.blame
+        and (not expected.names_node or first["node"] == facts.done.node)
+        and (not expected.names_rank or first["rank"] == facts.done.rank)
+    )
+
+
+def _blame(incident: Incident) -> str:
+    rank = "" if incident["rank"] is None else f" rank {incident['rank']}"
+    return f"{incident['kind']} {incident['node'] or 'nobody'}{rank} ({incident['blame']})"
+
+
+def _down_s(facts: Facts) -> float | None:
+    """From the fault to the last recovery's first new step."""
+    if facts.detected_s is None or not facts.incidents:
+        return None
+    first, last = facts.incidents[0], facts.incidents[-1]
+    if last["recovered_s"] is None:
+        return None
+    between_s: float = last["found_s"] - first["found_s"]
+    return facts.detected_s + between_s + float(last["recovered_s"])
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
