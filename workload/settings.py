@@ -6,7 +6,7 @@ at once, each with its field, value and fix.
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ class Shape:
     hidden: int = 64
     heads: int = 4
     seq: int = 64
-    micro_batch: int = 4
+    micro_batch: int = 0  # 0: B / (d p), so that there are as many micro-batches as stages
     global_batch: int = 16
     block: str = "parallel"  # or "serial"
 
@@ -80,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
         "hidden": "width of the model (h)",
         "heads": "attention heads (a)",
         "seq": "bytes of text a sample (s)",
-        "micro_batch": "samples a forward (b)",
+        "micro_batch": "samples a forward (b), 0 for B / (d p)",
         "global_batch": "samples a step (B)",
     }.items():
         _number(parser, name, getattr(shape, name), what)
@@ -110,6 +110,9 @@ def read(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Sett
     sizes = {axis: given.pop(axis) for axis in ("tp", "pp", "dp")}
     topology = _topology(sizes, environment.get("HOLDFAST_TOPOLOGY", ""), place.world_size)
     shape = Shape(**{name: given.pop(name) for name in Shape.__dataclass_fields__})
+    if shape.micro_batch == 0:
+        share = shape.global_batch // (topology.dp * topology.pp)
+        shape = replace(shape, micro_batch=max(1, share))
     given["data"] = tuple(given["data"])
     settings = Settings(shape=shape, topology=topology, **given)
     sentences = mistakes(settings, place.world_size)
