@@ -30,6 +30,8 @@ def decide(state: State, event: e.AnyEvent, now: float, policy: Policy) -> Decis
     of ours; the loop then parks the job.
     """
     turn = Turn(state, now, policy)
+    if (node := _node_of(event)) in state.nodes:
+        turn.about[node] = None
     HANDLERS[type(event)](turn, event)
     settle(turn)
     return turn.close()
@@ -57,6 +59,13 @@ def _concerned(turn: Turn) -> list[str]:
     """Jobs that this event touched, themselves or through their nodes."""
     holders = {turn.nodes[node].job: None for node in turn.touched_nodes}
     return [name for name in turn.touched_jobs | holders if name is not None]
+
+
+def _node_of(event: e.AnyEvent) -> str:
+    """The node that the event is about; "" where there is none."""
+    if isinstance(event, e.Found):
+        return event.finding.node or ""
+    return getattr(event, "node", "")
 
 
 def _on_tick(turn: Turn, event: e.Ticked) -> None:

@@ -9,7 +9,15 @@ from holdfast.driver.core.model import Job, Lived, Timer
 from holdfast.driver.core.orders import rank_table
 from holdfast.driver.core.turn import Turn
 
-PER_EPOCH = (Timer.GATHER, Timer.QUIET, Timer.STORE, Timer.START, Timer.DIAGNOSE, Timer.SETTLE)
+PER_EPOCH = (
+    Timer.GATHER,
+    Timer.STACKS,
+    Timer.QUIET,
+    Timer.STORE,
+    Timer.START,
+    Timer.DIAGNOSE,
+    Timer.SETTLE,
+)
 
 
 def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
@@ -28,6 +36,7 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
         restore=None,
         running=(),
         exits=(),
+        held=None,
         progressed=False,
         diagnosis=None,
     )

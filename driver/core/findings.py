@@ -6,10 +6,18 @@ Called by `decide`. Pure.
 from msgspec.structs import replace
 
 from holdfast.driver.core import eviction, incidents, ladder
+from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
-from holdfast.driver.core.model import Fault, Job
+from holdfast.driver.core.model import Fault, Job, Timer
+from holdfast.driver.core.orders import ranks_of
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Finding, Kind, Weight
+
+STUCK = frozenset({Kind.HANG, Kind.NO_PROGRESS})
+"""What stacks tell more about."""
+
+KEPT_STACKS = 16
+"""Nodes of which a stack is taken: enough to see who waits for whom, little enough to keep."""
 
 
 def on_found(turn: Turn, event: Found) -> None:
@@ -20,7 +28,7 @@ def on_found(turn: Turn, event: Found) -> None:
         incidents.report(turn, fault, job=job.name if job else None)
     elif job is not None:
         if _concerns(job, finding):
-            _spoiling(turn, job, fault)
+            _job_fault(turn, job, fault)
     elif finding.weight is Weight.CONCLUSIVE and finding.node in turn.nodes:
         _free_node(turn, finding.node, fault)
     elif finding.job is None:
@@ -43,7 +51,7 @@ def on_refused(turn: Turn, event: DesiredRefused) -> None:
 
 
 def on_stacks(turn: Turn, event: StacksTaken | StacksFailed) -> None:
-    """Keep stacks with the incident that wanted them."""
+    """Keep stacks with the incident that wanted them; what waited for them is done now."""
     incident = turn.incidents.get(event.incident)
     if incident is None:
         return
@@ -53,6 +61,32 @@ def on_stacks(turn: Turn, event: StacksTaken | StacksFailed) -> None:
     else:
         turn.touched_incident = event.incident
         turn.say(f"no stacks: {event.why}")
+    act(turn, event.job)
+
+
+def act(turn: Turn, name: str) -> None:
+    """Recover from what was held back until the stacks were there, or their time was over."""
+    job = turn.jobs.get(name)
+    if job is None or job.held is None:
+        return
+    turn.drop_timers(name, Timer.STACKS)
+    turn.job(name, held=None)
+    if job.incident is not None:  # else it went on by itself
+        ladder.recover(turn, name, job.held, noted=job.incident)
+
+
+def _take_stacks(turn: Turn, job: Job, fault: Fault) -> None:
+    """Look at the stuck ranks before they are ended: the suspect's, and one of each other node."""
+    incident = incidents.open_or_join(turn, job.name, fault)
+    ranks = {node: ranks_of(job, node)[:1] for node in job.places[:KEPT_STACKS]}
+    if fault.node is not None and fault.rank is not None:
+        ranks[fault.node] = (fault.rank,)
+    limit_s = turn.policy.stacks_s
+    order = TakeStacks(job=job.name, incident=incident.id, ranks=ranks, limit_s=limit_s)
+    turn.order(order)
+    turn.job(job.name, held=fault)
+    turn.set_timer(job.name, Timer.STACKS, limit_s)
+    turn.say(f"{fault.summary}: take stacks first", job.name)
 
 
 def _job_of(turn: Turn, finding: Finding) -> Job | None:
@@ -72,10 +106,13 @@ def _concerns(job: Job, finding: Finding) -> bool:
     return job.seated and finding.epoch in (None, job.epoch)
 
 
-def _spoiling(turn: Turn, job: Job, fault: Fault) -> None:
+def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
     if fault.kind is Kind.CHECKPOINT_CORRUPT:
         fault = replace(fault, spoils=True)
-    ladder.recover(turn, job.name, fault)
+    if fault.kind not in STUCK or not job.seated:
+        ladder.recover(turn, job.name, fault)
+    elif job.held is None:
+        _take_stacks(turn, job, fault)
 
 
 def _free_node(turn: Turn, node: str, fault: Fault) -> None:

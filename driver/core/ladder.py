@@ -19,15 +19,21 @@ CLIMB = (IN_PLACE, DIAGNOSE, DIAGNOSE_ALL, GIVE_UP)
 """The way up where a fault comes again; rung 2 is for evidence, not for repetition."""
 
 
-def recover(turn: Turn, name: str, fault: Fault, *, attempt: bool = False) -> None:
-    """Act on a fault of a job. `attempt`: it ended a try, though no rank may have run yet."""
+def recover(
+    turn: Turn, name: str, fault: Fault, *, attempt: bool = False, noted: int | None = None
+) -> None:
+    """Act on a fault of a job.
+
+    `attempt`: it ended a try, though no rank may have run yet. `noted`: the incident that has the
+    fault already.
+    """
     job = turn.jobs[name]
     if job.parked or job.finished:
         return
     if _only_standby(job, fault):
         _lose_standby(turn, name, fault)
         return
-    incident = incidents.open_or_join(turn, name, fault)
+    incident = turn.incidents[noted] if noted else incidents.open_or_join(turn, name, fault)
     tried = job.seated or attempt
     if tried:
         _count(turn, name, incident, fault)
@@ -78,7 +84,7 @@ def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
     key = _key(fault)
     turn.incident(incident.id, tries={**incident.tries, key: incident.tries.get(key, 0) + 1})
     job = turn.jobs[name]
-    if job.wanted is Wanted.RUN:
+    if job.wanted is Wanted.RUN and not fault.asked:
         turn.job(name, spent=(*job.spent, Spent(at_s=turn.now, blame=_payer(fault))))
     if fault.node in turn.nodes and fault.blame is not Blame.USER:
         since = turn.now - turn.policy.strike_window_s

@@ -62,6 +62,7 @@ class Timer(StrEnum):
 
     GATHER = "gather"  # exits that came together are judged
     CONNECT = "connect"  # executors that were allocated have to be there
+    STACKS = "stacks"  # stacks have to be taken before ranks are ended
     QUIET = "quiet"  # old ranks have to be gone
     STORE = "store"  # the epoch's store has to listen, the checkpoints to be readable
     START = "start"  # all ranks have to run
@@ -195,6 +196,7 @@ class Job(Value, frozen=True):
     restore: Restore | None = None  # what the seated ranks started from
     running: tuple[str, ...] = ()  # nodes whose ranks have all started
     exits: tuple[Exited, ...] = ()
+    held: Fault | None = None  # acted on once the stacks of the stuck ranks are taken
     progressed: bool = False  # this epoch went beyond all before it
     history: tuple[Lived, ...] = ()
     spoiled: tuple[Restore, ...] = ()  # restores whose ranks died at once: not used again
@@ -208,7 +210,7 @@ class Job(Value, frozen=True):
     @property
     def nodes(self) -> tuple[str, ...]:
         """Nodes that carry ranks, in rank order."""
-        return tuple(node for node in self.places if node)
+        return tuple(filter(None, self.places))
 
     @property
     def members(self) -> tuple[str, ...]:

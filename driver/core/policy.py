@@ -15,6 +15,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
     echo_s: float = 1.0
     """How long exits that look like echoes of a peer's death wait for the death itself."""
+    stacks_s: float = 1.0
+    """How long ranks that hang are left alive for their stacks (py-spy took .01 to .04 s each)."""
     connect_s: float = 120.0
     """From an allocation until its executor has to be connected."""
     quiet_s: float = 20.0

@@ -5,7 +5,7 @@ Called by `decide` for `Ticked`. Pure.
 
 from collections.abc import Callable
 
-from holdfast.driver.core import diagnosis, finish, gather, incidents, ladder, nodes
+from holdfast.driver.core import diagnosis, findings, finish, gather, incidents, ladder, nodes
 from holdfast.driver.core.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.model import Failure, Fault, Job, Phase, Timer, Wanted
@@ -42,6 +42,11 @@ def _gathered(turn: Turn, job: Job) -> None:
     fault = gather.judge(job)
     if fault is not None:
         ladder.recover(turn, job.name, fault)
+
+
+def _no_stacks(turn: Turn, job: Job) -> None:
+    turn.say("no stacks came in time")
+    findings.act(turn, job.name)
 
 
 def _not_connected(turn: Turn, job: Job) -> None:
@@ -148,6 +153,7 @@ def _expired(turn: Turn, job: Job) -> None:
 
 HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {
     Timer.GATHER: _gathered,
+    Timer.STACKS: _no_stacks,
     Timer.CONNECT: _not_connected,
     Timer.QUIET: _not_quiet,
     Timer.STORE: _no_store,

@@ -47,6 +47,7 @@ class Turn:
         self.touched_jobs: dict[str, None] = {}
         self.touched_nodes: dict[str, None] = {}
         self.touched_incident: int | None = None
+        self.about: dict[str, None] = {}  # nodes that the event names
         self.resend: dict[str, None] = {}  # nodes that missed what they were told
 
     # ------------------------------------------------------------ changing values
@@ -146,14 +147,23 @@ class Turn:
             state=self.state(),
             effects=tuple(self.effects),
             why="; ".join(self.reasons),
-            jobs=tuple(self.touched_jobs),
-            nodes=tuple(self.touched_nodes),
+            jobs=tuple(self._whose_story()),
+            nodes=tuple(self.touched_nodes | self.about),
             incident=self.touched_incident,
         )
 
     def _nothing_followed(self) -> bool:
         touched = self.touched_jobs or self.touched_nodes or self.touched_incident
         return not (touched or self.effects or self.resend or self.reasons)
+
+    def _whose_story(self) -> dict[str, None]:
+        """Jobs that were touched, and those that had or have a node that was."""
+        names = dict(self.touched_jobs)
+        for node in self.touched_nodes:
+            for known in (self.before.nodes.get(node), self.nodes[node]):
+                if known is not None and known.job is not None:
+                    names[known.job] = None
+        return names
 
     def _instruct(self) -> None:
         after = self.state()

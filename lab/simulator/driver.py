@@ -126,8 +126,11 @@ class Driver:
             case f.Instruct(desired=desired):
                 self.told[desired.node] = desired
                 self.world.tell(desired)
-            case f.TakeStacks():
-                pass
+            case f.TakeStacks(job=job, incident=number, cause=cause):
+                taken = e.StacksTaken(job=job, incident=number, stacks={0: "…"}, cause=cause)
+                self.world.agenda.after(
+                    self.world.rng.uniform(0.0, 1.5), lambda: self.receive(taken)
+                )
             case f.Allocate(job=job, node=node, cause=cause):
                 self.world.call(node, e.NodeAllocated(job=job, node=node, cause=cause))
             case f.Release(node=node, cause=cause):

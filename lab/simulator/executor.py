@@ -163,9 +163,8 @@ class Executor:
 
     def _quiet(self, desired: Desired) -> e.NodeQuiet:
         assert desired.job is not None
-        stored, error = (), ""
-        if desired.host_store:
-            stored, error = self.world.look_up(desired.job)
+        looks = desired.host_store
+        stored, error = self.world.look_up(desired.job) if looks else ((), "")
         return e.NodeQuiet(
             job=desired.job,
             epoch=desired.epoch,

@@ -4,6 +4,7 @@ Called by the tests and by `python -m holdfast.lab.simulator`.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from multiprocessing import get_context
 
 import msgspec
@@ -49,9 +50,9 @@ def _play(world: World) -> None:
     for machine in world.machines.values():
         world.boot(machine)
     for job in world.scenario.jobs:
-        world.agenda.after(job.at_s, lambda j=job: world.submit(j))
+        world.agenda.after(job.at_s, partial(world.submit, job))
     for fault in world.scenario.faults:
-        world.agenda.after(fault.at_s, lambda f=fault: faults.inject(world, f))
+        world.agenda.after(fault.at_s, partial(faults.inject, world, fault))
     _until(world, FAULTS_UNTIL_S)
 
 

@@ -4,6 +4,7 @@ Made by `simulate` for one scenario. Knows the truth, which it tells the driver 
 cluster and detectors would: late, twice, out of order, or not at all.
 """
 
+from functools import partial
 from random import Random
 
 from holdfast.driver.core import events as e
@@ -150,7 +151,7 @@ class World:
             return
         self.driver.start()
         for machine in self.machines.values():
-            self.agenda.after(self.rng.uniform(0.0, 2.0), lambda m=machine: self.connect(m))
+            self.agenda.after(self.rng.uniform(0.0, 2.0), partial(self.connect, machine))
         for run in list(self.runs.values()):
             self._watch_progress(run)
 
@@ -244,7 +245,7 @@ class World:
             return
         for node in run.nodes:
             if self.rng.random() < 0.6:
-                self.agenda.after(self.delay(), lambda n=node: self._echo(run, n))
+                self.agenda.after(self.delay(), partial(self._echo, run, node))
 
     def _echo(self, run: Run, node: str) -> None:
         executor = self.machines[node].executor
