@@ -9,8 +9,8 @@ from pathlib import Path
 
 WEIGHT_FILES = {"v1": "cpu.shares", "v2": "cpu.weight"}
 WEIGHT_OF_RUN = {"v1": 16_384, "v2": 1_600}
-"""Of the run against what else runs here, 16 times a process's own: it has many processes, and as one
-group of the default weight it would get no more than any single one of its neighbours."""
+"""Of the run against what else runs here, 16 times a process's own: it has many processes, and as
+one group of the default weight it would get no more than any single one of its neighbours."""
 
 
 def parent_for(run_id: str) -> tuple[Path | None, str]:
