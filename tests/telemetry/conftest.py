@@ -1,0 +1,118 @@
+"""Ranks that are forked from one process with torch loaded, and a way to wait for facts."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from holdfast.protocol.messages import RankProgress
+from holdfast.telemetry.ring import RingReader
+
+T = TypeVar("T")
+LAUNCHER = Path(__file__).with_name("launch_ranks.py")
+
+
+def wait_for(fact: Callable[[], T], what: str, within_s: float = 30.0) -> T:
+    deadline_s = time.monotonic() + within_s
+    while not (answer := fact()):
+        assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
+        time.sleep(0.02)
+    return answer
+
+
+@pytest.fixture
+def eventually() -> Callable[..., object]:
+    return wait_for
+
+
+class Launcher:
+    """A process that has loaded torch once and forks the ranks of one script after another."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(LAUNCHER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            text=True,
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
+    def start(self, script: Path, ranks: int, folder: Path) -> "Ranks":
+        order = {"script": str(script), "ranks": ranks, "folder": str(folder)}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return Ranks(json.loads(self._process.stdout.readline()), folder)
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+class Ranks:
+    """The ranks of one script."""
+
+    def __init__(self, pids: list[int], folder: Path) -> None:
+        self.pids = pids
+        self.folder = folder
+        self._readers: dict[int, RingReader] = {}
+
+    def read(self, rank: int) -> RankProgress:
+        if rank not in self._readers:
+            self._readers[rank] = RingReader(self.folder / f"{rank}.ring")
+        return self._readers[rank].read()
+
+    def there(self) -> bool:
+        return all((self.folder / f"{rank}.ring").exists() for rank in range(len(self.pids)))
+
+    def exit_codes(self) -> list[int] | None:
+        """Once all have ended; the launcher reaps them."""
+        files = [self.folder / f"{rank}.exit" for rank in range(len(self.pids))]
+        return [int(file.read_text()) for file in files] if all(map(Path.exists, files)) else None
+
+    def output(self, rank: int) -> str:
+        return (self.folder / f"{rank}.out").read_text()
+
+    def kill(self) -> None:
+        for rank, pid in enumerate(self.pids):
+            if not (self.folder / f"{rank}.exit").exists():
+                os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: self.exit_codes() is not None, "ranks are reaped")
+
+
+@pytest.fixture(scope="session")
+def launcher() -> Iterator[Launcher]:
+    launcher = Launcher()
+    yield launcher
+    launcher.end()
+
+
+@pytest.fixture
+def ranks(launcher: Launcher, tmp_path: Path) -> Iterator[Callable[[str, int], Ranks]]:
+    """Start a script's text as so many ranks; whatever is left is killed at the end."""
+    started: list[Ranks] = []
+
+    def start(text: str, count: int) -> Ranks:
+        folder = tmp_path / f"ranks{len(started)}"
+        folder.mkdir()
+        script = folder / "script.py"
+        script.write_text(text)
+        started.append(launcher.start(script, count, folder))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.kill()

@@ -1,0 +1,186 @@
+"""The ring under a real writer that is killed at any moment, and files that are no ring."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.telemetry import schema
+from holdfast.telemetry.recorder import Recorder
+from holdfast.telemetry.ring import RingError, RingReader, RingWriter
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from holdfast.telemetry.ring import RingWriter
+# One writer after another in one process tree: each is killed by the test while it writes.
+parent = os.getpid()
+for line in sys.stdin:
+    pid = os.fork()
+    if pid:
+        print(pid, flush=True)
+        os.waitpid(pid, 0)
+        print("ended", flush=True)
+        continue
+    ring = RingWriter(Path(line.strip()), rank=3, epoch=7)
+    ring.word(2, 1)
+    n = 0
+    while os.getppid() == parent:
+        n += 1
+        # Every field of a record says the same number: a mixture shows.
+        ring.state(n, n, float(n), 0)
+        ring.group(0, n, 1, n % 2**32, n, n, 0, 0, n, n, n, n, n, n, n, n)
+"""
+
+
+def numbers_agree(reader: RingReader) -> bool:
+    seen = reader.read()
+    assert (seen.tokens, seen.loss) == (seen.step, float(seen.step) if seen.step else 0.0)
+    group = seen.groups[0] if seen.groups else None
+    if group is not None and group.enqueued:
+        assert {group.members, group.step, group.fingerprint} == {group.enqueued}
+        assert group.marks == ((group.enqueued, group.enqueued),)
+    return seen.step > 0
+
+
+def test_a_reader_never_sees_a_mixture_though_writers_die_hundreds_of_times(
+    tmp_path: Path,
+) -> None:
+    rng = random.Random(1)
+    writers = subprocess.Popen(
+        [sys.executable, "-c", WRITER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert writers.stdin is not None
+    assert writers.stdout is not None
+    whole = torn = 0
+    try:
+        for turn in range(200):
+            path = tmp_path / f"{turn}.ring"
+            writers.stdin.write(f"{path}\n")
+            writers.stdin.flush()
+            pid = int(writers.stdout.readline())
+            while not path.exists():
+                os.sched_yield()
+            reader = RingReader(path)
+            while not numbers_agree(reader):
+                os.sched_yield()
+            for _ in range(rng.randrange(40)):
+                whole += numbers_agree(reader)
+            os.kill(pid, signal.SIGKILL)
+            assert writers.stdout.readline() == "ended\n"
+            before = reader.read()
+            torn += reader.torn
+            assert reader.read() == before, "a dead writer's ring stands still"
+            numbers_agree(reader)
+            reader.close()
+    finally:
+        writers.kill()
+        writers.wait()
+        writers.stdin.close()
+        writers.stdout.close()
+    assert whole > 1_000
+
+
+def test_a_record_left_half_written_keeps_its_last_whole_value_and_is_counted(
+    tmp_path: Path,
+) -> None:
+    writer = RingWriter(tmp_path / "r.ring", rank=0, epoch=1)
+    reader = RingReader(tmp_path / "r.ring")
+    writer.state(5, 50, 1.5, 0)
+    assert (reader.read().step, reader.torn) == (5, 0)
+    writer._words[schema.STATE_AT // 8] += 1  # the writer died after its first store
+    schema.STATE.pack_into(writer._map, schema.STATE_AT, 3, 6, 60, 9.0, 0)
+    assert (reader.read().step, reader.torn) == (5, 1)
+
+
+def test_what_the_writer_stores_is_what_the_reader_reads(tmp_path: Path) -> None:
+    ring = RingWriter(tmp_path / "r.ring", rank=5, epoch=2)
+    recorder = Recorder(ring)
+    world = recorder.new_group([0, 1, 2, 3, 4, 5])
+    twin = recorder.new_group([5, 4, 3, 2, 1, 0])
+    peer = recorder.peer(4)
+    assert world is not None
+    assert twin is not None
+    assert peer is not None
+    world.enqueue(1, 77)
+    with recorder.phase("forward"):
+        seen = RingReader(tmp_path / "r.ring").read()
+    assert seen.phase == "forward"
+    peer.sent()
+    peer.received()
+    recorder.reported(9, 0.25, 1_000)
+    seen = RingReader(tmp_path / "r.ring").read()
+    assert (seen.rank, seen.epoch, seen.pid, seen.hooks) == (5, 2, os.getpid(), True)
+    assert (seen.step, seen.loss, seen.tokens, seen.phase) == (9, 0.25, 1_000, "")
+    first, second = seen.groups
+    assert (first.kind, first.enqueued, first.fingerprint) == ("all_reduce", 1, 77)
+    assert first.ranks == second.ranks == (0, 1, 2, 3, 4, 5)
+    assert first.members != second.members, "groups of the same ranks are told apart"
+    assert first.marks == ((9, 1),)
+    assert (seen.peers[0].peer, seen.peers[0].sends, seen.peers[0].receives) == (4, 1, 1)
+    assert seen.wall_s["forward"] > 0
+    assert seen.partial == ()
+
+
+def test_what_does_not_fit_is_said_and_breaks_nothing(tmp_path: Path) -> None:
+    recorder = Recorder(RingWriter(tmp_path / "r.ring", rank=0, epoch=1))
+    groups = [recorder.new_group([0, n + 1]) for n in range(schema.GROUP_SLOTS + 1)]
+    peers = [recorder.peer(n) for n in range(schema.PEER_SLOTS + 1)]
+    for n in range(schema.PHASE_SLOTS + 1):
+        with recorder.phase(f"phase {n}"):
+            pass
+    assert groups[-1] is None
+    assert peers[-1] is None
+    partial = RingReader(tmp_path / "r.ring").read().partial
+    assert {"groups full", "peers full", "phases full"} <= set(partial)
+
+
+def test_a_group_too_large_for_the_ring_is_watched_without_its_members(tmp_path: Path) -> None:
+    recorder = Recorder(RingWriter(tmp_path / "r.ring", rank=0, epoch=1))
+    group = recorder.new_group(range(schema.MEMBER_SLOTS + 1))
+    assert group is not None
+    group.enqueue(1, 0)
+    seen = RingReader(tmp_path / "r.ring").read()
+    assert (seen.groups[0].ranks, seen.groups[0].enqueued) == ((), 1)
+    assert "members full" in seen.partial
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        pytest.param(lambda data: data[:20], "less than a header", id="shorter than a header"),
+        pytest.param(lambda data: data[:4096], "cut short, 4096 of", id="cut short"),
+        pytest.param(lambda data: b"x" * len(data), "not a ring", id="something else"),
+        pytest.param(
+            lambda data: data[:8] + b"\x02" + data[9:],
+            "a newer Holdfast, ring version 2",
+            id="newer",
+        ),
+        pytest.param(lambda data: data[:8] + b"\x00" + data[9:], "an older Holdfast", id="older"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, change: object, says: str) -> None:
+    RingWriter(tmp_path / "r.ring", rank=0, epoch=1)
+    data = (tmp_path / "r.ring").read_bytes()
+    (tmp_path / "bad.ring").write_bytes(change(data))  # type: ignore[operator]
+    with pytest.raises(RingError, match=says):
+        RingReader(tmp_path / "bad.ring")
+
+
+def test_marks_give_two_ranks_a_step_in_common(tmp_path: Path) -> None:
+    marks = []
+    for rank, last in ((0, 1000), (1, 1003)):
+        recorder = Recorder(RingWriter(tmp_path / f"{rank}.ring", rank=rank, epoch=1))
+        group = recorder.new_group([0, 1])
+        assert group is not None
+        for step in range(1, last + 1):
+            group.enqueue(1, 0)
+            recorder.reported(step, None, None)
+        marks.append(dict(RingReader(tmp_path / f"{rank}.ring").read().groups[0].marks))
+    common = marks[0].keys() & marks[1].keys()
+    assert common
+    assert all(marks[0][step] == marks[1][step] == step for step in common)
