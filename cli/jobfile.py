@@ -84,13 +84,13 @@ def refused(document: Document, problem: Problem) -> Stopped:
     """The driver's answer, with the lines of this file."""
     if not problem.mistakes:
         return Stopped(f"{NOTHING}: {problem.sentence}", fix=problem.fix, code=problem.code)
-    return _told(document, [Mistake(**each) for each in problem.mistakes])
+    return _told(document, [Mistake(**each) for each in problem.mistakes], code=problem.code)
 
 
-def _told(document: Document, mistakes: list[Mistake]) -> Stopped:
+def _told(document: Document, mistakes: list[Mistake], *, code: int = exitcodes.USAGE) -> Stopped:
     placed = sorted((document.line(each.field), str(each)) for each in mistakes)
     details = [f"{document.file}:{line}  {text}" for line, text in placed]
-    return Stopped(NOTHING, details=details, code=exitcodes.USAGE)
+    return Stopped(NOTHING, details=details, code=code)
 
 
 def _workdir(workdir: str) -> list[Mistake]:

@@ -13,7 +13,11 @@ Name = Annotated[str, typer.Argument(metavar="NODE")]
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="List nodes, evict one, or use one again.", rich_markup_mode=None)
+    group = typer.Typer(
+        help="List nodes, evict one, or use one again.",
+        epilog=examples("holdfast nodes", 'holdfast nodes restore node-2 --reason "new cable"'),
+        rich_markup_mode=None,
+    )
     group.callback(invoke_without_command=True)(_nodes)
     group.command("list", epilog=examples("holdfast nodes list"))(list_nodes)
     group.command("evict", epilog=examples('holdfast nodes evict node-2 --reason "loud fan"'))(

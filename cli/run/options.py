@@ -75,9 +75,7 @@ def gpus() -> int:
 
 def new_run(options: Options) -> RunPaths:
     """A folder of its own for this run, `NAME-xxxx`; its name is the job's."""
-    words = [Path(word).stem for word in options.command if not word.startswith("-")]
-    is_python = options.command[0] == sys.executable
-    stem = words[1] if is_python and len(words) > 1 else words[0]
+    stem = _stem(options.command)
     name = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:NAME_CHARACTERS].strip("-")
     name = name if name[:1].isalpha() else f"run-{name}".rstrip("-")
     while True:
@@ -92,6 +90,14 @@ def new_run(options: Options) -> RunPaths:
                 "Name another one: --runs DIR",
             ) from error
         return RunPaths(root)
+
+
+def _stem(command: tuple[str, ...]) -> str:
+    """What a person would call it: the script's, the module's or the program's own name."""
+    first, *rest = command
+    if first != sys.executable:
+        return Path(first).stem
+    return rest[1].rpartition(".")[2] if rest[0] == "-m" else Path(rest[0]).stem
 
 
 def job_of(

@@ -3,6 +3,7 @@
 from fastapi import APIRouter, FastAPI
 
 from holdfast.driver.adapters.rest import (
+    attempts,
     events,
     incidents,
     jobs,
@@ -28,7 +29,7 @@ def make_app(control: Control) -> FastAPI:
     app.state.metrics = Metrics()
     problems.install(app)
     below = APIRouter(prefix=PREFIX)
-    for module in (jobs, logs, stories, nodes, incidents, events):
+    for module in (jobs, attempts, logs, stories, nodes, incidents, events):
         below.include_router(module.router)
     below.include_router(system.schema_router)
     app.include_router(below)

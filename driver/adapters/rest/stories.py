@@ -24,22 +24,22 @@ async def story(
 ) -> Story:
     """All that was decided about the job, each with its reason."""
     job_of(control, job)
-    return story_of(job, _all(control, job=job, after=after))
+    return story_of(job, entries_of(control, job=job, after=after))
 
 
 @router.get("/jobs/{job}/why")
 async def why_of_job(job: str, control: Driver) -> Why:
     """Why the job is as it is, in sentences, from its last incident on."""
-    return why_job(control.state, job_of(control, job), _all(control, job=job))
+    return why_job(control.state, job_of(control, job), entries_of(control, job=job))
 
 
 @router.get("/nodes/{node}/why")
 async def why_of_node(node: str, control: Driver) -> Why:
     """Why the node is as it is, in sentences."""
-    return why_node(control.state, node_of(control, node), _all(control, node=node))
+    return why_node(control.state, node_of(control, node), entries_of(control, node=node))
 
 
-def _all(
+def entries_of(
     control: Control, *, job: str | None = None, node: str | None = None, after: int = 0
 ) -> list[Entry]:
     """Every entry that belongs to it, read page by page."""

@@ -1,0 +1,77 @@
+"""A job's attempts: what each ran, where, from which step, and what ended it.
+
+Told from the journal: an attempt begins with the first order that seats its ranks and ends with the
+next order that wants none.
+"""
+
+from collections.abc import Iterable
+
+from fastapi import APIRouter, Depends
+
+from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.jobs import job_of
+from holdfast.driver.adapters.rest.stories import entries_of
+from holdfast.driver.adapters.rest.views import View
+from holdfast.driver.core.effects import Instruct
+from holdfast.driver.ports import Entry
+from holdfast.protocol.messages import Desired
+
+router = APIRouter(tags=["jobs"], dependencies=[Depends(person)])
+
+
+class Attempt(View):
+    """One start of all ranks."""
+
+    attempt: int
+    epoch: int
+    began: str
+    """Time of day in UTC."""
+    nodes: list[str]
+    """In rank order."""
+    source: str
+    """What it started from: "memory", "store", or "beginning"."""
+    step: int
+    """The step that it started from."""
+    ended: str = ""
+    """Time of day in UTC; empty while it runs."""
+    why: str = ""
+    """What ended it."""
+
+
+class AttemptList(View):
+    items: list[Attempt]
+
+
+@router.get("/jobs/{job}/attempts")
+async def attempts(job: str, control: Driver) -> AttemptList:
+    """What each attempt ran, from which step, and what ended it."""
+    job_of(control, job)
+    return AttemptList(items=attempts_of(job, entries_of(control, job=job)))
+
+
+def attempts_of(job: str, entries: Iterable[Entry]) -> list[Attempt]:
+    """Pure."""
+    found: list[Attempt] = []
+    for entry in entries:
+        orders = [each.desired for each in entry.effects if isinstance(each, Instruct)]
+        for desired in orders:
+            if desired.job not in (job, None):
+                continue
+            if desired.seats:
+                if not found or found[-1].attempt != desired.attempt:
+                    found.append(_begun(desired, entry))
+            elif found and not found[-1].ended:
+                found[-1] = found[-1].model_copy(update={"ended": entry.at, "why": entry.why})
+    return found
+
+
+def _begun(desired: Desired, entry: Entry) -> Attempt:
+    restore = desired.restore
+    return Attempt(
+        attempt=desired.attempt,
+        epoch=desired.epoch,
+        began=entry.at,
+        nodes=list(dict.fromkeys(seat.node for seat in desired.seats)),
+        source=restore.source if restore else "beginning",
+        step=restore.step if restore else 0,
+    )

@@ -1,0 +1,128 @@
+"""`holdfast submit`: every mistake with the line it stands in, before any driver is asked."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli import jobfile
+from holdfast.cli.client import Problem
+from holdfast.cli.errors import Stopped
+from holdfast.cli.main import main
+from holdfast.protocol import exitcodes
+
+JOB = """\
+apiVersion: holdfast.dev/v1alpha1
+kind: TrainingJob
+metadata:
+  name: speech
+spec:
+  nodes: 4
+  ranksPerNode: 2
+  command: [python, train.py]
+  env:
+    RANK: "3"
+  logRules:
+    - pattern: ok
+    - pattern: "("
+  topology:
+    tp: 2
+    pp: 2
+    dp: 3
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    return path
+
+
+def told(path: Path) -> list[str]:
+    with pytest.raises(Stopped) as stopped:
+        jobfile.check(jobfile.read(path), on_this_machine=True)
+    assert stopped.value.code == exitcodes.USAGE
+    assert stopped.value.sentence == "nothing was submitted"
+    return [line.removeprefix(f"{path}:") for line in stopped.value.details]
+
+
+def test_each_mistake_has_the_line_of_its_key(job: Path) -> None:
+    assert told(job) == [
+        "9  spec.env: RANK is set by Holdfast for each rank.  Remove it from env.",
+        "13  spec.logRules[1].pattern: this is not a regular expression: missing ), unterminated "
+        "subpattern at position 0.  Escape what is meant literally with a backslash.",
+        "14  spec.topology: tp 2 x pp 2 x dp 3 = 12 ranks, but nodes 4 x ranksPerNode 2 = 8.  "
+        "Set dp: 2, or nodes: 6.",
+    ]
+
+
+def test_what_is_missing_has_the_line_of_what_is_around_it(job: Path) -> None:
+    job.write_text("metadata: {name: a}\nspec:\n  nodes: 1\n")
+    assert told(job) == ["2  spec.command: it is missing.  Add it."]
+
+
+def test_a_key_that_stands_twice_is_a_mistake(job: Path) -> None:
+    job.write_text("metadata: {name: a}\nspec:\n  nodes: 1\n  command: [x]\n  nodes: 2\n")
+    assert told(job) == ["5  spec.nodes: it stands here and in line 3.  Keep one of them."]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [("a: [1,\nb: 2}", 2, "not YAML"), ("a: 'x", 1, "not YAML"), ("a: b: c", 1, "not YAML")],
+)
+def test_what_is_not_yaml_is_told_with_its_line(job: Path, text: str, line: int, what: str) -> None:
+    job.write_text(text)
+    with pytest.raises(Stopped) as stopped:
+        jobfile.read(job)
+    assert stopped.value.details[0].startswith(f"{job}:{line}  {what}")
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "hello", "3"])
+def test_what_is_no_job_is_told_in_a_sentence(job: Path, text: str) -> None:
+    job.write_text(text)
+    assert "this is not a job" in told(job)[0]
+
+
+def test_a_file_that_cannot_be_read_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", str(tmp_path / "no.yaml")]) == exitcodes.USAGE
+    assert "no.yaml: No such file" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_there_is_told_before_the_driver_is_asked(job: Path) -> None:
+    good = "metadata: {name: a}\nspec:\n  command: [x]\n"
+    job.write_text(good + "  workdir: /no/such/folder\n")
+    assert told(job) == [
+        "4  spec.workdir: '/no/such/folder' is not a folder on this machine.  "
+        "Name a folder that the ranks can read."
+    ]
+    jobfile.check(jobfile.read(job), on_this_machine=False)
+
+
+def test_a_relative_folder_is_meant_from_here(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job.write_text("metadata: {name: a}\nspec: {command: [x]}\n")
+    monkeypatch.chdir(tmp_path)
+    document = jobfile.read(job)
+    jobfile.check(document, on_this_machine=True)
+    assert document.values["spec"]["workdir"] == str(tmp_path)
+
+
+def test_what_the_driver_refuses_has_lines_too(job: Path) -> None:
+    mistake = {"field": "metadata.name", "value": "speech", "why": "it is taken.", "fix": "Rename."}
+    problem = Problem(409, {"detail": "no", "errors": [mistake]})
+    stopped = jobfile.refused(jobfile.read(job), problem)
+    assert stopped.details == (f"{job}:4  metadata.name: it is taken.  Rename.",)
+
+
+def test_json_is_a_job_file_too(job: Path) -> None:
+    job.write_text(json.dumps({"metadata": {"name": "a"}, "spec": {"command": ["x"], "nodez": 1}}))
+    assert "Did you mean 'nodes'?" in told(job)[0]
+
+
+def test_the_schema_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "TrainingJob"

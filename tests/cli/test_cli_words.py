@@ -1,0 +1,136 @@
+"""Small pure parts of the command line: words, event streams, what a run says of itself."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli import sse
+from holdfast.cli.errors import Stopped
+from holdfast.cli.run import narrate, options
+from holdfast.cli.words import duration, plural, sparkline
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.04, "0.0 s"),
+        (0.41, "0.4 s"),
+        (42, "42 s"),
+        (1080, "18 min"),
+        (12_000, "3 h 20 min"),
+        (187_200, "2 d 4 h"),
+    ],
+)
+def test_durations_read_as_people_say_them(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_things_are_counted_in_the_right_number() -> None:
+    assert [plural(n, "fault") for n in (0, 1, 2000)] == ["0 faults", "1 fault", "2,000 faults"]
+
+
+def test_a_sparkline_spans_its_own_range() -> None:
+    assert sparkline([1, 2, 3]) == "▁▅█"
+    assert sparkline([2, 2]) == "▁▁"
+    assert sparkline([]) == ""
+    assert len(sparkline([float(n) for n in range(100)], width=10)) == 10
+
+
+def test_events_are_found_however_the_bytes_are_cut() -> None:
+    text = (
+        b': hello\n\nid: 1\nevent: A\ndata: {"sequence": 1}\n\n: alive\n\ndata: {"a":\ndata: 2}\n\n'
+    )
+    for size in range(1, len(text)):
+        pieces = [text[begin : begin + size] for begin in range(0, len(text), size)]
+        assert list(sse.events(pieces)) == [{"sequence": 1}, {"a": 2}]
+
+
+INCIDENT: dict[str, Any] = {
+    "number": 1,
+    "faults": 1,
+    "summary": "rank 2 on node-1 died of SIGSEGV",
+    "rung": 1,
+    "open": True,
+    "recovered_s": None,
+    "step": 121,
+    "steps_lost": 0,
+    "stages_s": {},
+}
+BACK = {**INCIDENT, "open": False, "recovered_s": 0.41, "stages_s": {"stop": 0.05, "step": 0.36}}
+JOB: dict[str, Any] = {
+    "phase": "Succeeded",
+    "step": 2000,
+    "age_s": 1080,
+    "ranks": 4,
+    "failure": None,
+    "why": "",
+}
+
+
+def test_a_run_says_each_fault_and_each_recovery_once() -> None:
+    said: list[str] = []
+    narrator = narrate.Narrator(said.append, ranks=4)
+    for seen in ([INCIDENT], [INCIDENT], [BACK], [BACK]):
+        narrator.incidents(seen)
+    narrator.end(JOB, [BACK])
+    assert said == [
+        "holdfast  rank 2 on node-1 died of SIGSEGV; restarting 4 ranks",
+        "holdfast  back at step 121 after 0.4 s, nothing lost   (stop 0.05 · step 0.36)",
+        "holdfast  done: 2,000 steps, 1 fault, 0.4 s lost of 18 min",
+    ]
+
+
+def test_a_failure_of_the_users_is_shown_whole_before_our_own_words() -> None:
+    said: list[str] = []
+    failure = {"traceback": "Traceback…\nValueError: x\n", "reason": "rank 1 raised ValueError: x."}
+    narrate.Narrator(said.append, ranks=4).end({**JOB, "phase": "Failed", "failure": failure}, [])
+    assert said[0] == "Traceback…\nValueError: x"
+    assert said[1].startswith("holdfast  failed: rank 1 raised ValueError: x. (")
+
+
+def test_a_script_a_module_and_a_program_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "train.py"
+    script.touch()
+    binary = tmp_path / "binary"
+    binary.write_text("#!/bin/sh\n")
+    python = options.sys.executable
+    assert options.command_of(["train.py", "--lr", "1"]) == (python, "train.py", "--lr", "1")
+    assert options.command_of(["a.b", "x"], module=True) == (python, "-m", "a.b", "x")
+    assert options.command_of(["sh", "-c", "x"]) == ("sh", "-c", "x")
+    with pytest.raises(Stopped, match="not executable"):
+        options.command_of(["./binary"])
+    binary.chmod(0o755)
+    assert options.command_of(["./binary"]) == ("./binary",)
+    for words in ([], ["nowhere.py"], ["no-such-program"]):
+        with pytest.raises(Stopped) as stopped:
+            options.command_of(words)
+        assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ((options.sys.executable, "src/Train_GPT.v2.py", "--lr"), "train-gpt-v2-"),
+        ((options.sys.executable, "-m", "pkg.train"), "train-"),
+        (("./7zip",), "run-7zip-"),
+        (("sh", "-c", "x"), "sh-"),
+    ],
+)
+def test_a_run_has_a_name_that_a_job_may_have(
+    tmp_path: Path, command: tuple[str, ...], name: str
+) -> None:
+    asked = options.Options(command=command, ranks=1, runs=tmp_path)
+    runs = {options.new_run(asked).root for _ in range(3)}
+    assert len(runs) == 3
+    assert all(run.is_dir() and run.name.startswith(name) for run in runs)
+
+
+def test_what_the_user_has_set_is_not_set_again() -> None:
+    asked = options.Options(command=("x",), ranks=2)
+    spec = options.job_of(asked, "x", {"OMP_NUM_THREADS": "4"})["spec"]
+    assert spec["env"] == {"PYTHONUNBUFFERED": "1"}
+    assert options.job_of(asked, "x", {})["spec"]["env"]["OMP_NUM_THREADS"] == "1"
