@@ -74,6 +74,11 @@ def main(arguments: Sequence[str]) -> int:
     if given.action == "list":
         return _list(as_json=given.as_json)
     try:
+        chosen(given.names)
+    except ValueError as error:
+        _say(str(error))
+        return exitcodes.USAGE
+    try:
         return run(
             given.names,
             as_json=given.as_json,
@@ -81,9 +86,6 @@ def main(arguments: Sequence[str]) -> int:
             steps=given.steps,
             folder=given.folder,
         )
-    except ValueError as error:
-        _say(str(error))
-        return exitcodes.USAGE
     except KeyboardInterrupt:
         _say("interrupted; cluster and job were taken down")
         return exitcodes.INTERRUPTED

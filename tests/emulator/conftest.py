@@ -28,15 +28,21 @@ class RunningEmulator(RunningKeeper):
         return path_in(self.node(name), super().scratch(name))
 
 
-KINDS = [Kind.ROOT, Kind.USER] if os.geteuid() == 0 else [Kind.USER]
+BEST = Kind.ROOT if os.geteuid() == 0 else Kind.USER
 
 
-@pytest.fixture(params=KINDS, ids=str)
-def emulator(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[RunningEmulator]:
+@pytest.fixture
+def kind() -> Kind:
+    """What nodes are made of; a test may ask for another kind by parametrizing it."""
+    return BEST
+
+
+@pytest.fixture
+def emulator(tmp_path: Path, kind: Kind) -> Iterator[RunningEmulator]:
     """An emulated cluster of two nodes; started."""
     if best_kind()[0] is Kind.LOOPBACK:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
-    running = RunningEmulator(tmp_path / "run", request.param)
+    running = RunningEmulator(tmp_path / "run", kind)
     try:
         running.start()
         yield running

@@ -14,9 +14,15 @@ from holdfast.driver.adapters.local_cluster import LocalCluster
 from holdfast.keeper import processes
 from holdfast.lab.emulator.inside import in_node, in_switch, path_in
 from holdfast.lab.emulator.leftovers import look
+from holdfast.lab.emulator.namespaces import Kind
 from holdfast.protocol.paths import NodePaths
 
 pytestmark = pytest.mark.cluster
+
+
+EACH_KIND = pytest.mark.parametrize(
+    "kind", [Kind.ROOT, Kind.USER] if os.geteuid() == 0 else [Kind.USER], ids=str
+)
 
 
 def present(emulator) -> dict[str, bool]:
@@ -42,6 +48,7 @@ def names(emulator, node) -> dict[str, str]:
     return {str(path.relative_to(root)): path.read_text().strip() for path in files}
 
 
+@EACH_KIND
 def test_a_node_has_its_own_network_processes_memory_and_disk(emulator, eventually):
     emulator.host(), emulator.host("node-2")
     state, node = emulator.state, emulator.node()
@@ -65,6 +72,7 @@ def test_a_node_has_its_own_network_processes_memory_and_disk(emulator, eventual
         assert len(inside) >= 3
 
 
+@EACH_KIND
 def test_a_cut_link_makes_a_node_absent_and_shows_in_its_counters(emulator, eventually):
     eventually(lambda: present(emulator) == {"node-1": True, "node-2": True}, "both are there")
     state, node = emulator.state, emulator.node()
@@ -163,6 +171,7 @@ def answer_once(driver: socket.socket) -> None:
     connection.close()
 
 
+@EACH_KIND
 def test_what_is_left_is_seen_by_looking_and_nothing_is_left_after_the_end(emulator):
     emulator.host(), emulator.host("node-2")
     run_id = emulator.state.run_id

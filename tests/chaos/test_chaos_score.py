@@ -1,0 +1,161 @@
+"""Scores are made of facts; scenarios can be chosen and are complete."""
+
+import itertools
+import json
+
+import msgspec
+import pytest
+
+from holdfast.lab.chaos import main, scenarios
+from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.chaos.scenarios import SCENARIOS, Expected, chosen
+from holdfast.lab.chaos.score import Facts, Score, score
+
+RIGHT = {
+    "kind": "rank-crashed",
+    "blame": "infrastructure",
+    "node": "node-1",
+    "rank": 1,
+    "evicted": [],
+    "steps_lost": 1,
+    "found_s": 10.0,
+    "recovered_s": 0.5,
+}
+EXPECTED = Expected(names_rank=True)
+
+
+def scored(
+    expected: Expected = EXPECTED, *incidents: dict[str, object], **changes: object
+) -> Score:
+    facts = Facts(
+        fault="f",
+        expected=expected,
+        done=Done(said="", node="node-1", rank=1),
+        phase="Succeeded",
+        incidents=list(incidents),
+        detected_s=0.1,
+        loss_equal_bitwise=True,
+    )
+    return score(msgspec.structs.replace(facts, **changes))
+
+
+def test_a_fault_that_is_found_named_and_cured_passes_with_its_figures():
+    assert scored(EXPECTED, RIGHT) == Score(
+        fault="f",
+        passed=True,
+        detected_s=0.1,
+        blame="rank-crashed node-1 rank 1 (infrastructure)",
+        blame_right=True,
+        innocent_evicted=0,
+        down_s=0.6,
+        steps_lost=1,
+        loss_equal_bitwise=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("why", "change"),
+    [
+        ("the rank that complains is named", {"rank": 0}),
+        ("another node is named", {"node": "node-2"}),
+        ("the user is blamed", {"blame": "user"}),
+        ("a healthy node is evicted", {"evicted": ["node-2"]}),
+        ("a node is evicted for what a restart cures", {"evicted": ["node-1"]}),
+        ("too many steps are lost", {"steps_lost": 3}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_it_fails_when(why, change):
+    assert not scored(EXPECTED, RIGHT | change).passed
+
+
+def test_it_fails_when_the_job_does_not_end_as_it_must():
+    assert not scored(EXPECTED, RIGHT, phase="Failed").passed
+
+
+def test_it_fails_when_the_losses_differ_and_not_when_they_are_not_compared():
+    assert not scored(EXPECTED, RIGHT, loss_equal_bitwise=False).passed
+    assert scored(EXPECTED, RIGHT, loss_equal_bitwise=None).passed
+
+
+def test_it_fails_when_nothing_was_noticed():
+    missed = scored(EXPECTED, detected_s=None)
+    assert not missed.passed
+    assert missed.down_s is None
+
+
+def test_it_fails_when_a_fault_is_seen_where_there_is_none():
+    quiet = Expected(incident=False)
+    assert scored(quiet, detected_s=None).passed
+    assert not scored(quiet, RIGHT).passed
+
+
+def test_a_node_that_must_go_has_to_be_evicted():
+    must = Expected(may_evict=True, must_evict=True)
+    assert scored(must, RIGHT | {"evicted": ["node-1"]}).passed
+    assert not scored(must, RIGHT).passed
+    assert scored(must, RIGHT | {"evicted": ["node-1", "node-2"]}).innocent_evicted == 1
+
+
+def test_down_time_reaches_to_the_end_of_the_last_recovery():
+    twice = scored(EXPECTED, RIGHT, RIGHT | {"found_s": 12.0, "recovered_s": 1.0})
+    assert twice.down_s == 3.1
+    assert twice.steps_lost == 2
+
+
+def test_the_line_has_exactly_the_promised_fields():
+    assert (
+        list(json.loads(msgspec.json.encode(scored(EXPECTED, RIGHT))))
+        == (
+            "fault passed detected_s blame blame_right innocent_evicted down_s steps_lost "
+            "loss_equal_bitwise"
+        ).split()
+    )
+
+
+def test_names_are_unique_and_every_promised_fault_has_a_scenario():
+    names = main.names()
+    assert len(names) == len(set(names))
+    assert {1, 2, 3, 4, 7, 8, 24, 25, 35, 41} <= {scenario.number for scenario in SCENARIOS}
+    hangs = [scenario.name for scenario in chosen(["4"])]
+    assert hangs == ["rank-stopped", "rank-spins", "rank-on-pipe"]
+
+
+def test_faults_are_chosen_by_name_by_number_or_all():
+    assert [each.name for each in chosen(["node-lost", "rank-killed"])] == [
+        "rank-killed",
+        "node-lost",
+    ]
+    assert chosen(["all"]) == list(SCENARIOS)
+
+
+def test_an_unknown_fault_is_refused_with_those_that_there_are():
+    with pytest.raises(ValueError, match=r"meteor is no fault\. Choose from: rank-killed, "):
+        chosen(["meteor", "rank-killed"])
+    assert main.main(["run", "meteor"]) == 2
+
+
+def test_the_list_says_each_fault_in_a_sentence(capsys):
+    assert main.main(["list", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["fault"] for line in lines] == main.names()
+    assert all(len(line["says"].split()) > 3 for line in lines)
+
+
+def test_no_injector_can_ask_the_code_under_test_to_break_itself():
+    """An injector may look through the driver's public face, and touch nothing with it."""
+    import ast
+    from pathlib import Path
+
+    folder = Path(scenarios.__file__).parent / "injectors"
+    trees = [ast.parse(path.read_text()) for path in folder.glob("*.py")]
+    nodes = list(itertools.chain.from_iterable(ast.walk(tree) for tree in trees))
+    calls = {
+        node.func.attr
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert not {"ask", "submit", "story"} & calls
+    forbidden = ("holdfast.driver", "holdfast.executor", "holdfast.daemon", "holdfast.telemetry")
+    assert not [module for module in modules if (module or "").startswith(forbidden)]
