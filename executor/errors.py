@@ -21,7 +21,7 @@ _PEER_LOST = re.compile(
     r"|ncclRemoteError|ncclSystemError|NCCL communicator was aborted|failed to (recv|send|connect)",
     re.IGNORECASE,
 )
-_COLLECTIVE = re.compile(r"gloo|nccl|c10d|torch[./]distributed|TCPStore|ProcessGroup")
+_COLLECTIVE = re.compile(r"gloo|nccl|c10d|torch[./]distributed|TCPStore|ProcessGroup", re.I)
 _COLLECTIVE_ERRORS = frozenset({"DistBackendError", "DistNetworkError", "DistStoreError"})
 _LAST_LINE = re.compile(r"^(?P<name>[A-Za-z_][\w.]*)(: (?P<text>.*))?$", re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"

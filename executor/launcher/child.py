@@ -56,7 +56,8 @@ def run(program: Program, at_start: frozenset[str]) -> None:
 
 
 def _settle(program: Program) -> None:
-    """Output unbuffered enough, generators not shared, and a name for `ps`.
+    """Output unbuffered enough, a name for `ps`, and generators seeded as in a new interpreter:
+    at random (`random` does that by itself after a fork).
 
     What the launcher froze is collected at the very end: nanobind reports it as leaked otherwise.
     """
@@ -66,6 +67,8 @@ def _settle(program: Program) -> None:
             stream.reconfigure(line_buffering=True, write_through=unbuffered)
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()
     atexit.register(gc.unfreeze)
     if program.title:
         with open("/proc/self/comm", "w", encoding="utf-8") as comm:

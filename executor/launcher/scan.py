@@ -30,8 +30,8 @@ def modules_of(*, script: str = "", module: str = "", code: str = "", workdir: s
     elif script:
         todo.append(Path(workdir, script))
     else:
-        todo.extend(_own(module, Path(folder)) or _own(f"{module}.__main__", Path(folder)))
-        names[module] = None
+        todo.extend(_own(module, Path(folder)) + _own(f"{module}.__main__", Path(folder)))
+        names.update({} if todo else {module: None})
     seen: set[Path] = set()
     while todo and len(seen) < MAX_FILES:
         path = todo.popleft()

@@ -35,25 +35,33 @@ async def test_a_rank_gets_its_place_and_its_exit_code_is_told(node: Any) -> Non
 
 
 GLOO = """
-import os, sys, time, torch, torch.distributed as dist
+import os, signal, sys, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 x = torch.ones(4) * (dist.get_rank() + 1)
 dist.all_reduce(x)
-print("sum", x[0].item(), flush=True)
-m = torch.nn.Linear(4, 4)
-o = torch.optim.AdamW(m.parameters())
-m(torch.ones(4)).sum().backward(); o.step()
-print("stepped", time.time(), flush=True)
-if len(sys.argv) > 1:
-    time.sleep(1000)
+print("sum", x[0].item(), "seed", torch.initial_seed(), flush=True)
+if dist.get_rank() == 1 and not os.path.exists(sys.argv[1]):
+    open(sys.argv[1], "w").close()
+    os.kill(os.getpid(), signal.SIGKILL)
+dist.all_reduce(x)
 dist.destroy_process_group()
 """
 
 
 @pytest.mark.torch
-async def test_an_unmodified_torch_script_meets_through_the_hosted_store(node: Any) -> None:
-    task = node.python(GLOO, ranks_per_node=3)
+async def test_an_unmodified_torch_script_is_killed_and_started_again_with_the_same_ranks(
+    node: Any,
+) -> None:
+    pytest.importorskip("torch")
+    task = node.python(GLOO, str(node.folder / "killed"), ranks_per_node=3)
     await node.launch(task, ranks=3)
-    ended = await node.exited(3, 60)
-    assert [rank.exit_code for rank in ended] == [0, 0, 0]
-    assert "sum 6.0" in node.output(2)
+    first, second, third = await node.exited(3, 60)
+    assert second.signal == 9
+    assert second.order == 1
+    assert first.error.in_collective
+    assert third.error.in_collective
+    await node.launch(task, ranks=3)
+    assert [rank.exit_code for rank in await node.exited(3, 60)] == [0, 0, 0]
+    said = [node.output(rank).split() for rank in range(3)]
+    assert {words[1] for words in said} == {"6.0"}
+    assert len({words[3] for words in said}) == 3, "no two ranks share a seed"

@@ -1,0 +1,193 @@
+"""What is read from files and text: errors of ranks, imports of scripts, commands, settings."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from holdfast.executor.command import NotStartable, python_program, resolve
+from holdfast.executor.errors import in_collective, rank_error
+from holdfast.executor.launcher import BOOT
+from holdfast.executor.launcher.orders import Declined, Fork, Import, Imported, Program
+from holdfast.executor.launcher.scan import modules_of
+from holdfast.executor.settings import BadSettings, read
+
+GLOO_TRACE = 'File "/x/torch/distributed/distributed_c10d.py", line 3, in all_reduce\n'
+
+
+# ---------------------------------------------------------------- errors
+
+
+def test_the_error_file_of_torch_elastic_is_read(tmp_path: Path) -> None:
+    extra = {"py_callstack": "Traceback …\nKeyError: 'x'", "timestamp": "1700000000"}
+    message = {"message": {"message": "KeyError: 'x'", "extraInfo": extra}}
+    (tmp_path / "error.json").write_text(json.dumps(message))
+    error = rank_error(tmp_path)
+    assert error is not None
+    assert (error.exception, error.message) == ("KeyError", "KeyError: 'x'")
+    assert error.stamp_s == 1_700_000_000
+    assert error.traceback == extra["py_callstack"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff{", b"[]", b'{"message": 3}'])
+def test_an_error_file_that_is_none_gives_way_to_stderr(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "error.json").write_bytes(content)
+    trace = "Traceback (most recent call last):\n  File x\nmy.pkg.BadDataError: row 3\n"
+    (tmp_path / "stderr.log").write_text(f"warning: something\n{trace}\n[W] later noise")
+    error = rank_error(tmp_path)
+    assert error is not None
+    assert (error.exception, error.message) == ("BadDataError", "my.pkg.BadDataError: row 3")
+
+
+def test_the_last_line_of_stderr_is_better_than_nothing(tmp_path: Path) -> None:
+    assert rank_error(tmp_path) is None
+    (tmp_path / "stderr.log").write_text("loading\nCUDA error: out of luck\n")
+    error = rank_error(tmp_path)
+    assert error is not None
+    assert (error.message, error.exception) == ("CUDA error: out of luck", "")
+
+
+@pytest.mark.parametrize(
+    ("message", "trace", "exception", "echo"),
+    [
+        ("[../gloo/transport/tcp/pair.cc:5] Connection closed by peer [1]:3", "", "", True),
+        ("Connection reset by peer", GLOO_TRACE, "RuntimeError", True),
+        ("NCCL error: remote process exited or there was a network error", "", "", True),
+        ("anything", "", "DistBackendError", True),
+        ("Timed out waiting 1800000ms for recv operation", GLOO_TRACE, "RuntimeError", True),
+        ("Connection reset by peer", "File requests.py", "ConnectionResetError", False),
+        ("loss is not finite", GLOO_TRACE, "ValueError", False),
+        ("KeyError: 'x'", "", "KeyError", False),
+    ],
+)
+def test_an_echo_of_a_peers_death_is_told_from_an_error_of_ones_own(
+    message: str, trace: str, exception: str, echo: bool
+) -> None:
+    assert in_collective(message, trace, exception) is echo
+
+
+# ---------------------------------------------------------------- imports
+
+
+def test_the_users_modules_are_followed_and_installed_ones_are_named(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch.nn as nn\nfrom mine import model\nfrom json import dumps\n"
+        "from . import never\noptimizer = torch.optim.AdamW\n"
+    )
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text("import html.parser\nimport train")
+    names = modules_of(script="train.py", workdir=str(tmp_path))
+    assert {"torch.nn", "json", "html.parser", "torch._dynamo"} <= set(names)
+    assert not {"mine", "mine.model", "train"} & set(names)
+
+
+def test_a_package_that_is_run_as_a_module_is_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "__main__.py").write_text("import html.parser")
+    assert modules_of(module="app", workdir=str(tmp_path)) == ["html.parser"]
+    assert modules_of(module="pytest", workdir=str(tmp_path)) == ["pytest"]
+
+
+@pytest.mark.parametrize("text", ["x = = 1", "import", "\0"])
+def test_a_script_that_cannot_be_read_names_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "train.py").write_text(text)
+    assert modules_of(script="train.py", workdir=str(tmp_path)) == []
+
+
+# ---------------------------------------------------------------- commands
+
+
+@pytest.mark.parametrize(
+    ("rest", "program"),
+    [
+        (["train.py", "-u"], Program(script="train.py", arguments=("-u",))),
+        (["-u", "train.py"], Program(script="train.py", unbuffered=True)),
+        (["-m", "app", "x"], Program(module="app", arguments=("x",))),
+        (["-c", "pass"], Program(code="pass")),
+        (["-O", "train.py"], None),
+        (["folder"], None),
+        (["-m"], None),
+        ([], None),
+    ],
+)
+def test_only_a_command_line_that_is_wholly_understood_is_forked(
+    rest: list[str], program: Program | None
+) -> None:
+    assert python_program(sys.executable, ["python", *rest], sys.executable) == program
+
+
+def test_another_interpreter_is_executed_not_forked(tmp_path: Path) -> None:
+    other = tmp_path / "python"
+    other.symlink_to(os.path.realpath(sys.executable))
+    assert python_program(str(other), ["python", "train.py"], sys.executable) is None
+
+
+def test_a_file_that_may_not_be_executed_is_told_from_one_that_is_not_there(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "train.sh").write_text("")
+    with pytest.raises(NotStartable, match=r"'\./train\.sh' is not executable") as refused:
+        resolve(["./train.sh"], {}, str(tmp_path))
+    assert refused.value.exit_code == 126
+
+
+# ---------------------------------------------------------------- starting
+
+
+def test_all_that_is_missing_in_the_environment_is_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match=r"HOLDFAST_DRIVER_URL.*HOLDFAST_SCRATCH"):
+        read({"HOLDFAST_NODE": "node-1"})
+    token = tmp_path / "token"
+    given = {
+        "HOLDFAST_NODE": "node-1",
+        "HOLDFAST_DRIVER_URL": "http://127.0.0.1:1",
+        "HOLDFAST_NODE_TOKEN_FILE": str(token),
+        "HOLDFAST_SCRATCH": str(tmp_path),
+        "HOLDFAST_MEMORY": str(tmp_path),
+    }
+    with pytest.raises(BadSettings, match="cannot be read"):
+        read(given)
+    token.write_text("secret\n")
+    assert read(given).token == "secret"
+    with pytest.raises(BadSettings, match="ftp://x"):
+        read(given | {"HOLDFAST_DRIVER_URL": "ftp://x"})
+
+
+def test_the_executor_loads_neither_torch_nor_what_the_driver_needs() -> None:
+    heavy = "torch numpy pydantic fastapi structlog rich sqlalchemy"
+    code = (
+        "import sys, holdfast.executor.main\n"
+        f"print([name for name in {heavy.split()} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+# ---------------------------------------------------------------- the launcher by itself
+
+
+def test_a_launcher_with_a_second_thread_refuses_to_fork_and_names_the_module() -> None:
+    pytest.importorskip("numpy")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(60)
+    with ours, theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-c", BOOT, "serve", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "4"},
+        )
+        theirs.close()
+        ours.send(msgspec.json.encode(Import(modules=("json", "no_such_module", "numpy"))))
+        done = msgspec.json.decode(ours.recv(65_536), type=Imported)
+        assert (done.imported, done.skipped) == (2, 1)
+        packet = msgspec.json.encode(Fork(id=1, program=Program(code="print('never')")))
+        socket.send_fds(ours, [packet], [2, 2])
+        refused = msgspec.json.decode(ours.recv(65_536), type=Declined)
+        assert "threads" in refused.why
+        assert refused.module == "numpy"
+    assert process.wait(10) == 0, "it ends with its socket"
