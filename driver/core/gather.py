@@ -48,7 +48,7 @@ def judge(job: Job) -> Fault | None:
         node=first.node,
         rank=first.status.rank,
         step=max(steps, default=None),
-        summary=_summary(first),
+        summary=summary(first),
         evidence=_evidence(job.exits),
         traceback=(error.traceback or error.message) if error and kind_is_users(kind) else "",
         spoils=_spoils(job, first.status, max(steps, default=None)),
@@ -70,7 +70,8 @@ def _class_of(status: RankStatus) -> tuple[Kind, Blame]:
     return Kind.RANK_CRASHED, Blame.USER
 
 
-def _summary(exited: Exited) -> str:
+def summary(exited: Exited) -> str:
+    """How a rank ended, in a sentence."""
     status = exited.status
     who = f"rank {status.rank} on {exited.node}"
     if is_echo(status):
@@ -81,7 +82,7 @@ def _summary(exited: Exited) -> str:
         return f"{who} died of {_signal_name(status.signal)}"
     if status.error is not None and status.error.exception:
         return f"{who} raised {status.error.message or status.error.exception}"
-    return f"{who} ended with exit code {status.exit_code}"
+    return f"{who} ended with exit code {status.exit_code or 0}"
 
 
 def _signal_name(number: int) -> str:
@@ -96,7 +97,7 @@ def _evidence(exits: Sequence[Exited]) -> tuple[Evidence, ...]:
     bad = [exited for exited in exits if failed(exited.status)]
     bad.sort(key=lambda exited: is_echo(exited.status))
     return tuple(
-        Evidence(source=f"executor of {exited.node}", text=_summary(exited)) for exited in bad[:8]
+        Evidence(source=f"executor of {exited.node}", text=summary(exited)) for exited in bad[:8]
     )
 
 

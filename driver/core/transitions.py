@@ -49,12 +49,12 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     # ------------------------------------------------------------ finding the bad node
     (P.DIAGNOSING, P.REPLACING): "the tests named a node, or one was lost meanwhile",
     (P.DIAGNOSING, P.RESTORING): "the tests found every node good",
-    (P.DIAGNOSING, P.SUSPENDING): "a person ends it meanwhile, or its store has to move",
+    (P.DIAGNOSING, P.SUSPENDING): "the next fault comes, or a person ends it",
     (P.DIAGNOSING, P.FAILED): "its budget is spent or its deadline passes meanwhile",
     (P.DIAGNOSING, P.STOPPED): "a person stops it while it is parked",
     # ------------------------------------------------------------ getting another node
     (P.REPLACING, P.RESTORING): "every place has its node again, and all is quiet",
-    (P.REPLACING, P.SUSPENDING): "a person ends it meanwhile, or its store has to move",
+    (P.REPLACING, P.SUSPENDING): "the next fault comes, or a person ends it",
     (P.REPLACING, P.PENDING): "no node came for long and others wait: it gives its nodes back",
     (P.REPLACING, P.FAILED): "its budget is spent or its deadline passes meanwhile",
     (P.REPLACING, P.STOPPED): "a person stops it while it is parked",

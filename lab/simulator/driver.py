@@ -5,7 +5,6 @@ Kept by the world. What was committed survives a death; what it held in memory d
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core import effects as f
@@ -17,19 +16,12 @@ from holdfast.driver.core.encode import decode, encode
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.turn import Decision
+from holdfast.driver.ports import Entry
 from holdfast.lab.simulator import invariants
 from holdfast.protocol.messages import Desired
 
 if TYPE_CHECKING:
     from holdfast.lab.simulator.world import World
-
-
-class Record(msgspec.Struct, frozen=True):
-    """A journal entry of the simulation, as much as its story needs."""
-
-    now: float
-    event: e.AnyEvent
-    decision: Decision
 
 
 class Driver:
@@ -39,7 +31,7 @@ class Driver:
         self.world = world
         self.policy = Policy()
         self.state = State()
-        self.journal: list[Record] = []
+        self.journal: list[Entry] = []
         self.alive = False
         self.fuse: int | None = None
         self.told: dict[str, Desired] = {}
@@ -88,9 +80,25 @@ class Driver:
 
     def _commit(self, event: e.AnyEvent, decision: Decision) -> None:
         now = self.world.agenda.now
-        self.journal.append(Record(now, event, decision))
+        self.journal.append(self._entry(event, decision))
         invariants.check(self.world, self.state, event, decision, now)
         self.state = decision.state
+
+    def _entry(self, event: e.AnyEvent, decision: Decision) -> Entry:
+        now = self.world.agenda.now
+        return Entry(
+            sequence=decision.state.sequence,
+            term=decision.state.term,
+            now=now,
+            at=f"{now:9.3f}",
+            policy=self.policy.version,
+            event=event,
+            effects=decision.effects,
+            why=decision.why,
+            jobs=decision.jobs,
+            nodes=decision.nodes,
+            incident=decision.incident,
+        )
 
     def _dies(self) -> bool:
         if self.fuse is None:

@@ -93,9 +93,10 @@ def _smaller(scenario: Scenario) -> Iterable[Scenario]:
 
 
 def _story(world: World) -> tuple[str, ...]:
+    """Every entry: what happened, and what was decided on it."""
     return tuple(
-        f"{record.now:9.3f}  {type(record.event).__name__:20}  {record.decision.why}"
-        for record in world.driver.journal
+        f"{entry.at}  {type(entry.event).__name__:20}  {entry.why}"
+        for entry in world.driver.journal
     )
 
 
