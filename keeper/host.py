@@ -8,7 +8,6 @@ must never touch what its children do. Writes `host.json` beside its configurati
 
 import json
 import os
-import secrets
 import select
 import signal
 import socket
@@ -92,7 +91,7 @@ class Host:
     def __init__(self, config: Config, folder: Path) -> None:
         self.config = config
         self.folder = folder
-        self.incarnation = secrets.token_hex(8)
+        self.incarnation = os.urandom(8).hex()
         self.charges = [Charge(name, command) for name, command in config.commands.items()]
         self._environment = os.environ | config.environment
         self._ending = False

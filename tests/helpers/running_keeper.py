@@ -26,7 +26,7 @@ if __name__ == "__main__":
 """An "executor" with one "rank" whose pid it leaves, and a "daemon"."""
 
 
-def wait_for(fact: Callable[[], T], what: str, within_s: float = 20.0) -> T:
+def wait_for(fact: Callable[[], T], what: str, within_s: float = 60.0) -> T:
     """The first true answer of `fact`; fails with `what` when time is up."""
     deadline_s = time.monotonic() + within_s
     while not (answer := fact()):
