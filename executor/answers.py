@@ -46,9 +46,9 @@ class Answers:
 
     async def _stacks(self, ranks: tuple[int, ...]) -> dict[int, str]:
         here = [rank for rank in ranks if rank in self._ranks.pids]
-        taken = await asyncio.gather(
-            *(stack(self._children, self._ranks.pids[rank]) for rank in here)
-        )
+        each = MAX_CHUNK_BYTES // max(1, len(here))
+        pids = [self._ranks.pids[rank] for rank in here]
+        taken = await asyncio.gather(*(stack(self._children, pid, max_chars=each) for pid in pids))
         found = dict(zip(here, taken, strict=True))
         return {rank: found.get(rank, "no stack: the rank does not run here") for rank in ranks}
 

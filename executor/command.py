@@ -23,9 +23,9 @@ class NotStartable(Exception):
 
 def resolve(command: Sequence[str], env: Mapping[str, str], workdir: str) -> str:
     """The file to execute for `command`. Raises `NotStartable` naming field, value and fix."""
-    if not os.path.isabs(workdir) or not os.path.isdir(workdir):
+    if not os.path.isdir(workdir):
         raise NotStartable(
-            126, f"workdir: {workdir!r} is not a folder on this node. Give an absolute path to one."
+            126, f"workdir: {workdir!r} is not a folder on this node. Give the path of one that is."
         )
     if not os.access(workdir, os.R_OK | os.X_OK):
         raise NotStartable(

@@ -34,28 +34,30 @@ async def diagnose(
         title="diagnostic",
         env=env,
     )
-    try:
-        pid = await spawner.start(
-            program, os.environ, stdout=theirs, stderr=2, on_exit=lambda *_: None
-        )
-    finally:
-        os.close(theirs)
-    return await _result(ours, pid, node.name, order)
-
-
-async def _result(fd: int, pid: int, node: str, order: DiagnosticOrder) -> DiagnosticResult:
-    limit_s = order.time_box_s + MARGIN_S
-    async with readable(fd) as output:
+    async with readable(ours) as output:
         try:
-            async with asyncio.timeout(limit_s):
-                text = await output.read()
-            return msgspec.json.decode(text.strip().rpartition(b"\n")[2], type=DiagnosticResult)
-        except TimeoutError:
-            detail = f"the runner was ended after {limit_s:.0f} s"
-            with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
-        except msgspec.DecodeError as error:
-            detail = f"the runner ended without a result: {error}"
+            pid = await spawner.start(
+                program, os.environ, stdout=theirs, stderr=2, on_exit=lambda *_: None
+            )
+        finally:
+            os.close(theirs)
+        return await _result(output, pid, node.name, order)
+
+
+async def _result(
+    output: asyncio.StreamReader, pid: int, node: str, order: DiagnosticOrder
+) -> DiagnosticResult:
+    limit_s = order.time_box_s + MARGIN_S
+    try:
+        async with asyncio.timeout(limit_s):
+            text = await output.read()
+        return msgspec.json.decode(text.strip().rpartition(b"\n")[2], type=DiagnosticResult)
+    except TimeoutError:
+        detail = f"the runner was ended after {limit_s:.0f} s"
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+    except msgspec.DecodeError as error:
+        detail = f"the runner ended without a result: {error}"
     return DiagnosticResult(
         id=order.id,
         test=order.test,

@@ -11,8 +11,8 @@ import msgspec
 
 from holdfast.protocol.messages import RankError
 
-MAX_TEXT = 16_384
-"""Characters of a traceback that are passed on: an Observed of many ranks has to fit in a frame."""
+MAX_MESSAGE, MAX_TRACEBACK = 2_000, 8_000
+"""Characters that are passed on: an Observed of 64 ranks that failed has to fit in a frame."""
 STDERR_TAIL_BYTES = 16_384
 
 _PEER_LOST = re.compile(
@@ -73,8 +73,8 @@ def _error(message: str, trace: str, stamp_s: float) -> RankError:
     name = named["name"].rpartition(".")[2] if named else ""
     exception = name if name[:1].isupper() and (trace or name.endswith("Error")) else ""
     return RankError(
-        message=message[:MAX_TEXT],
-        traceback=trace[-MAX_TEXT:],
+        message=message[:MAX_MESSAGE],
+        traceback=trace[-MAX_TRACEBACK:],
         exception=exception,
         in_collective=in_collective(message, trace, exception),
         stamp_s=stamp_s,

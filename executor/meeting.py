@@ -61,17 +61,17 @@ class Meeting:
             arguments=(self._address,),
             title=f"store-e{order.epoch}",
         )
-        try:
-            await self._spawner.start(
-                program,
-                os.environ,
-                stdout=theirs,
-                stderr=2,
-                on_exit=partial(self._ended, order),
-            )
-        finally:
-            os.close(theirs)
         async with readable(ours) as lines:
+            try:
+                await self._spawner.start(
+                    program,
+                    os.environ,
+                    stdout=theirs,
+                    stderr=2,
+                    on_exit=partial(self._ended, order),
+                )
+            finally:
+                os.close(theirs)
             try:
                 async with asyncio.timeout(LISTEN_LIMIT_S):
                     text = await lines.readline()

@@ -34,8 +34,15 @@ class Ranks:
 
     async def start(self, order: StartRanks) -> None:
         """Start every seat of `order`, all at once; each is told as it happens."""
+        self._drop_old_rings(order)
         self._oom_kills = oom_kills()
         await asyncio.gather(*(self._start(order, seat) for seat in order.seats))
+
+    def _drop_old_rings(self, order: StartRanks) -> None:
+        """Nothing that wrote them is left, and they lie in memory."""
+        for path in self._node.paths.rings.glob("*.ring"):
+            if not path.name.startswith(f"{order.desired.job}.e{order.desired.epoch}."):
+                path.unlink(missing_ok=True)
 
     async def _start(self, order: StartRanks, seat: Seat) -> None:
         job, epoch = order.desired.job or "", order.desired.epoch
@@ -51,7 +58,7 @@ class Ranks:
         assert task is not None
         env = rank_environment(desired, seat, self._node, agent_store=order.agent_store)
         folder = Path(env[RANK_DIR])
-        self._make_folders(folder, Path(env["HOLDFAST_SLOTS"]))
+        self._make_folders(folder)
         stdout, stderr = _open_log(folder / "stdout.log"), _open_log(folder / "stderr.log")
         try:
             pid = await self._spawner.start_rank(
@@ -69,7 +76,7 @@ class Ranks:
         self.pids[seat.rank] = pid
         return pid
 
-    def _make_folders(self, folder: Path, slots: Path) -> None:
+    def _make_folders(self, folder: Path) -> None:
         for field, path in (("log_root", folder), ("memory", self._node.paths.rings)):
             try:
                 path.mkdir(parents=True, exist_ok=True)

@@ -45,8 +45,10 @@ class Spawner:
         self.modules: tuple[str, ...] = ()
 
     def warm(self, task: Task) -> None:
-        """Have a launcher that has imported what the last attempt of `task` had, else what its
-        text names. A command that is not Python of this installation needs none."""
+        """Have a launcher that has imported what the text of `task` names and what its attempts so
+        far have imported besides. A command that is not Python of this installation needs none.
+        """
+        task = _absolute(task)
         env = base_environment(os.environ, task)
         try:
             found = resolve(task.command, env, task.workdir)
@@ -59,7 +61,8 @@ class Spawner:
             self.modules = ()
             return
         self._record = self._file_of(task)
-        self.modules = (HOOKS, *(self._recorded() or _scanned(program, task.workdir)))
+        self._noted = 0
+        self.modules = (HOOKS, *_scanned(program, task.workdir), *self._recorded())
         self.launcher.prepare(env, task.workdir, self.modules)
 
     def learn(self) -> None:
@@ -99,6 +102,7 @@ class Spawner:
         on_exit: OnExit,
     ) -> int:
         """Start the task's command with `own_env` on top; its pid. Raises `NotStartable`."""
+        task = _absolute(task)
         env = base_environment(os.environ, task)
         found = resolve(task.command, env, task.workdir)
         program = python_program(found, task.command, sys.executable)
@@ -157,6 +161,11 @@ class Spawner:
             raise NotStartable(
                 126, f"command: {command[0]!r} could not be executed: {error.strerror}."
             ) from error
+
+
+def _absolute(task: Task) -> Task:
+    """A relative working directory is relative to the executor's own."""
+    return replace(task, workdir=os.path.abspath(task.workdir))
 
 
 def _digest(task: Task) -> str:

@@ -96,12 +96,9 @@ class Launcher:
         except OSError as error:
             del self._answers[self._ids]
             raise NoLauncher(f"it cannot be reached: {error.strerror}") from error
-        try:
-            async with asyncio.timeout(FORK_LIMIT_S):
-                return await asyncio.shield(answer)
-        except TimeoutError:
-            self.close(f"it did not answer for {FORK_LIMIT_S:.0f} s")
-            raise NoLauncher(self.state) from None
+        timer = asyncio.get_running_loop().call_later(FORK_LIMIT_S, self._expire, self._ids)
+        answer.add_done_callback(lambda _: timer.cancel())
+        return await asyncio.shield(answer)
 
     def close(self, why: str) -> None:
         """End the launcher; what was ordered and not answered fails with `why`."""
@@ -148,6 +145,12 @@ class Launcher:
         self._failures += self.state != "warm"
         self.close("it died")
         if self._failures < MAX_FAILURES:
+            self._start()
+
+    def _expire(self, number: int) -> None:
+        """No answer, whether or not anybody still waits for it: this launcher hangs."""
+        if number in self._answers:
+            self.close(f"it did not answer for {FORK_LIMIT_S:.0f} s")
             self._start()
 
     def _read(self) -> None:

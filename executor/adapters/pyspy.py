@@ -13,11 +13,9 @@ from holdfast.executor.adapters.pipes import readable
 
 LIMIT_S = 2.0
 """Measured: 10 to 36 ms for one process; a loaded host is slower."""
-MAX_STACK_BYTES = 32_768
-"""All the stacks of a node have to fit in one frame."""
 
 
-async def stack(children: Children, pid: int) -> str:
+async def stack(children: Children, pid: int, *, max_chars: int) -> str:
     """The stacks of all threads of `pid` as text, or "no stack: …" with the reason."""
     beside = Path(sys.executable).with_name("py-spy")
     found = str(beside) if beside.exists() else shutil.which("py-spy")
@@ -47,4 +45,4 @@ async def stack(children: Children, pid: int) -> str:
             return f"no stack: py-spy did not answer within {LIMIT_S:.0f} s"
     if "Thread" not in text:
         return f"no stack: {text.rpartition(chr(10))[2] or 'py-spy said nothing'}"
-    return text[:MAX_STACK_BYTES]
+    return text[:max_chars]

@@ -280,7 +280,7 @@ _EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(_EVENTS, max_size=25))
 def test_whatever_comes_no_two_epochs_run_and_no_epoch_runs_twice(
     history: list[ev.AnyEvent],

@@ -59,6 +59,16 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
+def launchers(node: Any, rank: int) -> list[int]:
+    """The launcher, and the process between it and the ranks while that is ending."""
+    told = {pid: Path(f"/proc/{pid}/cmdline") for pid in node.below() if pid != rank}
+    return [pid for pid, path in told.items() if b"launcher.main" in path.read_bytes()]
+
+
+def only(pids: list[int]) -> int | None:
+    return pids[0] if len(pids) == 1 else None
+
+
 async def quiet(node: Any) -> m.Observed:
     epoch = node.epoch
     return await node.driver.eventually(lambda o: o.epoch == epoch and o.quiet)
@@ -125,11 +135,7 @@ async def test_ranks_outlive_their_launcher_and_the_next_are_forked_from_another
     task = own_node.python(SLEEP)
     await own_node.launch(task, ranks=1)
     (rank,) = await own_node.running(1)
-    (launcher,) = [
-        pid
-        for pid in own_node.below()
-        if b"launcher.main" in Path(f"/proc/{pid}/cmdline").read_bytes() and pid != rank
-    ]
+    launcher = await eventually(lambda: only(launchers(own_node, rank)))
     os.kill(launcher, signal.SIGKILL)
     await eventually(lambda: not alive(launcher))
     await own_node.driver.eventually(lambda o: o.launcher == "warm")

@@ -191,3 +191,13 @@ def test_a_launcher_with_a_second_thread_refuses_to_fork_and_names_the_module() 
         assert "threads" in refused.why
         assert refused.module == "numpy"
     assert process.wait(10) == 0, "it ends with its socket"
+
+
+def test_without_a_launcher_a_program_runs_the_same_from_cold(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint(sys.argv, __name__)\nsys.exit(3)")
+    program = Program(script=str(script), arguments=("a",), workdir=str(tmp_path))
+    command = [sys.executable, "-c", BOOT, "cold", msgspec.json.encode(program).decode()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout == f"{[str(script), 'a']} __main__\n"

@@ -1,0 +1,75 @@
+"""The environment of a rank: torchrun's, ours, and nothing of the node's own."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.protocol import messages as m
+from holdfast.protocol.paths import NodePaths
+from holdfast.protocol.rankenv import NodeFacts, base_environment, rank_environment
+
+NODE = NodeFacts(
+    name="node-2", paths=NodePaths(scratch=Path("/s"), memory=Path("/m")), ifname="veth1"
+)
+TASK = m.Task(
+    command=("x",), workdir="/", env={"OMP_NUM_THREADS": "3"}, ranks_per_node=2, log_root="/run"
+)
+
+
+def four_ranks_on_two_nodes(task: m.Task | None = TASK) -> m.Desired:
+    seats = tuple(
+        m.Seat(rank=r, local_rank=r % 2, node=f"node-{1 + r // 2}", address="10.0.0.1")
+        for r in range(4)
+    )
+    return m.Desired(
+        node="node-2",
+        generation=1,
+        term=1,
+        epoch=5,
+        job="job",
+        attempt=3,
+        task=task,
+        seats=seats,
+        rendezvous=m.Rendezvous(address="10.0.0.1", port=77),
+        restore=m.Restore(source="memory", step=9, epoch=4),
+    )
+
+
+def test_a_rank_knows_its_place_in_the_world_the_node_and_the_run() -> None:
+    desired = four_ranks_on_two_nodes()
+    env = rank_environment(desired, desired.seats[3], NODE, agent_store=True)
+    expected = {
+        "RANK": "3",
+        "LOCAL_RANK": "1",
+        "WORLD_SIZE": "4",
+        "LOCAL_WORLD_SIZE": "2",
+        "GROUP_RANK": "1",
+        "GROUP_WORLD_SIZE": "2",
+        "ROLE_RANK": "3",
+        "ROLE_WORLD_SIZE": "4",
+        "MASTER_ADDR": "10.0.0.1",
+        "MASTER_PORT": "77",
+        "TORCHELASTIC_RESTART_COUNT": "2",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_ERROR_FILE": "/run/jobs/job/attempt_3/rank_3/error.json",
+        "GLOO_SOCKET_IFNAME": "veth1",
+        "HOLDFAST_RING": "/m/rings/job.e5.r3.ring",
+        "HOLDFAST_SLOTS": "/m/slots/job/r3",
+        "HOLDFAST_RESTORE": '{"source":"memory","step":9,"epoch":4}',
+    }
+    assert expected.items() <= env.items()
+    assert all(isinstance(value, str) for value in env.values())
+
+
+def test_the_jobs_own_environment_wins_over_the_nodes_and_secrets_stay_out() -> None:
+    inherited = {"PATH": "/bin", "HOLDFAST_NODE_TOKEN_FILE": "/secret", "OMP_NUM_THREADS": "8"}
+    env = base_environment(inherited, TASK)
+    assert env["PATH"] == "/bin"
+    assert env["OMP_NUM_THREADS"] == "3"
+    assert "HOLDFAST_NODE_TOKEN_FILE" not in env
+
+
+def test_seats_without_a_task_are_refused_in_a_sentence() -> None:
+    desired = four_ranks_on_two_nodes(task=None)
+    with pytest.raises(ValueError, match="need a job, a task and a rendezvous"):
+        rank_environment(desired, desired.seats[0], NODE, agent_store=False)
