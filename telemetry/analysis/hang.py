@@ -42,10 +42,11 @@ def culprit(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> V
     Ranks that are done for (exited) must not be among them: theirs is another story.
     """
     silent = {rank for rank, seen in ranks.items() if seen.hooks and seen.silent_s > SILENT_S}
-    silent |= set(missing)
+    unseen = set(missing)
+    silent |= unseen
     groups = _groups(ranks)
     waits = _collective_waits(ranks, groups, silent)
-    _add_message_waits(waits, ranks)
+    _add_message_waits(waits, ranks, unseen)
     ends = _ends(waits, ranks, silent)
     if not ends:
         return Verdict(rank=None, why=_nobody(ranks, waits))
@@ -76,24 +77,22 @@ class _Group(msgspec.Struct, frozen=True):
 
 def _groups(ranks: Mapping[int, RankProgress]) -> dict[int, _Group]:
     seen: dict[int, dict[int, GroupProgress]] = {}
-    members: dict[int, set[int]] = {}
     for rank, progress in ranks.items():
         for group in progress.groups:
             seen.setdefault(group.members, {})[rank] = group
-            members.setdefault(group.members, {rank}).update(group.ranks)
-    return {
-        key: _Group(
-            tuple(sorted(members[key])),
-            by_rank,
-            max(group.enqueued for group in by_rank.values()),
-            min(
-                by_rank[rank].enqueued if rank in by_rank else 0
-                for rank in members[key]
-                if rank in by_rank or _tells_all(ranks.get(rank))
-            ),
-        )
-        for key, by_rank in seen.items()
-    }
+    return {key: _group(by_rank, ranks) for key, by_rank in seen.items()}
+
+
+def _group(by_rank: dict[int, GroupProgress], ranks: Mapping[int, RankProgress]) -> _Group:
+    """The group is known by a hash of its members, so that any rank's list of them will do."""
+    listed = next((group.ranks for group in by_rank.values() if group.ranks), ())
+    members = tuple(sorted({*listed, *by_rank}))
+    counts = [
+        by_rank[rank].enqueued if rank in by_rank else 0
+        for rank in members
+        if rank in by_rank or _tells_all(ranks.get(rank))
+    ]
+    return _Group(members, by_rank, max(counts), min(counts))
 
 
 def _tells_all(progress: RankProgress | None) -> bool:
@@ -131,11 +130,11 @@ def _outstanding(progress: RankProgress, group: GroupProgress) -> bool:
     return group.enqueued > group.done or "done" in progress.partial
 
 
-def _add_message_waits(waits: Waits, ranks: Mapping[int, RankProgress]) -> None:
-    """Receives that nobody has sent; sends that nobody takes, where a rank waits for nothing else.
+def _add_message_waits(waits: Waits, ranks: Mapping[int, RankProgress], unseen: set[int]) -> None:
+    """Receives that nobody has sent; else sends that nobody takes, and peers that are not seen.
 
-    A send may be on its way without anybody waiting for it, so that it explains only what nothing
-    else explains.
+    A send may be on its way without anybody waiting for it, and an unseen peer may have done its
+    part, so that these explain only what nothing else explains.
     """
     for rank, progress in ranks.items():
         for peer in progress.peers:
@@ -147,7 +146,7 @@ def _add_message_waits(waits: Waits, ranks: Mapping[int, RankProgress]) -> None:
             continue
         for peer in progress.peers:
             taken = _receives(ranks, peer.peer, rank)
-            if taken is not None and peer.sends > taken:
+            if peer.peer in unseen or (taken is not None and peer.sends > taken):
                 waits.setdefault(rank, []).append(peer.peer)
 
 
@@ -176,13 +175,9 @@ def _ends(waits: Waits, ranks: Mapping[int, RankProgress], silent: set[int]) -> 
     stopped = awaited & silent
     if stopped:
         return stopped
-    free = {rank for rank in awaited if rank not in waits and rank in ranks}
-    free = {rank for rank in free if not ranks[rank].waiting} or free
-    if free:
-        return free
-    circle = {rank for rank in awaited if rank in ranks}
-    idle = {rank for rank in circle if not ranks[rank].waiting}
-    return idle if len(idle) == 1 else _first_to_stop(idle or circle, ranks)
+    idle = {rank for rank in awaited if rank in ranks and not ranks[rank].waiting}
+    free = {rank for rank in idle if rank not in waits}
+    return free or (idle if len(idle) == 1 else _first_to_stop(idle, ranks))
 
 
 def _first_to_stop(circle: set[int], ranks: Mapping[int, RankProgress]) -> set[int]:
