@@ -20,14 +20,10 @@ MARGIN_S = 10.0
 """Beyond the time box, which the runner keeps itself: for a start without a launcher."""
 
 
-async def diagnose(
-    spawner: Spawner, node: NodeFacts, address: str, order: DiagnosticOrder
-) -> DiagnosticResult:
+async def diagnose(spawner: Spawner, node: NodeFacts, order: DiagnosticOrder) -> DiagnosticResult:
     """What the runner measured; `ok` is None, with the reason, where it said nothing."""
     ours, theirs = os.pipe()
-    env = {"HOLDFAST_NODE": node.name, "HOLDFAST_NODE_ADDRESS": address}
-    if node.ifname:
-        env |= {"GLOO_SOCKET_IFNAME": node.ifname, "NCCL_SOCKET_IFNAME": node.ifname}
+    env = {"HOLDFAST_NODE": node.name, "HOLDFAST_IFNAME": node.ifname}
     program = Program(
         module="holdfast.diagnostics.runner",
         arguments=(msgspec.json.encode(order).decode(),),

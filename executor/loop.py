@@ -156,8 +156,7 @@ class Executor:
             self._spawner.learn()
 
     async def _diagnose(self, order: DiagnosticOrder) -> None:
-        settings = self._settings
-        result = await diagnose(self._spawner, settings.node, settings.address, order)
+        result = await diagnose(self._spawner, self._settings.node, order)
         self.tell(ev.DiagnosticEnded(result=result))
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
