@@ -42,7 +42,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     epoch: int
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] | None = None
-    persisted_step: int | None = None  # newest step of this epoch that this node has written
+    persisted_step: int | None = None  # newest of this epoch written (rank 0's node: committed)
     skipped_saves: int = 0  # snapshots and drains refused so far in this epoch
     store_error: str = ""
     notes: tuple[str, ...] = ()  # what was refused and why, newest last; at most 20

@@ -147,18 +147,20 @@ class Drain:
                 if fd is None or slot.seal() != seal:
                     return False
                 held.append((slot, seal, fd))
-            for slot, seal, fd in held:
-                self._write_one(slot, seal, fd)
-        self.persisted_step = step
+            lost = [seal for slot, seal, fd in held if not self._write_one(slot, seal, fd)]
+        if not lost and not self._leads:
+            self.persisted_step = step
         return True
 
-    def _write_one(self, slot: Slot, seal: Seal, fd: int) -> None:
+    def _write_one(self, slot: Slot, seal: Seal, fd: int) -> bool:
         try:
             write_part(self._store, slot, seal, fd, go_on=self._go_on)
         except Damaged as damage:
             slot.break_seal()
             self._give_up(seal.step, seal.rank, str(damage))
+            return False
         self._folders[seal.rank].put_drained(epoch=seal.epoch, step=seal.step)
+        return True
 
     def _explain_absence(self, step: int, rank: int, newest: int) -> bool:
         if newest < step:

@@ -193,8 +193,10 @@ def mapped(fd: int, *, writable: bool) -> Iterator[memoryview]:
     try:
         yield view
     finally:
-        view.release()
-        area.close()
+        # An exception on its way still holds pieces of it: it goes when they do.
+        with suppress(BufferError):
+            view.release()
+            area.close()
 
 
 class SlotFolder:

@@ -119,15 +119,14 @@ def test_every_element_type_and_shape_comes_back(tmp_path: Path) -> None:
     for name, one in made.items():
         back = empty["t"][name]
         assert back.dtype == one.dtype
-        assert torch.equal(
-            back.float() if name.startswith("F8") else back,
-            one.float() if name.startswith("F8") else one,
+        assert bytes(back.contiguous().untyped_storage()) == bytes(
+            one.contiguous().untyped_storage()
         ), name
 
 
 def test_structure_that_json_lacks_comes_back(tmp_path: Path) -> None:
     state = {
-        "odd": {1: "int key", "$tensor": (1, (2.5, None)), True: float("inf")},
+        "odd": {1: "int key", "$tensor": (1, (2.5, None)), 7: float("inf")},
         "big": 2**80,
         "tied": None,
     }
@@ -206,7 +205,7 @@ def test_a_flipped_bit_in_memory_is_never_loaded(tmp_path: Path) -> None:
         file.seek(seal.used_bytes - 5)
         file.write(bytes([byte ^ 4]))
     state = {"w": torch.zeros(1_000)}
-    with pytest.raises(RestoreFailed, match="step 2 of epoch 1 .* its checksum does not match"):
+    with pytest.raises(RestoreFailed, match=r"step 2 of epoch 1 .* its checksum does not match"):
         restored(tmp_path, 2).restore(state)
     assert float(state["w"].sum()) == 0
     checkpointer.save(3, {"w": torch.full((1_000,), 3.0)})
@@ -223,7 +222,7 @@ def test_a_snapshot_that_the_agent_has_not_hashed_is_not_loaded(tmp_path: Path) 
     Checkpointer(settings(tmp_path)).save(1, {"w": torch.ones(2)})
     with pytest.raises(RestoreFailed, match="its checksum does not match"):
         restored(tmp_path, 1).restore({"w": torch.ones(2)})
-    with pytest.raises(RestoreFailed, match="step 9 of epoch 1 in the memory .* not there"):
+    with pytest.raises(RestoreFailed, match=r"step 9 of epoch 1 in the memory .* not there"):
         restored(tmp_path, 9).restore({"w": torch.ones(2)})
 
 
