@@ -50,12 +50,13 @@ def rung_for(policy: Policy, incident: Incident, fault: Fault, *, strikes: int) 
         return REPLACE
     if fault.blame is Blame.USER:
         return IN_PLACE
-    start = 0
-    if fault.weight is not Weight.RESTART or strikes >= policy.strikes:
-        start = 1
+    start = 0 if fault.weight is Weight.RESTART else 1
     same = max(0, incident.tries.get(_key(fault), 0) - 1) // policy.same_fault_tries
     whatever = max(0, sum(incident.tries.values()) - 1) // policy.incident_tries
-    rung = CLIMB[min(start + max(same, whatever), len(CLIMB) - 1)]
+    steps = start + max(same, whatever)
+    if strikes >= policy.strikes:
+        steps = max(steps, 1)
+    rung = CLIMB[min(steps, len(CLIMB) - 1)]
     return DIAGNOSE_ALL if rung == DIAGNOSE and fault.node is None else rung
 
 

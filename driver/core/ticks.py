@@ -5,7 +5,16 @@ Called by `decide` for `Ticked`. Pure.
 
 from collections.abc import Callable
 
-from holdfast.driver.core import diagnosis, findings, finish, gather, incidents, ladder, nodes
+from holdfast.driver.core import (
+    diagnosis,
+    eviction,
+    findings,
+    finish,
+    gather,
+    incidents,
+    ladder,
+    nodes,
+)
 from holdfast.driver.core.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.model import Failure, Fault, Job, Phase, Timer, Wanted
@@ -55,19 +64,32 @@ def _not_connected(turn: Turn, job: Job) -> None:
 
 def _not_quiet(turn: Turn, job: Job) -> None:
     """Nodes that still are not quiet: with ranks that do not die, cut off, or only just come."""
-    for node in [node for node in job.nodes if node not in job.quiet]:
-        job = turn.jobs[job.name]
-        if job.finished or node not in job.places:
-            return
-        if node not in job.ending and Timer.CONNECT not in job.timers:
-            drop_unready(turn, job.name, [node], "it did not become quiet in time")
-        elif node in job.ending and turn.nodes[node].connected:
-            ladder.recover(turn, job.name, _unkillable(node))
-        elif node in job.ending and job.wanted is not Wanted.RUN:
-            leave(turn, node)
+    late = [node for node in job.nodes if node not in job.quiet]
+    stuck = [node for node in late if node in job.ending]
+    for node in stuck:
+        _stuck(turn, turn.jobs[job.name], node, few=len(stuck) <= _few(turn))
+    new = [node for node in late if node not in stuck]
+    if Timer.CONNECT not in job.timers and not turn.jobs[job.name].finished:
+        drop_unready(turn, job.name, new, "it did not become quiet in time")
     job = turn.jobs[job.name]
     if any(node not in job.quiet for node in job.nodes):
         turn.set_timer(job.name, Timer.QUIET, turn.policy.quiet_s)
+
+
+def _few(turn: Turn) -> int:
+    return eviction.cap(turn, turn.policy.silence_share)
+
+
+def _stuck(turn: Turn, job: Job, node: str, *, few: bool) -> None:
+    """A node whose old ranks may still run. `few`: it is not more likely our own fault."""
+    if job.finished or node not in job.places:
+        return
+    if few and turn.nodes[node].connected:
+        ladder.recover(turn, job.name, _unkillable(node))
+    elif job.wanted is not Wanted.RUN:
+        leave(turn, node)
+    else:
+        turn.wait_for(job.name, f"{node} still has ranks, or does not say that it has none")
 
 
 def _unkillable(node: str) -> Fault:
@@ -77,6 +99,7 @@ def _unkillable(node: str) -> Fault:
         blame=Blame.INFRASTRUCTURE,
         node=node,
         summary=f"ranks on {node} cannot be ended",
+        silent=True,
     )
 
 

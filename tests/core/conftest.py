@@ -1,0 +1,221 @@
+"""A cluster in a few words: events go in, the decision core's state and effects come out."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.deadlines import next_deadline
+from holdfast.driver.core.decide import decide
+from holdfast.driver.core.effects import AnyEffect, Instruct
+from holdfast.driver.core.model import Incident, Job, Phase, State
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.turn import Decision
+from holdfast.protocol.messages import (
+    Desired,
+    RankError,
+    RankStatus,
+    Rendezvous,
+    Snapshot,
+    Stored,
+    Task,
+)
+
+TASK = Task(command=("train",), workdir=".")
+
+
+class Life:
+    """One driver's state over time. Every method is something that happens to it."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.state = State()
+        self.now = 0.0
+        self.policy = policy or Policy()
+        self.effects: list[AnyEffect] = []
+        self.whys: list[str] = []
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def job(self) -> Job:
+        return next(iter(self.state.jobs.values()))
+
+    @property
+    def phase(self) -> Phase:
+        return self.job.phase
+
+    @property
+    def incident(self) -> Incident:
+        """The newest."""
+        return self.state.incidents[max(self.state.incidents)]
+
+    @property
+    def evicted(self) -> list[str]:
+        return [name for name, node in self.state.nodes.items() if node.quarantined]
+
+    def told(self, node: str) -> Desired:
+        """The newest desired state of the node."""
+        orders = [f.desired for f in self.effects if isinstance(f, Instruct)]
+        return [desired for desired in orders if desired.node == node][-1]
+
+    def ordered(self, kind: type[AnyEffect]) -> list[AnyEffect]:
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+    # ------------------------------------------------------------ happening
+
+    def do(self, event: e.AnyEvent, *, after_s: float = 0.01) -> Decision:
+        self.now += after_s
+        decision = decide(self.state, event, self.now, self.policy)
+        self.state = decision.state
+        self.effects += decision.effects
+        self.whys.append(decision.why)
+        return decision
+
+    def wait(self, *, until_s: float | None = None) -> None:
+        """Let time pass to the next deadline, or through all up to `until_s`."""
+        while (due := next_deadline(self.state)) is not None:
+            if until_s is not None and due > until_s:
+                break
+            self.now = max(self.now, due)
+            self.do(e.Ticked(), after_s=0.0)
+            if until_s is None:
+                return
+        if until_s is not None:
+            self.now = max(self.now, until_s)
+
+    def node(self, name: str, rack: str = "") -> None:
+        self.do(e.NodeAppeared(node=name, rack=rack))
+        self.connect(name, f"{name}-first")
+
+    def connect(self, name: str, incarnation: str) -> None:
+        address = f"10.0.0.{name[1:]}"
+        self.do(e.ExecutorConnected(node=name, incarnation=incarnation, address=address))
+
+    def submit(self, name: str = "job", **plan: object) -> None:
+        wanted: dict[str, object] = {"task": TASK, "nodes": 2, "ranks_per_node": 2} | plan
+        self.do(e.JobSubmitted(job=name, plan=e.Plan(**wanted)))  # type: ignore[arg-type]
+
+    def answer(
+        self,
+        name: str = "job",
+        *,
+        snapshots: Iterable[tuple[int, int]] = (),
+        stored: Iterable[tuple[int, int]] = (),
+        store_error: str = "",
+        silent: Iterable[str] = (),
+    ) -> None:
+        """Every node does and says what it was told, once; saves are (step, epoch)."""
+        away = set(silent)
+        for node in self.state.jobs[name].members:
+            if not self.state.nodes[node].allocated:
+                self.do(e.NodeAllocated(job=name, node=node))
+        for node in self.state.jobs[name].members:
+            job = self.state.jobs[name]
+            if node not in away and node in job.members:
+                held = tuple(
+                    Snapshot(rank=rank, step=step, epoch=epoch)
+                    for rank in range(job.world_size)
+                    for step, epoch in snapshots
+                )
+                whole = tuple(Stored(step=step, epoch=epoch) for step, epoch in stored)
+                self.do(
+                    e.NodeQuiet(
+                        job=name,
+                        epoch=job.epoch,
+                        node=node,
+                        snapshots=held,
+                        stored=whole if node == job.host else (),
+                        store_error=store_error if node == job.host else "",
+                    )
+                )
+        if name not in self.state.jobs:
+            return
+        job = self.state.jobs[name]
+        if job.host and job.host not in away:
+            store = Rendezvous(address="10.0.0.1", port=20_000 + job.epoch)
+            self.do(e.StoreReady(job=name, epoch=job.epoch, node=job.host, rendezvous=store))
+        for node in job.nodes if self.state.jobs[name].seated else ():
+            if node not in away:
+                self.do(e.RanksRunning(job=name, epoch=job.epoch, node=node))
+
+    def progress(self, step: int, name: str = "job") -> None:
+        epoch = self.state.jobs[name].epoch
+        self.do(e.ProgressSeen(job=name, epoch=epoch, step=step))
+
+    def dies(
+        self,
+        rank: int,
+        *,
+        name: str = "job",
+        code: int = 1,
+        signal: int | None = None,
+        exception: str = "",
+        echo: bool = False,
+        step: int | None = None,
+        judged: bool = True,
+    ) -> None:
+        """A rank ends badly, and the gather window closes."""
+        job = self.state.jobs[name]
+        error = None
+        if exception or echo:
+            text = f"Traceback: {exception}"
+            error = RankError(
+                message=exception, traceback=text, exception=exception, in_collective=echo
+            )
+        status = RankStatus(
+            rank=rank,
+            state="exited",
+            exit_code=None if signal else code,
+            signal=signal,
+            error=error,
+            order=1,
+        )
+        node = job.places[rank // job.plan.ranks_per_node]
+        self.do(e.RanksExited(job=name, epoch=job.epoch, node=node, exits=(status,), step=step))
+        if judged:
+            self.wait(until_s=self.now + (self.policy.echo_s if echo else self.policy.gather_s))
+
+    def ends_well(self, name: str = "job") -> None:
+        job = self.state.jobs[name]
+        for place, node in enumerate(job.places):
+            first = place * job.plan.ranks_per_node
+            exits = tuple(
+                RankStatus(rank=first + k, state="exited", exit_code=0)
+                for k in range(job.plan.ranks_per_node)
+            )
+            self.do(e.RanksExited(job=name, epoch=job.epoch, node=node, exits=exits))
+
+    def lose(self, node: str) -> None:
+        """The node is gone, by two sources."""
+        incarnation = self.state.nodes[node].incarnation
+        self.do(e.NodeVanished(node=node, why="its lease is over"))
+        self.do(e.ExecutorDisconnected(node=node, incarnation=incarnation))
+
+    def silence(self, *nodes: str) -> None:
+        for node in nodes:
+            incarnation = self.state.nodes[node].incarnation
+            self.do(e.ExecutorDisconnected(node=node, incarnation=incarnation))
+
+
+@pytest.fixture
+def life() -> Life:
+    """A driver that has just started, without nodes."""
+    started = Life()
+    started.do(e.DriverStarted(term=1))
+    return started
+
+
+@pytest.fixture
+def training(life: Life) -> Callable[..., Life]:
+    """Make a job that trains: `training(nodes=2, standbys=1, spare=0)`, step 1 completed."""
+
+    def make(*, nodes: int = 2, standbys: int = 0, spare: int = 0, **plan: object) -> Life:
+        for k in range(nodes + standbys + spare):
+            life.node(f"n{k}")
+        life.submit(nodes=nodes, standbys=standbys, **plan)
+        life.answer()
+        life.progress(1)
+        assert life.phase is Phase.RUNNING
+        return life
+
+    return make

@@ -1,0 +1,261 @@
+"""Nodes that come, go and are silent: two sources, the brake, one incident a cause."""
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.deadlines import next_deadline
+from holdfast.driver.core.effects import Allocate, Distrust, Instruct, Release, Trust
+from holdfast.driver.core.model import Phase
+from holdfast.driver.core.outstanding import outstanding
+from holdfast.protocol.faults import Kind
+
+
+def test_a_connection_that_comes_back_is_no_fault(training) -> None:
+    life = training()
+    epoch = life.job.epoch
+    life.silence("n1")
+    life.connect("n1", "n1-first")
+    assert life.phase is Phase.RUNNING
+    assert life.job.epoch == epoch
+    assert life.state.incident_count == 0
+
+
+def test_the_cluster_alone_does_not_condemn_a_node_that_is_heard(training) -> None:
+    life = training()
+    life.do(e.NodeVanished(node="n1", why="its lease is over"))
+    life.wait(until_s=life.now + 300)
+    assert life.phase is Phase.RUNNING
+    assert life.evicted == []
+
+
+def test_a_late_end_of_an_older_connection_is_ignored(training) -> None:
+    life = training()
+    life.silence("n1")
+    life.connect("n1", "n1-second")
+    assert life.do(e.ExecutorDisconnected(node="n1", incarnation="n1-first")).idle
+
+
+def test_an_executor_that_missed_its_orders_is_told_again(training) -> None:
+    life = training()
+    life.silence("n1")
+    life.effects.clear()
+    life.do(e.ExecutorConnected(node="n1", incarnation="n1-first", address="10.0.0.1"))
+    assert [effect.desired.node for effect in life.ordered(Instruct)] == ["n1"]
+    assert life.told("n1").seats == life.job.seats
+
+
+def test_one_silent_node_is_evicted_after_its_time(training) -> None:
+    life = training(nodes=4, standbys=1)
+    life.silence("n1")
+    life.wait(until_s=life.now + life.policy.reconnect_s - 1)
+    assert life.phase is Phase.RUNNING
+    life.wait(until_s=life.now + 2)
+    assert life.evicted == ["n1"]
+    assert life.incident.kind is Kind.EXECUTOR_LOST
+
+
+def test_silence_of_everybody_is_one_incident_and_evicts_nobody(training) -> None:
+    life = training(nodes=4)
+    life.silence("n0", "n1", "n2", "n3")
+    life.wait(until_s=life.now + 500)
+    assert life.evicted == []
+    assert life.phase is Phase.RUNNING
+    assert life.state.incident_count == 1
+    assert life.incident.outage
+    for node in ("n0", "n1", "n2", "n3"):
+        life.connect(node, f"{node}-first")
+    assert life.incident.closed_s is not None
+
+
+def test_more_silent_nodes_than_the_brake_allows_are_not_evicted(training) -> None:
+    life = training(nodes=10)
+    life.silence("n1", "n2", "n3")
+    life.wait(until_s=life.now + 500)
+    assert life.evicted == []
+    assert life.state.incident_count == 1
+    life.connect("n1", "n1-first")
+    life.wait(until_s=life.now + 21)
+    assert life.evicted == ["n2", "n3"]
+
+
+def test_nodes_that_are_all_not_quiet_are_not_evicted_for_it(training) -> None:
+    life = training(nodes=4)
+    life.dies(1, signal=9)
+    life.wait(until_s=life.now + 300)
+    assert life.evicted == []
+    assert "still has ranks" in life.job.waiting
+    life.answer()
+    assert life.phase is Phase.RUNNING
+
+
+def test_the_only_node_of_a_cluster_is_never_evicted_for_silence(training) -> None:
+    life = training(nodes=1)
+    life.silence("n0")
+    life.wait(until_s=life.now + 500)
+    assert life.evicted == []
+
+
+def test_a_lost_rack_is_one_incident_for_all_its_jobs(life) -> None:
+    for k in range(6):
+        life.node(f"n{k}", rack="a" if k < 2 else "b")
+    life.submit("one", nodes=2)
+    life.submit("two", nodes=2)
+    first, second = life.state.jobs["one"].places[0], life.state.jobs["two"].places[0]
+    for name in ("one", "two"):
+        life.answer(name)
+        life.progress(1, name)
+    life.lose(first)
+    life.lose(second)
+    assert life.state.incident_count == 1
+    assert life.incident.jobs == ("one", "two")
+    assert life.incident.evicted == (first, second)
+    life.answer("one")
+    life.answer("one")
+    life.progress(2, "one")
+    assert life.incident.open
+    life.answer("two")
+    life.answer("two")
+    life.progress(2, "two")
+    assert not life.incident.open
+
+
+def test_above_the_brake_lost_nodes_leave_their_job_and_only_rest(training) -> None:
+    life = training(nodes=4)
+    for node in ("n0", "n1", "n2"):
+        life.lose(node)
+    assert life.evicted == ["n0", "n1"]
+    assert life.state.nodes["n2"].job is None
+    assert life.state.nodes["n2"].rest_until_s > life.now
+
+
+def test_no_node_to_be_had_is_said_and_it_goes_on_when_one_comes(training) -> None:
+    life = training()
+    life.lose("n1")
+    life.answer()
+    assert life.phase is Phase.REPLACING
+    assert life.job.waiting == "place 1 has no node, and no node is free"
+    life.node("n9")
+    life.answer()
+    assert life.phase is Phase.RUNNING
+    assert life.job.places == ("n0", "n9")
+
+
+def test_an_evicted_node_that_returns_is_not_used_until_a_person_restores_it(training) -> None:
+    life = training()
+    life.lose("n1")
+    life.answer()
+    life.do(e.NodeReleased(node="n1"))
+    life.do(e.NodeAppeared(node="n1"))
+    life.connect("n1", "n1-second")
+    assert life.job.places == ("n0", "")
+    assert life.ordered(Distrust)[-1].node == "n1"
+    life.do(e.NodeRestoreRequested(node="n1", reason="new board"))
+    assert life.ordered(Trust)[-1].node == "n1"
+    assert life.job.places == ("n0", "n1")
+
+
+def test_a_free_node_with_hardware_evidence_is_kept_out(training) -> None:
+    from holdfast.protocol.faults import Finding, Weight
+
+    life = training(spare=1)
+    finding = Finding(kind=Kind.KERNEL_FAULT, weight=Weight.CONCLUSIVE, node="n2")
+    life.do(e.Found(finding=finding))
+    assert life.evicted == ["n2"]
+    assert not life.incident.open
+    assert life.phase is Phase.RUNNING
+
+
+def test_a_lost_standby_is_replaced_and_training_is_not_touched(training) -> None:
+    life = training(standbys=1, spare=1)
+    epoch = life.job.epoch
+    life.lose("n2")
+    assert life.job.standbys == ("n3",)
+    assert life.job.epoch == epoch
+    assert life.phase is Phase.RUNNING
+    assert not life.incident.open
+
+
+def test_a_job_that_cannot_use_its_nodes_lets_others_have_them_after_a_while(life) -> None:
+    for k in range(3):
+        life.node(f"n{k}")
+    life.submit("big", nodes=3)
+    life.answer("big")
+    life.progress(1, "big")
+    life.submit("small", nodes=2)
+    life.lose("n2")
+    life.answer("big")
+    assert life.state.jobs["big"].phase is Phase.REPLACING
+    life.wait(until_s=life.now + life.policy.hold_s + 1)
+    assert life.state.jobs["big"].phase is Phase.PENDING
+    life.do(e.NodeReleased(node="n0"))
+    life.do(e.NodeReleased(node="n1"))
+    assert life.state.jobs["small"].places == ("n0", "n1")
+
+
+def test_a_failed_call_to_the_cluster_is_made_again(training) -> None:
+    life = training()
+    life.lose("n1")
+    life.effects.clear()
+    life.do(e.ClusterCallFailed(call="release", node="n1", why="409"))
+    life.wait(until_s=life.now + life.policy.retry_s)
+    assert [effect.node for effect in life.ordered(Release)] == ["n1"]
+
+
+def test_a_driver_that_takes_over_orders_everything_open_anew(life) -> None:
+    life.node("n0")
+    life.node("n1")
+    life.submit()
+    open_before = outstanding(life.state)
+    assert {type(effect) for effect in open_before} == {Allocate}
+    life.effects.clear()
+    life.do(e.DriverStarted(term=2))
+    assert set(map(type, life.effects)) == {Allocate, Instruct}
+    assert all(order.desired.term == 2 for order in life.ordered(Instruct))
+
+
+def test_a_new_driver_gives_executors_time_to_come_back(training) -> None:
+    life = training(nodes=3)
+    epoch = life.job.epoch
+    life.do(e.DriverStarted(term=2))
+    life.do(e.NodeVanished(node="n2", why="not there at start"))
+    assert life.phase is Phase.RUNNING
+    for node in ("n0", "n1", "n2"):
+        life.connect(node, f"{node}-first")
+    life.wait(until_s=life.now + 60)
+    assert life.job.epoch == epoch
+    assert life.evicted == []
+
+
+def test_a_node_that_died_while_no_driver_was_there_is_found(training) -> None:
+    life = training(nodes=3, spare=1)
+    life.do(e.DriverStarted(term=2))
+    life.do(e.NodeVanished(node="n2", why="not there at start"))
+    for node in ("n0", "n1"):
+        life.connect(node, f"{node}-first")
+    life.wait(until_s=life.now + life.policy.return_s + 1)
+    assert life.evicted == ["n2"]
+
+
+def test_a_tick_leaves_no_deadline_behind(training) -> None:
+    life = training(nodes=3, deadline_s=5_000.0, ttl_s=10.0)
+    life.silence("n0")
+    life.dies(5, signal=9)
+    for _ in range(50):
+        due = next_deadline(life.state)
+        if due is None:
+            break
+        life.wait()
+        after = next_deadline(life.state)
+        assert after is None or after > life.now
+
+
+def test_generations_of_a_node_only_grow(training) -> None:
+    life = training(nodes=3, standbys=1)
+    life.dies(1, signal=9)
+    life.lose("n2")
+    life.answer()
+    life.do(e.DriverStarted(term=2))
+    for node in life.state.nodes:
+        orders = [f.desired for f in life.ordered(Instruct) if f.desired.node == node]
+        generations = [desired.generation for desired in orders]
+        assert generations == sorted(set(generations))
+        epochs = [(desired.term, desired.epoch) for desired in orders]
+        assert epochs == sorted(epochs)

@@ -1,0 +1,162 @@
+"""What people are told: refusals, stories, the page of a job's life; and what parking means."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.driver.core import diagram
+from holdfast.driver.core import events as e
+from holdfast.driver.core.admission import refuse
+from holdfast.driver.core.decide import park
+from holdfast.driver.core.encode import decode, encode
+from holdfast.driver.core.events import Plan
+from holdfast.driver.core.model import FINISHED, Phase
+from holdfast.driver.core.story import lines_of, timeline
+from holdfast.driver.core.transitions import TRANSITIONS, IllegalTransition, check
+from holdfast.driver.ports import Entry
+from holdfast.protocol.messages import Task
+
+PAGE = Path(__file__).parents[2] / "docs" / "lifecycle.md"
+
+PLAN = Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1)
+
+REFUSALS = {
+    "a name that is taken": (
+        e.JobSubmitted(job="job", plan=PLAN),
+        "duplicate-job",
+    ),
+    "an unknown job": (e.StopRequested(job="nope"), "unknown-job"),
+    "a resume of what runs": (e.ResumeRequested(job="job"), "not-suspended"),
+    "an unknown node": (e.NodeEvictRequested(node="n77", reason="x"), "unknown-node"),
+    "a restore of a usable node": (e.NodeRestoreRequested(node="n0", reason="x"), "usable-node"),
+}
+
+
+@pytest.mark.parametrize(("event", "code"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_it_refuses(training, event, code) -> None:
+    life = training()
+    refusal = refuse(life.state, event)
+    assert refusal is not None
+    assert refusal.code == code
+    name = getattr(event, "job", None) or event.node
+    assert name in str(refusal)
+
+
+def test_it_refuses_to_end_a_job_twice_or_evict_a_node_twice(training) -> None:
+    life = training()
+    life.lose("n1")
+    life.do(e.DeleteRequested(job="job"))
+    assert refuse(life.state, e.SuspendRequested(job="job")).code == "ending-job"
+    assert refuse(life.state, e.NodeEvictRequested(node="n1", reason="")).code == "quarantined-node"
+    life.answer()
+
+
+def test_it_refuses_to_stop_what_is_finished_but_not_to_delete_it(training) -> None:
+    life = training()
+    life.ends_well()
+    assert refuse(life.state, e.StopRequested(job="job")).code == "finished-job"
+    assert refuse(life.state, e.DeleteRequested(job="job")) is None
+
+
+def test_it_admits_what_can_be_done(training) -> None:
+    life = training()
+    assert refuse(life.state, e.SuspendRequested(job="job")) is None
+    assert refuse(life.state, e.NodeEvictRequested(node="n0", reason="x")) is None
+    assert refuse(life.state, e.Ticked()) is None
+
+
+def test_the_page_of_a_jobs_life_is_fresh() -> None:
+    assert PAGE.read_text() == diagram.page(), "python -m holdfast.driver.core.diagram > " + str(
+        PAGE.name
+    )
+
+
+def test_every_way_out_of_a_phase_is_explained_and_a_finished_job_has_none() -> None:
+    assert all(text for text in TRANSITIONS.values())
+    assert not [start for start, _ in TRANSITIONS if start in FINISHED]
+    for phase in set(Phase) - FINISHED:
+        assert [end for start, end in TRANSITIONS if start is phase]
+
+
+def test_an_illegal_transition_tells_the_story(training) -> None:
+    life = training()
+    life.ends_well()
+    with pytest.raises(IllegalTransition, match=r"(?s)Succeeded -> Running.*because of a test"):
+        check(life.job, Phase.RUNNING, "because of a test")
+
+
+def test_a_parked_job_is_left_alone_until_a_person_stops_it(training) -> None:
+    life = training()
+    life.state = park(life.state, "job", "a defect", life.now, life.policy).state
+    epoch = life.job.epoch
+    life.dies(1, signal=9)
+    life.lose("n1")
+    assert life.phase is Phase.RUNNING
+    assert life.job.epoch == epoch
+    assert life.job.parked == "a defect"
+    life.do(e.StopRequested(job="job"))
+    assert life.phase is Phase.STOPPED
+
+
+def test_the_state_survives_its_encoding(training) -> None:
+    life = training(nodes=3, standbys=1)
+    life.dies(1, exception="ValueError")
+    life.lose("n2")
+    assert decode(encode(life.state)) == life.state
+
+
+def _entries(life, steps) -> list[Entry]:
+    """Journal entries of what `steps` does."""
+    entries: list[Entry] = []
+    do = life.do
+
+    def noted(event, *, after_s=0.01):
+        decision = do(event, after_s=after_s)
+        if not decision.idle:
+            entries.append(
+                Entry(
+                    sequence=decision.state.sequence, term=1, now=life.now, at="14:02:03", policy=1,
+                    event=event, effects=decision.effects, why=decision.why, jobs=decision.jobs,
+                    nodes=decision.nodes, incident=decision.incident,
+                )
+            )  # fmt: skip
+        return decision
+
+    life.do = noted
+    steps()
+    return entries
+
+
+def test_the_story_of_a_crash_names_what_was_seen_and_what_was_decided(training) -> None:
+    life = training()
+    entries = _entries(
+        life, lambda: (life.dies(3, exception="ValueError"), life.answer(), life.progress(2))
+    )
+    lines = lines_of(entries)
+    texts = [line.text for line in lines]
+    assert texts[0] == "rank 3 on n1 raised ValueError"
+    assert lines[0].seen
+    assert "rank 3 on n1 raised ValueError: restart its job in place" in texts
+    assert not [text for text in texts if "quiet" in text and "starts" not in text]
+    assert texts[-1] == "job completed step 2, further than ever"
+    assert lines[-1].incident == life.incident.id
+
+
+def test_entries_belong_to_the_stories_of_their_nodes_and_jobs(training) -> None:
+    life = training()
+    entries = _entries(life, lambda: life.silence("n1"))
+    assert entries[0].nodes == ("n1",)
+    assert entries[0].jobs == ("job",)
+
+
+def test_the_times_of_an_incident_add_up(training) -> None:
+    life = training(standbys=1)
+    life.dies(3, signal=9)
+    life.answer()
+    life.progress(2)
+    incident = life.incident
+    spans = timeline(incident)
+    assert [name for name, _ in spans] == ["suspend", "restore", "resume"]
+    assert sum(span for _, span in spans) == pytest.approx(incident.resumed_s - incident.found_s)
+    assert timeline(replace(incident, suspended_s=None, restored_s=None, resumed_s=None)) == ()
