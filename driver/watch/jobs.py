@@ -13,6 +13,8 @@ from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill import Still
 from holdfast.protocol.messages import Heartbeat, RankProgress
 
+MISSED_PERIODS = 3
+"""Heartbeats of a node that are missing before what its ranks were counts for nothing."""
 RELATIVE = "step numbers"
 """A rank that says so counts its steps from its own start: no earlier epoch compares with them."""
 
@@ -76,27 +78,28 @@ def heard(job: JobSeen, beat: Heartbeat, now: float, period_s: float) -> tuple[J
     return job, step if further else None
 
 
-def aged(job: JobSeen, now: float) -> Ranks:
-    """Each rank's progress as it is if nothing has changed since it was heard.
+def fresh(job: JobSeen, now: float) -> Ranks:
+    """The ranks that are heard of, each as it is now if nothing has changed since it was heard.
 
-    The pulse is aged only past what a heartbeat that is on its way explains.
+    A rank whose node has missed heartbeats is not among them: what it was tells nothing.
     """
+    late_s = MISSED_PERIODS * job.period_s
     return {
         rank: msgspec.structs.replace(
-            seen.progress,
-            still_s=seen.progress.still_s + now - seen.heard_s,
-            silent_s=seen.progress.silent_s + _overdue_s(job, seen, now),
+            seen.progress, still_s=seen.progress.still_s + now - seen.heard_s
         )
         for rank, seen in job.ranks.items()
+        if now - seen.heard_s <= late_s
     }
 
 
 def quiet_s(job: JobSeen, now: float) -> float:
-    """How long no ring of the job has moved, as far as heartbeats have told."""
+    """How long no ring that is heard of has moved, as far as its samples told."""
+    late_s = MISSED_PERIODS * job.period_s
     ages = [
-        seen.progress.still_s + _overdue_s(job, seen, now)
+        seen.progress.still_s
         for seen in job.ranks.values()
-        if seen.progress.hooks
+        if seen.progress.hooks and now - seen.heard_s <= late_s
     ]
     return min(ages, default=0.0)
 
@@ -109,8 +112,7 @@ def busy(job: JobSeen) -> list[int]:
 def progress(job: JobSeen, now: float) -> JobProgress:
     """The job for the pages."""
     node_of = job.expected.node_of()
-    current = aged(job, now)
-    losses = [seen.loss for seen in current.values() if seen.loss is not None]
+    losses = [seen.progress.loss for seen in job.ranks.values() if seen.progress.loss is not None]
     return JobProgress(
         job=job.expected.job,
         epoch=job.expected.epoch,
@@ -120,18 +122,22 @@ def progress(job: JobSeen, now: float) -> JobProgress:
         tokens_per_s=job.pace.tokens_per_s,
         step_s=job.pace.median_s,
         ranks=tuple(
-            RankView(
-                rank=rank,
-                node=node_of.get(rank, ""),
-                step=seen.step,
-                phase=seen.phase,
-                loss=seen.loss,
-                process=seen.process,
-                still_s=seen.still_s,
-                hooks=seen.hooks,
-            )
-            for rank, seen in sorted(current.items())
+            _view(seen, node_of.get(rank, ""), now) for rank, seen in sorted(job.ranks.items())
         ),
+    )
+
+
+def _view(seen: RankSeen, node: str, now: float) -> RankView:
+    progress = seen.progress
+    return RankView(
+        rank=progress.rank,
+        node=node,
+        step=progress.step,
+        phase=progress.phase,
+        loss=progress.loss,
+        process=progress.process,
+        still_s=progress.still_s + now - seen.heard_s,
+        hooks=progress.hooks,
     )
 
 
@@ -141,10 +147,6 @@ def _rank(before: RankSeen | None, progress: RankProgress, uptime_s: float, now:
         took_s = uptime_s - before.uptime_s
         share = max(0.0, progress.cpu_s - before.progress.cpu_s) / took_s
     return RankSeen(progress=progress, heard_s=now, uptime_s=uptime_s, cpu_share=share)
-
-
-def _overdue_s(job: JobSeen, seen: RankSeen, now: float) -> float:
-    return max(0.0, now - seen.heard_s - 2 * job.period_s)
 
 
 def _tokens(job: JobSeen) -> int:

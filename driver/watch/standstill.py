@@ -42,11 +42,11 @@ def judge(
 ) -> tuple[Still, Findings]:
     """At most one finding an epoch, for a job whose rings have been quiet for QUIET_S.
 
-    `ranks` is their newest progress, aged to `now`; `busy` are the ranks that use CPU.
+    `ranks` is the progress of those that are heard of, aged to `now`; `busy` those that use CPU.
     """
     watched = {rank: seen for rank, seen in ranks.items() if seen.hooks}
-    if still.told_epoch == expected.epoch or not watched:
-        return still, ()
+    if still.told_epoch == expected.epoch or 2 * len(watched) < len(expected.seats):
+        return still, ()  # what most ranks do is not known
     if any(seen.process in GONE for seen in ranks.values()):
         return still, ()  # an exit: its executor tells it, and everything else follows from that
     limit_s = patience_s(expected, pace, settings)
@@ -54,7 +54,7 @@ def judge(
     if stood_s <= limit_s:
         return still, ()
     missing = {seat.rank for seat in expected.seats} - ranks.keys()
-    verdict = hang.culprit(watched, missing if len(watched) + len(missing) > 1 else ())
+    verdict = hang.culprit(watched, missing)
     is_busy = verdict.rank in set(busy)
     if verdict.rank is None or (is_busy and not verdict.silent):
         limit_s *= 2 * 2**still.busy_hangs

@@ -162,7 +162,9 @@ class Watch:
             job = self._jobs[name]
             quiet_s = jobs.quiet_s(job, now)
             if quiet_s > standstill.QUIET_S:
-                rank = hang.culprit(jobs.aged(job, now)).rank
+                ranks = jobs.fresh(job, now)
+                unheard = {seat.rank for seat in job.expected.seats} - ranks.keys()
+                rank = hang.culprit(ranks, unheard).rank
                 node = job.expected.node_of().get(rank) if rank is not None else None
                 if node is not None:
                     held_up[node] = quiet_s
@@ -175,7 +177,7 @@ class Watch:
         still, findings = standstill.judge(
             job.still,
             job.expected,
-            jobs.aged(job, now),
+            jobs.fresh(job, now),
             job.pace,
             jobs.busy(job),
             self._settings,

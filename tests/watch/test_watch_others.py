@@ -1,0 +1,108 @@
+"""XIDs, links, log rules and pressure: a table each."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.driver.watch import Expectation, Watch, kernel
+from holdfast.protocol.faults import Blame, Kind, Weight
+from holdfast.protocol.messages import Heartbeat, LogHit, NicRates, Pressure, Seat
+
+
+def beat(sequence: int = 1, **fields: Any) -> Heartbeat:
+    return Heartbeat(node="n", incarnation="a", sequence=sequence, uptime_s=1.0, **fields)
+
+
+def findings(watch: Watch, heartbeat: Heartbeat, now: float = 1.0) -> list[Any]:
+    return [event.finding for event in watch.heard(heartbeat, now)]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("xid", "weight", "blame"),
+    [
+        (48, Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
+        (79, Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
+        (95, Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
+        (119, Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
+        (120, Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
+        (94, Weight.RESTART, Blame.INFRASTRUCTURE),
+        (13, Weight.RESTART, Blame.USER),
+        (31, Weight.RESTART, Blame.USER),
+        (74, Weight.SUSPECT, Blame.INFRASTRUCTURE),
+        (63, Weight.REPORT, Blame.INFRASTRUCTURE),
+        (999, Weight.REPORT, Blame.UNKNOWN),
+    ],
+)
+def test_an_xid_leads_to_what_its_table_says(xid: int, weight: Weight, blame: Blame) -> None:
+    line = f"NVRM: Xid (PCI:0000:3b:00): {xid}, pid=1, text"
+    hit = LogHit(source="kernel", rule="xid", line=line, xid=xid)
+    watch = Watch()
+    (finding,) = findings(watch, beat(logs=(hit,)))
+    assert (finding.kind, finding.weight, finding.blame) == (Kind.KERNEL_FAULT, weight, blame)
+    assert finding.evidence[0].text == line
+    assert findings(watch, beat(2, logs=(hit,))) == [], "a repeated line is one fault"
+
+
+def test_every_xid_of_the_fault_list_is_in_the_table() -> None:
+    assert set(kernel.XIDS) == {13, 31, 48, 63, 64, 74, 79, 94, 95, 119, 120, 154}
+
+
+def nic(up: bool, changes: int, errors: float = 0.0) -> NicRates:
+    return NicRates(name="eth0", up=up, carrier_changes=changes, errors_per_s=errors)
+
+
+def test_one_flap_is_tolerated_two_within_five_minutes_make_a_suspect() -> None:
+    watch = Watch()
+    assert findings(watch, beat(nics=(nic(True, 0),)), 0) == []
+    (first,) = findings(watch, beat(nics=(nic(False, 1),)), 1)
+    assert findings(watch, beat(nics=(nic(True, 2),)), 4) == []
+    assert findings(watch, beat(nics=(nic(True, 2),)), 5) == []
+    (second,) = findings(watch, beat(nics=(nic(True, 4),)), 200)
+    assert (first.kind, first.weight) == (Kind.LINK_DOWN, Weight.REPORT)
+    assert (second.kind, second.weight) == (Kind.LINK_DOWN, Weight.SUSPECT)
+    assert "2 times within 300 s" in second.summary
+
+
+def test_two_flaps_far_apart_are_two_reports() -> None:
+    watch = Watch()
+    findings(watch, beat(nics=(nic(True, 0),)), 0)
+    found = findings(watch, beat(nics=(nic(True, 2),)), 1)
+    found += findings(watch, beat(nics=(nic(True, 4),)), 400)
+    assert [each.weight for each in found] == [Weight.REPORT, Weight.REPORT]
+
+
+def test_a_link_that_was_never_up_and_a_replaced_counter_accuse_nobody() -> None:
+    watch = Watch()
+    assert findings(watch, beat(nics=(nic(False, 7),)), 0) == []
+    assert findings(watch, beat(nics=(nic(False, 0),)), 1) == []
+
+
+def test_counters_that_rise_are_reported_once() -> None:
+    watch = Watch()
+    findings(watch, beat(nics=(nic(True, 0),)), 0)
+    (finding,) = findings(watch, beat(nics=(nic(True, 0, 12.5),)), 1)
+    assert (finding.kind, finding.weight) == (Kind.COUNTERS, Weight.REPORT)
+    assert findings(watch, beat(nics=(nic(True, 0, 13.0),)), 2) == []
+
+
+@pytest.mark.parametrize("action", ["report", "restart", "suspect", None])
+def test_a_log_hit_leads_to_what_its_rule_says(action: str | None) -> None:
+    watch = Watch()
+    rules = (("ECC", action),) if action else ()
+    seat = Seat(rank=5, local_rank=0, node="n", address="127.0.0.1")
+    watch.expect(Expectation(job="j", epoch=3, seats=(seat,), log_rules=rules))
+    hit = LogHit(source="rank 5 stderr", rule="ECC", line="an ECC thing", rank=5)
+    (finding,) = findings(watch, beat(logs=(hit,)))
+    assert finding.weight == Weight(action or "report")
+    assert (finding.job, finding.epoch, finding.rank) == ("j", 3, 5)
+    assert watch.instructions()["n"].log_rules == (("ECC",) if action else ())
+
+
+def test_a_full_disk_is_told_once_and_again_after_it_was_over() -> None:
+    watch = Watch()
+    full, free = Pressure(scratch_used=0.99), Pressure(scratch_used=0.5)
+    found = [len(findings(watch, beat(pressure=each))) for each in (free, full, full, free, full)]
+    assert found == [0, 1, 0, 0, 1]
+    (finding,) = findings(Watch(), beat(pressure=full))
+    assert (finding.kind, finding.weight) == (Kind.DISK_FULL, Weight.REPORT)
+    assert finding.summary == "99% of the disk of n is used"

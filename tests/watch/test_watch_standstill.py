@@ -1,0 +1,214 @@
+"""Jobs that stand still: who is named, when, and how gravely; and progress that is told."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.protocol.faults import Blame, Kind, Weight
+
+
+@pytest.fixture
+def running(cluster: Any) -> Any:
+    """Two nodes, four ranks, ten seconds of steps of .2 s."""
+    two = cluster(2)
+    assert two.go(10) == []
+    return two
+
+
+def hang(cluster: Any, rank: int, **more: Any) -> None:
+    """`rank` does not enter the next collective; all others wait for it in there."""
+    cluster.running = False
+
+    def alter(seen: Any) -> Any:
+        if seen.rank == rank:
+            return replace(seen, **more)
+        (group,) = seen.groups
+        return replace(seen, groups=(replace(group, enqueued=group.enqueued + 1),))
+
+    cluster.alter = alter
+
+
+def test_the_rank_that_holds_all_up_is_named_after_the_floor(running: Any) -> None:
+    hang(running, 2)
+    assert running.go(4.5) == []
+    (finding,) = running.go(2)
+    assert (finding.kind, finding.rank, finding.node) == (Kind.HANG, 2, "node-1")
+    assert (finding.weight, finding.blame) == (Weight.RESTART, Blame.UNKNOWN)
+    assert (finding.job, finding.epoch, finding.step) == ("job", 1, running.step)
+    assert "3 of 4 ranks wait in all_reduce" in finding.summary
+    assert "no step since step" in finding.evidence[0].text
+    assert running.go(20) == [], "once an epoch"
+
+
+def test_a_node_that_held_the_job_up_before_becomes_a_suspect(running: Any) -> None:
+    hang(running, 2)
+    running.go(8)
+    running.alter, running.running, running.epoch = (lambda seen: seen), True, 2
+    running.expect(best_step=running.step)
+    assert running.go(10) == []
+    hang(running, 3)
+    (finding,) = running.go(8)
+    assert (finding.node, finding.weight, finding.epoch) == ("node-1", Weight.SUSPECT, 2)
+
+
+def test_a_busy_culprit_may_be_in_a_pause_and_is_given_twice_as_long(running: Any) -> None:
+    spent = iter(range(10_000))
+
+    def burning(seen: Any) -> Any:
+        return replace(seen, cpu_s=0.5 * next(spent)) if seen.rank == 1 else seen
+
+    running.alter = burning
+    running.go(5)
+    began = running.now
+    running.running = False
+
+    def alter(seen: Any) -> Any:
+        (group,) = seen.groups
+        if seen.rank == 1:
+            return burning(seen)
+        return replace(seen, groups=(replace(group, enqueued=group.enqueued + 1),))
+
+    running.alter = alter
+    assert running.go(9.5) == []
+    (finding,) = running.go(2)
+    assert finding.rank == 1
+    assert running.now - began > 10
+
+
+def test_a_pause_that_ends_by_itself_is_learned(running: Any) -> None:
+    hang(running, 0, cpu_s=0.0)
+    assert running.go(4) == []
+    running.alter, running.running = (lambda seen: seen), True
+    assert running.go(5) == []
+    hang(running, 0)
+    assert running.go(7.5) == [], "twice the pause of four seconds, not the floor of five"
+    assert [each.kind for each in running.go(3)] == [Kind.HANG]
+
+
+def test_slow_steps_are_given_three_of_their_own(cluster: Any) -> None:
+    slow = cluster(2)
+    slow.step_s = 4.0
+    assert slow.go(60) == []
+    hang(slow, 0)
+    assert slow.go(7.5) == [], "the last step was four seconds before"
+    assert [each.kind for each in slow.go(5)] == [Kind.HANG]
+
+
+def test_before_the_first_step_a_job_has_its_own_patience(cluster: Any) -> None:
+    young = cluster(2, first_step_s=30.0)
+    hang(young, 1)
+    assert young.go(29) == []
+    assert [(each.kind, each.rank) for each in young.go(3)] == [(Kind.HANG, 1)]
+
+
+def test_rings_that_move_without_steps_are_no_hang(running: Any) -> None:
+    running.running = False
+    count = iter(range(10**6))
+
+    def evaluating(seen: Any) -> Any:
+        (group,) = seen.groups
+        at = group.enqueued + next(count)
+        return replace(seen, groups=(replace(group, enqueued=at, done=at),))
+
+    running.alter = evaluating
+    assert running.go(60) == []
+
+
+def test_where_nobody_can_be_named_it_says_so(running: Any) -> None:
+    running.running = False
+    running.alter = lambda seen: replace(
+        seen, groups=(replace(seen.groups[0], enqueued=seen.groups[0].enqueued + 1),)
+    )
+    found = running.go(30)
+    assert [(each.kind, each.node, each.weight) for each in found] == [
+        (Kind.NO_PROGRESS, None, Weight.RESTART)
+    ]
+
+
+def test_a_rank_that_has_exited_is_its_executors_to_tell(running: Any) -> None:
+    hang(running, 2, process="gone")
+    assert running.go(60) == []
+
+
+def test_ranks_without_a_ring_are_never_accused(cluster: Any) -> None:
+    plain = cluster(2, first_step_s=5.0)
+    plain.running = False
+    plain.alter = lambda seen: replace(seen, hooks=False, groups=(), step=0)
+    assert plain.go(60) == []
+
+
+def test_a_stopped_rank_is_named_by_its_pulse_with_its_state_hidden(running: Any) -> None:
+    running.running = False
+
+    def alter(seen: Any) -> Any:
+        entered = replace(seen.groups[0], enqueued=seen.groups[0].enqueued + 1)
+        stopped = 60.0 if seen.rank == 3 else 0.0
+        return replace(seen, groups=(entered,), silent_s=stopped, process="")
+
+    running.alter = alter
+    assert [(each.kind, each.rank) for each in running.go(8)] == [(Kind.HANG, 3)]
+
+
+def test_a_hang_on_a_node_whose_daemon_is_away_is_still_located(running: Any) -> None:
+    hang(running, 2)
+    running.silent = {"node-1"}
+    found = [each for each in running.go(10) if each.kind is not Kind.DAEMON_LOST]
+    assert [(each.kind, each.node) for each in found] == [(Kind.HANG, "node-1")]
+
+
+# ---------------------------------------------------------------- progress
+
+
+def test_progress_beyond_the_best_is_told_once_an_epoch(cluster: Any) -> None:
+    two = cluster(2)
+    two.go(5)
+    assert [(seen.epoch, seen.step) for seen in two.seen] == [(1, 1)]
+    best, two.step, two.epoch = two.step, two.step - 10, 2
+    two.expect(best_step=best)
+    two.go(5)
+    assert [seen.epoch for seen in two.seen] == [1, 2]
+    assert two.seen[1].step > best
+
+
+def test_steps_counted_from_the_start_of_a_process_are_compared_with_none_before(
+    cluster: Any,
+) -> None:
+    two = cluster(2)
+    two.alter = lambda seen: replace(seen, partial=("step numbers",))
+    two.go(5)
+    best, two.step, two.epoch = two.step, 0, 2
+    two.expect(best_step=best)
+    two.go(1)
+    assert [(seen.epoch, seen.step) for seen in two.seen][1] == (2, two.seen[1].step)
+    assert two.seen[1].step < best
+
+
+def test_a_step_counts_once_all_ranks_have_completed_it(cluster: Any) -> None:
+    two = cluster(2)
+    two.go(2)
+    two.alter = lambda seen: replace(seen, step=3) if seen.rank == 3 else seen
+    two.go(1)
+    assert two.watch.completed_step("job") == 3
+    progress = two.watch.progress("job")
+    assert (progress.step, len(progress.ranks)) == (3, 4)
+
+
+def test_speed_is_measured_from_steps_and_tokens(running: Any) -> None:
+    progress = running.watch.progress("job")
+    assert progress.step_s == pytest.approx(0.2, rel=0.5)
+    assert progress.tokens_per_s == pytest.approx(500, rel=0.5)
+
+
+def test_what_an_older_epoch_says_does_not_count(cluster: Any) -> None:
+    two = cluster(2)
+    two.go(3)
+    two.watch.expect(replace_epoch(two, 2))
+    two.go(2)
+    assert two.watch.completed_step("job") is None
+    two.watch.forget("job")
+    assert two.watch.progress("job") is None
+
+
+def replace_epoch(cluster: Any, epoch: int) -> Any:
+    return replace(cluster.watch._wanted["job"], epoch=epoch)
