@@ -9,6 +9,7 @@ Used by the demo, chaos, the benchmarks and tests:
 Faults are done to it by `lab.chaos` alone. Must not tell the driver anything that a user would not.
 """
 
+import json
 import os
 import secrets
 import time
@@ -55,11 +56,7 @@ class Lab:
         self.run_id = secrets.token_hex(6)
         self._sizes = (nodes, standbys, racks, kind)
         self._nursery: Nursery | None = None
-        self._http = httpx.Client(
-            transport=httpx.HTTPTransport(uds=str(self.run.socket)),
-            base_url="http://driver/v1alpha1",
-            timeout=10.0,
-        )
+        self._http = httpx.Client(timeout=10.0, trust_env=False)  # no proxy: it is on this machine
 
     def __enter__(self) -> Self:
         self.run.root.mkdir(parents=True, exist_ok=True)
@@ -173,7 +170,10 @@ class Lab:
         def answered() -> bool:
             try:
                 headers = {"Authorization": f"Bearer {self.run.user_token.read_text().strip()}"}
-                answer = self._http.request(method, path, headers=headers, **more)
+                base = json.loads(self.run.address.read_bytes())["http"]
+                answer = self._http.request(
+                    method, f"{base}/v1alpha1{path}", headers=headers, **more
+                )
             except (httpx.TransportError, FileNotFoundError):
                 return False  # it is starting, or starting again
             answers.append(answer)

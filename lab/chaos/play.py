@@ -62,7 +62,8 @@ def play(
     rng = Random(f"{seed}/{scenario.name}")
     with _lab(folder) as lab:
         _start(lab, steps=steps, buggy=scenario.buggy)
-        lab.wait(JOB, lambda job: (job["step"] or 0) >= steps // 3, within_s=JOB_WITHIN_S)
+        moment = steps // 3 + rng.randrange(STORE_EVERY)  # between two saves as well as at one
+        lab.wait(JOB, lambda job: (job["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
         began_s = time.monotonic()
         done = scenario.do(lab, JOB, rng)
         say(f"{scenario.name}: {done.said}")
