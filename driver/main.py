@@ -7,7 +7,6 @@ on SIGTERM and SIGINT; after anything else the next start takes the journal's wo
 import asyncio
 import contextlib
 import signal
-import socket
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -149,11 +148,13 @@ async def _serve(settings: Settings) -> None:
     try:
         cluster = LocalCluster(settings.keeper) if settings.keeper else NoCluster()
         driver = Driver(settings, tokens=tokens, journal=journal, cluster=cluster)
+        server = Server(server_config(driver.app()))
+        _end_on_signals(server)
         async with asyncio.TaskGroup() as group:
             tasks = await driver.start(group)
             announce(settings, sockets[0])
             _log.info("driver.started", state=str(paths.root), term=driver.loop.state.term)
-            await _answer(driver.app(), sockets, settings.die_with_fd)
+            await server.serve(sockets)
             for task in tasks:
                 task.cancel()
     finally:
@@ -161,18 +162,12 @@ async def _serve(settings: Settings) -> None:
         journal.close()
 
 
-async def _answer(app: FastAPI, sockets: list[socket.socket], die_with_fd: int | None) -> None:
-    """Serve people and nodes until a signal, or the end of our owner, says to end."""
-    server = Server(server_config(app))
-
+def _end_on_signals(server: Server) -> None:
     def end() -> None:
         server.should_exit = True
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end)
-    if die_with_fd is not None:
-        asyncio.get_running_loop().add_reader(die_with_fd, end)
-    await server.serve(sockets)
 
 
 def _say_all(group: BaseExceptionGroup[Exception], code: int) -> int:

@@ -5,13 +5,20 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from websockets.asyncio.client import ClientConnection, connect
 
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.adapters.sessions import Sessions
+from holdfast.driver.adapters.tokens import Tokens
+from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.main import Server, server_config
+from holdfast.protocol.messages import Heartbeat, Hello, ToDaemon, ToExecutor, Welcome
+from holdfast.protocol.wire import Decoder, encode
 
 
 @pytest.fixture
@@ -41,3 +48,95 @@ def serve() -> Callable[[FastAPI], AbstractAsyncContextManager[str]]:
         await task
 
     return serving
+
+
+NODE_TOKEN = "node-token-of-the-test"
+
+
+class RecordingWatch:
+    """Notes what the detectors would be told; concludes what the test puts into `conclusions`."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.conclusions: list[AnyEvent] = []
+
+    def connected(self, node: str, process: str, now: float) -> None:
+        self.calls.append(("connected", node, process))
+
+    def disconnected(self, node: str, process: str, now: float, why: str) -> None:
+        self.calls.append(("disconnected", node, process))
+
+    def heard(self, heartbeat: Heartbeat, now: float) -> list[AnyEvent]:
+        self.calls.append(("heard", heartbeat.sequence))
+        return self.conclusions
+
+    def completed_step(self, job: str) -> int | None:
+        return 41
+
+
+class Edge:
+    """The server, its recorders, and clients of it."""
+
+    def __init__(self, address: str, sessions: Sessions, watch: RecordingWatch) -> None:
+        self.address = address
+        self.sessions = sessions
+        self.watch = watch
+        self.events: list[AnyEvent] = []
+
+    def connect(
+        self, process: str = "executor", *, node: str = "n0", token: str = NODE_TOKEN
+    ) -> connect:
+        return connect(
+            f"ws://{self.address}/v1alpha1/nodes/{node}/{process}",
+            additional_headers={"Authorization": f"Bearer {token}"},
+            compression=None,
+            proxy=None,
+            ping_interval=None,
+            max_size=None,
+        )
+
+    @asynccontextmanager
+    async def greeted(self, hello: Hello) -> AsyncIterator[ClientConnection]:
+        """A connection after its handshake."""
+        async with self.connect(hello.process, node=hello.node) as client:
+            await client.send(encode(hello))
+            assert isinstance(await self.receive(client), Welcome)
+            yield client
+
+    async def seen(self, count: int) -> list[AnyEvent]:
+        """The first `count` events, once there are so many."""
+        await self.eventually(lambda: len(self.events) >= count)
+        return self.events
+
+    @staticmethod
+    async def eventually(fact: Callable[[], object], within_s: float = 5.0) -> None:
+        async with asyncio.timeout(within_s):
+            while not fact():
+                await asyncio.sleep(0.005)
+
+    @staticmethod
+    async def receive(client: ClientConnection, within_s: float = 5.0) -> Any:
+        frame = await asyncio.wait_for(client.recv(decode=False), within_s)
+        kinds = ToDaemon if client.request.path.endswith("daemon") else ToExecutor  # type: ignore[union-attr]
+        return Decoder[Any](kinds).decode(frame)
+
+
+@pytest.fixture
+async def edge(
+    serve: Callable[[FastAPI], AbstractAsyncContextManager[str]],
+) -> AsyncIterator[Edge]:
+    watch, app = RecordingWatch(), FastAPI()
+    events: list[AnyEvent] = []
+    sessions = Sessions(
+        tokens=Tokens(user="a token of a person", node=NODE_TOKEN),
+        watch=watch,  # type: ignore[arg-type]
+        emit=events.append,
+        term=lambda: 3,
+        now=lambda: 0.0,
+        heartbeat_period_s=0.25,
+    )
+    sessions.mount(app)
+    async with serve(app) as address:
+        made = Edge(address, sessions, watch)
+        made.events = events
+        yield made

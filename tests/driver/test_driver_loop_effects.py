@@ -1,0 +1,211 @@
+"""Each effect ends in its event, whatever the ports do; and entries flow to who subscribes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import pytest
+
+from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.no_cluster import NoCluster
+from holdfast.driver.control import Control
+from holdfast.driver.core.effects import (
+    Allocate,
+    AnyEffect,
+    Distrust,
+    Instruct,
+    Release,
+    TakeStacks,
+    Trust,
+)
+from holdfast.driver.core.events import (
+    AllocationFailed,
+    AnyEvent,
+    ClusterCallFailed,
+    NodeAllocated,
+    NodeAppeared,
+    NodeDistrusted,
+    NodeReleased,
+    NodeTrusted,
+    StacksFailed,
+    StacksTaken,
+)
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.effects import MAX_STACK_CHARACTERS, Effects
+from holdfast.driver.loop import Loop
+from holdfast.driver.ports import Fact, PermanentError, TemporaryError
+from holdfast.kit.clock import SystemClock
+from holdfast.protocol.messages import Desired
+
+
+class ScriptedCluster:
+    """Fails the calls named; notes when each begins and ends."""
+
+    def __init__(self, **failures: Exception) -> None:
+        self.failures = failures
+        self.log: list[str] = []
+
+    async def facts(self) -> AsyncIterator[Fact]:
+        yield Fact(node="n")
+
+    async def _call(self, name: str, node: str) -> None:
+        self.log.append(f"{name} {node} begins")
+        await asyncio.sleep(0)
+        if name in self.failures:
+            raise self.failures[name]
+        self.log.append(f"{name} {node} ends")
+
+    async def allocate(self, job: str, node: str) -> None:
+        await self._call("allocate", node)
+
+    async def release(self, node: str) -> None:
+        await self._call("release", node)
+
+    async def distrust(self, node: str, *, incident: int, reason: str) -> None:
+        await self._call("distrust", node)
+
+    async def trust(self, node: str) -> None:
+        await self._call("trust", node)
+
+
+class ScriptedNodes:
+    """Node n1 answers, n2 does not."""
+
+    def __init__(self) -> None:
+        self.told: list[Desired] = []
+
+    def instruct(self, desired: Desired) -> None:
+        self.told.append(desired)
+
+    async def stacks(
+        self, node: str, job: str, ranks: Sequence[int], limit_s: float
+    ) -> dict[int, str]:
+        if node == "n2":
+            raise TemporaryError("node n2: no answer within 1 s")
+        return dict.fromkeys(ranks, "x" * 100000)
+
+
+async def ends_of(
+    effects: Sequence[AnyEffect], cluster: ScriptedCluster | NoCluster
+) -> list[AnyEvent]:
+    events: list[AnyEvent] = []
+    async with asyncio.TaskGroup() as group:
+        runner = Effects(
+            cluster=cluster,
+            nodes=ScriptedNodes(),  # type: ignore[arg-type]
+            emit=events.append,
+            group=group,
+        )
+        for effect in effects:
+            runner.start(effect)
+    return events
+
+
+CALLS: list[tuple[AnyEffect, AnyEvent, AnyEvent]] = [
+    (
+        Allocate(job="j", node="n", cause=5),
+        NodeAllocated(job="j", node="n", cause=5),
+        AllocationFailed(job="j", node="n", why="no", cause=5),
+    ),
+    (
+        Release(node="n", cause=5),
+        NodeReleased(node="n", cause=5),
+        ClusterCallFailed(call="release", node="n", why="no", cause=5),
+    ),
+    (
+        Distrust(node="n", incident=1, reason="r", cause=5),
+        NodeDistrusted(node="n", cause=5),
+        ClusterCallFailed(call="distrust", node="n", why="no", cause=5),
+    ),
+    (
+        Trust(node="n", cause=5),
+        NodeTrusted(node="n", cause=5),
+        ClusterCallFailed(call="trust", node="n", why="no", cause=5),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("effect", "done", "failed"), CALLS, ids=[type(each[0]).__name__ for each in CALLS]
+)
+@pytest.mark.parametrize("error", [TemporaryError("no"), PermanentError("no")], ids=["t", "p"])
+async def test_a_call_to_the_cluster_ends_done_or_failed_with_its_cause(
+    effect: AnyEffect, done: AnyEvent, failed: AnyEvent, error: Exception
+) -> None:
+    name = type(effect).__name__.lower()
+    assert await ends_of([effect], ScriptedCluster()) == [done]
+    assert await ends_of([effect], ScriptedCluster(**{name: error})) == [failed]
+
+
+async def test_calls_for_one_node_come_in_order_and_others_do_not_wait() -> None:
+    cluster = ScriptedCluster()
+    await ends_of([Release(node="a"), Allocate(job="j", node="a"), Trust(node="b")], cluster)
+    of_a = [line for line in cluster.log if " a " in line]
+    assert of_a == ["release a begins", "release a ends", "allocate a begins", "allocate a ends"]
+    assert cluster.log.index("trust b begins") < cluster.log.index("release a ends")
+
+
+async def test_the_stacks_that_came_in_time_count_and_are_bounded() -> None:
+    order = TakeStacks(job="j", incident=3, ranks={"n1": (0, 1), "n2": (2,)}, cause=5)
+    (taken,) = await ends_of([order], ScriptedCluster())
+    assert isinstance(taken, StacksTaken)
+    assert (taken.incident, taken.cause, sorted(taken.stacks)) == (3, 5, [0, 1])
+    assert all(len(text) == MAX_STACK_CHARACTERS for text in taken.stacks.values())
+
+
+@pytest.mark.parametrize(
+    ("ranks", "why"),
+    [({"n2": (2,)}, "node n2: no answer within 1 s"), ({}, "there was no rank to ask")],
+    ids=["silent", "none"],
+)
+async def test_without_any_stack_it_is_said_why(
+    ranks: dict[str, tuple[int, ...]], why: str
+) -> None:
+    order = TakeStacks(job="j", incident=3, ranks=ranks, cause=5)
+    expected = StacksFailed(job="j", incident=3, why=why, cause=5)
+    assert await ends_of([order], ScriptedCluster()) == [expected]
+
+
+async def test_an_instruction_is_handed_over_at_once() -> None:
+    desired = Desired(node="n", generation=1, term=1, epoch=1)
+    nodes = ScriptedNodes()
+    async with asyncio.TaskGroup() as group:
+        runner = Effects(
+            cluster=NoCluster(),
+            nodes=nodes,  # type: ignore[arg-type]
+            emit=pytest.fail,
+            group=group,
+        )
+        runner.start(Instruct(desired=desired))
+        assert nodes.told == [desired]
+
+
+async def test_without_a_cluster_nothing_can_be_allocated_and_nothing_is_held() -> None:
+    failed, released = await ends_of([Allocate(job="j", node="n"), Release(node="m")], NoCluster())
+    assert isinstance(failed, AllocationFailed)
+    assert "Start it with --keeper" in failed.why
+    assert released == NodeReleased(node="m")
+
+
+async def test_who_subscribes_gets_every_entry_after_the_one_named(
+    open_journal: Callable[[str], SqlJournal],
+) -> None:
+    journal = open_journal("journal")
+    loop = Loop(journal, clock=SystemClock(), policy=Policy())
+    control = Control(loop, journal=journal, **dict.fromkeys(  # type: ignore[arg-type]
+        ("nodes", "watch", "tokens", "settings", "clock")
+    ))  # fmt: skip
+    await loop.start(perform=lambda effect: None, follow=lambda state: None)
+    running = asyncio.create_task(loop.run())
+    loop.post(NodeAppeared(node="n1"))
+    await loop.committed_beyond(1)
+    entries = control.subscribe(after=1)
+    assert (await anext(entries)).event == NodeAppeared(node="n1")
+    following = asyncio.ensure_future(anext(entries))
+    await asyncio.sleep(0)
+    assert not following.done()
+    for number in range(2, 6):
+        loop.post(NodeAppeared(node=f"n{number}"))
+    assert (await following).event == NodeAppeared(node="n2")
+    assert [(await anext(entries)).sequence for _ in range(3)] == [4, 5, 6]
+    assert control.sequence == control.state.sequence == 6
+    running.cancel()

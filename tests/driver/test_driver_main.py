@@ -1,0 +1,387 @@
+"""The driver's process: started, killed and started again, with scripted nodes on real sockets."""
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from msgspec.structs import replace
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from holdfast.driver.adapters.journal_sqlite import read_only
+from holdfast.driver.adapters.tokens import load_tokens
+from holdfast.driver.listening import listen
+from holdfast.driver.lock import take_lock
+from holdfast.driver.main import main
+from holdfast.driver.ports import Entry, PermanentError
+from holdfast.driver.settings import Settings
+from holdfast.protocol import exitcodes, keeping
+from holdfast.protocol.messages import (
+    Desired,
+    Hello,
+    Observed,
+    RankStatus,
+    Rendezvous,
+    Snapshot,
+    ToExecutor,
+)
+from holdfast.protocol.paths import RunPaths
+from holdfast.protocol.version import PROTOCOL_VERSION
+from holdfast.protocol.wire import Decoder, encode
+
+STEP_OF_SNAPSHOTS = 6
+_FROM_DRIVER: Decoder[Any] = Decoder(ToExecutor)
+_LIBC = ctypes.CDLL(None)
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
+
+
+async def eventually(fact: Callable[[], Any], within_s: float = 45.0) -> Any:
+    async with asyncio.timeout(within_s):
+        while not (found := fact()):
+            await asyncio.sleep(0.01)
+    return found
+
+
+class DriverProcess:
+    """`python -m holdfast.driver.main` on one state, as often as it is started."""
+
+    def __init__(self, state: Path, *arguments: str) -> None:
+        self.paths = RunPaths(state)
+        self._arguments = arguments
+        self._log = state.with_suffix(".log")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "holdfast.driver.main", "--state", str(self.paths.root)]
+        with self._log.open("a") as log:
+            self.process = subprocess.Popen(
+                [*command, *self._arguments],
+                stderr=log,
+                preexec_fn=lambda: _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL),
+            )
+        return self.process
+
+    async def start(self) -> dict[str, Any]:
+        """Spawn and wait until it has said where it answers."""
+        process = self.spawn()
+
+        def address() -> dict[str, Any] | None:
+            assert process.poll() is None, self._log.read_text()
+            with suppress(OSError, ValueError):
+                said: dict[str, Any] = json.loads(self.paths.address.read_text())
+                return said if said["pid"] == process.pid else None
+            return None
+
+        found: dict[str, Any] = await eventually(address)
+        return found
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(timeout=20)
+
+    def journal(self) -> list[Entry]:
+        """What is in the journal now, whoever has it open."""
+        with suppress(PermanentError):  # before it is there
+            reader = read_only(self.paths.journal)
+            try:
+                return reader.entries()
+            finally:
+                reader.close()
+        return []
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[DriverProcess]:
+    made = DriverProcess(tmp_path / "run", "--keeper", str(tmp_path / "keeper.sock"))
+    yield made
+    if made.process is not None:
+        made.end(signal.SIGKILL)
+
+
+# ---------------------------------------------------------------- its life
+
+
+async def test_it_answers_where_it_did_before_however_it_ended(driver: DriverProcess) -> None:
+    first = await driver.start()
+    async with httpx.AsyncClient(trust_env=False) as client:
+        assert (await client.get(f"{first['http']}/healthz")).status_code == 200
+    over_socket = httpx.AsyncHTTPTransport(uds=first["socket"])
+    async with httpx.AsyncClient(transport=over_socket) as client:
+        assert (await client.get("http://driver/healthz")).status_code == 200
+    tokens = [driver.paths.user_token.read_text(), driver.paths.node_token.read_text()]
+    driver.end(signal.SIGKILL)
+    second = await driver.start()
+    assert second["http"] == first["http"]
+    assert tokens == [driver.paths.user_token.read_text(), driver.paths.node_token.read_text()]
+    assert [each.term for each in driver.journal()] == [1, 2]
+    assert driver.end(signal.SIGINT) == exitcodes.OK
+    assert not driver.paths.address.exists()
+    assert not driver.paths.socket.exists()
+    with socket.create_server(("127.0.0.1", int(first["http"].rpartition(":")[2]))):
+        third = await driver.start()
+    assert third["http"] != first["http"]
+    assert driver.end(signal.SIGTERM) == exitcodes.OK
+
+
+async def test_what_it_keeps_is_for_its_owner_alone(driver: DriverProcess) -> None:
+    paths = driver.paths
+    paths.root.mkdir(mode=0o700)
+    load_tokens(paths)
+    opened = listen(Settings(state=paths.root))
+    assert paths.socket.stat().st_mode & 0o777 == 0o600
+    for token in (paths.user_token, paths.node_token):
+        assert token.stat().st_mode & 0o777 == 0o600
+        assert len(token.read_text().strip()) >= 40
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Run a driver that refuses to start: its exit code, and its sentence."""
+    monkeypatch.setattr("holdfast.driver.main.set_up_logs", lambda *_, **__: None)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        code = main(["--state", str(tmp_path / "run"), *arguments])
+        assert not (tmp_path / "run" / "driver.json").exists()
+        return code, capsys.readouterr().err
+
+    return run
+
+
+def test_a_second_driver_on_the_same_state_refuses_and_names_the_first(
+    driver: DriverProcess, said: Callable[..., tuple[int, str]]
+) -> None:
+    driver.paths.root.mkdir()
+    held = take_lock(driver.paths.lock)
+    code, sentence = said()
+    os.close(held)
+    assert code == exitcodes.TRY_AGAIN
+    assert f"already used by the driver with pid {os.getpid()}" in sentence
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "127.0.0.1:0"])
+def test_it_listens_nowhere_without_tokens(
+    driver: DriverProcess, said: Callable[..., tuple[int, str]], address: str
+) -> None:
+    driver.paths.user_token.parent.mkdir(parents=True)
+    driver.paths.user_token.touch(mode=0o600)
+    code, sentence = said("--listen", address)
+    assert code == exitcodes.CONFIGURATION
+    assert "tokens/user: 0 characters, at least 16 are needed" in sentence
+
+
+def test_a_token_that_everybody_can_read_is_refused(
+    driver: DriverProcess, said: Callable[..., tuple[int, str]]
+) -> None:
+    driver.paths.node_token.parent.mkdir(parents=True)
+    driver.paths.node_token.write_text("x" * 43)
+    driver.paths.node_token.chmod(0o644)
+    code, sentence = said()
+    assert code == exitcodes.CONFIGURATION
+    assert "Run: chmod 600" in sentence
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--listen", "everywhere"], "listen: Value error, give an IP address and a port"),
+        (["--listen", "127.0.0.1:99999"], "listen: Value error, give an IP address and a port"),
+        (["--listen", "198.51.100.1:0"], "listen 198.51.100.1:0: "),
+        (["--heartbeat-period-s", "0"], "heartbeat_period_s: "),
+        (["--state", "/tmp/" + "x" * 120], "too long a path for a Unix socket"),
+    ],
+    ids=["listen", "port", "not ours", "period", "long path"],
+)
+def test_a_bad_setting_is_refused_in_a_sentence(
+    tmp_path: Path, said: Callable[..., tuple[int, str]], arguments: list[str], sentence: str
+) -> None:
+    arguments = [each.replace("/tmp/", f"{tmp_path}/") for each in arguments]
+    code, found = said(*arguments)
+    assert code in (exitcodes.USAGE, exitcodes.CONFIGURATION)
+    assert sentence in found
+
+
+def test_it_does_without_torch() -> None:
+    script = "import sys, holdfast.driver.main; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+# ---------------------------------------------------------------- a job, and the driver killed
+
+
+class ScriptedKeeper:
+    """A keeper whose nodes are all there and whose calls all succeed."""
+
+    def __init__(self, nodes: list[str]) -> None:
+        self._nodes = nodes
+        self.allocated: dict[str, str] = {}
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError), closing(writer):
+            head = await reader.readexactly(keeping.LENGTH.size)
+            said = keeping.request_of(await reader.readexactly(keeping.body_length(head)))
+            if isinstance(said, keeping.WatchFacts):
+                for node in self._nodes:
+                    writer.write(keeping.frame(keeping.NodeFact(node=node, rack="r")))
+                await reader.read()  # until the driver hangs up
+            elif isinstance(said, keeping.Allocate):
+                self.allocated[said.node] = said.job
+            writer.write(keeping.frame(keeping.Done()))
+
+
+class ScriptedExecutor:
+    """Does as told and reports; in its first attempt rank 1 dies, in the next all go well."""
+
+    def __init__(self, node: str, paths: RunPaths) -> None:
+        self._paths = paths
+        self._hello = Hello(
+            protocol=PROTOCOL_VERSION, process="executor", node=node, incarnation=f"{node}-a"
+        )
+        self._seen = Observed(node=node, incarnation=f"{node}-a", sequence=0, generation=0, epoch=0)
+        self.attempts: list[int] = []
+        self.may_end = asyncio.Event()
+
+    async def run(self) -> None:
+        """For ever: connect, follow, connect again."""
+        while True:
+            with suppress(OSError, ConnectionClosed, ValueError, TimeoutError):
+                url = json.loads(self._paths.address.read_text())["http"]
+                token = self._paths.node_token.read_text().strip()
+                async with connect(
+                    f"ws{url.removeprefix('http')}/v1alpha1/nodes/{self._hello.node}/executor",
+                    additional_headers={"Authorization": f"Bearer {token}"},
+                    compression=None,
+                    proxy=None,
+                    ping_interval=None,
+                ) as driver:
+                    await self._follow(driver)
+            await asyncio.sleep(0.02)
+
+    async def _follow(self, driver: ClientConnection) -> None:
+        await driver.send(encode(self._hello))
+        await self._report(driver)
+        async for frame in driver:
+            message = _FROM_DRIVER.decode(frame)
+            if isinstance(message, Desired):
+                self._converge(message)
+                await self._report(driver)
+                if self._seen.ranks and self._seen.attempt > 1:
+                    await self.may_end.wait()
+                    self._set(ranks=self._ended(exit_code=0))
+                    await self._report(driver)
+
+    def _converge(self, told: Desired) -> None:
+        own = [seat.rank for seat in told.seats if seat.node == told.node]
+        place = {"generation": told.generation, "epoch": told.epoch, "job": told.job}
+        if not own:
+            held = (Snapshot(rank=r, step=STEP_OF_SNAPSHOTS, epoch=1) for r in range(2))
+            listens = Rendezvous(address="127.0.0.1", port=4000 + told.epoch)
+            self._set(
+                **place,
+                ranks=(),
+                quiet=True,
+                store=listens if told.host_store else None,
+                snapshots=tuple(held) if self.attempts else (),
+            )
+        elif told.attempt not in self.attempts:
+            self.attempts.append(told.attempt)
+            run = tuple(RankStatus(rank=rank, state="running", pid=1) for rank in own)
+            self._set(**place, attempt=told.attempt, ranks=run, quiet=True)
+            if told.attempt == 1 and 1 in own:
+                self._set(ranks=self._ended(signal=9))
+        else:
+            self._set(**place)
+
+    def _ended(self, **how: int) -> tuple[RankStatus, ...]:
+        return tuple(replace(each, state="exited", order=1, **how) for each in self._seen.ranks)
+
+    def _set(self, **changes: Any) -> None:
+        self._seen = replace(self._seen, **changes)
+
+    async def _report(self, driver: ClientConnection) -> None:
+        self._set(sequence=self._seen.sequence + 1)
+        await driver.send(encode(self._seen))
+
+
+@asynccontextmanager
+async def cluster(
+    driver: DriverProcess, tmp_path: Path
+) -> AsyncIterator[dict[str, ScriptedExecutor]]:
+    """A keeper and two executors, which outlive drivers."""
+    names = ["node-1", "node-2"]
+    executors = {name: ScriptedExecutor(name, driver.paths) for name in names}
+    keeper = await asyncio.start_unix_server(ScriptedKeeper(names).answer, tmp_path / "keeper.sock")
+    async with keeper:
+        tasks = [asyncio.create_task(each.run()) for each in executors.values()]
+        try:
+            yield executors
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def submit(driver: DriverProcess) -> None:
+    where = json.loads(driver.paths.address.read_text())
+    job = {
+        "apiVersion": "holdfast.dev/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": "job"},
+        "spec": {"nodes": 2, "ranksPerNode": 1, "command": ["train"]},
+    }
+    token = driver.paths.user_token.read_text().strip()
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "once"}
+    async with httpx.AsyncClient(trust_env=False, headers=headers) as client:
+        answer = await client.post(f"{where['http']}/v1alpha1/jobs", json=job)
+    assert answer.status_code == 201, answer.text
+
+
+def is_done(driver: DriverProcess) -> bool:
+    return any("is done: every rank ended" in entry.why for entry in driver.journal())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_a_job_with_a_crash_ends_well_though_the_driver_is_killed_again_and_again(
+    driver: DriverProcess, tmp_path: Path
+) -> None:
+    """Killed as soon as the journal has grown by a few entries: wherever it then is."""
+    kills = 0
+    async with cluster(driver, tmp_path) as executors:
+        await driver.start()
+        await submit(driver)
+        for grown in (2, 3, 6):
+            size = len(driver.journal())
+            with suppress(TimeoutError):  # it waits for the end already
+                await eventually(lambda n=size + grown: len(driver.journal()) >= n, 1.0)  # type: ignore[misc]
+            os.kill(driver.process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+            kills += 1
+            driver.end()
+            await driver.start()
+        for each in executors.values():
+            each.may_end.set()
+        await eventually(lambda: is_done(driver))
+    assert [each.attempts for each in executors.values()] == [[1, 2], [1, 2]]
+    entries = driver.journal()
+    assert [entry.sequence for entry in entries] == list(range(1, len(entries) + 1))
+    assert entries[-1].term == kills + 1
+    starts = [entry.why for entry in entries if "starts epoch" in entry.why]
+    assert [why.endswith("from the beginning") for why in starts] == [True, False]
+    assert f"from step {STEP_OF_SNAPSHOTS} in memory" in starts[1]
+    assert any("rank 1 on node-2 died of SIGKILL" in entry.why for entry in entries)

@@ -1,0 +1,136 @@
+"""The driver's small parts: the plan of a job, and what the detectors are told to expect."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.driver.core.events import Budget, NodeAppeared, NodeVanished, Plan
+from holdfast.driver.core.model import Job, Phase, State
+from holdfast.driver.plan import plan_of
+from holdfast.driver.ports import Fact
+from holdfast.driver.watch import Expectation
+from holdfast.driver.watching import Watching
+from holdfast.protocol.jobspec import TrainingJob
+from holdfast.protocol.messages import Seat, Task
+from holdfast.protocol.paths import RunPaths
+from holdfast.protocol.topology import Topology
+
+PATHS = RunPaths(Path("/runs/one"))
+
+
+def job(**spec: Any) -> TrainingJob:
+    given = {"nodes": 4, "ranksPerNode": 2, "command": ["python", "train.py"], **spec}
+    return TrainingJob.model_validate({"metadata": {"name": "gpt"}, "spec": given})
+
+
+def test_a_plan_has_all_that_the_spec_says() -> None:
+    spec = job(
+        standbys=1,
+        env={"A": "b"},
+        topology={"tp": 2, "pp": 2},
+        checkpoint={"storeUrl": "s3://bucket/gpt", "memoryIntervalSteps": 3},
+        recovery={"user": {"restarts": 7, "windowS": 60}},
+        timeouts={"graceS": 4, "hangFloorS": 2},
+        logRules=[{"pattern": "NaN", "action": "restart"}],
+        suspend=True,
+        deadlineS=9,
+    )
+    plan = plan_of(spec, PATHS)
+    assert (plan.nodes, plan.ranks_per_node, plan.standbys) == (4, 2, 1)
+    assert plan.topology == plan.task.topology == Topology(dp=2, pp=2, tp=2)
+    assert plan.user == Budget(restarts=7, window_s=60)
+    assert plan.grace_s == plan.task.grace_s == 4
+    assert (plan.hang_floor_s, plan.suspend, plan.deadline_s) == (2, True, 9)
+    assert plan.log_rules == (("NaN", "restart"),)
+    assert plan.task.log_rules == ("NaN",)
+    assert plan.task.store_url == "s3://bucket/gpt"
+    assert plan.task.memory_interval_steps == 3
+    assert (plan.task.command, plan.task.env) == (("python", "train.py"), {"A": "b"})
+    assert TrainingJob.model_validate_json(plan.spec) == spec
+
+
+def test_what_the_spec_leaves_open_lies_beside_the_logs() -> None:
+    task = plan_of(job(), PATHS).task
+    assert task.log_root == "/runs/one"
+    assert task.store_url == "file:///runs/one/jobs/gpt/checkpoints"
+
+
+def test_a_plan_survives_the_journal() -> None:
+    plan = plan_of(job(env={"A": "b"}), PATHS)
+    assert msgspec.json.decode(msgspec.json.encode(plan), type=Plan) == plan
+
+
+# ---------------------------------------------------------------- what the detectors are told
+
+
+class RecordingWatch:
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def expect(self, expected: Expectation) -> None:
+        self.calls.append((expected.job, expected.epoch, expected.best_step))
+
+    def forget(self, name: str) -> None:
+        self.calls.append(f"forget {name}")
+
+    def fact(self, node: str, present: bool, now: float) -> None:
+        self.calls.append((node, present))
+
+
+def seated(name: str, epoch: int, *, seats: bool = True, best_step: int = 0) -> State:
+    seat = Seat(rank=0, local_rank=0, node="n", address="a")
+    found = Job(
+        name=name,
+        plan=Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1),
+        phase=Phase.RUNNING,
+        number=1,
+        submitted_s=0,
+        since_s=0,
+        epoch=epoch,
+        seats=(seat,) if seats else (),
+        best_step=best_step,
+    )
+    return State(jobs={name: found})
+
+
+@pytest.fixture
+def watched() -> tuple[RecordingWatch, Watching, list[Any]]:
+    watch, events = RecordingWatch(), []
+    watching = Watching(watch, daemons=None, emit=events.append, now=lambda: 0.0)  # type: ignore[arg-type]
+    return watch, watching, events
+
+
+def test_the_detectors_expect_each_epoch_once_while_it_has_seats(
+    watched: tuple[RecordingWatch, Watching, list[Any]],
+) -> None:
+    watch, watching, _ = watched
+    for state in (
+        seated("a", 1, seats=False),
+        seated("a", 1),
+        seated("a", 1, best_step=5),
+        seated("a", 2, seats=False),
+        seated("a", 2, best_step=7),
+        State(),
+    ):
+        watching.follow(state)
+    assert watch.calls == [("a", 1, 0), "forget a", ("a", 2, 7), "forget a"]
+
+
+async def test_facts_reach_the_detectors_and_the_core(
+    watched: tuple[RecordingWatch, Watching, list[Any]],
+) -> None:
+    watch, watching, events = watched
+
+    class Cluster:
+        async def facts(self) -> Any:
+            yield Fact(node="n1", rack="r")
+            yield Fact(node="n1", present=False, why="its lease is over")
+
+    await watching.facts(Cluster())  # type: ignore[arg-type]
+    assert watch.calls == [("n1", True), ("n1", False)]
+    assert events == [
+        NodeAppeared(node="n1", rack="r"),
+        NodeVanished(node="n1", why="its lease is over"),
+    ]
