@@ -66,7 +66,8 @@ class Daemon:
         self._hits: deque[tuple[int, LogHit]] = deque(maxlen=HITS)
         self._rates: tuple[NicRates, ...] = ()
         self._executor_alive = True
-        self._urgent = asyncio.Event()
+        self._urgent = False
+        self._wake = asyncio.Event()
 
     async def run(self) -> None:
         """For ever, or until cancelled."""
@@ -85,13 +86,14 @@ class Daemon:
         match message:
             case Welcome():
                 self._answered(self._sequence)
-                self._urgent.set()
+                self._wake.set()
             case Acknowledged():
                 self._answered(message.sequence)
                 while self._hits and 0 < self._hits[0][0] <= message.sequence:
                     self._hits.popleft()
             case Watch():
                 self._period_s = message.heartbeat_period_s
+                self._wake.set()
                 self._prober.use(dict(message.neighbours), message.probe_port)
                 self._rank_logs.use(message.log_rules)
             case Refused():
@@ -105,7 +107,8 @@ class Daemon:
         while True:
             pause = asyncio.create_task(asyncio.sleep(SAMPLE_S))
             if self._look():
-                self._urgent.set()
+                self._urgent = True
+                self._wake.set()
             await pause
 
     def _look(self) -> bool:
@@ -121,13 +124,13 @@ class Daemon:
 
     async def _beat(self) -> None:
         while True:
-            urgent = self._urgent.is_set()
-            self._urgent.clear()
+            self._wake.clear()
+            urgent, self._urgent = self._urgent, False
             if await self._link.send(self._heartbeat(urgent)):
                 self._check_answers()
             try:
                 async with asyncio.timeout(self._period_s):
-                    await self._urgent.wait()
+                    await self._wake.wait()
             except TimeoutError:
                 continue
 

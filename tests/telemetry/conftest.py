@@ -72,11 +72,18 @@ class Ranks:
 
     def read(self, rank: int) -> RankProgress:
         if rank not in self._readers:
-            self._readers[rank] = RingReader(self.folder / f"{rank}.ring")
+            self._readers[rank] = RingReader(self.ring(rank))
         return self._readers[rank].read()
 
+    @property
+    def rings(self) -> Path:
+        return self.folder / "rings"
+
+    def ring(self, rank: int) -> Path:
+        return self.rings / f"job.e1.r{rank}.ring"
+
     def there(self) -> bool:
-        return all((self.folder / f"{rank}.ring").exists() for rank in range(len(self.pids)))
+        return all(self.ring(rank).exists() for rank in range(len(self.pids)))
 
     def exit_codes(self) -> list[int] | None:
         """Once all have ended; the launcher reaps them."""

@@ -45,7 +45,8 @@ def start(order: dict[str, str]) -> list[int]:
             "WORLD_SIZE": str(count),
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
-            "HOLDFAST_RING": str(folder / f"{rank}.ring"),
+            "HOLDFAST_RING": str(folder / "rings" / f"job.e1.r{rank}.ring"),
+            "HOLDFAST_EPOCH": "1",
             "TORCHELASTIC_ERROR_FILE": str(folder / f"{rank}.json"),
         }
         pid = os.fork()

@@ -1,0 +1,220 @@
+"""The daemon against a driver on a real WebSocket: heartbeats, urgent ones, and drivers away."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.daemon.settings import BadSettings, Settings, read
+from holdfast.protocol import exitcodes
+from holdfast.protocol.messages import Refused, Watch
+
+RANK = """
+import sys, time
+from pathlib import Path
+from holdfast.telemetry.recorder import Recorder
+from holdfast.telemetry.ring import RingWriter
+recorder = Recorder(RingWriter(Path(sys.argv[1]), rank=0, epoch=2))
+recorder.start()
+recorder.reported(4, 0.5, 10)
+print("there", flush=True)
+while True:
+    line = sys.stdin.readline()
+    if not line:
+        break
+    print(line, end="", file=sys.stderr, flush=True)
+"""
+
+
+@pytest.fixture
+def rank(settings: Settings, tmp_path: Any) -> Any:
+    """A real process with a ring, whose stderr goes to a file."""
+    ring = settings.paths.ring("job", 2, 0)
+    with (tmp_path / "stderr.log").open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-c", RANK, str(ring)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == "there\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdin.close()
+    process.stdout.close()
+
+
+async def test_it_greets_with_its_token_and_beats_at_the_period_it_is_told(
+    driver: Any, daemon: Any, eventually: Any
+) -> None:
+    await eventually(lambda: len(driver.beats) > 5, "heartbeats")
+    assert driver.requests == [("/v1alpha1/nodes/node-1/daemon", "Bearer secret")]
+    (hello,) = driver.hellos
+    assert (hello.process, hello.node, hello.incarnation) == ("daemon", "node-1", "one")
+    sequences = [beat.sequence for beat in driver.beats]
+    assert sequences == sorted(set(sequences))
+    await driver.say(Watch(heartbeat_period_s=60.0))
+    await eventually(lambda: daemon._period_s == 60.0, "the new period is known")
+    await asyncio.sleep(0.15)
+    heard = len(driver.beats)
+    await asyncio.sleep(0.5)
+    assert len(driver.beats) == heard
+
+
+async def test_a_heartbeat_has_the_ranks_and_what_the_host_is_like(
+    driver: Any, daemon: Any, rank: Any, eventually: Any
+) -> None:
+    await eventually(lambda: driver.beats and driver.beats[-1].ranks, "the rank is told of")
+    seen = driver.beats[-1].ranks[0]
+    assert (seen.job, seen.epoch, seen.rank, seen.pid) == ("job", 2, 0, rank.pid)
+    assert (seen.step, seen.loss, seen.tokens) == (4, 0.5, 10)
+    assert seen.process in "RS"
+    assert seen.cpu_s > 0
+    assert 0 < driver.beats[-1].pressure.memory_used < 1
+    assert [nic.name for nic in driver.beats[-1].nics] == ["eth0"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_rank_that_dies_or_stops_is_told_at_once(
+    driver: Any, daemon: Any, rank: Any, eventually: Any, how: signal.Signals
+) -> None:
+    await eventually(lambda: driver.beats and driver.beats[-1].ranks, "the rank is told of")
+    await driver.say(Watch(heartbeat_period_s=60.0))
+    await eventually(lambda: daemon._period_s == 60.0, "the new period is known")
+    os.kill(rank.pid, how)
+    if how == signal.SIGKILL:
+        rank.wait()
+    began_s = time.monotonic()
+    await eventually(lambda: driver.beats[-1].urgent and driver.beats[-1].ranks, "it is told")
+    assert time.monotonic() - began_s < 5
+    state = "gone" if how == signal.SIGKILL else "T"
+    await eventually(lambda: driver.beats[-1].ranks[0].process == state, "its state")
+    if how == signal.SIGSTOP:
+        await driver.say(Watch(heartbeat_period_s=0.1))
+        await eventually(lambda: driver.beats[-1].ranks[0].silent_s > 0.5, "its pulse is still")
+
+
+async def test_an_xid_is_told_at_once_and_again_until_it_is_acknowledged(
+    driver: Any, daemon: Any, settings: Settings, eventually: Any
+) -> None:
+    driver.watch = Watch(heartbeat_period_s=60.0)
+    await eventually(lambda: driver.beats, "a heartbeat")
+    driver.acknowledges = False
+    await asyncio.sleep(0.2)
+    line = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
+    with settings.paths.kernel_log.open("a") as log:
+        log.write(f"usb 1-1: new device\n{line}\nNVRM: Xid (half a li")
+    await eventually(lambda: driver.beats[-1].logs, "it is told")
+    (hit,) = driver.beats[-1].logs
+    assert (hit.source, hit.xid, hit.line) == ("kernel", 79, line)
+    assert driver.beats[-1].urgent
+    driver.acknowledges = True
+    await driver.say(Watch(heartbeat_period_s=0.1))
+    await eventually(lambda: len(driver.beats) > 3 and not driver.beats[-1].logs, "it is over")
+    assert sum(bool(beat.logs) for beat in driver.beats) >= 2
+
+
+async def test_a_link_that_goes_down_is_told_at_once(
+    driver: Any, daemon: Any, settings: Settings, eventually: Any
+) -> None:
+    driver.watch = Watch(heartbeat_period_s=60.0)
+    await eventually(lambda: driver.beats and daemon._nics._up, "a heartbeat")
+    (settings.paths.sys / "class/net/eth0/carrier").write_text("0")
+    await eventually(lambda: not driver.beats[-1].nics[0].up, "it is told")
+    assert driver.beats[-1].urgent
+
+
+async def test_a_rule_finds_its_line_in_a_ranks_stderr(
+    driver: Any, daemon: Any, rank: Any, eventually: Any
+) -> None:
+    driver.watch = Watch(heartbeat_period_s=0.1, log_rules=("ECC error", "(broken"))
+    await eventually(lambda: daemon._rank_logs._rules, "the rules are known")
+    await eventually(lambda: daemon._rank_logs._tails, "the log is followed")
+    rank.stdin.write("all is well\nan uncorrectable ECC error\n")
+    rank.stdin.flush()
+    await eventually(lambda: any(beat.logs for beat in driver.beats), "it is told")
+    (hit,) = next(beat.logs for beat in driver.beats if beat.logs)
+    assert (hit.rank, hit.rule, hit.line) == (0, "ECC error", "an uncorrectable ECC error")
+
+
+async def test_a_driver_that_acknowledges_nothing_is_left_for_a_new_connection(
+    driver: Any, daemon: Any, eventually: Any
+) -> None:
+    driver.acknowledges = False
+    await eventually(lambda: len(driver.hellos) >= 2, "it came again")
+    driver.acknowledges = True
+    heard = len(driver.beats)
+    await eventually(lambda: len(driver.beats) > heard + 20, "heartbeats go on")
+    assert len(driver.connections) == 1
+
+
+async def test_a_driver_that_is_away_is_waited_for(
+    driver: Any, daemon: Any, eventually: Any
+) -> None:
+    await eventually(lambda: driver.beats, "a heartbeat")
+    await driver.close()
+    await asyncio.sleep(0.3)
+    driver.beats.clear()
+    await driver.open()
+    await eventually(lambda: driver.beats, "heartbeats again")
+    assert {hello.incarnation for hello in driver.hellos} == {"one"}
+
+
+async def test_a_driver_that_refuses_is_asked_again(
+    driver: Any, daemon: Any, eventually: Any
+) -> None:
+    driver.answer = Refused(what="protocol", why="version 1, this driver speaks 2", fix="Upgrade.")
+    await eventually(lambda: len(driver.hellos) >= 3, "it asks again")
+    assert driver.beats == []
+
+
+def test_settings_that_are_missing_are_all_told_and_end_it(tmp_path: Any) -> None:
+    with pytest.raises(BadSettings, match=r"HOLDFAST_NODE is not set.*HOLDFAST_MEMORY.*'x' is no"):
+        read({"HOLDFAST_PROBE_PORT": "x"})
+    ended = subprocess.run(
+        [sys.executable, "-m", "holdfast.daemon.main"],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == exitcodes.CONFIGURATION
+    assert "HOLDFAST_NODE is not set: set it to the node's name." in ended.stderr
+
+
+async def test_as_a_process_it_needs_no_torch_and_ends_when_told(
+    driver: Any, settings: Settings, eventually: Any
+) -> None:
+    environment = {
+        **os.environ,
+        "HOLDFAST_NODE": settings.node,
+        "HOLDFAST_NODE_ADDRESS": settings.address,
+        "HOLDFAST_DRIVER_URL": settings.driver_url,
+        "HOLDFAST_NODE_TOKEN_FILE": str(settings.token_file),
+        "HOLDFAST_SCRATCH": str(settings.paths.scratch),
+        "HOLDFAST_MEMORY": str(settings.paths.memory),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "holdfast.daemon.main"],
+        env=environment,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        await eventually(lambda: driver.beats, "heartbeats")
+        maps = Path(f"/proc/{process.pid}/maps").read_text()
+        assert "libtorch" not in maps
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, 20) == 0
+    finally:
+        process.kill()
+        process.wait()

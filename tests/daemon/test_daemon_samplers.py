@@ -1,0 +1,264 @@
+"""Samplers and probes, each against real files, processes and sockets."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.daemon.probes import responder
+from holdfast.daemon.probes.prober import Prober
+from holdfast.daemon.samplers.nics import WRAP, Nics, grown
+from holdfast.daemon.samplers.pressure import HostPressure
+from holdfast.daemon.samplers.processes import Sibling, descendants, stat
+from holdfast.daemon.samplers.progress import FORGET_GONE_S, Progress
+from holdfast.daemon.samplers.tail import Tail
+from holdfast.kit.clock import SystemClock
+from holdfast.telemetry.recorder import Recorder
+from holdfast.telemetry.ring import RingWriter
+
+# ---------------------------------------------------------------- NICs
+
+
+@given(before=st.integers(WRAP // 2, WRAP - 1), by=st.integers(0, WRAP // 2 - 1))
+def test_a_counter_of_32_bits_grows_over_its_wrap(before: int, by: int) -> None:
+    assert grown(before, (before + by) % WRAP) == by
+
+
+def test_a_counter_that_was_reset_starts_again() -> None:
+    assert grown(1_000, 30) == 30
+    assert grown(1 << 40, 30) == 30
+
+
+def put(root: Path, name: str, value: object) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(f"{value}\n")
+
+
+def test_rdma_counters_are_octets_by_four_and_what_is_not_there_is_zero(tmp_path: Path) -> None:
+    port = "class/infiniband/mlx5_0/ports/1"
+    put(tmp_path, f"{port}/state", "4: ACTIVE")
+    put(tmp_path, f"{port}/counters/port_xmit_data", 4_294_967_290)
+    put(tmp_path, f"{port}/counters/port_rcv_data", "N/A")
+    put(tmp_path, f"{port}/hw_counters/lifespan", 10)
+    put(tmp_path, f"{port}/hw_counters/local_ack_timeout_err", 0)
+    nics = Nics(tmp_path)
+    assert nics.sample(10.0)[0].sent_bytes_per_s == 0
+    put(tmp_path, f"{port}/counters/port_xmit_data", 94)
+    put(tmp_path, f"{port}/hw_counters/local_ack_timeout_err", 6)
+    (seen,) = nics.sample(12.0)
+    assert (seen.name, seen.up) == ("mlx5_0/1", True)
+    assert (seen.sent_bytes_per_s, seen.received_bytes_per_s) == (200.0, 0.0)
+    assert seen.errors_per_s == 3.0
+
+
+def test_the_machines_own_tree_can_be_read() -> None:
+    nics = Nics(Path("/sys"))
+    nics.sample(0.0)
+    assert all(nic.name != "lo" for nic in nics.sample(1.0))
+
+
+def test_only_the_interface_that_carries_the_job_is_watched(tmp_path: Path) -> None:
+    for name in ("eth0", "wlan0"):
+        put(tmp_path, f"class/net/{name}/carrier", 1)
+    assert [nic.name for nic in Nics(tmp_path, "eth0").sample(0.0)] == ["eth0"]
+
+
+# ---------------------------------------------------------------- files and host
+
+
+def test_a_tail_gives_whole_new_lines_and_follows_a_file_that_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    tail = Tail(path)
+    assert tail.lines() == []
+    path.write_text("one\ntw")
+    assert tail.lines() == ["one"], "it came after the first look: all of it is new"
+    with path.open("a") as log:
+        log.write("o\nthree\n")
+    assert tail.lines() == ["two", "three"]
+    path.write_text("new\n")
+    assert tail.lines() == ["new"]
+
+
+def test_a_tail_starts_at_the_end_of_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("old\n")
+    tail = Tail(path)
+    assert tail.lines() == []
+    with path.open("a") as log:
+        log.write("new\n")
+    assert tail.lines() == ["new"]
+
+
+def test_pressure_comes_from_proc(tmp_path: Path) -> None:
+    put(tmp_path, "pressure/cpu", "some avg10=12.50 avg60=1.00 avg300=0.00 total=1")
+    put(tmp_path, "meminfo", "MemTotal: 1000 kB\nMemFree: 1 kB\nMemAvailable: 250 kB")
+    put(tmp_path, "stat", "cpu 10 0 0 10 0 0 0 0 0 0")
+    host = HostPressure(tmp_path, proc=tmp_path)
+    host.sample()
+    put(tmp_path, "stat", "cpu 15 0 0 10 0 0 0 5 0 0")
+    seen = host.sample()
+    assert (seen.cpu, seen.memory, seen.memory_used, seen.steal) == (0.125, 0.0, 0.75, 0.5)
+    assert 0 < seen.scratch_used < 1
+
+
+def test_a_host_that_tells_nothing_is_under_no_pressure(tmp_path: Path) -> None:
+    seen = HostPressure(tmp_path / "nowhere", proc=tmp_path).sample()
+    assert (seen.cpu, seen.memory_used, seen.scratch_used, seen.steal) == (0, 0, 0, 0)
+
+
+# ---------------------------------------------------------------- processes
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "1000"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_process_is_seen_until_it_is_gone(child: Any) -> None:
+    seen = stat(child.pid)
+    assert seen is not None
+    assert (seen.parent, seen.state in "RSD") == (os.getpid(), True)
+    assert child.pid in descendants(os.getpid())
+    child.kill()
+    child.wait()
+    assert stat(child.pid) is None
+
+
+def test_the_executor_is_a_sibling_and_its_end_is_seen_and_its_return(
+    child: subprocess.Popen[bytes],
+) -> None:
+    executor = Sibling(os.getpid(), b"sleep")
+    assert executor.alive()
+    child.kill()
+    child.wait()
+    assert not executor.alive()
+    again = subprocess.Popen(["sleep", "1000"])
+    try:
+        assert executor.alive()
+    finally:
+        again.kill()
+        again.wait()
+
+
+def test_an_executor_that_cannot_be_seen_is_not_called_dead() -> None:
+    assert Sibling(os.getpid(), b"no such command").alive()
+
+
+def test_ranks_of_an_older_epoch_and_files_that_are_no_rings_are_not_told_of(
+    tmp_path: Path,
+) -> None:
+    for epoch, rank in ((1, 0), (2, 0), (2, 1)):
+        path = tmp_path / f"my.job.e{epoch}.r{rank}.ring"
+        Recorder(RingWriter(path, rank=rank, epoch=epoch)).reported(epoch, None, None)
+    (tmp_path / "my.job.e3.r0.ring").write_bytes(b"torn")
+    (tmp_path / "notes.txt").write_text("x")
+    progress = Progress(tmp_path)
+    progress.sample(1.0)
+    told = progress.ranks(1.0)
+    assert [(seen.job, seen.epoch, seen.rank) for seen in told] == [
+        ("my.job", 2, 0),
+        ("my.job", 2, 1),
+    ]
+    assert {seen.process in "RSD" for seen in told} == {True}
+
+
+def test_a_ring_whose_pid_is_another_process_now_belongs_to_nobody_alive(
+    tmp_path: Path, child: Any
+) -> None:
+    path = tmp_path / "job.e1.r0.ring"
+    RingWriter(path, rank=0, epoch=1)
+    data = bytearray(path.read_bytes())
+    data[32:40] = child.pid.to_bytes(8, "little")  # as if the pid had been used again
+    path.write_bytes(data)
+    progress = Progress(tmp_path)
+    progress.sample(1.0)
+    assert progress.ranks(1.0)[0].process == "gone"
+    assert progress.ranks(1.0 + FORGET_GONE_S) == ()
+
+
+def test_still_is_since_progress_and_silent_since_the_pulse(tmp_path: Path) -> None:
+    recorder = Recorder(RingWriter(tmp_path / "job.e1.r0.ring", rank=0, epoch=1))
+    progress = Progress(tmp_path)
+    progress.sample(10.0)
+    recorder.reported(1, None, None)
+    progress.sample(11.0)
+    recorder.ring.word(0, 7)
+    progress.sample(13.0)
+    (seen,) = progress.ranks(14.0)
+    assert (seen.still_s, seen.silent_s) == (3.0, 1.0)
+
+
+# ---------------------------------------------------------------- probes
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def probed(port: int, fact: Any, eventually: Any) -> Any:
+    prober = Prober(SystemClock(), port)
+    prober.use({"other": "127.0.0.1"}, 0)
+    running = asyncio.create_task(prober.run())
+    try:
+        return await eventually(
+            lambda: next((seen for seen in prober.probes() if fact(seen)), None), "an answer"
+        )
+    finally:
+        running.cancel()
+
+
+async def test_a_neighbour_that_listens_answers(eventually: Any) -> None:
+    port = free_port()
+    server = await responder.serve("127.0.0.1", port)
+    assert server is not None
+    seen = await probed(port, lambda seen: seen.ok, eventually)
+    assert seen.rtt_s > 0
+    assert await responder.serve("127.0.0.1", port) is None, "the port is taken: said, not raised"
+    server.close()
+
+
+async def test_a_neighbour_whose_process_is_gone_refuses_which_is_an_answer(
+    eventually: Any,
+) -> None:
+    seen = await probed(free_port(), lambda seen: seen.reset, eventually)
+    assert not seen.ok
+    assert seen.silent_s < 1
+
+
+async def test_a_stopped_process_still_answers_for_its_node(eventually: Any) -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port), backlog=100):  # nobody accepts
+        await probed(port, lambda seen: seen.ok, eventually)
+
+
+async def test_a_neighbour_that_drops_everything_is_silent(eventually: Any) -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port), backlog=0):
+        fillers = [socket.socket() for _ in range(4)]
+        for filler in fillers:  # a full queue: the kernel drops what comes after
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", port))
+        seen = await probed(port, lambda seen: seen.silent_s > 1, eventually)
+        assert (seen.ok, seen.reset) == (False, False)
+        for filler in fillers:
+            filler.close()
+
+
+def test_the_daemon_loads_neither_torch_nor_numpy() -> None:
+    code = "import sys, holdfast.daemon.main; print({'torch', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -1,0 +1,156 @@
+"""Three real kinds of hang in real gloo ranks, seen through rings and judged by the detectors."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.daemon.samplers.progress import Progress
+from holdfast.driver.core.events import Found
+from holdfast.driver.watch import Expectation, Watch
+from holdfast.protocol.faults import Finding, Kind
+from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
+
+pytestmark = pytest.mark.torch
+
+SCRIPT = """
+import os, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank, here = dist.get_rank(), os.path.dirname(__file__)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 16))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+def hang():
+    kind = open(os.path.join(here, f"hang.{rank}")).read()
+    if kind == "spin":
+        while True:
+            pass
+    end, _ = os.pipe()
+    os.read(end, 1)
+
+while True:
+    optimizer.zero_grad()
+    loss = model(torch.ones(4, 16)).sum()
+    if os.path.exists(os.path.join(here, f"hang.{rank}")):
+        hang()
+    loss.backward()
+    optimizer.step()
+    time.sleep(0.05)
+"""
+
+PIPELINE = """
+import os, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank, size, here = dist.get_rank(), dist.get_world_size(), os.path.dirname(__file__)
+parameter = torch.nn.Parameter(torch.ones(1))
+parameter.grad = torch.ones(1)
+optimizer = torch.optim.SGD([parameter], lr=0.01)
+block = torch.ones(8)
+while True:
+    if rank > 0:
+        dist.recv(block, rank - 1)
+    if os.path.exists(os.path.join(here, f"hang.{rank}")):
+        end, _ = os.pipe()
+        os.read(end, 1)
+    sent = dist.isend(block, rank + 1) if rank + 1 < size else None
+    if sent is not None:
+        sent.wait()
+    work = dist.all_reduce(torch.ones(4), async_op=True)
+    work.wait()
+    optimizer.step()
+    time.sleep(0.02)
+"""
+
+
+class Observer:
+    """One daemon's sampling and one driver's detectors, in this process and on its clock."""
+
+    def __init__(self, rings: Path, count: int, hide: bool) -> None:
+        self.progress = Progress(rings)
+        self.watch = Watch()
+        self.hide = hide
+        self.sequence = 0
+        self.found: list[Finding] = []
+        seats = tuple(Seat(rank=r, local_rank=r, node="here", address="") for r in range(count))
+        self.watch.expect(
+            Expectation(job="job", epoch=1, seats=seats, hang_floor_s=1.0, first_step_s=60.0)
+        )
+
+    def look(self) -> None:
+        """A sample; a heartbeat at every fifth."""
+        now = time.monotonic()
+        self.progress.sample(now)
+        self.sequence += 1
+        if self.sequence % 5 == 0:
+            ranks = tuple(map(self._shown, self.progress.ranks(now)))
+            beat = Heartbeat(
+                node="here", incarnation="a", sequence=self.sequence, uptime_s=now, ranks=ranks
+            )
+            self.watch.heard(beat, now)
+        events = self.watch.tick(now)
+        self.found += [event.finding for event in events if isinstance(event, Found)]
+        time.sleep(0.1)
+
+    def until(self, fact: Callable[[], object], what: str, within_s: float = 60.0) -> None:
+        deadline_s = time.monotonic() + within_s
+        while not fact():
+            assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
+            self.look()
+
+    def step(self) -> int:
+        return self.watch.completed_step("job") or 0
+
+    def _shown(self, seen: RankProgress) -> RankProgress:
+        return replace(seen, process="", cpu_s=0.0, stopped_children=()) if self.hide else seen
+
+
+@pytest.mark.parametrize(
+    ("script", "count", "victim", "kind", "hide"),
+    [
+        pytest.param(SCRIPT, 3, 0, "stop", False, id="rank 0 stopped"),
+        pytest.param(SCRIPT, 3, 2, "stop", True, id="rank 2 stopped, states hidden"),
+        pytest.param(SCRIPT, 3, 1, "spin", False, id="rank 1 spins in Python"),
+        pytest.param(SCRIPT, 2, 1, "pipe", False, id="rank 1 of 2 is blocked on a pipe"),
+        pytest.param(PIPELINE, 3, 1, "pipe", True, id="a middle stage is blocked, states hidden"),
+        pytest.param(PIPELINE, 3, 2, "stop", True, id="the last stage is stopped, states hidden"),
+    ],
+)
+def test_the_rank_that_hangs_is_named(
+    ranks: Any, script: str, count: int, victim: int, kind: str, hide: bool
+) -> None:
+    running = ranks(script, count)
+    observer = Observer(running.rings, count, hide)
+    observer.until(lambda: observer.step() >= 20, "twenty steps")
+    assert observer.found == [], "nobody is accused while it trains"
+    if kind == "stop":
+        os.kill(running.pids[victim], signal.SIGSTOP)
+    else:
+        (running.folder / "hang").write_text(kind)
+        (running.folder / "hang").rename(running.folder / f"hang.{victim}")
+    began_s = time.monotonic()
+    observer.until(lambda: observer.found, "a finding")
+    (finding,) = observer.found
+    assert (finding.kind, finding.rank) == (Kind.HANG, victim), finding
+    assert time.monotonic() - began_s < 30
+    assert any(f"end at rank {victim}" in piece.text for piece in finding.evidence)
+
+
+def test_a_rank_that_is_stopped_and_continued_again_and_again_is_slow_and_not_hung(
+    ranks: Any,
+) -> None:
+    running = ranks(SCRIPT, 2)
+    observer = Observer(running.rings, 2, hide=False)
+    observer.until(lambda: observer.step() >= 20, "twenty steps")
+    for _ in range(6):
+        os.kill(running.pids[1], signal.SIGSTOP)
+        half_s = time.monotonic() + 0.4
+        observer.until(lambda until_s=half_s: time.monotonic() > until_s, "stopped for a while")
+        os.kill(running.pids[1], signal.SIGCONT)
+        before = observer.step()
+        observer.until(lambda before=before: observer.step() > before, "it goes on")
+    assert observer.found == []
