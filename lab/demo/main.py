@@ -1,0 +1,190 @@
+"""The demo from start to end: cluster up, train, hurt, recover, the same left alone, compare."""
+
+import contextlib
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+from rich.console import Console
+
+from holdfast.lab import losses
+from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.chaos.scenarios import Scenario
+from holdfast.lab.chaos.target import NotThere
+from holdfast.lab.cluster import FINISHED, Lab, Refused, TooLate
+from holdfast.lab.demo.faults import FAULTS
+from holdfast.lab.demo.job import NODES, RANKS_PER_NODE, STANDBYS, training_job
+from holdfast.lab.demo.options import Options, parse
+from holdfast.lab.demo.scene import Looker, Scene
+from holdfast.lab.demo.summary import Facts, Summary, summarise
+from holdfast.lab.demo.view import LiveView, PlainView, View, result
+from holdfast.lab.emulator.inside import NotPossible
+from holdfast.protocol import exitcodes
+
+LOOK_S = 0.05
+SHOW_S = 0.2
+JOB_S = 300.0
+HURT, ALONE = "demo", "left-alone"
+
+
+class Demo:
+    """One run of the demo on one laboratory."""
+
+    def __init__(self, lab: Lab, options: Options, view: View) -> None:
+        self._lab = lab
+        self._options = options
+        self._view = view
+        self._began_s = time.monotonic()
+        self._shown_s = 0.0
+        self._act = ""
+
+    def play(self) -> Callable[[int], Summary]:
+        """All acts; what makes the summary once the leftovers are known."""
+        self._set(f"starting {NODES} nodes and {STANDBYS} standby")
+        self._lab.ready(within_s=60.0)
+        fault = FAULTS[self._options.fault]
+        done, delayed_s = self._train_and_hurt(fault)
+        job, incidents = self._lab.job(HURT), self._lab.incidents(HURT)
+        self._bring_back(incidents)
+        self._train_alone()
+        run = self._lab.run
+
+        def summary(leftovers: int) -> Summary:
+            return summarise(
+                Facts(
+                    fault=self._options.fault,
+                    nodes=NODES,
+                    ranks=NODES * RANKS_PER_NODE,
+                    kind=self._lab.kind(),
+                    hurt_node=done.node,
+                    may_evict=fault.expected.may_evict,
+                    delayed_s=delayed_s,
+                    incidents=incidents,
+                    job=job,
+                    losses=losses.read(run, HURT),
+                    reference=losses.read(run, ALONE),
+                    leftovers=leftovers,
+                )
+            )
+
+        return summary
+
+    def _train_and_hurt(self, fault: Scenario) -> tuple[Done, float | None]:
+        looker = self._submit(HURT, "training", standbys=STANDBYS)
+        self._until(looker, lambda scene: scene.step >= self._options.steps // 3)
+        before = len(self._lab.incidents(HURT))
+        at_s = time.monotonic()
+        done = fault.do(self._lab, HURT, Random(HURT))
+        self._set(f"{done.said}, from outside")
+        looker.tell(f"--------    {done.said}, from outside")
+        delayed_s = self._noticed(looker, before, at_s)
+        self._until(looker, lambda scene: scene.phase in FINISHED)
+        return done, delayed_s
+
+    def _noticed(self, looker: Looker, before: int, at_s: float) -> float | None:
+        """Seconds from the fault to its incident; None where the job ended without one."""
+        found: list[float] = []
+
+        def noticed(scene: Scene) -> bool:
+            if len(self._lab.incidents(HURT)) > before and not found:
+                found.append(time.monotonic() - at_s)
+            return bool(found) or scene.phase in FINISHED
+
+        self._until(looker, noticed)
+        return found[0] if found else None
+
+    def _bring_back(self, incidents: list[dict[str, Any]]) -> None:
+        """Evicted nodes are restored where they live, so that the cluster is the same again."""
+        for node in {name for incident in incidents for name in incident["evicted"]}:
+            with contextlib.suppress(Refused):
+                reason = {"reason": "the demo goes on with the same cluster"}
+                self._lab.ask("POST", f"/nodes/{node}/restore", json=reason)
+
+    def _train_alone(self) -> None:
+        looker = self._submit(ALONE, "the same job, left alone", standbys=0)
+        self._until(looker, lambda scene: scene.phase in FINISHED)
+
+    def _submit(self, name: str, act: str, *, standbys: int) -> Looker:
+        self._set(act)
+        steps, folder = self._options.steps, self._lab.run.root
+        self._lab.submit(training_job(name, steps=steps, standbys=standbys, folder=folder))
+        return Looker(self._lab, name, steps)
+
+    def _until(self, looker: Looker, holds: Callable[[Scene], bool]) -> None:
+        deadline_s = time.monotonic() + JOB_S
+        while not holds(self._look(looker)):
+            if time.monotonic() > deadline_s:
+                raise TooLate(f"{self._act}: not done in {JOB_S:g} s. Logs: {self._lab.run.root}")
+            time.sleep(LOOK_S)
+
+    def _look(self, looker: Looker) -> Scene:
+        now_s = time.monotonic()
+        scene = looker.look(act=self._act, elapsed_s=now_s - self._began_s)
+        if now_s - self._shown_s > SHOW_S or scene.phase in FINISHED:
+            self._shown_s = now_s
+            self._view.show(scene)
+        return scene
+
+    def _set(self, act: str) -> None:
+        self._act = act
+        self._view.show(Scene(act=act, elapsed_s=time.monotonic() - self._began_s))
+
+    def stay(self) -> None:
+        """Leave all of it running until Ctrl-C."""
+        root = self._lab.run.root
+        sys.stderr.write(
+            f"still running; look at it with\n  holdfast --state {root} status\nCtrl-C ends it\n"
+        )
+        while True:
+            time.sleep(1.0)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the demo. Exit code 0 where the verdict is "passed"."""
+    options = parse(arguments)
+    if sys.platform != "linux":
+        sys.stderr.write(f"The demo's emulated cluster needs Linux; this is {sys.platform}.\n")
+        return exitcodes.UNAVAILABLE
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
+    console = Console(stderr=options.as_json)
+    live = console.is_terminal and not options.as_json
+    view: View = LiveView(console) if live else PlainView(stderr=options.as_json)
+    try:
+        summary = _run(options, folder, view)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"interrupted; cluster and job were taken down. Logs: {folder}\n")
+        return exitcodes.INTERRUPTED
+    except (TooLate, Refused, NotThere, NotPossible) as error:
+        sys.stderr.write(f"{error}\n")
+        return exitcodes.FAILED
+    _tell(summary, options, console, folder)
+    return exitcodes.OK if summary.verdict == "passed" else exitcodes.FAILED
+
+
+def _run(options: Options, folder: Path, view: View) -> Summary:
+    lab = Lab(folder, nodes=NODES, standbys=STANDBYS, racks=2)
+    with lab:
+        with view:
+            summarise_with = Demo(lab, options, view).play()
+        if options.keep:
+            demo = Demo(lab, options, view)
+            with contextlib.suppress(KeyboardInterrupt):
+                demo.stay()
+    return summarise_with(lab.leftovers().count)
+
+
+def _tell(summary: Summary, options: Options, console: Console, folder: Path) -> None:
+    if options.as_json:
+        sys.stdout.write(msgspec.json.encode(summary).decode() + "\n")
+        return
+    console.print(result(summary))
+    if summary.verdict == "passed" and options.folder is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        console.print(f"  logs          {folder}")
