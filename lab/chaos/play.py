@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from holdfast.lab import losses
+from holdfast.lab.chaos.lost import steps_lost
 from holdfast.lab.chaos.scenarios import STORE_EVERY, Expected, Scenario
 from holdfast.lab.chaos.score import Facts, Score, score
 from holdfast.lab.cluster import FINISHED, LOOK_S, Lab
@@ -78,6 +79,7 @@ def play(
             phase=job["phase"],
             incidents=incidents,
             detected_s=detected_s,
+            steps_lost=steps_lost(lab.run, JOB),
             loss_equal_bitwise=_equal(scenario.expected, lab, undisturbed),
         )
     )

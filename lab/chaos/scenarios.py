@@ -41,7 +41,7 @@ STORE_EVERY = 5
 
 _IN_PLACE = Expected(names_rank=True)
 _UNSEEN = Expected(incident=False, most_steps_lost=0)
-_LOST = Expected(may_evict=True, must_evict=True, most_steps_lost=2 * STORE_EVERY)
+_LOST = Expected(may_evict=True, must_evict=True, most_steps_lost=3 * STORE_EVERY)
 _FROM_STORE = Expected(may_evict=True, must_evict=True, most_steps_lost=4 * STORE_EVERY)
 _HANG = Expected(names_rank=True, may_evict=True, blame=("infrastructure", "unknown", "user"))
 _USER = Expected(names_rank=True, blame=("user",))

@@ -38,6 +38,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     phase: str  # how the job ended
     incidents: Sequence[Incident]
     detected_s: float | None
+    steps_lost: int  # counted from what the ranks left, not from what the driver says
     loss_equal_bitwise: bool | None
 
 
@@ -47,13 +48,12 @@ def score(facts: Facts) -> Score:
     evicted = [node for incident in facts.incidents for node in incident["evicted"]]
     innocent = [node for node in evicted if not expected.may_evict or node != facts.done.node]
     right = _blame_right(facts)
-    lost = sum(incident["steps_lost"] or 0 for incident in facts.incidents)
     passed = (
         facts.phase == expected.phase
         and right
         and not innocent
         and (not expected.must_evict or facts.done.node in evicted)
-        and lost <= expected.most_steps_lost
+        and facts.steps_lost <= expected.most_steps_lost
         and facts.loss_equal_bitwise is not False
     )
     return Score(
@@ -64,7 +64,7 @@ def score(facts: Facts) -> Score:
         blame_right=right,
         innocent_evicted=len(innocent),
         down_s=_rounded(_down_s(facts)),
-        steps_lost=lost,
+        steps_lost=facts.steps_lost,
         loss_equal_bitwise=facts.loss_equal_bitwise,
     )
 

@@ -8,8 +8,10 @@ import pytest
 
 from holdfast.lab.chaos import main, scenarios
 from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.chaos.lost import steps_lost
 from holdfast.lab.chaos.scenarios import SCENARIOS, Expected, chosen
 from holdfast.lab.chaos.score import Facts, Score, score
+from holdfast.protocol.paths import RunPaths
 
 RIGHT = {
     "kind": "rank-crashed",
@@ -17,7 +19,6 @@ RIGHT = {
     "node": "node-1",
     "rank": 1,
     "evicted": [],
-    "steps_lost": 1,
     "found_s": 10.0,
     "recovered_s": 0.5,
 }
@@ -34,6 +35,7 @@ def scored(
         phase="Succeeded",
         incidents=list(incidents),
         detected_s=0.1,
+        steps_lost=1,
         loss_equal_bitwise=True,
     )
     return score(msgspec.structs.replace(facts, **changes))
@@ -61,7 +63,6 @@ def test_a_fault_that_is_found_named_and_cured_passes_with_its_figures():
         ("the user is blamed", {"blame": "user"}),
         ("a healthy node is evicted", {"evicted": ["node-2"]}),
         ("a node is evicted for what a restart cures", {"evicted": ["node-1"]}),
-        ("too many steps are lost", {"steps_lost": 3}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -86,7 +87,7 @@ def test_it_fails_when_nothing_was_noticed():
 
 def test_it_fails_when_a_fault_is_seen_where_there_is_none():
     quiet = Expected(incident=False)
-    assert scored(quiet, detected_s=None).passed
+    assert scored(quiet, detected_s=None, steps_lost=0).passed
     assert not scored(quiet, RIGHT).passed
 
 
@@ -100,7 +101,28 @@ def test_a_node_that_must_go_has_to_be_evicted():
 def test_down_time_reaches_to_the_end_of_the_last_recovery():
     twice = scored(EXPECTED, RIGHT, RIGHT | {"found_s": 12.0, "recovered_s": 1.0})
     assert twice.down_s == 3.1
-    assert twice.steps_lost == 2
+
+
+def test_it_fails_when_too_many_steps_are_lost():
+    assert scored(EXPECTED, RIGHT, steps_lost=2).passed
+    assert not scored(EXPECTED, RIGHT, steps_lost=3).passed
+
+
+def test_steps_lost_are_those_that_all_had_completed_and_that_were_trained_again(tmp_path):
+    def left(attempt: int, rank: int, steps: range, rest: str = "") -> None:
+        folder = RunPaths(tmp_path).rank("job", attempt, rank)
+        folder.mkdir(parents=True)
+        lines = "".join(f'{{"step": {step}, "loss": 1.0}}\n' for step in steps)
+        (folder / "metrics.jsonl").write_text(lines + rest)
+
+    assert steps_lost(RunPaths(tmp_path), "job") == 0
+    left(1, 0, range(1, 19))
+    left(1, 2, range(1, 18), rest='{"step": 18, "lo')
+    left(2, 0, range(11, 13))
+    left(2, 2, range(11, 13))
+    left(3, 0, range(18, 31))
+    left(3, 2, range(18, 31))
+    assert steps_lost(RunPaths(tmp_path), "job") == 7, "17 were completed, 11 to 17 done again"
 
 
 def test_the_line_has_exactly_the_promised_fields():
