@@ -1,0 +1,49 @@
+"""A node lost on an emulated cluster: two nodes of two ranks, one standby.
+
+Called by `benchmark`.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from holdfast.bench.figures import Try
+from holdfast.bench.recovery.marks import RANKS, Marks
+from holdfast.bench.recovery.systems import SCRIPT
+from holdfast.bench.recovery.turns import back_again, first_steps
+from holdfast.lab.chaos.injectors import node
+from holdfast.lab.cluster import Lab
+
+JOB = "bench"
+NODES = 2
+
+
+def job(folder: Path) -> dict[str, Any]:
+    """A TrainingJob that runs the script on two nodes."""
+    return {
+        "apiVersion": "holdfast.dev/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": JOB},
+        "spec": {
+            "nodes": NODES,
+            "ranksPerNode": RANKS // NODES,
+            "standbys": 1,
+            "command": [sys.executable, str(SCRIPT), str(folder)],
+            "workdir": str(folder),
+        },
+    }
+
+
+def node_lost(folder: Path, seed: int) -> Iterator[Try]:
+    """SIGKILL to the init of a node that has ranks: everything of it and its link are gone."""
+    marks = Marks(folder)
+    with Lab(folder / "lab", nodes=NODES, standbys=1) as lab:
+        lab.ready()
+        lab.submit(job(folder))
+        first_steps(marks, 0, "holdfast")
+        hurt_ns = time.monotonic_ns()
+        node.lost(lab, JOB, Random(seed))
+        yield back_again(marks, hurt_ns, "node lost", "holdfast")

@@ -1,0 +1,78 @@
+"""The two systems under test, as a good user would start them on one machine.
+
+Called by the turns. A system only starts things; what happens then is seen from outside.
+"""
+
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from holdfast.bench.recovery.guarded import Guarded
+from holdfast.bench.recovery.marks import RANKS
+
+SCRIPT = Path(__file__).with_name("script.py")
+
+
+class Torchrun:
+    """PyTorch's own launcher, restarts allowed without bound.
+
+    `FRESH_STORE`: without it torch 2.15 gives restarted ranks the store of the attempt before, with
+    no prefix of their own; gloo then finds dead addresses there, and no restart here succeeded
+    ("connectFullMesh failed … Connection refused").
+    """
+
+    name = "torchrun"
+    FRESH_STORE: ClassVar[dict[str, str]] = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    _RESTARTS = ("--max-restarts", "1000")
+
+    def start(self, folder: Path) -> Guarded:
+        """All ranks on one node."""
+        flags = ("--standalone", "--nproc-per-node", str(RANKS))
+        return self._agent(folder, flags, "torchrun.log")
+
+    def agent(self, folder: Path, node: int, port: int) -> Guarded:
+        """One of two nodes, half of the ranks on each; node 0 hosts the rendezvous."""
+        flags = (
+            *("--nnodes", "2", "--nproc-per-node", str(RANKS // 2), "--rdzv-backend", "c10d"),
+            *("--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "bench"),
+            *("--rdzv-conf", f"is_host={1 if node == 0 else 0}"),
+        )
+        return self._agent(folder, flags, f"node-{node}.log")
+
+    def _agent(self, folder: Path, flags: Sequence[str], log: str) -> Guarded:
+        program = [sys.executable, "-m", "torch.distributed.run", *self._RESTARTS, *flags]
+        command = [*program, str(SCRIPT), str(folder)]
+        return Guarded(command, log=folder / log, cwd=folder, more=self.FRESH_STORE)
+
+
+class Holdfast:
+    """`holdfast run`, without any option but the number of ranks."""
+
+    name = "holdfast"
+
+    def start(self, folder: Path) -> Guarded:
+        """All ranks on one node."""
+        return self.run(folder, [str(SCRIPT), str(folder)])
+
+    def run(self, folder: Path, words: Sequence[str]) -> Guarded:
+        """`holdfast run -n 4 WORDS`, its state below the folder."""
+        options = ("run", "-n", str(RANKS), "--runs", str(runs(folder)))
+        program = [sys.executable, "-m", "holdfast.cli.main", *options, *words]
+        return Guarded(program, log=folder / "holdfast.log", cwd=folder, more={})
+
+
+System = Torchrun | Holdfast
+
+
+def runs(folder: Path) -> Path:
+    """Where `holdfast run` makes the folder of its run."""
+    return folder / "runs"
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody has now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
