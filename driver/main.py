@@ -149,7 +149,7 @@ async def _serve(settings: Settings) -> None:
         cluster = LocalCluster(settings.keeper) if settings.keeper else NoCluster()
         driver = Driver(settings, tokens=tokens, journal=journal, cluster=cluster)
         server = Server(server_config(driver.app()))
-        _end_on_signals(server)
+        _end_when_told(server, settings.die_with_fd)
         async with asyncio.TaskGroup() as group:
             tasks = await driver.start(group)
             announce(settings, sockets[0])
@@ -162,12 +162,19 @@ async def _serve(settings: Settings) -> None:
         journal.close()
 
 
-def _end_on_signals(server: Server) -> None:
+def _end_when_told(server: Server, die_with_fd: int | None) -> None:
+    """By a signal, or by the end of whoever started us."""
+    loop = asyncio.get_running_loop()
+
     def end() -> None:
         server.should_exit = True
+        if die_with_fd is not None:
+            loop.remove_reader(die_with_fd)  # its end is readable for ever
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, end)
+        loop.add_signal_handler(number, end)
+    if die_with_fd is not None:
+        loop.add_reader(die_with_fd, end)
 
 
 def _say_all(group: BaseExceptionGroup[Exception], code: int) -> int:
