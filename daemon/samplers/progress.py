@@ -11,12 +11,13 @@ import msgspec
 import structlog
 
 from holdfast.daemon.samplers import processes
-from holdfast.protocol.messages import RankProgress
+from holdfast.protocol.messages import GroupProgress, RankProgress
 from holdfast.telemetry.ring import RingError, RingReader
 
 _NAME = re.compile(r"^(?P<job>.+)\.e(?P<epoch>\d+)\.r(?P<rank>\d+)\.ring$")
 FORGET_GONE_S = 30.0
 """How long the ring of a process that is gone is still told of."""
+LISTED_MEMBERS = 64
 
 _log = structlog.get_logger()
 
@@ -125,6 +126,7 @@ class Ring:
         return msgspec.structs.replace(
             self._seen,
             job=self.job,
+            groups=tuple(_told_of(group, self.rank) for group in self._seen.groups),
             process=self._process,
             cpu_s=cpu_s,
             stopped_children=stopped,
@@ -155,6 +157,13 @@ class Ring:
         own = processes.stat(self._pid)
         cpu_s = sum(stat.cpu_s for stat in alive.values()) + (own.cpu_s if own else 0.0)
         return cpu_s, tuple(pid for pid, stat in alive.items() if stat.state in "Tt")
+
+
+def _told_of(group: GroupProgress, rank: int) -> GroupProgress:
+    """Members of a large group are told by its first two ranks alone: the list is everybody's."""
+    if len(group.ranks) <= LISTED_MEMBERS or rank in group.ranks[:2]:
+        return group
+    return msgspec.structs.replace(group, ranks=())
 
 
 def _progress_of(seen: RankProgress) -> tuple[object, ...]:

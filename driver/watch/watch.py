@@ -13,6 +13,7 @@ from holdfast.driver.watch import (
     kernel,
     links,
     logs,
+    mismatch,
     neighbours,
     pressure,
     silence,
@@ -41,6 +42,7 @@ class Watch:
         self._logs: logs.Told = frozenset()
         self._links: links.Links = {}
         self._pressure: pressure.Told = frozenset()
+        self._mismatch: dict[str, mismatch.Groups] = {}
 
     # ------------------------------------------------------------ what the driver tells
 
@@ -84,6 +86,9 @@ class Watch:
         for name, job in self._jobs.items():
             if beat.node in job.expected.nodes:
                 self._jobs[name], step = jobs.heard(job, beat, now, self._period_s())
+                before = self._mismatch.get(name, mismatch.Groups())
+                self._mismatch[name], odd = mismatch.judge(before, beat, job.expected)
+                events += map(_found, odd)
                 if step is not None:
                     events.append(ProgressSeen(job=name, epoch=job.expected.epoch, step=step))
         return events
