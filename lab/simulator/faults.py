@@ -70,7 +70,7 @@ def _raise(world: World, fault: Fault) -> None:
 
 def _bug(world: World, fault: Fault) -> None:
     name = _job(world, fault)
-    world.bugs.setdefault(name, 1 + fault.dice % world.jobs[name].steps)
+    world.plant_bug(name, 1 + fault.dice % world.jobs[name].steps)
 
 
 def _kill_executor(world: World, fault: Fault) -> None:

@@ -12,6 +12,7 @@ from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.incidents import LOSSES
 from holdfast.driver.core.model import FINISHED, Incident, Job, Phase, State, Wanted
 from holdfast.driver.core.turn import Decision
+from holdfast.protocol.faults import Blame
 
 if TYPE_CHECKING:
     from holdfast.lab.simulator.world import World
@@ -42,7 +43,9 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
             epochs_only_grow(old, new)
             ranks_have_good_nodes(after, new)
             table_is_whole(new)
-            suspend_ends(new, now)
+            budget_is_kept(new, now)
+    for job in after.jobs.values():
+        suspend_ends(job, now)
     for name in decision.nodes:
         holder_and_held_agree(after, name)
         only_the_guilty_are_evicted(world, before, after, name)
@@ -106,8 +109,21 @@ def table_is_whole(job: Job) -> None:
 def suspend_ends(job: Job, now: float) -> None:
     """A suspend that a person asked for ends in bounded time, whatever happens."""
     if job.phase is Phase.SUSPENDING and job.wanted is not Wanted.RUN:
-        limit_s = job.plan.grace_s + 120.0
+        limit_s = job.plan.grace_s + 20.0 + 15.0  # until quiet is given up; a driver that is away
         require("every-suspend-ends", now - job.since_s <= limit_s, f"{job.name} {job.since_s}")
+
+
+def budget_is_kept(job: Job, now: float) -> None:
+    """Written again, apart from the core: a job that goes on has not used more than it may."""
+    if job.phase is Phase.FAILED:
+        return
+    for blame, budget in (
+        (Blame.USER, job.plan.user),
+        (Blame.INFRASTRUCTURE, job.plan.infrastructure),
+    ):
+        since = now - budget.window_s
+        used = sum(1 for spent in job.spent if spent.blame is blame and spent.at_s > since)
+        require("budgets-are-kept", used <= budget.restarts, f"{job.name}: {used} for {blame}")
 
 
 def finished_stays_finished(name: str, old: Job | None, new: Job | None) -> None:

@@ -10,7 +10,7 @@ import msgspec
 KINDS: dict[str, int] = {
     "kill-rank": 8,
     "raise": 3,
-    "bug": 1,  # raises at the same step, always
+    "bug": 2,  # raises at the same step, always
     "kill-executor": 5,
     "lose-node": 7,
     "lose-rack": 2,
@@ -22,7 +22,7 @@ KINDS: dict[str, int] = {
     "unkillable": 1,
     "store-down": 2,
     "kill-driver": 6,
-    "suspend": 2,
+    "suspend": 3,
     "resume": 2,
     "stop": 1,
     "delete": 1,

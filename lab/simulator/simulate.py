@@ -45,6 +45,14 @@ def run(scenario: Scenario) -> Failure | None:
     return None
 
 
+def play(scenario: Scenario) -> World:
+    """Simulate a scenario that breaks no rule, and give its world, journal and all."""
+    world = World(scenario)
+    _play(world)
+    _converge(world)
+    return world
+
+
 def _play(world: World) -> None:
     world.driver.start()
     for machine in world.machines.values():
@@ -119,6 +127,11 @@ def explain(failure: Failure, *, lines: int = 60) -> str:
 
 def run_seed(seed: int) -> Failure | None:
     return run(draw(seed))
+
+
+def first_failure(seeds: range) -> Failure | None:
+    """The first failure among `seeds`, here and now."""
+    return next(filter(None, map(run_seed, seeds)), None)
 
 
 def run_many(seeds: range, *, processes: int = 2) -> list[Failure]:

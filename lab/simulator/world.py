@@ -66,6 +66,9 @@ class World:
 
     def tell(self, desired: Desired) -> None:
         """From the driver to an executor that is connected."""
+        known = self.driver.state.nodes.get(desired.node)
+        if known is None or known.generation < desired.generation:
+            raise Broken("journal-before-effect", f"{desired.node} is told what is not committed")
         executor = self.machines[desired.node].executor
         if executor is not None and executor.connected:
             self.agenda.after(self.delay(), lambda: self._arrive(executor, desired))
@@ -208,9 +211,21 @@ class World:
         if any(self.machines[node].bad for node in run.nodes):
             self.agenda.after(1.2, lambda: self.stand_still(run, echo=False))
 
+        self._approach_bug(run)
+
+    def plant_bug(self, name: str, step: int) -> None:
+        """From now on the job's own code raises at this step, always."""
+        self.bugs.setdefault(name, step)
+        for run in list(self.runs.values()):
+            if run.job.name == name and run.training:
+                self._approach_bug(run)
+
+    def _approach_bug(self, run: Run) -> None:
         bug = self.bugs.get(run.job.name)
-        if bug is not None and run.start < bug:
-            self.agenda.after((bug - run.start) * STEP_S, lambda: self._meet_bug(run))
+        if bug is not None and run.since_s is not None:
+            left_s = run.since_s + (bug - run.start) * STEP_S - self.agenda.now
+            if left_s >= 0:
+                self.agenda.after(left_s, lambda: self._meet_bug(run))
 
     def _meet_bug(self, run: Run) -> None:
         executor = self.machines[run.nodes[-1]].executor
@@ -321,6 +336,7 @@ class World:
             suspend=job.suspend,
             deadline_s=job.deadline_s,
             start_s=60.0,
+            grace_s=5.0,
         )
         if self.driver.request(e.JobSubmitted(job=job.name, plan=plan)):
             self.submitted.add(job.name)

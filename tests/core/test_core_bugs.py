@@ -1,0 +1,82 @@
+"""The simulation is proved by planted bugs: each is a small patch, and each must be caught."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+
+BUGS = Path(__file__).parent / "bugs"
+ROOT = Path(holdfast.__file__).parent
+NEEDED = ("kit", "protocol", "diagnostics", "driver", "lab")
+SEEDS = 600
+
+CAUGHT_BY = {
+    "accuser-evicted-without-tests": {"no-innocent-is-evicted"},
+    "budget-off-by-one": {"budgets-are-kept"},
+    "effect-before-journal": {"journal-before-effect"},
+    "epoch-check-dropped": {"no-more-incidents-than-causes", "one-epoch-at-a-time"},
+    "evicted-node-reused": {"no-rank-on-an-evicted-node"},
+    "finished-job-reopened": {"a-finished-job-stays-finished"},
+    "generation-not-raised": {"generation-grows"},
+    "job-forgotten-when-it-ends": {"what-was-acknowledged-is-remembered"},
+    "loss-of-a-rack-not-correlated": {"a-correlated-loss-is-one-incident"},
+    "restore-beyond-the-end": {"restore-on-the-line"},
+    "seated-before-quiet": {"KeyError", "restore-is-there", "one-epoch-at-a-time"},
+    "silence-without-a-brake": {"few-are-evicted-for-silence", "never-too-many-evicted"},
+    "suspend-without-deadline": {"every-suspend-ends"},
+    "two-incidents-for-one-cause": {"a-job-has-one-open-incident"},
+}
+"""The rule that each bug breaks. A patch that no longer applies has to be made anew."""
+
+RUN = """
+from holdfast.lab.simulator.simulate import first_failure
+failure = first_failure(range({seeds}))
+print(failure.rule if failure else "nothing")
+"""
+
+
+def _package(into: Path) -> Path:
+    """A copy of the package, as plain folders."""
+    package = into / "holdfast"
+    package.mkdir()
+    shutil.copy(ROOT / "__init__.py", package)
+    for folder in NEEDED:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / folder, package / folder, ignore=ignored)
+    return package
+
+
+def _first_broken_rule(package: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN.format(seeds=SEEDS)],
+        env={**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=package.parent,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    return done.stdout.strip() or done.stderr
+
+
+def test_every_bug_has_its_patch() -> None:
+    assert sorted(CAUGHT_BY) == sorted(path.stem for path in BUGS.glob("*.patch"))
+
+
+@pytest.mark.parametrize("bug", CAUGHT_BY)
+def test_the_simulation_catches(bug: str, tmp_path: Path) -> None:
+    package = _package(tmp_path)
+    subprocess.run(
+        ["git", "apply", "--whitespace=nowarn", str(BUGS / f"{bug}.patch")],
+        cwd=package,
+        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
+        check=True,
+        timeout=20,
+    )
+    rule = _first_broken_rule(package)
+    assert rule in CAUGHT_BY[bug], f"{bug}, for {SEEDS} seeds: {rule}"
