@@ -66,8 +66,8 @@ def back(incident: Mapping[str, Any]) -> str:
 
 
 def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> str:
-    """`done: 2,000 steps, 1 fault, 0.4 s lost of 18 min`."""
-    parts = [f"{job['step']:,} steps"] if job.get("step") else []
+    """`done: 2,000 steps seen, 1 fault, 0.4 s lost of 18 min`."""
+    parts = [f"{plural(job['step'], 'step')} seen"] if job["step"] else []
     faults = sum(int(each["faults"]) for each in incidents)
     parts.append(plural(faults, "fault") if faults else "no fault")
     down_s = sum(each["recovered_s"] or 0.0 for each in incidents)

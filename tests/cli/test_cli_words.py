@@ -77,7 +77,7 @@ def test_a_run_says_each_fault_and_each_recovery_once() -> None:
     assert said == [
         "holdfast  rank 2 on node-1 died of SIGSEGV; restarting 4 ranks",
         "holdfast  back at step 121 after 0.4 s, nothing lost   (stop 0.05 · step 0.36)",
-        "holdfast  done: 2,000 steps, 1 fault, 0.4 s lost of 18 min",
+        "holdfast  done: 2,000 steps seen, 1 fault, 0.4 s lost of 18 min",
     ]
 
 

@@ -67,3 +67,9 @@ async def test_a_jobs_story_tells_its_decisions_in_order(driver: Driver) -> None
 async def test_there_are_no_incidents_until_there_is_one(driver: Driver) -> None:
     assert (await driver.http.get("/v1alpha1/incidents")).json() == {"items": []}
     assert (await driver.http.get("/v1alpha1/incidents/7")).status_code == 404
+
+
+async def test_a_job_that_never_ran_has_no_attempts(driver: Driver) -> None:
+    await driver.submit()
+    assert (await driver.http.get("/v1alpha1/jobs/speech/attempts")).json() == {"items": []}
+    assert (await driver.http.get("/v1alpha1/jobs/nobody/attempts")).status_code == 404

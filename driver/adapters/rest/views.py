@@ -285,9 +285,8 @@ def _ranks_of(job: Job, node: str) -> list[int]:
 
 
 def _step(job: Job, live: JobProgress | None) -> int | None:
-    if live is None or job.best_step is None:
-        return live.step if live else job.best_step
-    return max(live.step, job.best_step)
+    seen = [job.best_step, live.step if live else None, *(each.step for each in job.exits)]
+    return max((step for step in seen if step is not None), default=None)
 
 
 def _restarts(job: Job, now: float) -> dict[str, BudgetView]:
