@@ -100,7 +100,8 @@ class Lab:
         def all_connected() -> bool:
             state = self.state()
             here = {node.name for node in state.nodes.values() if not node.lost} if state else set()
-            seen = {node["name"] for node in self.nodes() if node["connected"]}
+            nodes = self.ask("GET", "/nodes", within_s=within_s)["items"]
+            seen = {node["name"] for node in nodes if node["connected"]}
             return bool(here) and here <= seen
 
         self.until(all_connected, "all nodes are connected", within_s)
