@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+import msgspec
 import torch
 
 from holdfast import telemetry
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return exitcodes.USAGE
     be_deterministic()
+    # what the command line said, for the checkpointer, which reads the environment
+    os.environ["HOLDFAST_TOPOLOGY"] = msgspec.json.encode(settings.topology).decode()
     with joined(settings.topology, place) as grid:
         trainer = Trainer(settings, grid, text)
         run(trainer, place, text)

@@ -108,14 +108,14 @@ def read(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Sett
     given = vars(parser().parse_args(arguments))
     place = _place(environment)
     sizes = {axis: given.pop(axis) for axis in ("tp", "pp", "dp")}
-    topology = _topology(sizes, environment.get("HOLDFAST_TOPOLOGY", ""), place.world_size)
+    topology, clash = _topology(sizes, environment.get("HOLDFAST_TOPOLOGY", ""), place.world_size)
     shape = Shape(**{name: given.pop(name) for name in Shape.__dataclass_fields__})
     if shape.micro_batch == 0:
         share = shape.global_batch // (topology.dp * topology.pp)
         shape = replace(shape, micro_batch=max(1, share))
     given["data"] = tuple(given["data"])
     settings = Settings(shape=shape, topology=topology, **given)
-    sentences = mistakes(settings, place.world_size)
+    sentences = clash + mistakes(settings, place.world_size)
     if sentences:
         raise Mistakes(sentences)
     return settings, place
@@ -131,14 +131,32 @@ def _place(environment: Mapping[str, str]) -> Place:
     )
 
 
-def _topology(sizes: dict[str, int], from_environment: str, world_size: int) -> Topology:
-    """Sizes of the command line win; then HOLDFAST_TOPOLOGY; then data parallelism alone."""
+def _topology(
+    sizes: dict[str, int], from_environment: str, world_size: int
+) -> tuple[Topology, list[str]]:
+    """The layout, and what is wrong with asking for it.
+
+    A HOLDFAST_TOPOLOGY of data parallelism alone is what a job has that said nothing; the command
+    line may say more. One that splits the model was meant, and must not be contradicted: Holdfast
+    locates faults and stores checkpoints by it.
+    """
+    told = (
+        msgspec.json.decode(from_environment, type=Topology)
+        if from_environment
+        else Topology(dp=world_size)
+    )
     if not any(sizes.values()):
-        if from_environment:
-            return msgspec.json.decode(from_environment, type=Topology)
-        return Topology(dp=world_size)
+        return told, []
     tp, pp = sizes["tp"] or 1, sizes["pp"] or 1
-    return Topology(tp=tp, pp=pp, dp=sizes["dp"] or max(1, world_size // (tp * pp)))
+    asked = Topology(
+        tp=tp, pp=pp, dp=sizes["dp"] or max(1, world_size // (tp * pp)), order=told.order
+    )
+    if asked == told or told.tp == told.pp == 1:
+        return asked, []
+    return asked, [
+        f"--tp {asked.tp} --pp {asked.pp} --dp {asked.dp}: the job's topology is tp {told.tp}, "
+        f"pp {told.pp}, dp {told.dp}. Leave these options out, or change the job's topology."
+    ]
 
 
 def mistakes(settings: Settings, world_size: int) -> list[str]:

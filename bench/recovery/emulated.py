@@ -13,9 +13,9 @@ from typing import Any
 from holdfast.bench.figures import Try
 from holdfast.bench.recovery.marks import RANKS, Marks
 from holdfast.bench.recovery.systems import SCRIPT
-from holdfast.bench.recovery.turns import back_again, first_steps
+from holdfast.bench.recovery.turns import LAUNCH_WITHIN_S, NotStarted, back_again, first_steps
 from holdfast.lab.chaos.injectors import node
-from holdfast.lab.cluster import Lab
+from holdfast.lab.cluster import Lab, TooLate
 
 JOB = "bench"
 NODES = 2
@@ -41,8 +41,11 @@ def node_lost(folder: Path, seed: int) -> Iterator[Try]:
     """SIGKILL to the init of a node that has ranks: everything of it and its link are gone."""
     marks = Marks(folder)
     with Lab(folder / "lab", nodes=NODES, standbys=1) as lab:
-        lab.ready()
-        lab.submit(job(folder))
+        try:
+            lab.ready(within_s=LAUNCH_WITHIN_S)
+            lab.submit(job(folder))
+        except TooLate as late:
+            raise NotStarted(str(late)) from late
         first_steps(marks, 0, "holdfast")
         hurt_ns = time.monotonic_ns()
         node.lost(lab, JOB, Random(seed))

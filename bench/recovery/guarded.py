@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -19,7 +19,7 @@ class Guarded:
     """One running command; its output goes to `log`."""
 
     def __init__(
-        self, command: Sequence[str], *, log: Path, cwd: Path, more: Mapping[str, str]
+        self, command: Sequence[str], *, log: Path, cwd: Path, more: dict[str, str]
     ) -> None:
         """`more` is added to the environment; nothing of an outer Holdfast is passed on."""
         ours = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}

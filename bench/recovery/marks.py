@@ -89,12 +89,21 @@ def pid_writing(path: Path) -> int:
 
 def _writes(process: Path, path: str) -> bool:
     try:
-        found = [fd.name for fd in (process / "fd").iterdir() if os.readlink(fd) == path]
-        infos = [(process / "fdinfo" / name).read_text() for name in found]
+        names = [fd.name for fd in (process / "fd").iterdir()]
     except OSError:
         return False  # it has ended, or is not ours to look at
-    flags = [int(info.split("flags:")[1].split()[0], 8) for info in infos]
-    return any(flag & os.O_ACCMODE != os.O_RDONLY for flag in flags)
+    return any(_open_for_writing(process, name, path) for name in names)
+
+
+def _open_for_writing(process: Path, fd: str, path: str) -> bool:
+    try:
+        if os.readlink(process / "fd" / fd) != path:
+            return False
+        info = (process / "fdinfo" / fd).read_text()
+    except OSError:
+        return False  # it was closed meanwhile
+    flags = int(info.split("flags:")[1].split()[0], 8)
+    return flags & os.O_ACCMODE != os.O_RDONLY
 
 
 def wait(fact: Callable[[], bool], *, within_s: float) -> bool:

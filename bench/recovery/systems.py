@@ -3,6 +3,7 @@
 Called by the turns. A system only starts things; what happens then is seen from outside.
 """
 
+import re
 import socket
 import sys
 from collections.abc import Sequence
@@ -51,16 +52,23 @@ class Holdfast:
     """`holdfast run`, without any option but the number of ranks."""
 
     name = "holdfast"
+    _LOG = "holdfast.log"
 
     def start(self, folder: Path) -> Guarded:
         """All ranks on one node."""
         return self.run(folder, [str(SCRIPT), str(folder)])
 
+    def named(self, folder: Path) -> int | None:
+        """The rank of which the user was told that it holds the job up."""
+        said = (folder / self._LOG).read_text(errors="replace")
+        found = re.search(r"^holdfast +rank (\d+) .*holds the job up", said, re.MULTILINE)
+        return int(found[1]) if found else None
+
     def run(self, folder: Path, words: Sequence[str]) -> Guarded:
         """`holdfast run -n 4 WORDS`, its state below the folder."""
         options = ("run", "-n", str(RANKS), "--runs", str(runs(folder)))
         program = [sys.executable, "-m", "holdfast.cli.main", *options, *words]
-        return Guarded(program, log=folder / "holdfast.log", cwd=folder, more={})
+        return Guarded(program, log=folder / self._LOG, cwd=folder, more={})
 
 
 System = Torchrun | Holdfast

@@ -74,6 +74,11 @@ def rank_signalled(
         hurt_ns = time.monotonic_ns()
         os.kill(pid, signal_number)
         yield back_again(marks, hurt_ns, figure, system.name)
+    if signal_number is signal.SIGSTOP and isinstance(system, Holdfast):
+        right = system.named(folder) == rank
+        yield Try(
+            system=system.name, figure="rank stopped: right rank named", unit="share", value=right
+        )
 
 
 def driver_killed(system: Holdfast, folder: Path) -> Iterator[Try]:

@@ -16,10 +16,18 @@ def test_without_a_topology_the_world_is_data_parallel() -> None:
     assert (place.rank, place.local_rank, place.world_size) == (3, 1, 8)
 
 
-def test_the_topology_of_the_environment_is_used_and_the_command_line_wins() -> None:
+def test_the_topology_of_the_environment_is_used_and_the_command_line_may_say_more() -> None:
     environment = EIGHT | {"HOLDFAST_TOPOLOGY": '{"dp":2,"pp":2,"tp":2,"order":["tp","dp","pp"]}'}
     assert read([], environment)[0].topology == Topology(dp=2, pp=2, tp=2)
-    assert read(["--tp", "4"], environment)[0].topology == Topology(dp=2, tp=4)
+    only_replicas = EIGHT | {"HOLDFAST_TOPOLOGY": '{"dp":8}'}
+    assert read(["--tp", "4"], only_replicas)[0].topology == Topology(dp=2, tp=4)
+
+
+def test_the_command_line_must_not_contradict_a_topology_that_splits_the_model() -> None:
+    environment = EIGHT | {"HOLDFAST_TOPOLOGY": '{"dp":2,"pp":2,"tp":2}'}
+    assert read(["--tp", "2", "--pp", "2"], environment)[0].topology == Topology(dp=2, pp=2, tp=2)
+    with pytest.raises(Mistakes, match="the job's topology is tp 2, pp 2, dp 2"):
+        read(["--tp", "4"], environment)
 
 
 @pytest.mark.parametrize(

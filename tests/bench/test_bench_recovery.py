@@ -1,0 +1,163 @@
+"""The bench's own tools: marks read from outside, a guard that leaves nothing, bad input."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from holdfast.bench import main
+from holdfast.bench.recovery.benchmark import round_of
+from holdfast.bench.recovery.guarded import Guarded
+from holdfast.bench.recovery.marks import RANKS, Marks, pid_writing
+
+FAMILY = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN if sys.argv[2] == "deaf" else signal.SIG_DFL)
+if os.fork() == 0:
+    os.setsid()  # a grandchild in a session of its own, deaf to SIGTERM
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork():
+        os._exit(0)
+with open(f"{sys.argv[1]}/{os.getpid()}", "w") as file:
+    time.sleep(600)
+"""
+
+
+def eventually(fact: Callable[[], bool], within_s: float = 30.0) -> None:
+    deadline_s = monotonic() + within_s
+    while not fact():
+        assert monotonic() < deadline_s, "it did not become true"
+        sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def family(folder: Path) -> list[int]:
+    return [int(path.name) for path in folder.iterdir()]
+
+
+def guarded(folder: Path, log: Path, *, deaf: str = "") -> Guarded:
+    command = [sys.executable, "-c", FAMILY, str(folder), deaf]
+    return Guarded(command, log=log, cwd=folder, more={})
+
+
+@pytest.mark.parametrize("way", ["end", "kill"])
+def test_nothing_of_a_guarded_command_is_left(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    with guarded(folder, tmp_path / "log") as running:
+        eventually(lambda: len(family(folder)) == 2)
+        pids = family(folder)
+        assert all(alive(pid) for pid in pids)
+        getattr(running, way)()
+        assert not any(alive(pid) for pid in pids)
+
+
+def test_a_guarded_command_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    program = (
+        "import sys, time; from pathlib import Path\n"
+        "from holdfast.bench.recovery.guarded import Guarded\n"
+        f"command = [sys.executable, '-c', {FAMILY!r}, {str(folder)!r}, '']\n"
+        f"Guarded(command, log=Path({str(tmp_path / 'log')!r}), cwd=Path('/'), more={{}})\n"
+        "time.sleep(600)"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        eventually(lambda: len(family(folder)) == 2)
+    finally:
+        starter.kill()
+        starter.wait()
+    eventually(lambda: not any(alive(pid) for pid in family(folder)))
+
+
+def put(folder: Path, rank: int, *marks: tuple[int, int, int]) -> None:
+    with (folder / f"marks.rank_{rank}").open("a") as file:
+        file.writelines(f"{step} {at_ns} {life}\n" for step, at_ns, life in marks)
+
+
+def test_the_way_back_ends_when_the_last_rank_does_a_step_that_no_rank_had_done(
+    tmp_path: Path,
+) -> None:
+    marks = Marks(tmp_path)
+    for rank in range(RANKS):
+        put(tmp_path, rank, (1, 10, rank), (2, 20, rank))
+    put(tmp_path, 3, (3, 30, 3))  # one rank was a step ahead
+    marks.read()
+    old = marks.lives()
+    assert (marks.common(), marks.reached(old)) == (2, 3)
+    for rank in range(RANKS):
+        put(tmp_path, rank, (3, 100 + rank, 10 + rank))
+    marks.read()
+    assert marks.all_beyond_ns(marks.reached(old), without=old) is None
+    for rank in range(RANKS):
+        put(tmp_path, rank, (4, 200 + rank, 10 + rank))
+    marks.read()
+    assert marks.all_beyond_ns(marks.reached(old), without=old) == 200 + RANKS - 1
+    assert marks.repeated() == 1
+
+
+def test_half_a_mark_waits_for_its_rest(tmp_path: Path) -> None:
+    marks = Marks(tmp_path)
+    for rank in range(RANKS):
+        put(tmp_path, rank, (1, 10, rank))
+    with (tmp_path / "marks.rank_0").open("a") as file:
+        file.write("2 2")
+        file.flush()
+        marks.read()
+        assert marks.common() == 1
+        file.write("0 0\n")
+    marks.read()
+    assert marks.by_rank[0][-1] == (2, 20, 0)
+
+
+def test_the_writer_of_a_file_is_told_from_its_readers(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with path.open("w"), path.open():
+        assert pid_writing(path) == os.getpid()
+    with path.open(), pytest.raises(LookupError, match="no process writes"):
+        pid_writing(path)
+
+
+def test_both_systems_are_measured_turn_by_turn_and_take_the_first_turn_in_turn() -> None:
+    first, second = round_of(0), round_of(1)
+    for turns in (first, second):
+        for what in ("rank killed (SIGKILL)", "rank stopped (SIGSTOP)", "node lost"):
+            systems = [turn.system for turn in turns if turn.what == what]
+            assert sorted(systems) == ["holdfast", "torchrun"]
+    assert first[0].system != second[0].system
+
+
+def test_bad_input_is_told_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, said in (
+        (["none"], "invalid choice: 'none'"),
+        (["recovery", "--rounds", "0"], "--rounds: 0 is below 1"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main.main(arguments)
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_ctrl_c_tells_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(rounds: int, take: Callable[[object], None], say: Callable[[str], None]) -> None:
+        take(main.Try(system="holdfast", figure="launch", value=float(rounds)))
+        os.kill(os.getpid(), signal.SIGINT)
+        sleep(5)
+
+    monkeypatch.setitem(main.BENCHMARKS, "planted", ("", measure))
+    assert main.run("planted", rounds=2, as_json=True) == 130
+    assert '"median":2.0' in capsys.readouterr().out
