@@ -16,7 +16,7 @@ import torch
 from holdfast.checkpoint import rng, tree
 from holdfast.checkpoint.fetch import Refused, fetch
 from holdfast.checkpoint.filling import Area, claimed
-from holdfast.checkpoint.layout import PLAN_KEY, Layout, Shard, ShardPlan, lay_out, parse_head
+from holdfast.checkpoint.layout import PLAN_KEY, Layout, Shard, ShardPlan, Spec, lay_out, parse_head
 from holdfast.checkpoint.plan import writers
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.settings import Settings, from_environment
@@ -50,6 +50,7 @@ class Checkpointer:
         self._replicated = tuple(replicated)
         self._folder = SlotFolder(settings.slots) if settings.slots else None
         self._areas: dict[Slot, Area] = {}
+        self._known: tuple[dict[str, Spec], Mapping[str, Shard], Layout] | None = None
         self._skipped = 0
 
     @classmethod
@@ -116,6 +117,11 @@ class Checkpointer:
 
     def _lay_out(self, tensors: Mapping[str, torch.Tensor], shards: Mapping[str, Shard]) -> Layout:
         specs = {name: spec(name, tensor) for name, tensor in tensors.items()}
+        if self._known is None or self._known[:2] != (specs, shards):
+            self._known = (specs, dict(shards), self._new_layout(specs, shards))
+        return self._known[2]
+
+    def _new_layout(self, specs: dict[str, Spec], shards: Mapping[str, Shard]) -> Layout:
         unknown = sorted(set(shards) - set(specs))
         if unknown:
             raise ValueError(f"shards: {unknown[0]!r} is no tensor of the state. Correct its name.")

@@ -12,14 +12,20 @@ import torch
 
 def capture() -> dict[str, Any]:
     """The states of Python's generator, torch's, and NumPy's and CUDA's where they are in use."""
-    state: dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    version, words, gauss = random.getstate()
+    state: dict[str, Any] = {
+        "python": {"version": version, "words": torch.tensor(words), "gauss": gauss},
+        "torch": torch.get_rng_state(),
+    }
     if numpy := sys.modules.get("numpy"):
-        kind, keys, *rest = numpy.random.get_state()
-        state["numpy"] = (
-            kind,
-            keys.tolist(),
-            *(number.item() if hasattr(number, "item") else number for number in rest),
-        )
+        kind, words, place, has_gauss, gauss = numpy.random.get_state()
+        state["numpy"] = {
+            "kind": kind,
+            "words": torch.from_numpy(words.astype("int64")),
+            "place": int(place),
+            "has_gauss": int(has_gauss),
+            "gauss": float(gauss),
+        }
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         state["cuda"] = torch.cuda.get_rng_state()
     return state
@@ -27,11 +33,15 @@ def capture() -> dict[str, Any]:
 
 def put_back(state: dict[str, Any]) -> None:
     """Set the generators to what was captured; NumPy is loaded if its state was."""
-    random.setstate(state["python"])
+    python = state["python"]
+    random.setstate((python["version"], tuple(python["words"].tolist()), python["gauss"]))
     torch.set_rng_state(state["torch"])
     if "numpy" in state:
         import numpy as np
 
-        np.random.set_state(state["numpy"])
+        saved = state["numpy"]
+        words = saved["words"].numpy().astype("uint32")
+        rest = (saved["place"], saved["has_gauss"], saved["gauss"])
+        np.random.set_state((saved["kind"], words, *rest))
     if "cuda" in state:
         torch.cuda.set_rng_state(state["cuda"])

@@ -57,6 +57,8 @@ def take_apart(state: object, prefix: str = "") -> Taken:
 
 
 def _take(value: object, path: str, taken: Taken) -> Tree:
+    if value is None or type(value) in (bool, int, str):
+        return value
     if isinstance(value, torch.Tensor):
         return {"$tensor": taken.add(path, value)}
     if isinstance(value, Mapping):
@@ -64,10 +66,8 @@ def _take(value: object, path: str, taken: Taken) -> Tree:
     if isinstance(value, (list, tuple)):
         parts = [_take(part, _join(path, place), taken) for place, part in enumerate(value)]
         return parts if isinstance(value, list) else {"$tuple": parts}
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"$float": str(float(value))}
-    if value is None or type(value) in (bool, int, float, str):
-        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"$float": str(value)}
     if callable(getattr(value, "state_dict", None)):
         return _take(value.state_dict(), path, taken)  # type: ignore[attr-defined]
     raise Unsaveable(

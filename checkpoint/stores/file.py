@@ -7,8 +7,9 @@ folder is flushed too, so that what was acknowledged outlives a power cut.
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -68,13 +69,13 @@ class FileStore:
         with _told("list", target):
             if not target.exists():
                 return []
-            for entry in sorted(target.iterdir()):
-                if entry.name.endswith(".tmp"):
-                    continue
-                info = entry.stat()
-                inner = entry.is_dir()
-                found.append(StoredFile(entry.name, 0 if inner else info.st_size, inner))
-        return found
+            for path in sorted(target.iterdir()):
+                # Another node's agent may delete what is just being listed.
+                with suppress(FileNotFoundError):
+                    info = path.stat()
+                    inner = stat.S_ISDIR(info.st_mode)
+                    found.append(StoredFile(path.name, 0 if inner else info.st_size, inner))
+        return [entry for entry in found if not entry.name.endswith(".tmp")]
 
     def delete(self, path: str) -> None:
         target = self._root / path
