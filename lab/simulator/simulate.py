@@ -136,6 +136,6 @@ def first_failure(seeds: range) -> Failure | None:
 
 def run_many(seeds: range, *, processes: int = 2) -> list[Failure]:
     """Every failure among `seeds`, on several processors."""
-    with get_context("fork").Pool(processes) as pool:
+    with get_context("spawn").Pool(processes) as pool:
         results = pool.imap_unordered(run_seed, seeds, chunksize=50)
         return [failure for failure in results if failure is not None]

@@ -2,12 +2,16 @@
 
 import os
 
+import pytest
+
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob, draw
 from holdfast.lab.simulator.simulate import explain, run, run_many, shrink
 
 SEEDS = 10_000
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_every_rule_holds_and_everything_converges_for_ten_thousand_seeds() -> None:
     failures = run_many(range(SEEDS), processes=os.cpu_count() or 2)
     failures.sort(key=lambda failure: failure.scenario.seed)
