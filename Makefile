@@ -22,7 +22,7 @@ $(UV):
 
 $(STAMP): pyproject.toml requirements/pins.txt | $(UV)
 	@echo "installing Holdfast and its libraries, torch among them: about 20 s cold"
-	@$(UV) pip install --quiet --python $(BIN)/python -c requirements/pins.txt -e '.[train,dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,dev]'
 	@touch $@
 
 demo: $(STAMP) ## A real training job on an emulated cluster loses a node and gets it back
@@ -33,7 +33,7 @@ test: $(STAMP) test-driver ## Run all tests (under ten minutes on two cores)
 
 test-driver: $(STAMP) ## Run the driver's tests in an environment that has no torch
 	@test -x $(DRIVER_VENV)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(DRIVER_VENV)
-	@$(UV) pip install --quiet --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[dev]'
 	@$(DRIVER_VENV)/bin/python -m pytest tests/driver tests/protocol -m "not torch"
 
 check: lint types layers ## Lint, formatting, types and layers

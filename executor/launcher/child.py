@@ -4,7 +4,6 @@
 launcher to be seen: not its arguments, its main module, its environment, or its descriptors.
 """
 
-import atexit
 import gc
 import importlib.util
 import io
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
 from holdfast.executor.launcher.importing import evict_shadowed, user_folders
+from holdfast.executor.launcher.leaving import leave
 from holdfast.executor.launcher.orders import Program
 
 _OURS = (__file__, runpy.__file__, "<frozen runpy>")
@@ -36,7 +36,7 @@ def become(program: Program, stdout: int, stderr: int) -> None:
 
 
 def run(program: Program, at_start: frozenset[str]) -> None:
-    """Run the program as `__main__`. Returns, or raises SystemExit, as the program ends.
+    """Run the program as `__main__`, and end this process as the program ends.
 
     `at_start` are the modules of a bare interpreter, which no file of the program can replace.
     """
@@ -45,21 +45,24 @@ def run(program: Program, at_start: frozenset[str]) -> None:
         sys.meta_path.insert(0, Recorder(program.record))
     if program.hooks:
         _install_hooks()
+    ended: BaseException | None = None
     try:
         _execute(program, at_start)
-    except (SystemExit, KeyboardInterrupt):
+    except KeyboardInterrupt:
+        gc.unfreeze()  # this end is Python's own; nanobind would report what is frozen as leaked
         raise
+    except SystemExit as stop:
+        ended = stop
     except BaseException as error:  # noqa: BLE001 - the end of the line: printed as python does
         own = error.with_traceback(_below_us(error.__traceback__))
         sys.excepthook(type(own), own, own.__traceback__)
-        sys.exit(1)
+        ended = SystemExit(1)
+    leave(ended)
 
 
 def _settle(program: Program) -> None:
     """Output unbuffered enough, a name for `ps`, and generators seeded as in a new interpreter:
     at random (`random` does that by itself after a fork).
-
-    What the launcher froze is collected at the very end: nanobind reports it as leaked otherwise.
     """
     unbuffered = program.unbuffered or bool(os.environ.get("PYTHONUNBUFFERED"))
     for stream in (sys.stdout, sys.stderr):
@@ -69,7 +72,6 @@ def _settle(program: Program) -> None:
         sys.modules["numpy.random"].seed()
     if "torch" in sys.modules:
         sys.modules["torch"].default_generator.seed()
-    atexit.register(gc.unfreeze)
     if program.title:
         with open("/proc/self/comm", "w", encoding="utf-8") as comm:
             comm.write(program.title[:15])
@@ -89,6 +91,7 @@ def _execute(program: Program, at_start: frozenset[str]) -> None:
         _execute_script(program, main, at_start)
     elif program.module:
         _search([os.getcwd()], [program.module, *program.arguments], at_start)
+        sys.modules.pop(program.module, None)  # loaded for what it imports; it runs as __main__
         runpy._run_module_as_main(program.module)  # type: ignore[attr-defined]
     else:
         _search([""], ["-c", *program.arguments], at_start)

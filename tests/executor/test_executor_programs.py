@@ -83,6 +83,31 @@ async def test_a_program_ends_as_it_would_under_python(node: Any, text: str) -> 
     assert await as_rank(node, task) == await as_python(task)
 
 
+LEAVES_THINGS_OPEN = """
+import atexit, sys
+class Written:
+    def __del__(self):
+        open("deleted", "w").write("yes")
+kept = Written()
+kept.itself = kept
+open_by_a_global = open("global", "w")
+open_by_a_global.write("yes")
+sys.left = open("module", "w")
+sys.left.write("yes")
+atexit.register(lambda: open("exited", "w").write("yes"))
+"""
+
+
+async def test_what_a_program_leaves_open_is_written_when_it_ends(node: Any) -> None:
+    task = node.python(LEAVES_THINGS_OPEN)
+    assert (await as_rank(node, task))[0] == 0
+    written = {path: (Path(task.workdir) / path).read_text() for path in FILES_LEFT}
+    assert written == dict.fromkeys(FILES_LEFT, "yes")
+
+
+FILES_LEFT = ("deleted", "global", "module", "exited")
+
+
 async def test_a_script_that_is_not_there_fails_as_under_python(node: Any) -> None:
     task = node.task(sys.executable, "nowhere.py")
     code, _, said = await as_rank(node, task)
