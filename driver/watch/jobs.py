@@ -29,9 +29,11 @@ class RankSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job."""
+    """State of one job. `ranks` is filled in place: a copy for each heartbeat of thousands of nodes
+    would cost more than all detectors."""
 
     expected: Expectation
+    places: dict[int, str] = {}  # node of each rank
     ranks: dict[int, RankSeen] = {}
     pace: Pace = Pace()
     still: Still
@@ -47,34 +49,43 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen:
     """A new epoch of the job; its pace and what hung before are kept."""
-    still = Still(began_s=now)
+    places = expected.node_of()
     if before is None:
-        pace = Pace(best_step=expected.best_step or 0)
-        return JobSeen(expected=expected, pace=pace, still=still)
+        pace, still = Pace(best_step=expected.best_step or 0), Still(began_s=now)
+        return JobSeen(expected=expected, places=places, ranks={}, pace=pace, still=still)
     if before.expected.epoch == expected.epoch:
-        return msgspec.structs.replace(before, expected=expected)
+        return msgspec.structs.replace(before, expected=expected, places=places)
     return JobSeen(
         expected=expected,
+        places=places,
+        ranks={},
         pace=pacing.restarted(before.pace, expected.best_step or 0),
         still=msgspec.structs.replace(before.still, began_s=now),
     )
 
 
-def heard(job: JobSeen, beat: Heartbeat, now: float, period_s: float) -> tuple[JobSeen, int | None]:
-    """Take in a heartbeat. The step, once an epoch, at which it went further than ever."""
-    ranks = dict(job.ranks)
-    node_of = job.expected.node_of()
+def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
+    """Take in what a node's heartbeat says of the ranks that sit there, in this epoch."""
     for progress in beat.ranks:
         mine = (progress.job, progress.epoch) == (job.expected.job, job.expected.epoch)
-        if mine and node_of.get(progress.rank) == beat.node:
-            ranks[progress.rank] = _rank(ranks.get(progress.rank), progress, beat.uptime_s, now)
-    job = msgspec.structs.replace(job, ranks=ranks, period_s=period_s)
+        if mine and job.places.get(progress.rank) == beat.node:
+            before = job.ranks.get(progress.rank)
+            job.ranks[progress.rank] = _rank(before, progress, beat.uptime_s, now)
+
+
+def stepped(job: JobSeen, now: float, period_s: float) -> tuple[JobSeen, int | None]:
+    """Take note of steps that all ranks have completed by now.
+
+    The step, once an epoch, at which the job went further than ever.
+    """
     step = job.completed_step()
     if step is None or step <= job.pace.step:
-        return job, None
+        return msgspec.structs.replace(job, period_s=period_s), None
     pace = pacing.advanced(job.pace, step, _tokens(job), now)
     further = not job.progressed and (step > job.pace.best_step or _relative(job))
-    job = msgspec.structs.replace(job, pace=pace, progressed=job.progressed or further)
+    job = msgspec.structs.replace(
+        job, pace=pace, period_s=period_s, progressed=job.progressed or further
+    )
     return job, step if further else None
 
 
@@ -111,7 +122,6 @@ def busy(job: JobSeen) -> list[int]:
 
 def progress(job: JobSeen, now: float) -> JobProgress:
     """The job for the pages."""
-    node_of = job.expected.node_of()
     losses = [seen.progress.loss for seen in job.ranks.values() if seen.progress.loss is not None]
     return JobProgress(
         job=job.expected.job,
@@ -122,7 +132,7 @@ def progress(job: JobSeen, now: float) -> JobProgress:
         tokens_per_s=job.pace.tokens_per_s,
         step_s=job.pace.median_s,
         ranks=tuple(
-            _view(seen, node_of.get(rank, ""), now) for rank, seen in sorted(job.ranks.items())
+            _view(seen, job.places.get(rank, ""), now) for rank, seen in sorted(job.ranks.items())
         ),
     )
 

@@ -19,18 +19,18 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     errors: bool = False
 
 
-Links = dict[tuple[str, str], Link]
-"""State: by node and NIC."""
+Links = dict[str, Link]
+"""State of one node, by NIC."""
 
 
 def judge(links: Links, beat: Heartbeat, settings: Settings, now: float) -> tuple[Links, Findings]:
     """The NICs of one heartbeat, against what they were in the one before."""
     found: list[Finding] = []
-    seen = dict(links)
+    seen: Links = {}
     for nic in beat.nics:
-        before = links.get((beat.node, nic.name))
+        before = links.get(nic.name)
         after = _next(before, nic, settings, now)
-        seen[beat.node, nic.name] = after
+        seen[nic.name] = after
         if before is not None and after.downs_s != before.downs_s and after.downs_s:
             found.append(_down(beat.node, nic, after, settings))
         if after.errors and not (before is not None and before.errors):

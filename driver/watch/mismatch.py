@@ -18,7 +18,8 @@ KEPT_STEPS = 16
 
 
 class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one group in one epoch: enqueued, by rank and step."""
+    """State of one group in one epoch: enqueued, by rank and step. `counts` is filled in place: it
+    is written for each group of each rank in each heartbeat."""
 
     counts: dict[int, dict[int, int]] = {}
     agreed: bool = False
@@ -26,7 +27,7 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Groups(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job's epoch, by group."""
+    """State of one job's epoch, by group; filled in place like `Marks.counts`."""
 
     epoch: int = -1
     groups: dict[int, Marks] = {}
@@ -34,23 +35,28 @@ class Groups(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def judge(state: Groups, beat: Heartbeat, expected: Expectation) -> tuple[Groups, Findings]:
     """The marks of one heartbeat, against those of the other ranks of each group."""
-    groups = dict(state.groups) if state.epoch == expected.epoch else {}
+    groups = state.groups if state.epoch == expected.epoch else {}
     found: list[Finding] = []
     for seen in beat.ranks:
         if (seen.job, seen.epoch) != (expected.job, expected.epoch):
             continue
         for group in seen.groups:
-            if group.marks:
-                marks = _added(groups.get(group.members, Marks()), seen.rank, group)
+            marks = groups.get(group.members) or Marks(counts={})
+            if _added(marks.counts, seen.rank, group):
                 groups[group.members], finding = _compared(marks, group, expected)
                 found += [finding] if finding is not None else []
     return Groups(epoch=expected.epoch, groups=groups), tuple(found)
 
 
-def _added(marks: Marks, rank: int, group: GroupProgress) -> Marks:
-    steps = {**marks.counts.get(rank, {}), **dict(group.marks)}
-    newest = dict(sorted(steps.items())[-KEPT_STEPS:])
-    return msgspec.structs.replace(marks, counts={**marks.counts, rank: newest})
+def _added(counts: dict[int, dict[int, int]], rank: int, group: GroupProgress) -> bool:
+    """Keep the rank's marks; whether there is a new one."""
+    mine = counts.setdefault(rank, {})
+    before = len(mine)
+    mine.update(group.marks)
+    grew = len(mine) > before
+    while len(mine) > KEPT_STEPS:
+        del mine[min(mine)]
+    return grew
 
 
 def _compared(

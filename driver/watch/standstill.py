@@ -17,6 +17,8 @@ from holdfast.telemetry.analysis import hang
 
 QUIET_S = 1.0
 """Nothing moves in any ring: at ten samples a second this is ten that agree."""
+LOOK_AGAIN_S = 0.5
+"""Following the waits of 12,000 ranks takes some tenths of a second: not at every tick."""
 BUSY_SHARE = 0.5
 """CPU seconds a second above which a rank is at work on something."""
 GONE = frozenset({"gone", "Z", "X"})
@@ -26,6 +28,7 @@ class Still(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """State of one job: what was told, and which nodes and busy ranks have hung before."""
 
     began_s: float
+    looked_s: float = 0.0  # when waits were last followed
     told_epoch: int | None = None
     hung_nodes: tuple[str, ...] = ()
     busy_hangs: int = 0
@@ -51,8 +54,9 @@ def judge(
         return still, ()  # an exit: its executor tells it, and everything else follows from that
     limit_s = patience_s(expected, pace, settings)
     stood_s = now - (pace.stepped_s if pace.stepped_s is not None else still.began_s)
-    if stood_s <= limit_s:
+    if stood_s <= limit_s or now - still.looked_s < LOOK_AGAIN_S:
         return still, ()
+    still = msgspec.structs.replace(still, looked_s=now)
     missing = {seat.rank for seat in expected.seats} - ranks.keys()
     verdict = hang.culprit(watched, missing)
     is_busy = verdict.rank in set(busy)

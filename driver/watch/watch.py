@@ -37,10 +37,12 @@ class Watch:
         self._nodes: dict[str, NodeSeen] = {}
         self._jobs: dict[str, JobSeen] = {}
         self._wanted: dict[str, Expectation] = {}
+        self._on_node: dict[str, Expectation] = {}
+        self._orders: dict[str, messages.Watch] | None = None
         self._silence: silence.Told = frozenset()
         self._kernel: kernel.Told = frozenset()
         self._logs: logs.Told = frozenset()
-        self._links: links.Links = {}
+        self._links: dict[str, links.Links] = {}
         self._pressure: pressure.Told = frozenset()
         self._mismatch: dict[str, mismatch.Groups] = {}
 
@@ -49,10 +51,12 @@ class Watch:
     def expect(self, expected: Expectation) -> None:
         """This epoch of the job should run; the detectors start with it at the next tick."""
         self._wanted[expected.job] = expected
+        self._rearrange()
 
     def forget(self, job: str) -> None:
         """The job has no ranks now."""
         self._wanted.pop(job, None)
+        self._rearrange()
 
     def connected(self, node: str, process: str, now: float) -> None:
         seen = self._seen(node, now)
@@ -79,19 +83,19 @@ class Watch:
         self._put(self._seen(beat.node, now), heard_s=now, heartbeat=beat)
         self._kernel, found = kernel.judge(self._kernel, beat)
         self._pressure, short = pressure.judge(self._pressure, beat, self._settings)
-        self._links, down = links.judge(self._links, beat, self._settings, now)
-        by_node = {node: each for each in self._wanted.values() for node in each.nodes}
-        self._logs, hits = logs.judge(self._logs, beat, by_node)
-        events: list[AnyEvent] = [_found(each) for each in (*found, *short, *down, *hits)]
-        for name, job in self._jobs.items():
-            if beat.node in job.expected.nodes:
-                self._jobs[name], step = jobs.heard(job, beat, now, self._period_s())
-                before = self._mismatch.get(name, mismatch.Groups())
-                self._mismatch[name], odd = mismatch.judge(before, beat, job.expected)
-                events += map(_found, odd)
-                if step is not None:
-                    events.append(ProgressSeen(job=name, epoch=job.expected.epoch, step=step))
-        return events
+        before = self._links.get(beat.node, {})
+        self._links[beat.node], down = links.judge(before, beat, self._settings, now)
+        self._logs, hits = logs.judge(self._logs, beat, self._on_node)
+        return [_found(each) for each in (*found, *short, *down, *hits, *self._of_job(beat, now))]
+
+    def _of_job(self, beat: Heartbeat, now: float) -> Findings:
+        expected = self._on_node.get(beat.node)
+        if expected is None:
+            return ()
+        jobs.heard(self._jobs[expected.job], beat, now)
+        before = self._mismatch.get(expected.job, mismatch.Groups())
+        self._mismatch[expected.job], odd = mismatch.judge(before, beat, expected)
+        return odd
 
     # ------------------------------------------------------------ what shows by its absence
 
@@ -105,16 +109,20 @@ class Watch:
             )
             self._silence = told
             found += map(_found, findings)
-        for name, job in self._jobs.items():
+        for name, expected in self._wanted.items():
+            job, step = jobs.stepped(self._jobs[name], now, self._period_s())
+            if step is not None:
+                found.append(ProgressSeen(job=name, epoch=expected.epoch, step=step))
             self._jobs[name], findings = self._stands_still(job, now)
             found += map(_found, findings)
         return found
 
     def instructions(self) -> dict[str, messages.Watch]:
         """What each daemon should do, whole."""
-        return neighbours.instructions(
-            self._nodes.keys(), tuple(self._wanted.values()), self._settings
-        )
+        if self._orders is None:
+            wanted = tuple(self._wanted.values())
+            self._orders = neighbours.instructions(self._nodes.keys(), wanted, self._settings)
+        return self._orders
 
     # ------------------------------------------------------------ what the pages ask
 
@@ -135,7 +143,13 @@ class Watch:
     def _seen(self, node: str, now: float) -> NodeSeen:
         return self._nodes.get(node) or NodeSeen(node=node, known_s=now)
 
+    def _rearrange(self) -> None:
+        self._on_node = {node: each for each in self._wanted.values() for node in each.nodes}
+        self._orders = None
+
     def _put(self, seen: NodeSeen, **changes: object) -> None:
+        if seen.node not in self._nodes:
+            self._orders = None
         self._nodes[seen.node] = msgspec.structs.replace(seen, **changes)
 
     def _begin(self, now: float) -> None:
@@ -145,7 +159,7 @@ class Watch:
             self._began_s = now
         for name, expected in self._wanted.items():
             before = self._jobs.get(name)
-            if before is None or before.expected != expected:
+            if before is None or before.expected is not expected:
                 self._jobs[name] = jobs.expect(before, expected, now)
                 for node in expected.nodes:
                     self._put(self._seen(node, now))
@@ -161,23 +175,31 @@ class Watch:
         return 2 * reported > len(known) or now - began_s > self._settings.start_grace_s
 
     def _around(self, now: float) -> silence.Around:
-        seated = frozenset(node for each in self._wanted.values() for node in each.nodes)
+        period_s = self._period_s()
+        late_s = self._settings.missed_periods * period_s
+        silent = [s for s in self._nodes.values() if s.heard_s and now - s.heard_s > late_s]
+        return silence.Around(
+            period_s=period_s,
+            seated=frozenset(self._on_node),
+            held_up=self._held_up(now) if silent else {},
+        )
+
+    def _held_up(self, now: float) -> dict[str, float]:
+        """Nodes whose ranks the others wait for, and for how long nothing has moved."""
         held_up: dict[str, float] = {}
         for name in self._wanted:
             job = self._jobs[name]
             quiet_s = jobs.quiet_s(job, now)
             if quiet_s > standstill.QUIET_S:
                 ranks = jobs.fresh(job, now)
-                unheard = {seat.rank for seat in job.expected.seats} - ranks.keys()
-                rank = hang.culprit(ranks, unheard).rank
-                node = job.expected.node_of().get(rank) if rank is not None else None
-                if node is not None:
-                    held_up[node] = quiet_s
-        return silence.Around(period_s=self._period_s(), seated=seated, held_up=held_up)
+                rank = hang.culprit(ranks, job.places.keys() - ranks.keys()).rank
+                if rank is not None:
+                    held_up[job.places[rank]] = quiet_s
+        return held_up
 
     def _stands_still(self, job: JobSeen, now: float) -> tuple[JobSeen, Findings]:
         quiet_s = jobs.quiet_s(job, now)
-        if job.expected.job not in self._wanted or quiet_s <= standstill.QUIET_S:
+        if quiet_s <= standstill.QUIET_S:
             return job, ()
         still, findings = standstill.judge(
             job.still,

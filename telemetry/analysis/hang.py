@@ -220,7 +220,8 @@ def _sentences(
         f"rank {other} waits for a message of rank {rank}"
         for other in sorted(n for n in waits if isinstance(n, int) and rank in waits[n])
     ]
-    said.append(f"the waits of {len(_behind(waits, rank))} ranks end at rank {rank}")
+    behind = len(_behind(waits, rank))
+    said.append(f"the waits of {behind} rank{'s'[: behind != 1]} end at rank {rank}")
     progress = ranks.get(rank)
     if silent:
         age = f" for {progress.silent_s:.1f} s" if progress is not None else ""
