@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.keeper.state import NodeRecord
+from holdfast.kit.files import write_atomic
 
 DEVICE = "emulated0"
 SIOCGIFFLAGS = 0x8913  # netdevice(7)
@@ -78,7 +79,7 @@ class Counters:
             with contextlib.suppress(OSError):  # the node is not up yet, or no more
                 path = root / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text)
+                write_atomic(path, text.encode())  # as whole as a read of the real /sys
                 self._written[(node.host_pid, name)] = text
 
 
