@@ -77,7 +77,7 @@ def seat(turn: Turn, name: str) -> bool:
     turn.set_timer(name, Timer.START, job.plan.start_s)
     origin = f"step {step} in {point.source}" if point else "the beginning"
     turn.say(f"{name} starts epoch {job.epoch} from {origin}", name)
-    if job.incident is not None:
+    if job.incident is not None and (point is not None or job.best_step is not None):
         _note_restored(turn, job.incident, step)
     return True
 

@@ -192,11 +192,16 @@ class Found(Event, frozen=True):
 
 
 class ProgressSeen(Event, frozen=True):
-    """First step of an epoch that no earlier epoch had reached: the recovery is over. Once each."""
+    """First step of an epoch that no earlier epoch had reached: the recovery is over. Once each.
+
+    `step` is None where ranks count from their own start, so that no two epochs compare; `before`
+    is the highest step that all ranks had completed in any earlier epoch, where that is known.
+    """
 
     job: str
     epoch: int
-    step: int
+    step: int | None = None
+    before: int | None = None
 
 
 # ---------------------------------------------------------------- how effects ended

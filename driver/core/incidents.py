@@ -69,6 +69,15 @@ def note(turn: Turn, job: Job, **changes: Any) -> None:
         turn.incident(job.incident, **changes)
 
 
+def note_resumed(turn: Turn, job: Job, before: int | None) -> None:
+    """Training goes on. `before`: the highest step of earlier epochs, by which the loss counts."""
+    note(turn, job, resumed_s=turn.now)
+    incident = turn.incidents.get(job.incident or 0)
+    if incident is None or before is None or incident.step_restored is None:
+        return
+    note(turn, job, step_before=before, steps_lost=max(0, before - incident.step_restored))
+
+
 def back(turn: Turn, name: str, outcome: str) -> None:
     """The job needs its incident no more; the last of its jobs closes it."""
     number = turn.jobs[name].incident

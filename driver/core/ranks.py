@@ -68,7 +68,8 @@ def on_exited(turn: Turn, event: RanksExited) -> None:
     if not new:
         return
     exits = [Exited(node=event.node, status=status, step=event.step) for status in new]
-    turn.job(job.name, exits=(*job.exits, *exits))
+    best = _highest(job.best_step, event.step)
+    turn.job(job.name, exits=(*job.exits, *exits), best_step=best)
     ranks = ", ".join(str(status.rank) for status in new)
     turn.say(f"rank {ranks} on {event.node} ended")
     if any(gather.failed(status) for status in new):
@@ -91,8 +92,12 @@ def on_progress(turn: Turn, event: ProgressSeen) -> None:
     job = current(turn, event)
     if job is None or not job.seated or job.progressed:
         return
-    best = event.step if job.best_step is None else max(job.best_step, event.step)
-    turn.job(job.name, progressed=True, best_step=best)
-    turn.say(f"{job.name} completed step {event.step}, further than ever", job.name)
-    incidents.note(turn, job, resumed_s=turn.now)
-    incidents.back(turn, job.name, f"back at step {event.step}")
+    turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
+    what = "a step" if event.step is None else f"step {event.step}"
+    turn.say(f"{job.name} completed {what}, further than ever", job.name)
+    incidents.note_resumed(turn, job, event.before)
+    incidents.back(turn, job.name, "training again" if event.step is None else f"back at {what}")
+
+
+def _highest(*steps: int | None) -> int | None:
+    return max((step for step in steps if step is not None), default=None)

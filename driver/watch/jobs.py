@@ -73,20 +73,32 @@ def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
             job.ranks[progress.rank] = _rank(before, progress, beat.uptime_s, now)
 
 
-def stepped(job: JobSeen, now: float, period_s: float) -> tuple[JobSeen, int | None]:
-    """Take note of steps that all ranks have completed by now.
+def relative(job: JobSeen) -> bool:
+    """Whether some rank counts its steps from its own start."""
+    return any(RELATIVE in seen.progress.partial for seen in job.ranks.values())
 
-    The step, once an epoch, at which the job went further than ever.
-    """
+
+class Further(msgspec.Struct, frozen=True, kw_only=True):
+    """The job went further than ever. Both None where its ranks count from their own start."""
+
+    step: int | None = None
+    before: int | None = None  # highest step of earlier epochs
+
+
+def stepped(job: JobSeen, now: float, period_s: float) -> tuple[JobSeen, Further | None]:
+    """Take note of steps that all ranks have completed by now; once an epoch: it went further."""
     step = job.completed_step()
     if step is None or step <= job.pace.step:
         return msgspec.structs.replace(job, period_s=period_s), None
     pace = pacing.advanced(job.pace, step, _tokens(job), now)
-    further = not job.progressed and (step > job.pace.best_step or _relative(job))
-    job = msgspec.structs.replace(
-        job, pace=pace, period_s=period_s, progressed=job.progressed or further
-    )
-    return job, step if further else None
+    further = None
+    if not job.progressed and relative(job):
+        further = Further()
+    elif not job.progressed and step > job.pace.best_step:
+        further = Further(step=step, before=job.pace.best_step)
+    progressed = job.progressed or further is not None
+    job = msgspec.structs.replace(job, pace=pace, period_s=period_s, progressed=progressed)
+    return job, further
 
 
 def fresh(job: JobSeen, now: float) -> Ranks:
@@ -127,6 +139,7 @@ def progress(job: JobSeen, now: float) -> JobProgress:
         job=job.expected.job,
         epoch=job.expected.epoch,
         step=job.completed_step() or 0,
+        relative=relative(job),
         best_step=job.pace.best_step,
         loss=losses[-1] if losses else None,
         tokens_per_s=job.pace.tokens_per_s,
@@ -164,7 +177,3 @@ def _tokens(job: JobSeen) -> int:
     dp = job.expected.topology.dp
     by_rank = [seen.progress.tokens for seen in job.ranks.values()]
     return sum(by_rank) * dp // len(by_rank) if by_rank else 0
-
-
-def _relative(job: JobSeen) -> bool:
-    return any(RELATIVE in seen.progress.partial for seen in job.ranks.values())

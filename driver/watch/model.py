@@ -81,6 +81,7 @@ class JobProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     epoch: int
     step: int
     best_step: int
+    relative: bool = False  # ranks count steps from their own start: no two epochs compare
     loss: float | None = None
     tokens_per_s: float | None = None
     step_s: float | None = None  # median

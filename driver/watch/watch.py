@@ -110,9 +110,12 @@ class Watch:
             self._silence = told
             found += map(_found, findings)
         for name, expected in self._wanted.items():
-            job, step = jobs.stepped(self._jobs[name], now, self._period_s())
-            if step is not None:
-                found.append(ProgressSeen(job=name, epoch=expected.epoch, step=step))
+            job, far = jobs.stepped(self._jobs[name], now, self._period_s())
+            if far is not None:
+                seen = ProgressSeen(
+                    job=name, epoch=expected.epoch, step=far.step, before=far.before
+                )
+                found.append(seen)
             self._jobs[name], findings = self._stands_still(job, now)
             found += map(_found, findings)
         return found
@@ -136,7 +139,7 @@ class Watch:
     def completed_step(self, job: str) -> int | None:
         """The last step that all ranks of the newest epoch have completed, where it is known."""
         seen = self._jobs.get(job)
-        return seen.completed_step() if seen is not None else None
+        return seen.completed_step() if seen is not None and not jobs.relative(seen) else None
 
     # ------------------------------------------------------------ inside
 
