@@ -23,9 +23,10 @@ import httpx
 from holdfast.keeper import state as states
 from holdfast.keeper.processes import RUN_MARK
 from holdfast.keeper.state import KeeperState
-from holdfast.lab.children import Child, Nursery
+from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.emulator.leftovers import Leftovers, look
 from holdfast.lab.emulator.namespaces import Kind
+from holdfast.lab.nursery import Nursery
 from holdfast.protocol.paths import RunPaths
 
 LOOK_S = 0.05
@@ -60,9 +61,9 @@ class Lab:
 
     def __enter__(self) -> Self:
         self.run.root.mkdir(parents=True, exist_ok=True)
-        environment = os.environ | {RUN_MARK: self.run_id}
-        children = {"driver": self._driver(), "keeper": self._keeper()}
-        self._nursery = Nursery(children, environment)
+        lifeline = Lifeline()
+        children = [self._driver(lifeline), self._keeper(lifeline)]
+        self._nursery = Nursery(children, lifeline)
         return self
 
     def __exit__(
@@ -160,6 +161,8 @@ class Lab:
         """Wait for a fact. Raises `TooLate`."""
         deadline_s = time.monotonic() + within_s
         while not fact():
+            if self._nursery is not None and self._nursery.failure is not None:
+                raise TooLate(f"{what}: {self._nursery.failure}")
             if time.monotonic() > deadline_s:
                 raise TooLate(f"not within {within_s:g} s: {what}. Logs are in {self.run.root}")
             time.sleep(LOOK_S)
@@ -187,16 +190,25 @@ class Lab:
 
     # ------------------------------------------------------------ helpers
 
-    def _driver(self) -> Child:
+    def _driver(self, lifeline: Lifeline) -> Child:
         keeper = str(states.socket_path(self.run.root))
-        arguments = ["--state", str(self.run.root), "--keeper", keeper]
-        return Child("holdfast.driver.main", arguments, self.run.root / "driver.log")
+        return self._child("driver", "holdfast.driver.main", ["--keeper", keeper], lifeline)
 
-    def _keeper(self) -> Child:
+    def _keeper(self, lifeline: Lifeline) -> Child:
         nodes, standbys, racks, kind = self._sizes
-        arguments = ["--state", str(self.run.root), "--run-id", self.run_id]
+        arguments = ["--run-id", self.run_id]
         arguments += ["--nodes", str(nodes), "--standbys", str(standbys), "--racks", str(racks)]
         arguments += ["--driver-socket", str(self.run.socket)]
         arguments += ["--token-file", str(self.run.node_token)]
         arguments += ["--kind", str(kind)] if kind else []
-        return Child("holdfast.lab.emulator.main", arguments, self.run.root / "keeper.log")
+        return self._child("keeper", "holdfast.lab.emulator.main", arguments, lifeline)
+
+    def _child(self, name: str, module: str, arguments: list[str], lifeline: Lifeline) -> Child:
+        return Child(
+            name,
+            module,
+            ["--state", str(self.run.root), *arguments],
+            log=self.run.root / f"{name}.log",
+            lifeline=lifeline,
+            environment=os.environ | {RUN_MARK: self.run_id},
+        )

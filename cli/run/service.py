@@ -10,8 +10,8 @@ from typing import TypeVar
 from holdfast.cli import find
 from holdfast.cli.client import Client
 from holdfast.cli.errors import Stopped
-from holdfast.cli.run.children import Child, Lifeline, end_all
 from holdfast.cli.run.options import Options
+from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
@@ -41,14 +41,21 @@ class Service:
 
     def _child(self, name: str, *arguments: str) -> None:
         log = self._paths.root / f"{name}.log"
-        module = f"holdfast.{name}.main"
-        self._children.append(Child(name, module, arguments, log, self._lifeline))
+        child = Child(name, f"holdfast.{name}.main", arguments, log=log, lifeline=self._lifeline)
+        self._children.append(child)
+        child.look_after(time.monotonic())
 
     def look_after(self) -> None:
         """Start again what has died. Raises `Stopped` where it does not stay up."""
-        now = time.monotonic()
-        for child in self._children:
-            child.look_after(now)
+        try:
+            for child in self._children:
+                child.look_after(time.monotonic())
+        except DoesNotStayUp as failure:
+            raise Stopped(
+                f"the {failure.name} does not stay up (exit code {failure.code}).",
+                fix=f"Its log: {failure.log}",
+                details=failure.last_lines,
+            ) from failure
 
     def end(self) -> None:
         end_all(self._children, self._lifeline)

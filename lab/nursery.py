@@ -1,0 +1,40 @@
+"""A thread that looks after the lab's children, so that whoever uses the lab need not.
+
+Used by `lab.cluster`. A child that does not stay up is remembered and told to whoever waits.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+
+from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
+
+LOOK_S = 0.05
+
+
+class Nursery:
+    """Children by name, from its making to `end`."""
+
+    def __init__(self, children: Sequence[Child], lifeline: Lifeline) -> None:
+        self.children = {child.name: child for child in children}
+        self.failure: DoesNotStayUp | None = None
+        self._lifeline = lifeline
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._look_after, name="nursery", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Let all of them end, with everything that they started."""
+        self._ending.set()
+        self._thread.join()
+        end_all(list(self.children.values()), self._lifeline)
+
+    def _look_after(self) -> None:
+        while not self._ending.is_set():
+            try:
+                for child in self.children.values():
+                    child.look_after(time.monotonic())
+            except DoesNotStayUp as failure:
+                self.failure = failure
+                return
+            self._ending.wait(LOOK_S)
