@@ -21,7 +21,7 @@ class Source(Protocol):
 
     def incidents(self, job: str) -> list[dict[str, Any]]: ...
 
-    def story(self, job: str) -> dict[str, Any]: ...
+    def story(self, job: str, *, whole: bool = False) -> dict[str, Any]: ...
 
     def why(self, name: str) -> dict[str, Any] | None: ...
 
@@ -44,8 +44,8 @@ class Live:
         found: list[dict[str, Any]] = self._client.get(path("incidents"), job=job)["items"]
         return found
 
-    def story(self, job: str) -> dict[str, Any]:
-        told: dict[str, Any] = self._client.get(path("jobs", job, "story"))
+    def story(self, job: str, *, whole: bool = False) -> dict[str, Any]:
+        told: dict[str, Any] = self._client.get(path("jobs", job, "story"), all=whole)
         return told
 
     def why(self, name: str) -> dict[str, Any] | None:

@@ -53,29 +53,20 @@ class Recorded:
         found = self._state.incidents.values()
         return [_plain(incident_view(each)) for each in found if job in each.jobs]
 
-    def story(self, job: str) -> dict[str, Any]:
-        from holdfast.driver.adapters.rest.telling import story_of
+    def story(self, job: str, *, whole: bool = False) -> dict[str, Any]:
+        from holdfast.driver.adapters.rest import telling
 
-        return _plain(story_of(job, self._entries(job=job)))
+        return _plain(telling.story_of(self._journal, self._state, job, whole=whole))
 
     def why(self, name: str) -> dict[str, Any] | None:
         """About a job or a node; None where there is neither."""
         from holdfast.driver.adapters.rest import telling
 
         if job := self._state.jobs.get(name):
-            return _plain(telling.why_job(self._state, job, self._entries(job=name)))
+            return _plain(telling.why_job(self._journal, self._state, job))
         if node := self._state.nodes.get(name):
-            return _plain(telling.why_node(self._state, node, self._entries(node=name)))
+            return _plain(telling.why_node(self._journal, self._state, node))
         return None
-
-    def _entries(self, **filters: str) -> Any:
-        """All entries of a job or node, page by page."""
-        entries: list[Any] = []
-        after = 0
-        while page := self._journal.entries(after=after, **filters):  # type: ignore[arg-type]
-            entries += page
-            after = page[-1].sequence
-        return entries
 
 
 def _plain(view: Any) -> dict[str, Any]:

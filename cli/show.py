@@ -1,6 +1,6 @@
 """Commands that explain: status, story, why. They work without a running driver too."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,16 +42,26 @@ def status(
         shown.once(asked, job, alive=alive)
 
 
-def story(job: Job = None, url: Url = None, state: State = None, json: Json = False) -> None:
+def story(
+    job: Job = None,
+    whole: Annotated[
+        bool, typer.Option("-a", "--all", help="Also what changed nothing for the job.")
+    ] = False,
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> None:
     """All that was decided about a job, each with its reason."""
     asked, _ = asking.source(url, state)
-    told = asked.story(asking.job_named(asked, job)["name"])
+    told = asked.story(asking.job_named(asked, job)["name"], whole=whole)
     if json:
         as_json(told)
         return
+    known = {None}
     for line in told["lines"]:
-        incident = f"  (incident {line['incident']})" if line["incident"] is not None else ""
-        typer.echo(f"{clock(line['at'])}  {line['text']}{incident}")
+        new = line["incident"] not in known
+        typer.echo(sentence(line) + (f"  (incident {line['incident']})" if new else ""))
+        known.add(line["incident"])
 
 
 def why(
@@ -76,10 +86,17 @@ def why(
         typer.echo(told["exception"].rstrip() + "\n")
     typer.echo(told["headline"])
     for line in told["lines"]:
-        verdict = f"  -> {line['verdict']}" if line["verdict"] else ""
-        typer.echo(f"  {clock(line['at'])}  {line['text']}{verdict}")
+        typer.echo(f"  {sentence(line)}")
     if told["fix"]:
         typer.echo(told["fix"])
+
+
+def sentence(line: dict[str, Any]) -> str:
+    """`14:02:05  driver: node-2 sent no heartbeat  -> two sources agree`; or `… decided  …`."""
+    source = f"{line['source']}: " if line["source"] else ""
+    text = f"{source}{line['text']}" if line["seen"] else f"decided  {line['text']}"
+    verdict = f"  -> {line['verdict']}" if line["verdict"] else ""
+    return f"{clock(line['at'])}  {text}{verdict}"
 
 
 def clock(at: str) -> str:

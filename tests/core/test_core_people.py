@@ -137,7 +137,7 @@ def test_the_story_of_a_crash_names_what_was_seen_and_what_was_decided(training)
     texts = [line.text for line in lines]
     assert texts[0] == "rank 3 on n1 raised ValueError"
     assert lines[0].seen
-    assert "rank 3 on n1 raised ValueError: restart its job in place" in texts
+    assert "restart its job in place" in texts
     assert not [text for text in texts if "quiet" in text and "starts" not in text]
     assert texts[-1] == "job completed step 2, further than ever"
     assert lines[-1].incident == life.incident.id
@@ -157,6 +157,6 @@ def test_the_times_of_an_incident_add_up(training) -> None:
     life.progress(2)
     incident = life.incident
     spans = timeline(incident)
-    assert [name for name, _ in spans] == ["suspend", "restore", "resume"]
-    assert sum(span for _, span in spans) == pytest.approx(incident.resumed_s - incident.found_s)
-    assert timeline(replace(incident, suspended_s=None, restored_s=None, resumed_s=None)) == ()
+    assert list(spans) == ["stop", "restore", "step"]
+    assert sum(spans.values()) == pytest.approx(incident.resumed_s - incident.found_s, abs=2e-3)
+    assert timeline(replace(incident, suspended_s=None, restored_s=None, resumed_s=None)) == {}

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends
 
 from holdfast.driver.adapters.rest.guard import Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of
-from holdfast.driver.adapters.rest.stories import entries_of
+from holdfast.driver.adapters.rest.telling import entries_of
 from holdfast.driver.adapters.rest.views import View
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.ports import Entry
@@ -46,7 +46,7 @@ class AttemptList(View):
 async def attempts(job: str, control: Driver) -> AttemptList:
     """What each attempt ran, from which step, and what ended it."""
     job_of(control, job)
-    return AttemptList(items=attempts_of(job, entries_of(control, job=job)))
+    return AttemptList(items=attempts_of(job, entries_of(control.journal, job=job)))
 
 
 def attempts_of(job: str, entries: Iterable[Entry]) -> list[Attempt]:

@@ -1,33 +1,46 @@
-"""Why a job or a node is as it is, told from the state and the journal's entries. Pure.
+"""Why a job or a node is as it is: a headline, its story, and what to type next.
 
-Used by the routes `story` and `why`, and by the command line where no driver runs.
+Used by the routes `story` and `why`, and by the command line where no driver runs: both say the
+same. The story's lines are made by `driver.core.story`; nothing is decided here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import msgspec
+
 from holdfast.driver.adapters.rest.views import View, node_state
-from holdfast.driver.core.model import Incident, Job, Node, State
-from holdfast.driver.ports import Entry
+from holdfast.driver.core.events import RanksExited
+from holdfast.driver.core.model import Incident, Job, Node, Phase, State
+from holdfast.driver.core.story import Line, lines_of
+from holdfast.driver.ports import Entry, Journal
+from holdfast.protocol.faults import Kind
 
 
-class Line(View):
-    """One thing that happened or was decided."""
+class LineView(View):
+    """One thing that was seen or decided."""
 
     sequence: int
+    """Of the journal entry."""
     at: str
     """Time of day in UTC, for people."""
     text: str
-    verdict: str = ""
+    seen: bool
+    """Somebody saw it; else it was decided."""
+    source: str
+    """Who saw it; empty where the driver itself did."""
+    verdict: str
     """What follows from it, where something does."""
-    incident: int | None = None
+    cause: int | None
+    """The entry that led to it; null where the outside did."""
+    incident: int | None
 
 
 class Story(View):
     """All decisions about a job, each with its reason, in order."""
 
     job: str
-    lines: list[Line]
+    lines: list[LineView]
 
 
 class Why(View):
@@ -35,69 +48,104 @@ class Why(View):
 
     subject: str
     headline: str
-    lines: list[Line]
-    exception: str = ""
-    """The user's own, whole and first, where that was it."""
-    fix: str = ""
+    lines: list[LineView]
+    exception: str
+    """The user's own traceback, whole, where that was it; to be shown first."""
+    fix: str
+    """What to type next."""
 
 
-def story_of(job: str, entries: Iterable[Entry]) -> Story:
-    return Story(job=job, lines=_lines(entries))
+PAGE_ENTRIES = 1_000
+
+NEWEST = 40
+"""Lines about a node without a fault that a reader takes in; the whole is in the journal."""
 
 
-def why_job(state: State, job: Job, entries: Sequence[Entry]) -> Why:
+def story_of(
+    journal: Journal, state: State, job: str, *, after: int = 0, whole: bool = False
+) -> Story:
+    """`whole`: with every line that a reader can do without."""
+    entries = entries_of(journal, job=job, after=after)
+    return Story(job=job, lines=_views(lines_of(entries, state.incidents.values(), whole=whole)))
+
+
+def why_job(journal: Journal, state: State, job: Job) -> Why:
     """From the last incident on; all of it where there was none."""
+    entries = entries_of(journal, job=job.name)
     hit = [incident for incident in state.incidents.values() if job.name in incident.jobs]
     last = max(hit, key=lambda incident: incident.id, default=None)
-    told = [entry for entry in entries if last is None or entry.sequence >= last.opened]
-    failure = job.failure
     return Why(
         subject=job.name,
         headline=_job_headline(job, _when(job.since_s, entries)),
-        lines=_lines(told, [last] if last else []),
-        exception=failure.traceback if failure else "",
-        fix=_job_fix(job),
+        lines=_views(_from(lines_of(entries, hit), last)),
+        exception=_exception(job, entries, last),
+        fix=_job_fix(job, last),
     )
 
 
-def why_node(state: State, node: Node, entries: Sequence[Entry]) -> Why:
-    """From the incident that the node is in; else its newest entries."""
+def why_node(journal: Journal, state: State, node: Node) -> Why:
+    """From the incident that the node was in, with what was seen and tested elsewhere for it."""
     incident = state.incidents.get(node.incident or 0) or _last_about(state, node.name)
-    told = entries
-    if incident is not None:
-        told = [entry for entry in entries if entry.sequence >= incident.opened]
+    entries = entries_of(journal, node=node.name)
+    if incident is None:
+        lines = list(lines_of(entries))[-NEWEST:]
+    else:
+        lines = _from(lines_of(_with_jobs(journal, entries, incident), [incident]), incident)
     return Why(
         subject=node.name,
         headline=_node_headline(node, _when(node.evicted_s, entries)),
-        lines=_lines(told[-NEWEST:], [incident] if incident else []),
+        lines=_views(lines),
+        exception="",
         fix=f'To use it again: holdfast nodes restore {node.name} --reason "…"'
         if node.quarantined
         else "",
     )
 
 
-NEWEST = 40
-"""Lines about a node that a reader takes in; the whole is in the journal."""
+def entries_of(
+    journal: Journal, *, job: str | None = None, node: str | None = None, after: int = 0
+) -> list[Entry]:
+    """Every entry that belongs to it, read page by page."""
+    entries: list[Entry] = []
+    while page := journal.entries(job=job, node=node, after=after, limit=PAGE_ENTRIES):
+        entries += page
+        after = page[-1].sequence
+    return entries
 
 
-def _lines(entries: Iterable[Entry], incidents: Sequence[Incident] = ()) -> list[Line]:
-    """Evidence first where its incident was opened, then what was decided."""
-    lines: list[Line] = []
-    told: set[str] = set()
-    opened = {incident.opened: incident for incident in incidents}
-    for entry in entries:
-        at = entry.at
-        for evidence in opened[entry.sequence].evidence if entry.sequence in opened else ():
-            text = f"{evidence.source}: {evidence.text}"
-            if text in told:
-                continue
-            told.add(text)
-            lines.append(Line(sequence=entry.sequence, at=at, text=text, incident=entry.incident))
-        if entry.why and not (lines and lines[-1].text == entry.why):
-            lines.append(
-                Line(sequence=entry.sequence, at=at, text=entry.why, incident=entry.incident)
-            )
-    return lines
+def _with_jobs(journal: Journal, entries: list[Entry], incident: Incident) -> list[Entry]:
+    """A node's entries, and those of the jobs that its incident hit, until that was over."""
+    found = {entry.sequence: entry for entry in entries}
+    for job in incident.jobs:
+        for entry in entries_of(journal, job=job):
+            if incident.closed_s is None or entry.now <= incident.closed_s:
+                found.setdefault(entry.sequence, entry)
+    return [found[sequence] for sequence in sorted(found)]
+
+
+def _from(lines: Sequence[Line], incident: Incident | None) -> list[Line]:
+    """The lines since the incident was opened, and those that led to it."""
+    if incident is None:
+        return list(lines)
+    return [
+        line for line in lines if line.sequence >= incident.opened or line.incident == incident.id
+    ]
+
+
+def _views(lines: Sequence[Line]) -> list[LineView]:
+    return [LineView(**msgspec.structs.asdict(line)) for line in lines]
+
+
+def _exception(job: Job, entries: Sequence[Entry], last: Incident | None) -> str:
+    """The user's own traceback, if it is why the job failed or last had to be restarted."""
+    if job.failure is not None:
+        return job.failure.traceback
+    if last is None or last.kind is not Kind.USER_EXCEPTION:
+        return ""
+    exits = [entry.event for entry in entries if isinstance(entry.event, RanksExited)]
+    errors = [status.error for event in exits for status in event.exits]
+    own = [error.traceback for error in errors if error is not None and not error.in_collective]
+    return next(filter(None, reversed(own)), "")
 
 
 def _job_headline(job: Job, since: str) -> str:
@@ -106,19 +154,21 @@ def _job_headline(job: Job, since: str) -> str:
     return f"{state}: {reason}" if reason else state
 
 
-def _job_fix(job: Job) -> str:
+def _job_fix(job: Job, last: Incident | None) -> str:
     if job.parked:
         return f"To end it: holdfast stop {job.name}"
-    if job.phase.value == "Suspended":
+    if job.phase is Phase.SUSPENDED:
         return f"To go on: holdfast resume {job.name}"
-    return ""
+    if job.phase is Phase.FAILED and last is not None and last.rank is not None:
+        return f"What the rank wrote: holdfast logs {job.name} --rank {last.rank} --stderr"
+    return "" if job.finished else f"How it is now: holdfast status {job.name} --watch"
 
 
 def _node_headline(node: Node, since: str) -> str:
     state = node_state(node)
     if state == "quarantined":
         incident = f" (incident {node.incident})" if node.incident is not None else ""
-        return f"{node.name} is quarantined{since}{incident}"
+        return f"{node.name} is quarantined{since}{incident}: {node.reason}"
     words = {
         "gone": "is gone",
         "held": f"works for {node.job}",

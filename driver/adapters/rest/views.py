@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.driver.core.model import Exited, Incident, Job, Node, State
+from holdfast.driver.core.story import timeline
 from holdfast.driver.watch import JobProgress
 
 
@@ -237,30 +238,13 @@ def incident_view(incident: Incident) -> IncidentView:
         open=incident.open,
         outcome=incident.outcome,
         found_s=incident.found_s,
-        stages_s=stages_s(incident),
+        stages_s=timeline(incident),
         recovered_s=None if resumed is None else resumed - incident.found_s,
         step=incident.step_restored,
         steps_lost=incident.steps_lost,
         evidence=[EvidenceView(source=each.source, text=each.text) for each in incident.evidence],
         stacks=incident.stacks,
     )
-
-
-def stages_s(incident: Incident) -> dict[str, float]:
-    """How long each stage of a recovery took; a stage that was not needed is left out."""
-    times = {
-        "stop": incident.suspended_s,
-        "diagnose": incident.diagnosed_s,
-        "replace": incident.replaced_s,
-        "restore": incident.restored_s,
-        "step": incident.resumed_s,
-    }
-    took, before = {}, incident.found_s
-    for stage, at in times.items():
-        if at is not None:
-            took[stage] = round(max(0.0, at - before), 3)
-            before = at
-    return took
 
 
 def _place(state: State, job: Job, place: int) -> Place:
