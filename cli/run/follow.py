@@ -101,9 +101,9 @@ class Run:
             events.close()
             output.finish(time.monotonic())
         incidents = self._incidents()
-        self._narrator.incidents(incidents)
+        self._narrator.incidents(incidents, job)
         if not self._options.quiet or job["phase"] != "Succeeded":
-            self._narrator.end(job, incidents)
+            self._narrator.end(job, incidents, shown=output.ended_in)
         return self._exit_code(job)
 
     def _until_finished(self, events: Events, output: Output) -> dict[str, Any]:
@@ -119,9 +119,9 @@ class Run:
             if not came and now - asked_s < ASK_S:
                 continue
             asked_s = now
-            if any(entry["incident"] is not None for entry in came):
-                self._narrator.incidents(self._incidents())
             job = self._service.ask(lambda driver: driver.get(path("jobs", self._job)))
+            if any(entry["incident"] is not None for entry in came):
+                self._narrator.incidents(self._incidents(), job)
             if job is not None and job["phase"] in FINISHED:
                 return dict(job)
             self._say_pending(job)

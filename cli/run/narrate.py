@@ -19,32 +19,54 @@ class Narrator:
         self._say_line = say
         self._ranks = ranks
         self._faults: dict[int, int] = {}
+        self._evidence: dict[int, int] = {}
         self._recovered: set[int] = set()
 
     def say(self, sentence: str) -> None:
         self._say_line(f"holdfast  {sentence}")
 
-    def incidents(self, incidents: Sequence[Mapping[str, Any]]) -> None:
+    def incidents(
+        self, incidents: Sequence[Mapping[str, Any]], job: Mapping[str, Any] | None = None
+    ) -> None:
         """One line for each fault, one where its incident is over."""
         for incident in incidents:
             number, faults = int(incident["number"]), int(incident["faults"])
             if faults > self._faults.get(number, 0):
                 self._faults[number] = faults
-                self.say(told(incident, self._ranks))
+                what = self._what(incident)
+                if job is None or what not in str(job["failure"]):  # else our last line says it
+                    self.say(f"{what}{then(incident, self._ranks, job)}")
             if incident["recovered_s"] is not None and number not in self._recovered:
                 self._recovered.add(number)
                 self.say(back(incident))
 
-    def end(self, job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> None:
-        """The summary, and the user's own exception first and whole."""
-        failure = job.get("failure") or {}
-        if failure.get("traceback") and job["ranks"] > 1:
-            self._say_line(str(failure["traceback"]).rstrip())
+    def end(
+        self,
+        job: Mapping[str, Any],
+        incidents: Sequence[Mapping[str, Any]],
+        *,
+        shown: Callable[[str], bool] = lambda _traceback: False,
+    ) -> None:
+        """The summary, and the user's own exception first and whole.
+
+        `shown`: whether the exception is the last thing that the script itself has printed.
+        """
+        traceback = str((job["failure"] or {}).get("traceback") or "").rstrip()
+        if traceback and not shown(traceback):
+            self._say_line(traceback)
         self.say(summary(job, incidents))
 
+    def _what(self, incident: Mapping[str, Any]) -> str:
+        """What went wrong now; a later fault of an incident is told by its own evidence."""
+        number, evidence = int(incident["number"]), incident["evidence"]
+        new = evidence[self._evidence.get(number, 0) :]
+        later = number in self._evidence and new
+        self._evidence[number] = len(evidence)
+        return str(new[0]["text"] if later else incident["summary"])
 
-def told(incident: Mapping[str, Any], ranks: int) -> str:
-    """What went wrong, and what is done about it."""
+
+def then(incident: Mapping[str, Any], ranks: int, job: Mapping[str, Any] | None) -> str:
+    """`; restarting 2 ranks, attempt 2 of 4`: what is done about a fault."""
     doing = {
         1: f"; restarting {plural(ranks, 'rank')}",
         2: "; another node takes over",
@@ -52,7 +74,15 @@ def told(incident: Mapping[str, Any], ranks: int) -> str:
         4: "; testing every node",
     }
     over = not incident["open"] and incident["recovered_s"] is None
-    return f"{incident['summary']}{'' if over else doing.get(incident['rung'], '')}"
+    return "" if over else doing.get(incident["rung"], "") + _attempt(incident, job)
+
+
+def _attempt(incident: Mapping[str, Any], job: Mapping[str, Any] | None) -> str:
+    """Told of the user's own faults alone: a few restarts are all that they have."""
+    if job is None or incident["blame"] != "user":
+        return ""
+    budget = job["restarts"]["user"]
+    return f", attempt {budget['used'] + 1} of {budget['allowed'] + 1}"
 
 
 def back(incident: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.cli.run.merge import Merge
+from holdfast.cli.run.tracebacks import Once
 from holdfast.protocol.paths import RunPaths
 
 CHUNK_BYTES = 1 << 20
@@ -37,7 +38,10 @@ class Tail:
 class Stream:
     """stdout or stderr of all ranks of one attempt, written to ours."""
 
-    def __init__(self, paths: RunPaths, job: str, attempt: int, ranks: int, name: str) -> None:
+    def __init__(
+        self, paths: RunPaths, job: str, attempt: int, ranks: int, name: str, once: Once
+    ) -> None:
+        self._once, self._filtered = once, name == "stderr"
         folders = {rank: paths.rank(job, attempt, rank) for rank in range(ranks)}
         self._tails = {rank: Tail(folder / f"{name}.log") for rank, folder in folders.items()}
         self._merge = Merge(ranks)
@@ -45,15 +49,24 @@ class Stream:
     def show(self, out: Callable[[bytes], None], now: float, *, last: bool = False) -> None:
         for rank, tail in self._tails.items():
             while data := tail.read():
-                self._merge.add(rank, data, now)
+                self._merge.add(rank, self._wanted(rank, data), now)
                 if not last:
                     break
+            if last:
+                self._merge.add(rank, self._once.rest(rank) if self._filtered else b"", now)
         if shown := self._merge.take(now, last=last):
             out(shown)
 
     def close(self) -> None:
         for tail in self._tails.values():
             tail.close()
+
+    def _wanted(self, rank: int, data: bytes) -> bytes:
+        """Of stderr: each traceback once."""
+        if self._filtered:
+            return self._once.take(rank, data)
+        self._once.other(data)
+        return data
 
 
 class Output:
@@ -72,6 +85,7 @@ class Output:
         self._outs = {"stdout": stdout, "stderr": stderr}
         self._attempt: int | None = None
         self._streams: dict[str, Stream] = {}
+        self._once = Once()
 
     def show(self, now: float) -> None:
         """Write what has come, of the newest attempt; what is left of an older one comes first."""
@@ -80,7 +94,7 @@ class Output:
             self.finish(now)
             self._attempt = newest
             self._streams = {
-                name: Stream(self._paths, self._job, newest or 0, self._ranks, name)
+                name: Stream(self._paths, self._job, newest or 0, self._ranks, name, self._once)
                 for name in (self._outs if newest is not None else ())
             }
         for name, stream in self._streams.items():
@@ -92,6 +106,10 @@ class Output:
             stream.show(self._outs[name], now, last=True)
             stream.close()
         self._streams = {}
+
+    def ended_in(self, traceback: str) -> bool:
+        """Whether the last that the script has shown is this exception."""
+        return self._once.ended_in(traceback)
 
     def _newest_attempt(self) -> int | None:
         folders = self._paths.job(self._job).glob("attempt_*")

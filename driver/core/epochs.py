@@ -8,6 +8,7 @@ from holdfast.driver.core import restore
 from holdfast.driver.core.model import Job, Lived, Timer
 from holdfast.driver.core.orders import rank_table
 from holdfast.driver.core.turn import Turn
+from holdfast.protocol.messages import Restore
 
 PER_EPOCH = (
     Timer.GATHER,
@@ -75,11 +76,17 @@ def seat(turn: Turn, name: str) -> bool:
         waiting="",
     )
     turn.set_timer(name, Timer.START, job.plan.start_s)
-    origin = f"step {step} in {point.source}" if point else "the beginning"
-    turn.say(f"{name} starts epoch {job.epoch} from {origin}", name)
+    turn.say(f"{name} starts epoch {job.epoch} {_origin(job, point)}", name)
     if job.incident is not None and (point is not None or job.best_step is not None):
         _note_restored(turn, job.incident, step)
     return True
+
+
+def _origin(job: Job, point: Restore | None) -> str:
+    """Where its ranks start. With no step of ours a script may still load one of its own."""
+    if point is not None:
+        return f"from step {point.step} in {point.source}"
+    return "with what its script saved itself" if job.attempt else "from the beginning"
 
 
 def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:

@@ -8,6 +8,7 @@ import pytest
 from holdfast.cli import sse
 from holdfast.cli.errors import Stopped
 from holdfast.cli.run import narrate, options
+from holdfast.cli.run.tracebacks import Once
 from holdfast.cli.words import duration, plural, sparkline
 
 
@@ -51,6 +52,8 @@ INCIDENT: dict[str, Any] = {
     "faults": 1,
     "summary": "rank 2 on node-1 died of SIGSEGV",
     "rung": 1,
+    "blame": "unknown",
+    "evidence": [{"source": "executor of node-1", "text": "rank 2 on node-1 died of SIGSEGV"}],
     "open": True,
     "recovered_s": None,
     "step": 121,
@@ -79,6 +82,55 @@ def test_a_run_says_each_fault_and_each_recovery_once() -> None:
         "holdfast  back at step 121 after 0.4 s, nothing lost   (stop 0.05 · step 0.36)",
         "holdfast  done: 2,000 steps seen, 1 fault, 0.4 s lost of 18 min",
     ]
+
+
+def test_a_later_fault_of_an_incident_is_told_by_its_own_evidence() -> None:
+    said: list[str] = []
+    narrator = narrate.Narrator(said.append, ranks=4)
+    narrator.incidents([INCIDENT])
+    second = {"source": "executor of node-1", "text": "rank 3 on node-1 died of SIGBUS"}
+    evidence = [*INCIDENT["evidence"], second]
+    narrator.incidents([{**INCIDENT, "faults": 2, "evidence": evidence}])
+    assert said[1] == "holdfast  rank 3 on node-1 died of SIGBUS; restarting 4 ranks"
+
+
+def test_a_mistake_of_the_users_says_how_many_attempts_are_left() -> None:
+    said: list[str] = []
+    narrator = narrate.Narrator(said.append, ranks=4)
+    restarts = {"user": {"used": 1, "allowed": 3}}
+    narrator.incidents([{**INCIDENT, "blame": "user"}], {**JOB, "restarts": restarts})
+    assert said[0].endswith("; restarting 4 ranks, attempt 2 of 4")
+
+
+def test_where_nobody_knows_the_step_a_recovery_names_none() -> None:
+    told = narrate.back({**BACK, "step": None, "steps_lost": None})
+    assert told == "back after 0.4 s   (stop 0.05 · step 0.36)"
+
+
+TRACEBACK = b"""Traceback (most recent call last):
+  File "train.py", line 5, in <module>
+    body(step)
+ValueError: x
+"""
+
+
+@pytest.mark.parametrize("by_line", [True, False])
+def test_a_traceback_is_shown_once_however_many_ranks_raise_it(by_line: bool) -> None:
+    once, shown = Once(), b""
+    marked = b"".join(b"[rank1]: " + line for line in TRACEBACK.splitlines(keepends=True))
+    for rank, text in ((0, b"before\n" + TRACEBACK), (1, marked), (0, TRACEBACK)):
+        whole = text.splitlines(keepends=True) if by_line else [text]
+        shown += b"".join(once.take(rank, piece) for piece in whole) + once.rest(rank)
+    assert shown == b"before\n" + TRACEBACK
+    assert once.ended_in(TRACEBACK.decode())
+    once.other(b"step 7\n")
+    assert not once.ended_in(TRACEBACK.decode())
+
+
+def test_another_traceback_is_shown_too() -> None:
+    once = Once()
+    other = TRACEBACK.replace(b": x", b": y")
+    assert once.take(0, TRACEBACK + other + TRACEBACK) == TRACEBACK + other
 
 
 def test_a_failure_of_the_users_is_shown_whole_before_our_own_words() -> None:
