@@ -1,6 +1,6 @@
 """One way to ask about jobs and nodes, whether a driver runs or only its journal is there.
 
-Called by `status`, `story` and `why`.
+Called by `status`, `story`, `why`, `jobs` and `nodes`.
 """
 
 from pathlib import Path
@@ -13,9 +13,9 @@ from holdfast.protocol import exitcodes
 
 
 class Source(Protocol):
-    """What the three commands need."""
+    """What these commands need. `filters` of jobs: phase, label, name."""
 
-    def jobs(self) -> list[dict[str, Any]]: ...
+    def jobs(self, **filters: Any) -> list[dict[str, Any]]: ...
 
     def nodes(self) -> list[dict[str, Any]]: ...
 
@@ -32,9 +32,16 @@ class Live:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def jobs(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._client.get(path("jobs"), limit=500)["items"]
-        return found
+    def jobs(self, **filters: Any) -> list[dict[str, Any]]:
+        """Every page of the list."""
+        found: list[dict[str, Any]] = []
+        token: str | None = None
+        while True:
+            page = self._client.get(path("jobs"), **{"continue": token, **filters})
+            found += page["items"]
+            token = page["continue"]
+            if token is None:
+                return found
 
     def nodes(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._client.get(path("nodes"))["items"]

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.client import Client, Problem, path
+from holdfast.cli import asking
+from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import Stopped
-from holdfast.cli.output import as_json, table, toned
+from holdfast.cli.output import as_json, last_word, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples
 from holdfast.cli.words import duration
 from holdfast.protocol import exitcodes
@@ -74,7 +75,8 @@ def jobs(
     json: Json = False,
 ) -> None:
     """List jobs, oldest first."""
-    found = _all(client(url, state), phase=phase, label=label, name=name)
+    asked, alive = asking.source(url, state)
+    found = asked.jobs(phase=phase, label=label, name=name)
     if json:
         as_json(found)
         return
@@ -87,27 +89,25 @@ def jobs(
             (
                 job["name"],
                 toned(job["phase"]),
-                duration(job["since_s"]),
+                duration(job["since_s"]) if alive else None,
                 f"{sum(len(p['ranks']) for p in job['places'] if p['connected'])}/{job['ranks']}",
-                job["step"],
+                _step(job),
                 sum(budget["used"] for budget in job["restarts"].values()),
                 duration(job["age_s"]),
             )
             for job in found
         ),
     )
+    if not alive:
+        last_word()
 
 
-def _all(driver: Client, **filters: object) -> list[dict[str, Any]]:
-    """Every page of the list."""
-    found: list[dict[str, Any]] = []
-    token: str | None = None
-    while True:
-        page = driver.get(path("jobs"), **{"continue": token, **filters})
-        found += page["items"]
-        token = page["continue"]
-        if token is None:
-            return found
+def _step(job: dict[str, Any]) -> str | None:
+    """`50 (try 2)` where steps are counted from the script's last start."""
+    if job["step"] is None:
+        return None
+    start = f" (try {job['attempt']})" if job["step_relative"] else ""
+    return f"{job['step']}{start}"
 
 
 def _action(name: str) -> Any:

@@ -1,13 +1,18 @@
 """The command `logs`: what a rank wrote."""
 
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from holdfast.cli import find
 from holdfast.cli.client import path
+from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json
 from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.protocol.paths import RunPaths
 
 
 def register(app: typer.Typer) -> None:
@@ -33,13 +38,38 @@ def logs(
     json: Json = False,
 ) -> None:
     """Print a rank's output. With --json: one line of JSON a line."""
-    pieces = client(url, state).stream(
-        path("jobs", job, "ranks", rank, "logs"),
-        stream="stderr" if stderr else "stdout",
-        attempt=attempt,
-        tail=tail,
-        follow=follow,
-    )
+    stream = "stderr" if stderr else "stdout"
+    try:
+        where = path("jobs", job, "ranks", rank, "logs")
+        pieces: Iterable[bytes] = client(url, state).stream(
+            where, stream=stream, attempt=attempt, tail=tail, follow=follow
+        )
+    except Stopped:  # no driver, or one whose nodes were given back: the file may still be here
+        root = find.state_folder(find.Target(url=url, state=state), alive=False)
+        file = None if root is None else _file(RunPaths(root), job, rank, attempt, stream)
+        if file is None:
+            raise
+        pieces = [_end(file.read_bytes(), tail)]
+    _show(pieces, rank, json=json)
+
+
+def _file(paths: RunPaths, job: str, rank: int, attempt: int | None, stream: str) -> Path | None:
+    """What the rank wrote, if that was on this machine; of its newest attempt by default."""
+    if attempt is None:
+        folders = paths.job(job).glob("attempt_*")
+        numbers = [int(folder.name.removeprefix("attempt_")) for folder in folders]
+        attempt = max(numbers, default=0)
+    file = paths.rank(job, attempt, rank) / f"{stream}.log"
+    return file if file.is_file() else None
+
+
+def _end(data: bytes, lines: int | None) -> bytes:
+    if lines is None:
+        return data
+    return b"".join(data.splitlines(keepends=True)[-lines:]) if lines else b""
+
+
+def _show(pieces: Iterable[bytes], rank: int, *, json: bool) -> None:
     rest = b""
     for piece in pieces:
         if not json:

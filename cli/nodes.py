@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli import asking
 from holdfast.cli.client import path
-from holdfast.cli.output import as_json, table, toned
+from holdfast.cli.output import as_json, last_word, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")]
@@ -39,7 +40,8 @@ def _nodes(
 
 def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None:
     """List the nodes and what each is doing."""
-    nodes = client(url, state).get(path("nodes"))["items"]
+    asked, alive = asking.source(url, state)
+    nodes = asked.nodes()
     if json:
         as_json(nodes)
         return
@@ -58,6 +60,8 @@ def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None
             for node in nodes
         ),
     )
+    if not alive:
+        last_word()
 
 
 def evict(

@@ -1,9 +1,11 @@
 """The same answers as the driver's, from a run's journal, where no driver runs. Read-only.
 
-Called by `status`, `story` and `why`. Builds its answers with the functions that the driver's own
+Called through `cli.asking`. Builds its answers with the functions that the driver's own
 routes use, so that both say the same.
 """
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +38,12 @@ class Recorded:
             raise Stopped(str(error), code=exitcodes.UNAVAILABLE) from error
         self._state = msgspec.msgpack.decode(encoded, type=State) if encoded else State()
 
-    def jobs(self) -> list[dict[str, Any]]:
+    def jobs(self, **filters: Any) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import job_view
 
         jobs = sorted(self._state.jobs.values(), key=lambda job: job.number)
-        return [_plain(job_view(self._state, job, now=self._now, live=None)) for job in jobs]
+        shown = [_plain(job_view(self._state, job, now=self._now, live=None)) for job in jobs]
+        return [job for job in shown if _matches(job, **filters)]
 
     def nodes(self) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import node_view
@@ -67,6 +70,22 @@ class Recorded:
         if node := self._state.nodes.get(name):
             return _plain(telling.why_node(self._journal, self._state, node))
         return None
+
+
+def _matches(
+    job: dict[str, Any],
+    *,
+    phase: Sequence[str] | None = None,
+    label: Sequence[str] | None = None,
+    name: str | None = None,
+) -> bool:
+    """The filters of the driver's list."""
+    labels = {f"{key}={value}" for key, value in job["labels"].items()}
+    return (
+        (not phase or job["phase"] in phase)
+        and labels.issuperset(label or ())
+        and (name is None or fnmatchcase(job["name"], name))
+    )
 
 
 def _plain(view: Any) -> dict[str, Any]:

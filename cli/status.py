@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import asking
-from holdfast.cli.output import console, toned
+from holdfast.cli.output import console, last_word, toned
 from holdfast.cli.words import duration, plural, sparkline
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def once(asked: asking.Source, name: str | None, *, alive: bool) -> None:
     shown = console()
     shown.print(_page(asked, asking.job_named(asked, name), []))
     if not alive:
-        shown.print("[dim]no driver runs here: this is its journal's last word[/dim]")
+        last_word()
 
 
 def watch(asked: asking.Source, name: str | None) -> None:
@@ -44,29 +44,34 @@ def watch(asked: asking.Source, name: str | None) -> None:
 
 def _page(asked: asking.Source, job: dict[str, Any], losses: list[float]) -> "Group":
     from rich.console import Group
+    from rich.markup import escape
     from rich.text import Text
 
     incidents = asked.incidents(job["name"])
+    since = f"after {duration(job['age_s'])}"
+    if job["phase"] not in FINISHED:
+        since = f"for {duration(job['since_s'])}"
     lines = [
-        f"[bold]{job['name']}[/bold]  {toned(job['phase'])} for {duration(job['since_s'])}",
+        f"[bold]{job['name']}[/bold]  {toned(job['phase'])} {since}",
         *_progress(job, losses),
         *_lost(incidents),
         f"nodes   {_cells(job)}",
-        f"last    {job['why'] or 'nothing was decided yet'}",
+        f"last    {escape(job['why'] or 'nothing was decided yet')}",
     ]
     if job["waiting"]:
-        lines.append(f"waits   {job['waiting']}")
-    if job["failure"]:
-        lines.append(f"failed  {job['failure']['reason']}   (holdfast why {job['name']})")
+        lines.append(f"waits   {escape(job['waiting'])}")
+    if incidents:
+        lines.append(f"more    holdfast why {job['name']}")
     return Group(*(Text.from_markup(line) for line in lines))
 
 
 def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
     parts = []
     if job["step"] is not None:
-        parts.append(f"step {job['step']:,}")
+        parts.append(f"step {job['step']:,}{' of this attempt' if job['step_relative'] else ''}")
     if job["step_s"] is not None:
-        parts.append(f"{job['step_s']:.3g} s a step")
+        best = f" (best {job['best_step_s']:.3g} s)" if job["best_step_s"] is not None else ""
+        parts.append(f"{job['step_s']:.3g} s a step{best}")
     if job["tokens_per_s"] is not None:
         parts.append(f"{job['tokens_per_s']:,.0f} tokens/s")
     if job["loss"] is not None:
@@ -76,13 +81,17 @@ def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
 
 def _lost(incidents: list[dict[str, Any]]) -> list[str]:
     """What was lost so far, and the last recovery as a waterfall."""
+    from rich.markup import escape
+
     if not incidents:
         return ["lost    nothing: no fault so far"]
     down_s = sum(each["recovered_s"] or 0 for each in incidents)
+    steps = sum(each["steps_lost"] or 0 for each in incidents)
+    faults = plural(sum(each["faults"] for each in incidents), "fault")
     last = incidents[-1]
-    lines = [
-        f"lost    {duration(down_s)} to {plural(len(incidents), 'fault')}; last: {last['summary']}"
-    ]
+    redone = f" and {plural(steps, 'step')} done again" if steps else ""
+    lost = f"{duration(down_s)}{redone} to {faults}" if down_s else faults
+    lines = [f"lost    {lost}; last: {escape(last['summary'])}{_still(last)}"]
     total = sum(last["stages_s"].values())
     begin = 0.0
     for stage, took in last["stages_s"].items():
@@ -93,6 +102,10 @@ def _lost(incidents: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def _still(incident: dict[str, Any]) -> str:
+    return ", not back yet" if incident["open"] and incident["recovered_s"] is None else ""
+
+
 def _cells(job: dict[str, Any]) -> str:
     """A cell a node: green connected, red not there; standbys dim."""
     cells = [
@@ -100,4 +113,5 @@ def _cells(job: dict[str, Any]) -> str:
         for place in job["places"]
     ]
     cells += [f"[dim]□ {name} (standby)[/dim]" for name in job["standbys"]]
-    return "  ".join(cells) or "none yet"
+    none = "none: given back" if job["phase"] in FINISHED else "none yet"
+    return "  ".join(cells) or none

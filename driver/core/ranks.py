@@ -79,9 +79,8 @@ def on_exited(turn: Turn, event: RanksExited) -> None:
 def _gather(turn: Turn, name: str) -> None:
     """Wait a moment for others; longer while all that is known are echoes."""
     job = turn.jobs[name]
-    first = gather.root(job.exits)
-    echo = first is not None and gather.is_echo(first.status)
-    after_s = turn.policy.echo_s if echo else turn.policy.gather_s
+    echoes = gather.only_echoes(job.exits)
+    after_s = turn.policy.echo_s if echoes else turn.policy.gather_s
     due = job.timers.get(Timer.GATHER)
     if due is None or turn.now + after_s < due:
         turn.set_timer(name, Timer.GATHER, after_s)
@@ -93,10 +92,12 @@ def on_progress(turn: Turn, event: ProgressSeen) -> None:
     if job is None or not job.seated or job.progressed:
         return
     turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
-    what = "a step" if event.step is None else f"step {event.step}"
-    turn.say(f"{job.name} completed {what}, further than ever", job.name)
+    what = "trains" if event.step is None else f"completed step {event.step}, further than ever"
+    turn.say(f"{job.name} {what}", job.name)
     incidents.note_resumed(turn, job, event.before)
-    incidents.back(turn, job.name, "training again" if event.step is None else f"back at {what}")
+    incidents.back(
+        turn, job.name, "training again" if event.step is None else f"back at step {event.step}"
+    )
 
 
 def _highest(*steps: int | None) -> int | None:

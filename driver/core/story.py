@@ -52,7 +52,7 @@ FACTS: Mapping[type[e.Event], str] = {
     e.JobSubmitted: r"\S+ is submitted.*",
     e.RanksRunning: r"\S+ runs",
     e.RanksExited: r"\S+ is done: .*",
-    e.ProgressSeen: r".*, further than ever",
+    e.ProgressSeen: r".*, further than ever|\S+ trains",
     e.NodeVanished: r"the cluster says that .*",
     e.ExecutorDisconnected: r"the executor of \S+ has no connection",
     e.StacksTaken: r"stacks of ranks .*",

@@ -144,6 +144,7 @@ def progress(job: JobSeen, now: float) -> JobProgress:
         loss=losses[-1] if losses else None,
         tokens_per_s=job.pace.tokens_per_s,
         step_s=job.pace.median_s,
+        best_step_s=job.pace.best_s,
         ranks=tuple(
             _view(seen, job.places.get(rank, ""), now) for rank, seen in sorted(job.ranks.items())
         ),

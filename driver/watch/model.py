@@ -85,6 +85,7 @@ class JobProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     loss: float | None = None
     tokens_per_s: float | None = None
     step_s: float | None = None  # median
+    best_step_s: float | None = None  # least median so far
     ranks: tuple[RankView, ...] = ()
 
 

@@ -8,6 +8,10 @@ KEPT = 64
 """Step times that the median is of."""
 
 
+SETTLED = 8
+"""Step times from which on their median is taken for the job's speed."""
+
+
 class Pace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """State over a job's epochs. Times are the driver's; a step time is a mean over a heartbeat."""
 
@@ -15,6 +19,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     best_step: int = 0
     stepped_s: float | None = None  # when `step` last grew, in this epoch
     step_times_s: tuple[float, ...] = ()
+    best_s: float | None = None  # least median time of a step so far, over SETTLED times or more
     pause_s: float = 0.0  # longest standstill that ended by itself
     tokens: int = 0
     tokens_per_s: float | None = None
@@ -53,10 +58,18 @@ def advanced(pace: Pace, step: int, tokens: int, now: float) -> Pace:
         best_step=max(pace.best_step, step),
         stepped_s=now,
         step_times_s=times,
+        best_s=_best(pace.best_s, times),
         pause_s=pause_s,
         tokens=tokens,
         tokens_per_s=speed,
     )
+
+
+def _best(before_s: float | None, times_s: tuple[float, ...]) -> float | None:
+    if len(times_s) < SETTLED:
+        return before_s
+    now_s = median(times_s)
+    return now_s if before_s is None else min(before_s, now_s)
 
 
 def _smooth(before: float | None, sample: float) -> float:

@@ -40,7 +40,11 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
     shell.script("wrong.py", "def f():\n    raise ValueError('the mistake')\nf()\n")
     ended = shell.holdfast("run", "--nproc-per-node", "2", "--max-restarts", "1", "wrong.py")
     assert ended.returncode == 1
-    assert "in f\n    raise ValueError('the mistake')\nValueError: the mistake" in ended.stderr
+    assert (
+        ended.stderr.count("in f\n    raise ValueError('the mistake')\nValueError: the mistake")
+        == 1
+    )
+    assert "attempt 2 of 2" in ended.stderr
     assert "ValueError: the mistake" in ended.stderr.splitlines()[-1]
     why = shell.holdfast("why", shell.run.name)
     assert why.stdout.startswith("Traceback (most recent call last):")
@@ -48,6 +52,11 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
     status = json.loads(shell.holdfast("status", "--json").stdout)
     assert (status["phase"], status["driver_running"]) == ("Failed", False)
     assert shell.holdfast("story", "--json").returncode == 0
+    logs = shell.holdfast("logs", shell.run.name, "--rank", "1", "--stderr", "--tail", "1")
+    assert logs.stdout == "ValueError: the mistake\n"
+    assert "Failed" in shell.holdfast("jobs").stdout
+    assert shell.holdfast("jobs", "--phase", "Running").stdout == "no job matches\n"
+    assert "node-1" in shell.holdfast("nodes").stdout
 
 
 def test_any_program_is_run_and_its_signal_is_in_the_exit_code(shell: Shell) -> None:

@@ -64,6 +64,16 @@ async def test_a_jobs_story_tells_its_decisions_in_order(driver: Driver) -> None
     assert why["lines"]
 
 
+async def test_a_story_leaves_out_what_is_no_news_unless_all_is_asked_for(driver: Driver) -> None:
+    await driver.submit()
+    await driver.happened(*NODE)
+    url = "/v1alpha1/jobs/speech/story"
+    told = [line["text"] for line in (await driver.http.get(url)).json()["lines"]]
+    whole = (await driver.http.get(url, params={"all": "true"})).json()["lines"]
+    assert not [text for text in told if "executor" in text]
+    assert [line["text"] for line in whole if line["seen"] and "executor" in line["text"]]
+
+
 async def test_there_are_no_incidents_until_there_is_one(driver: Driver) -> None:
     assert (await driver.http.get("/v1alpha1/incidents")).json() == {"items": []}
     assert (await driver.http.get("/v1alpha1/incidents/7")).status_code == 404

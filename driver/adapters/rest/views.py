@@ -79,8 +79,12 @@ class JobView(View):
     attempt: int
     step: int | None
     """Highest step that all ranks are known to have completed."""
+    step_relative: bool
+    """Steps are counted from the script's last start: nobody said which step that was."""
     step_s: float | None
     """Median time of a step, in seconds."""
+    best_step_s: float | None
+    """The least that this median has been."""
     loss: float | None
     tokens_per_s: float | None
     incident: int | None
@@ -181,7 +185,9 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         epoch=job.epoch,
         attempt=job.attempt,
         step=_step(job, live),
+        step_relative=live is not None and live.relative,
         step_s=live.step_s if live else None,
+        best_step_s=live.best_step_s if live else None,
         loss=live.loss if live else None,
         tokens_per_s=live.tokens_per_s if live else None,
         incident=job.incident,

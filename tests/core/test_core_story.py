@@ -1,0 +1,98 @@
+"""Stories: who saw what, what follows from it, and what was decided."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.story import lines_of
+from holdfast.driver.ports import Entry
+from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
+from holdfast.protocol.messages import DiagnosticResult, RankError, RankStatus
+
+LOST = Finding(
+    kind=Kind.NODE_LOST,
+    weight=Weight.CONCLUSIVE,
+    node="n2",
+    summary="n2 is lost: silent for 2 s, and n1 got no answer",
+    evidence=(
+        Evidence(source="driver", text="n2 sent no heartbeat for 2 s"),
+        Evidence(source="daemon of n1", text="n1 got no answer from n2"),
+    ),
+)
+
+
+def entry(sequence: int, event: Any, why: str = "", **more: Any) -> Entry:
+    given = {"effects": (), "jobs": ("job",), **more}
+    return Entry(
+        sequence=sequence, term=1, now=float(sequence), at="14:02:03", policy=1, event=event,
+        why=why, **given,
+    )  # fmt: skip
+
+
+def exits(node: str, *ranks: int, echo: bool = False, epoch: int = 1) -> e.RanksExited:
+    error = RankError(message="ValueError: x; y", exception="ValueError", in_collective=echo)
+    ended = [RankStatus(rank=rank, state="exited", exit_code=1, error=error) for rank in ranks]
+    return e.RanksExited(job="job", epoch=epoch, node=node, exits=tuple(ended))
+
+
+def test_evidence_names_its_witness_and_two_sources_agree() -> None:
+    why = f"{LOST.summary}: replace the node; n2 is evicted"
+    first, second, decided = lines_of([entry(1, e.Found(finding=LOST), why, incident=1)])
+    assert (first.source, first.verdict) == ("driver", "")
+    assert (second.source, second.verdict) == ("daemon of n1", "two sources agree")
+    assert (decided.seen, decided.text) == (False, "replace the node; n2 is evicted")
+
+
+def test_the_same_end_of_many_ranks_is_one_line_of_the_incident_that_follows() -> None:
+    why = "rank 0 on n1 raised ValueError: x; y: restart its job in place"
+    told = lines_of(
+        [
+            entry(1, exits("n1", 0, 1), "rank 0, 1 on n1 ended"),
+            entry(2, exits("n2", 2), "rank 2 on n2 ended"),
+            entry(3, e.Ticked(), why, incident=7),
+        ]
+    )
+    assert [line.text for line in told] == [
+        "ranks 0, 1, 2 on n1, n2 raised ValueError: x; y",
+        "restart its job in place",
+    ]
+    assert [line.incident for line in told] == [7, 7]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_echo_is_told_only_where_no_cause_is_known(known: bool) -> None:
+    entries = [entry(1, exits("n1", 0, echo=True)), entry(2, exits("n2", 1, echo=not known))]
+    texts = [line.text for line in lines_of(entries)]
+    assert any("lost its peers" in text for text in texts) is not known
+
+
+def test_each_attempt_is_told() -> None:
+    told = lines_of([entry(n, exits("n1", 0, epoch=n)) for n in (1, 2)])
+    assert [line.sequence for line in told] == [1]  # nothing between them: the same sentence
+    between = entry(2, e.Ticked(), "job waits: no node is free")
+    told = lines_of([entry(1, exits("n1", 0)), between, entry(3, exits("n1", 0, epoch=2))])
+    assert [line.sequence for line in told] == [1, 2, 3]
+
+
+def test_tests_end_with_whom_they_convict() -> None:
+    result = DiagnosticResult(
+        id="1", test="all-reduce", node="n1", members=("n1", "n2"), ok=False, detail="timed out"
+    )
+    distrust = Distrust(node="n2", incident=1, reason="its link failed the tests")
+    ended = e.DiagnosticEnded(node="n1", id="1", results=(result,))
+    why = "n1 ended its tests; n2 is evicted"
+    seen, decided = lines_of([entry(1, ended, why, effects=(distrust,))])
+    assert seen.text == "all-reduce with n2: failed, timed out"
+    assert seen.verdict == "n2: its link failed the tests"
+    assert decided.text == "n2 is evicted"
+
+
+def test_what_is_no_news_is_told_only_when_all_is_asked_for() -> None:
+    quiet = entry(1, e.NodeQuiet(job="job", epoch=1, node="n1"), "n1 is quiet; job starts epoch 2")
+    assert [line.text for line in lines_of([quiet])] == ["job starts epoch 2"]
+    assert [line.text for line in lines_of([quiet], whole=True)] == [
+        "n1 is quiet",
+        "job starts epoch 2",
+    ]
