@@ -103,7 +103,8 @@ class Observer:
             self.look()
 
     def step(self) -> int:
-        return self.watch.completed_step("job") or 0
+        progress = self.watch.progress("job")
+        return progress.step if progress is not None else 0
 
     def _shown(self, seen: RankProgress) -> RankProgress:
         return replace(seen, process="", cpu_s=0.0, stopped_children=()) if self.hide else seen
