@@ -48,10 +48,10 @@ class Ends:
         """Whether this is one of the ends, told with its entry."""
         return sentence in self._sentences
 
-    def without_causes(self, entry: Entry) -> str:
-        """The entry's reasons without the causes that their lines have told before."""
+    def without_causes(self, entry: Entry, told: str) -> str:
+        """The entry's reasons without the causes that lines have told before; `told`: one more."""
         why = entry.why
-        known = self._sentences
+        known = self._sentences | {told}
         if isinstance(entry.event, Found):
             known = known | {entry.event.finding.summary}
         for sentence in sorted(known - {""}, key=len, reverse=True):
@@ -84,6 +84,8 @@ class Ends:
 
 
 def _how(exited: Exited) -> str:
+    if is_echo(exited.status):
+        return "lost its peers"  # what became of these, the lines around it say
     return summary(exited).removeprefix(f"rank {exited.status.rank} on {exited.node} ")
 
 

@@ -77,7 +77,8 @@ def lines_of(
         told = [*_seen(entry, ends), *_evidence(entry, incident, ends)]
         if isinstance(entry.event, e.RanksExited):
             told = [msgspec.structs.replace(line, incident=ends.incident(entry)) for line in told]
-        for line in (*told, *_reasons(entry, ends, whole=whole)):
+        cause = incident.summary if incident is not None and told else ""
+        for line in (*told, *_reasons(entry, ends.without_causes(entry, cause), whole=whole)):
             if not lines or (lines[-1].text, lines[-1].seen) != (line.text, line.seen):
                 lines.append(line)
     return tuple(lines)
@@ -167,10 +168,10 @@ def _bad(entry: Entry) -> str:
 # ---------------------------------------------------------------- what was decided
 
 
-def _reasons(entry: Entry, ends: Ends, *, whole: bool) -> Iterator[Line]:
-    """What happened, then the decisions: the entry's reasons without what was told already."""
+def _reasons(entry: Entry, why: str, *, whole: bool) -> Iterator[Line]:
+    """What happened, then the decisions. `why`: the entry's reasons, less what was told already."""
     kind = type(entry.event)
-    parts = [part for part in ends.without_causes(entry).split("; ") if part]
+    parts = [part for part in why.split("; ") if part]
     if not whole:
         parts = [part for part in parts if not re.fullmatch(RESTATED.get(kind, "(?!)"), part)]
     fact = re.compile(FACTS.get(kind, "(?!)") + (f"|{RESTATED[kind]}" if kind in RESTATED else ""))
