@@ -4,14 +4,16 @@ Called by `advance` and by the deadline of a diagnosis. Pure: which tests to run
 mean is in `holdfast.diagnostics`, pure as well.
 """
 
+from collections.abc import Mapping
+
 from holdfast.diagnostics.plan import orders
 from holdfast.diagnostics.thresholds import thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.driver.core import eviction, incidents
 from holdfast.driver.core.events import DiagnosticEnded
-from holdfast.driver.core.model import Diagnosis, Job, Timer
+from holdfast.driver.core.model import Diagnosis, Fault, Job, Timer
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Evidence
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
 
 def begin(turn: Turn, name: str) -> None:
@@ -73,8 +75,9 @@ def conclude(turn: Turn, name: str) -> None:
     turn.drop_timers(name, Timer.DIAGNOSE)
     _note(turn, job, verdict)
     bad = {node: part for node, part in verdict.bad.items() if node in job.members}
-    for node, part in bad.items():
-        if job.incident is not None:
+    if bad and job.incident is not None:
+        _name(turn, job.incident, bad)
+        for node, part in bad.items():
             eviction.evict(turn, node, job.incident, f"its {part} failed the tests")
     if not bad:
         turn.say(f"tests of {', '.join(diagnosis.orders)} convict no node", name)
@@ -88,6 +91,23 @@ def _verdict(job: Job, diagnosis: Diagnosis) -> Verdict:
         allreduce_mb_per_s=job.plan.allreduce_mb_per_s,
     )
     return judge(diagnosis.orders, found, least)
+
+
+def _name(turn: Turn, number: int, bad: Mapping[str, str]) -> None:
+    """Let the incident name who was convicted; where it does already, only whose fault it is."""
+    incident = turn.incidents[number]
+    if incident.node in bad:
+        turn.incident(number, blame=Blame.INFRASTRUCTURE)
+        return
+    node, part = next(iter(bad.items()))
+    fault = Fault(
+        kind=Kind.DIAGNOSTIC_FAILED,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=node,
+        summary=f"the {part} of {node} failed its tests",
+    )
+    turn.put_incident(incidents.rooted(incident, fault))
 
 
 def _note(turn: Turn, job: Job, verdict: Verdict) -> None:

@@ -12,6 +12,7 @@ from holdfast.protocol.messages import Restore
 
 PER_EPOCH = (
     Timer.GATHER,
+    Timer.DOUBT,
     Timer.STACKS,
     Timer.QUIET,
     Timer.STORE,

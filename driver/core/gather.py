@@ -26,6 +26,12 @@ def is_echo(status: RankStatus) -> bool:
     return not status.signal and status.error is not None and status.error.in_collective
 
 
+def only_echoes(exits: Sequence[Exited]) -> bool:
+    """True where every rank that failed lost its peers, and what they died of is not known."""
+    first = root(exits)
+    return first is not None and is_echo(first.status)
+
+
 def root(exits: Sequence[Exited]) -> Exited | None:
     """The exit that explains the others; None where none failed."""
     bad = [exited for exited in exits if failed(exited.status)]
@@ -34,10 +40,11 @@ def root(exits: Sequence[Exited]) -> Exited | None:
 
 
 def judge(job: Job) -> Fault | None:
-    """The fault behind the exits of the current epoch."""
+    """The fault behind the exits of the current epoch. Who only complains is not named."""
     first = root(job.exits)
     if first is None:
         return None
+    echo = is_echo(first.status)
     kind, blame = _class_of(first.status)
     error = first.status.error
     steps = [exited.step for exited in job.exits if exited.step is not None]
@@ -45,8 +52,8 @@ def judge(job: Job) -> Fault | None:
         kind=kind,
         weight=Weight.RESTART,
         blame=blame,
-        node=first.node,
-        rank=first.status.rank,
+        node=None if echo else first.node,
+        rank=None if echo else first.status.rank,
         step=max(steps, default=None),
         summary=summary(first),
         evidence=_evidence(job.exits),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 
 LOSSES = frozenset({Kind.NODE_LOST, Kind.EXECUTOR_LOST})
 """Kinds that a rack, a switch or a cut network gives to several nodes at once."""
@@ -25,6 +25,8 @@ def open_or_join(turn: Turn, name: str | None, fault: Fault) -> Incident:
     known = _known(turn, job, fault)
     incident = _opened(turn, fault) if known is None else _joined(known, fault)
     if job is not None:
+        if known is not None and known.blame is not incident.blame is Blame.USER:
+            _charge_user(turn, job, since_s=known.found_s)
         turn.job(job.name, incident=incident.id)
         incident = replace(
             incident,
@@ -128,7 +130,34 @@ def _opened(turn: Turn, fault: Fault) -> Incident:
     )
 
 
+def _charge_user(turn: Turn, job: Job, *, since_s: float) -> None:
+    """Recoveries whose cause turns out to be the user's come from the user's budget."""
+    spent = [replace(s, blame=Blame.USER) if s.at_s >= since_s else s for s in job.spent]
+    turn.job(job.name, spent=tuple(spent))
+
+
+def rooted(incident: Incident, fault: Fault) -> Incident:
+    """The incident with this fault as its cause; what was known before stays as evidence."""
+    return replace(
+        incident,
+        kind=fault.kind,
+        blame=fault.blame,
+        summary=fault.summary,
+        node=fault.node,
+        rank=fault.rank,
+        nodes=incident.nodes if fault.node is None else _with(incident.nodes, fault.node),
+        evidence=(*fault.evidence, *incident.evidence)[:KEPT_EVIDENCE],
+    )
+
+
+def _names_nobody(incident: Incident) -> bool:
+    """True while only its symptoms are known. (A loss of nobody is that of all: an outage.)"""
+    return incident.node is None and incident.kind not in LOSSES
+
+
 def _joined(incident: Incident, fault: Fault) -> Incident:
+    if fault.node is not None and _names_nobody(incident):
+        incident, fault = rooted(incident, fault), replace(fault, evidence=())
     steps = [step for step in (incident.step_before, fault.step) if step is not None]
     return replace(
         incident,

@@ -61,6 +61,7 @@ class Timer(StrEnum):
     """Deadlines of a job, by what they are for."""
 
     GATHER = "gather"  # exits that came together are judged
+    DOUBT = "doubt"  # echoes are judged, though a node that may be their cause is still away
     CONNECT = "connect"  # executors that were allocated have to be there
     STACKS = "stacks"  # stacks have to be taken before ranks are ended
     QUIET = "quiet"  # old ranks have to be gone

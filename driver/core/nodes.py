@@ -4,7 +4,7 @@ Called by `decide`. Pure. A connection that ends is no fault: an executor reconn
 when two sources say so; silence alone counts only after a while, and within the brake.
 """
 
-from holdfast.driver.core import eviction, incidents, ladder
+from holdfast.driver.core import eviction, gather, incidents, ladder
 from holdfast.driver.core.allocation import drop_unready, ready
 from holdfast.driver.core.events import (
     AllocationFailed,
@@ -115,6 +115,8 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
     if new and node.job is not None:
         _ranks_died(turn, event.node, node.job)
+    if node.job is not None:
+        _end_doubt(turn, turn.jobs[node.job])
     _end_outage(turn)
 
 
@@ -127,6 +129,29 @@ def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
     if node.job is not None:
         turn.node(event.node, silent_check_s=turn.now + turn.policy.reconnect_s)
     _gone(turn, event.node)
+
+
+def away(turn: Turn, job: Job) -> list[str]:
+    """Its nodes that may be gone: not there, or without a connection."""
+    known = [turn.nodes[name] for name in job.nodes]
+    return [node.name for node in known if not (node.present and node.connected)]
+
+
+def lose_missed(turn: Turn, job: Job) -> bool:
+    """Lose nodes of which the cluster says that they are gone, and whose peers say the same."""
+    missed = [name for name in job.nodes if not turn.nodes[name].present]
+    for name in missed:
+        echo = next(exited for exited in job.exits if gather.failed(exited.status))
+        text = f"rank {echo.status.rank} there lost its peers"
+        peers = Evidence(source=f"executor of {echo.node}", text=text)
+        ladder.recover(turn, job.name, _loss(name, peers))
+    return bool(missed)
+
+
+def _end_doubt(turn: Turn, job: Job) -> None:
+    """All are back: what they know of their ranks comes now, or there is nothing to know."""
+    if Timer.DOUBT in job.timers and not away(turn, job):
+        turn.set_timer(job.name, Timer.DOUBT, turn.policy.echo_s)
 
 
 def _ranks_died(turn: Turn, node: str, name: str) -> None:
@@ -157,20 +182,22 @@ def _gone(turn: Turn, name: str) -> None:
     """Act once the cluster and the connection agree that the node is gone."""
     node = turn.nodes[name]
     if node.job is not None and not node.present and node.left:
-        ladder.recover(turn, node.job, _loss(name))
+        ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
 
 
-def _loss(name: str) -> Fault:
+def _no_connection(name: str) -> Evidence:
+    return Evidence(source="driver", text=f"the executor of {name} has no connection")
+
+
+def _loss(name: str, second: Evidence) -> Fault:
+    """The cluster says that it is gone, and so does a second source."""
     return Fault(
         kind=Kind.NODE_LOST,
         weight=Weight.CONCLUSIVE,
         blame=Blame.INFRASTRUCTURE,
         node=name,
         summary=f"{name} is lost",
-        evidence=(
-            Evidence(source="cluster", text=f"{name} is gone"),
-            Evidence(source="driver", text=f"the executor of {name} has no connection"),
-        ),
+        evidence=(Evidence(source="cluster", text=f"{name} is gone"), second),
     )
 
 
@@ -188,7 +215,7 @@ def check_silence(turn: Turn) -> None:
         if node.job is None or node.connected:
             turn.node(name, silent_check_s=None)
         elif not node.present:
-            ladder.recover(turn, node.job, _loss(name))
+            ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
         elif outage or not eviction.may_evict(turn, silent=True):
             turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
             _note_outage(turn, silent, len(held))

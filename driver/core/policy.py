@@ -9,12 +9,16 @@ import msgspec
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds and shares; change the version with any of them."""
 
-    version: int = 1
+    version: int = 2
     gather_s: float = 0.03
     """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
     echo_s: float = 1.0
     """How long exits that look like echoes of a peer's death wait for the death itself."""
+    doubt_s: float = 10.0
+    """How long echoes wait for their cause while a node of the job is away: as long as `return_s`,
+    within which such a node is back or judged. Nothing is lost by it, for a job cannot be restarted
+    in place without its node."""
     stacks_s: float = 1.0
     """How long ranks that hang are left alive for their stacks (py-spy took .01 to .04 s each)."""
     connect_s: float = 120.0

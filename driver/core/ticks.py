@@ -48,6 +48,17 @@ def _job(turn: Turn, name: str) -> None:
 
 
 def _gathered(turn: Turn, job: Job) -> None:
+    away = nodes.away(turn, job)
+    if not (away and gather.only_echoes(job.exits)):
+        _judged(turn, job)
+    elif nodes.lose_missed(turn, job):
+        return
+    elif Timer.DOUBT not in job.timers:
+        turn.set_timer(job.name, Timer.DOUBT, turn.policy.doubt_s)
+        turn.say(f"ranks of {job.name} lost their peers: wait for news of {', '.join(away)}")
+
+
+def _judged(turn: Turn, job: Job) -> None:
     fault = gather.judge(job)
     if fault is not None:
         ladder.recover(turn, job.name, fault)
@@ -176,6 +187,7 @@ def _expired(turn: Turn, job: Job) -> None:
 
 HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {
     Timer.GATHER: _gathered,
+    Timer.DOUBT: _judged,
     Timer.STACKS: _no_stacks,
     Timer.CONNECT: _not_connected,
     Timer.QUIET: _not_quiet,

@@ -187,6 +187,8 @@ class Executor:
         desired = self.desired
         if run is None or rank in self.exits or desired is None or desired.job is None:
             return
+        if error != "echo" and (code or signal):
+            self.world.victims.add((desired.job, rank))
         told = RankError(message=error, exception=error, in_collective=error == "echo")
         status = RankStatus(
             rank=rank,

@@ -61,6 +61,15 @@ def _kill_rank(world: World, fault: Fault) -> None:
         world.stand_still(run)
 
 
+def _blip(world: World, fault: Fault) -> None:
+    """Ranks lose each other for a moment, and none of them died."""
+    if executor := _busy(world, fault):
+        run = executor.run
+        assert run is not None
+        executor.rank_ends(run.ranks[executor.machine.name][0], code=1, error="echo")
+        world.stand_still(run)
+
+
 def _raise(world: World, fault: Fault) -> None:
     if executor := _busy(world, fault):
         run = executor.run
@@ -243,6 +252,7 @@ def _false_alarm(world: World, fault: Fault) -> None:
 
 HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "kill-rank": _kill_rank,
+    "blip": _blip,
     "raise": _raise,
     "bug": _bug,
     "kill-executor": _kill_executor,

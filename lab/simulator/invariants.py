@@ -12,7 +12,7 @@ from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.incidents import LOSSES
 from holdfast.driver.core.model import FINISHED, Incident, Job, Phase, State, Wanted
 from holdfast.driver.core.turn import Decision
-from holdfast.protocol.faults import Blame
+from holdfast.protocol.faults import Blame, Kind
 
 if TYPE_CHECKING:
     from holdfast.lab.simulator.world import World
@@ -54,6 +54,7 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
     acknowledged_is_remembered(world, event, before, after)
     if decision.incident is not None:
         one_incident_a_cause(after)
+        complainers_are_not_named(world, after.incidents.get(decision.incident))
 
 
 def numbers_only_grow(before: State, after: State) -> None:
@@ -184,6 +185,18 @@ def one_incident_a_cause(state: State) -> None:
         require("a-correlated-loss-is-one-incident", not near, _pair(first, second))
 
 
+def complainers_are_not_named(world: "World", incident: Incident | None) -> None:
+    """Nobody is named for having lost a peer, and who is known by a cause is named."""
+    if incident is None:
+        return
+    died = incident.kind is Kind.RANK_CRASHED and incident.rank is not None
+    really = any((job, incident.rank) in world.victims for job in incident.jobs)
+    require("no-complainer-is-the-culprit", really or not died, incident.summary)
+    known = incident.nodes and incident.kind not in LOSSES
+    named = incident.node is not None or not known
+    require("a-known-cause-is-named", named, f"{incident.summary}: {incident.nodes}")
+
+
 def _pair(first: Incident, second: Incident) -> str:
     return f"incidents {first.id} ({first.summary}) and {second.id} ({second.summary})"
 
@@ -213,7 +226,7 @@ def unfinished(world: "World") -> str:
     return ""
 
 
-ONE_SHOT = frozenset({"kill-rank", "raise", "kill-executor", "lose-node", "lose-rack"})
+ONE_SHOT = frozenset({"kill-rank", "blip", "raise", "kill-executor", "lose-node", "lose-rack"})
 """Faults that are over at once: each can be the cause of one incident a job at most."""
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 KINDS: dict[str, int] = {
     "kill-rank": 8,
+    "blip": 2,  # ranks lose each other, and nobody died
     "raise": 3,
     "bug": 2,  # raises at the same step, always
     "kill-executor": 5,

@@ -38,6 +38,7 @@ class World:
         self.submitted: set[str] = set()
         self.deleted: set[str] = set()
         self.guilty: set[str] = set()  # machines that something really happened to
+        self.victims: set[tuple[str, int]] = set()  # ranks of jobs that died of their own
         self.asked: set[str] = set()  # machines that a person wanted out
         self.bugs: dict[str, int] = {}  # steps that a job's own code never gets past
         self._count = 0

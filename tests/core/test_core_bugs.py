@@ -13,11 +13,12 @@ import holdfast
 BUGS = Path(__file__).parent / "bugs"
 ROOT = Path(holdfast.__file__).parent
 NEEDED = ("kit", "protocol", "diagnostics", "driver", "lab")
-SEEDS = 600
+SEEDS = 2_000
 
 CAUGHT_BY = {
     "accuser-evicted-without-tests": {"no-innocent-is-evicted"},
     "budget-off-by-one": {"budgets-are-kept"},
+    "complainer-is-named": {"no-complainer-is-the-culprit"},
     "effect-before-journal": {"journal-before-effect"},
     "epoch-check-dropped": {"no-more-incidents-than-causes", "one-epoch-at-a-time"},
     "evicted-node-reused": {"no-rank-on-an-evicted-node"},

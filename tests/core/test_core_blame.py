@@ -1,0 +1,190 @@
+"""Who an incident names: the cause, as soon as it is known, and never one who only complained."""
+
+import pytest
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.model import Phase
+from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.messages import DiagnosticResult
+
+
+def complains(life, *, judged: bool = True) -> None:
+    life.dies(0, echo=True, exception="RuntimeError", judged=judged)
+
+
+def kernel_fault(life) -> None:
+    evidence = (Evidence(source="daemon of n1", text="XID 79"),)
+    finding = Finding(
+        kind=Kind.KERNEL_FAULT,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node="n1",
+        evidence=evidence,
+    )
+    life.do(e.Found(finding=finding))
+
+
+def comes_back_and(*causes):
+    def do(life) -> None:
+        life.answer()
+        for cause in causes:
+            cause(life)
+
+    return do
+
+
+CAUSES = {
+    "the loss of a node": (lambda life: life.lose("n1"), Kind.NODE_LOST, None),
+    "explicit evidence": (kernel_fault, Kind.KERNEL_FAULT, None),
+    "a new executor": (
+        comes_back_and(lambda life: life.silence("n1"), lambda life: life.connect("n1", "second")),
+        Kind.EXECUTOR_LOST,
+        None,
+    ),
+    "a signal": (comes_back_and(lambda life: life.dies(3, signal=11)), Kind.RANK_CRASHED, 3),
+    "an exception": (
+        comes_back_and(lambda life: life.dies(3, exception="ValueError")),
+        Kind.USER_EXCEPTION,
+        3,
+    ),
+}
+
+
+def test_one_who_only_complains_is_not_named(training) -> None:
+    life = training()
+    complains(life)
+    assert (life.incident.node, life.incident.rank) == (None, None)
+    assert life.incident.summary == "rank 0 on n0 lost its peers, and no death of a peer was seen"
+    assert [piece.source for piece in life.incident.evidence] == ["executor of n0"]
+    assert life.state.nodes["n0"].strikes == ()
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_cause_that_joins_takes_the_place_of_complaints(training, cause: str) -> None:
+    happens, kind, rank = CAUSES[cause]
+    life = training(standbys=1)
+    complains(life)
+    happens(life)
+    assert life.state.incident_count == 1
+    assert (life.incident.kind, life.incident.node, life.incident.rank) == (kind, "n1", rank)
+    assert "n1" in life.incident.summary
+    assert any("lost its peers" in piece.text for piece in life.incident.evidence)
+    assert life.state.nodes["n0"].strikes == ()
+
+
+def test_a_users_exception_pays_for_the_restart_that_its_echo_cost(training) -> None:
+    life = training()
+    complains(life)
+    assert [spent.blame for spent in life.job.spent] == [Blame.INFRASTRUCTURE]
+    life.answer()
+    life.dies(3, exception="ValueError")
+    assert [spent.blame for spent in life.job.spent] == [Blame.USER, Blame.USER]
+    assert life.incident.blame is Blame.USER
+
+
+def test_a_later_loss_does_not_take_the_place_of_a_known_cause(training) -> None:
+    life = training(standbys=1)
+    life.dies(1, signal=9)
+    life.lose("n1")
+    assert (life.incident.kind, life.incident.rank) == (Kind.RANK_CRASHED, 1)
+    assert life.incident.nodes == ("n0", "n1")
+
+
+# ---------------------------------------------------------------- waiting for the cause
+
+
+def test_complaints_wait_while_a_node_of_the_job_is_away(training) -> None:
+    life = training(standbys=1)
+    life.silence("n1")
+    complains(life)
+    life.wait(until_s=life.now + 5)
+    assert life.phase is Phase.RUNNING
+    life.do(e.NodeVanished(node="n1"))
+    assert (life.incident.kind, life.incident.faults) == (Kind.NODE_LOST, 1)
+    assert life.evicted == ["n1"]
+
+
+def test_complaints_and_the_clusters_word_are_two_sources(training) -> None:
+    life = training(standbys=1)
+    life.do(e.DriverStarted(term=2))
+    life.do(e.NodeVanished(node="n1"))
+    life.connect("n0", "n0-first")
+    complains(life)
+    assert (life.incident.kind, life.incident.node) == (Kind.NODE_LOST, "n1")
+    assert {piece.source for piece in life.incident.evidence} == {"cluster", "executor of n0"}
+    assert life.evicted == ["n1"]
+
+
+def test_complaints_are_judged_soon_after_everybody_is_back(training) -> None:
+    life = training()
+    life.silence("n1")
+    complains(life)
+    life.connect("n1", "n1-first")
+    life.wait(until_s=life.now + life.policy.echo_s)
+    assert life.phase is Phase.SUSPENDING
+
+
+def test_complaints_do_not_wait_for_ever(training) -> None:
+    life = training()
+    life.silence("n1")
+    complains(life)
+    life.wait(until_s=life.now + life.policy.doubt_s)
+    assert life.phase is Phase.SUSPENDING
+
+
+def test_a_real_death_is_not_kept_waiting_by_a_node_that_is_away(training) -> None:
+    life = training()
+    life.silence("n1")
+    complains(life)
+    life.dies(1, signal=11)
+    assert life.phase is Phase.SUSPENDING
+    assert life.incident.rank == 1
+
+
+# ---------------------------------------------------------------- what the tests say
+
+
+def test_a_node_that_the_tests_convict_is_named_though_another_was_suspected(training) -> None:
+    life = training(nodes=4)
+    suspect(life, "n2")
+    results(life, bad="n1")
+    assert (life.incident.kind, life.incident.node) == (Kind.DIAGNOSTIC_FAILED, "n1")
+    assert (life.incident.rank, life.incident.blame) == (None, Blame.INFRASTRUCTURE)
+    assert life.evicted == ["n1"]
+
+
+def test_a_suspect_that_the_tests_convict_keeps_its_symptom_and_gets_the_blame(training) -> None:
+    life = training(nodes=4)
+    suspect(life, "n2")
+    results(life, bad="n2")
+    assert (life.incident.kind, life.incident.node) == (Kind.HANG, "n2")
+    assert life.incident.blame is Blame.INFRASTRUCTURE
+
+
+def suspect(life, node: str) -> None:
+    finding = Finding(
+        kind=Kind.HANG, weight=Weight.SUSPECT, job="job", node=node, epoch=life.job.epoch
+    )
+    life.do(e.Found(finding=finding))
+    life.wait(until_s=life.now + life.policy.stacks_s)
+    life.answer()
+
+
+def results(life, *, bad: str) -> None:
+    """Compute is well everywhere; the link of `bad` gives a tenth."""
+    diagnosis = life.job.diagnosis
+    for node, orders in diagnosis.orders.items():
+        found = tuple(
+            DiagnosticResult(
+                id=order.id,
+                test=order.test,
+                node=node,
+                round=order.round,
+                members=order.members,
+                ok=True,
+                value=1.0 if bad in order.members else 10.0,
+                unit="MB/s",
+            )
+            for order in orders
+        )
+        life.do(e.DiagnosticEnded(node=node, id=diagnosis.id, results=found))
