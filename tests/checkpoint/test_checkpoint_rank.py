@@ -282,22 +282,26 @@ import logging, pathlib, sys, torch
 from holdfast.checkpoint.checkpointer import Checkpointer
 from holdfast.checkpoint.settings import Settings
 from holdfast.checkpoint.slots import SlotFolder
-checkpointer = Checkpointer(Settings(job="job", epoch=1, slots=pathlib.Path("/tmp/small/r0")))
+slots = pathlib.Path(sys.argv[1], "r0")
+checkpointer = Checkpointer(Settings(job="job", epoch=1, slots=slots))
 small, large = {"w": torch.ones(250_000)}, {"w": torch.ones(1_500_000)}
 print([checkpointer.save(step, small) for step in range(1, 4)], checkpointer.skipped)
 print(checkpointer.save(4, large), checkpointer.skipped)
-print([seal.step for _, seal in SlotFolder(pathlib.Path("/tmp/small/r0")).sealed()])
+print([seal.step for _, seal in SlotFolder(slots).sealed()])
 """
 
 
-def test_a_full_memory_folder_makes_a_save_count_as_skipped_and_says_what_to_do() -> None:
-    mount = 'mount -t tmpfs -o size=5m small /tmp && mkdir /tmp/small && exec "$@"'
-    command = ["unshare", "-Urm", "sh", "-c", mount, "sh", sys.executable, "-c", SMALL_MEMORY]
+def test_a_full_memory_folder_makes_a_save_count_as_skipped_and_says_what_to_do(
+    tmp_path: Path,
+) -> None:
+    mount = 'mount -t tmpfs -o size=5m small "$4" && exec "$@"'
+    program = [sys.executable, "-c", SMALL_MEMORY, str(tmp_path)]
+    command = ["unshare", "-Urm", "sh", "-c", mount, "sh", *program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if "unshare" in done.stderr and "not permitted" in done.stderr:
         pytest.skip("no user namespaces here: a small tmpfs cannot be had")
     assert done.stdout.splitlines() == ["[True, True, True] 0", "False 1", "[3, 2]"], done.stderr
-    assert "memory slots: 6.0 MB wanted in /tmp/small/r0, " in done.stderr
+    assert f"memory slots: 6.0 MB wanted in {tmp_path}/r0, " in done.stderr
     assert "Give the node's memory folder more room" in done.stderr
 
 
