@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import product
 from math import prod
 
 import msgspec
@@ -54,16 +55,19 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
     def group(self, rank: int, *axes: Axis) -> tuple[int, ...]:
         """All ranks that differ from `rank` along `axes` only, in rank order, itself among them."""
         mine = self.coordinates(rank)
-        fixed = [axis for axis in self.order if axis not in axes]
+        places = product(*(range(self.size(axis)) for axis in axes))
         return tuple(
-            other
-            for other in range(self.world_size)
-            if all(self.coordinates(other)[axis] == mine[axis] for axis in fixed)
+            sorted(self.rank(mine | dict(zip(axes, place, strict=True))) for place in places)
         )
 
     def groups(self, *axes: Axis) -> tuple[tuple[int, ...], ...]:
         """Every group along `axes`, by its first rank."""
-        return tuple(sorted({self.group(rank, *axes) for rank in range(self.world_size)}))
+        members: dict[tuple[int, ...], list[int]] = {}
+        fixed = [axis for axis in self.order if axis not in axes]
+        for rank in range(self.world_size):
+            place = self.coordinates(rank)
+            members.setdefault(tuple(place[axis] for axis in fixed), []).append(rank)
+        return tuple(sorted(map(tuple, members.values())))
 
 
 def ranks_by_node(nodes: Sequence[str], ranks_per_node: int) -> dict[str, tuple[int, ...]]:
