@@ -1,12 +1,11 @@
 """Fixtures for all tests."""
 
+import asyncio
+
 from hypothesis import settings
 
 settings.register_profile("holdfast", deadline=None)  # machines are noisy: no test is timed
 settings.load_profile("holdfast")
-
-
-import asyncio
 
 
 def pytest_configure() -> None:
