@@ -46,10 +46,14 @@ def run(
     """Do these faults, one after the other; 0 where all passed. Raises `ValueError` for a name."""
     scenarios = chosen(names)
     root = folder or Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
-    undisturbed = play.reference(root / "reference", steps=steps, say=_say)
     console, all_passed = Console(), True
+    undisturbed: dict[int, Losses] = {}
     for scenario in scenarios:
-        score = _one(scenario, root, steps=steps, seed=seed, undisturbed=undisturbed)
+        wanted = steps * scenario.longer
+        if wanted not in undisturbed:
+            folder_of_it = root / f"reference-{wanted}"
+            undisturbed[wanted] = play.reference(folder_of_it, steps=wanted, say=_say)
+        score = _one(scenario, root, steps=wanted, seed=seed, undisturbed=undisturbed[wanted])
         if score is None:
             continue
         all_passed = all_passed and score.passed
@@ -118,6 +122,7 @@ def _one(
             innocent_evicted=0,
             down_s=None,
             steps_lost=None,
+            steps_lost_told=None,
             loss_equal_bitwise=None,
         )
 

@@ -63,12 +63,13 @@ def play(
     rng = Random(f"{seed}/{scenario.name}")
     with _lab(folder) as lab:
         _start(lab, steps=steps, buggy=scenario.buggy)
-        moment = steps // 3 + rng.randrange(STORE_EVERY)  # between two saves as well as at one
+        # between two saves as well as at one
+        moment = steps // scenario.longer // 3 + rng.randrange(STORE_EVERY)
         lab.wait(JOB, lambda job: (job["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
         began_s = time.monotonic()
         done = scenario.do(lab, JOB, rng)
         say(f"{scenario.name}: {done.said}")
-        detected_s = _detected_s(lab, began_s)
+        detected_s = None if done.spread else _detected_s(lab, began_s)
         job = lab.finished(JOB, within_s=JOB_WITHIN_S)
         incidents = lab.incidents(JOB)
     return score(

@@ -7,7 +7,16 @@ import signal
 
 import msgspec
 
-from holdfast.lab.chaos.injectors import Injector, checkpoint, driver, node, process, rank, user_bug
+from holdfast.lab.chaos.injectors import (
+    Injector,
+    checkpoint,
+    driver,
+    link,
+    node,
+    process,
+    rank,
+    user_bug,
+)
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -22,6 +31,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     must_evict: bool = False
     most_steps_lost: int = 2  # counted in steps that all ranks had completed
     compares_losses: bool = True
+    part: str = ""  # of the victim's node, which the evidence has to name
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +44,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     expected: Expected = Expected()
     buggy: bool = False  # the user's script is the one with bugs in it
     needs_links: bool = False
+    longer: int = 1  # this many times the steps of the others
 
 
 STORE_EVERY = 5
@@ -44,6 +55,13 @@ _UNSEEN = Expected(incident=False, most_steps_lost=0)
 _LOST = Expected(may_evict=True, must_evict=True, most_steps_lost=3 * STORE_EVERY)
 _FROM_STORE = Expected(may_evict=True, must_evict=True, most_steps_lost=4 * STORE_EVERY)
 _HANG = Expected(names_rank=True, may_evict=True, blame=("infrastructure", "unknown", "user"))
+_LINK = Expected(
+    blame=("infrastructure",),
+    may_evict=True,
+    must_evict=True,
+    most_steps_lost=6 * STORE_EVERY,
+    part="link",
+)
 _USER = Expected(names_rank=True, blame=("user",))
 _FAILED = Expected(
     phase="Failed", names_rank=True, blame=("user",), most_steps_lost=100, compares_losses=False
@@ -89,6 +107,28 @@ SCENARIOS: tuple[Scenario, ...] = (
         says="the keeper is killed",
         do=process.keeper_killed,
         expected=_UNSEEN,
+    ),
+    Scenario(
+        number=2,
+        name="agent-killed",
+        says="the checkpoint agent of a node is killed",
+        do=process.killed("agent"),
+        expected=_UNSEEN,
+    ),
+    Scenario(
+        number=2,
+        name="store-killed",
+        says="the process that serves the epoch's rendezvous is killed",
+        do=process.store_killed,
+        expected=_UNSEEN,
+    ),
+    Scenario(
+        number=2,
+        name="gateway-killed",
+        says="the relay through which all nodes reach the driver is killed",
+        do=process.gateway_killed,
+        expected=_UNSEEN,
+        needs_links=True,
     ),
     Scenario(
         number=3,
@@ -144,6 +184,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         expected=_USER,
         buggy=True,
     ),
+    Scenario(
+        number=14,
+        name="link-slow",
+        says="a node's link is slow, and one of its ranks dies each time it is back",
+        do=link.slow_and_deadly(),
+        expected=_LINK,
+        needs_links=True,
+    ),
     *(
         Scenario(
             number=24,
@@ -176,6 +224,14 @@ SCENARIOS: tuple[Scenario, ...] = (
             do=driver.killed_in(phase),
         )
         for phase in ("Suspending", "Restoring", "Starting", "Running")
+    ),
+    Scenario(
+        number=35,
+        name="driver-killed-often",
+        says="the driver is killed twenty times at random moments, and a rank meanwhile",
+        do=driver.killed_often(20),
+        expected=_IN_PLACE,
+        longer=10,
     ),
     Scenario(
         number=41,

@@ -26,6 +26,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     innocent_evicted: int
     down_s: float | None
     steps_lost: int | None
+    steps_lost_told: int | None
+    """What the driver says of it, over all incidents: to be compared with the ranks' own count."""
     loss_equal_bitwise: bool | None
 
 
@@ -65,6 +67,7 @@ def score(facts: Facts) -> Score:
         innocent_evicted=len(innocent),
         down_s=_rounded(_down_s(facts)),
         steps_lost=facts.steps_lost,
+        steps_lost_told=_told(facts.incidents),
         loss_equal_bitwise=facts.loss_equal_bitwise,
     )
 
@@ -79,7 +82,19 @@ def _blame_right(facts: Facts) -> bool:
         first["blame"] in expected.blame
         and (not expected.names_node or first["node"] == facts.done.node)
         and (not expected.names_rank or first["rank"] == facts.done.rank)
+        and _names_part(facts)
     )
+
+
+def _told(incidents: Sequence[Incident]) -> int:
+    return sum(incident["steps_lost"] or 0 for incident in incidents)
+
+
+def _names_part(facts: Facts) -> bool:
+    """Whether the evidence says which part of the victim's node is bad, where it has to."""
+    part = f"{facts.done.node}'s {facts.expected.part}"
+    told = [piece["text"] for incident in facts.incidents for piece in incident["evidence"]]
+    return not facts.expected.part or any(part in text for text in told)
 
 
 def _blame(incident: Incident) -> str:

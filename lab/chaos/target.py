@@ -23,6 +23,9 @@ OUTPUT = re.compile(
 )
 
 
+STORE = re.compile(r"store-e\d+$")
+
+
 class NotThere(Exception):
     """The target of a fault is not there; the message says what was looked for."""
 
@@ -74,9 +77,9 @@ def hosts_of(lab: Lab, job: str) -> list[NodeRecord]:
 
 
 def process_pid(lab: Lab, node: NodeRecord, process: str, within_s: float = 10.0) -> int:
-    """`executor`, `daemon` or `launcher` of the node, as a pid of this machine."""
-    if process == "launcher":
-        return wait_for(lambda: _launcher(lab, node), f"a launcher on {node.name}", within_s)
+    """One of `PROCESSES` of the node, as a pid of this machine."""
+    if look := _SEEN_FROM_OUTSIDE.get(process):
+        return wait_for(lambda: look(lab, node), f"a {process} on {node.name}", within_s)
     path = Path(node.folder) / "host.json"
 
     def found() -> int | None:
@@ -105,6 +108,27 @@ def _launcher(lab: Lab, node: NodeRecord) -> int | None:
         if serves and not became:
             return pid
     return None
+
+
+def _agent(lab: Lab, node: NodeRecord) -> int | None:
+    """The checkpoint agent, which the executor starts for itself."""
+    executor = process_pid(lab, node, "executor")
+    for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name):
+        if _parent_of(pid) == executor and b"\0holdfast.checkpoint.agent\0" in _command(pid):
+            return pid
+    return None
+
+
+def _store(lab: Lab, node: NodeRecord) -> int | None:
+    """The process that serves the rendezvous of the newest epoch."""
+    titles = {pid: _title(pid) for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name)}
+    stores = [(int(t.removeprefix("store-e")), p) for p, t in titles.items() if STORE.match(t)]
+    return max(stores)[1] if stores else None
+
+
+_SEEN_FROM_OUTSIDE = {"launcher": _launcher, "agent": _agent, "store": _store}
+PROCESSES = ("executor", "daemon", *_SEEN_FROM_OUTSIDE)
+"""What runs on a node beside its ranks, its init and its orphans."""
 
 
 def _outer_pid(lab: Lab, node: NodeRecord, inner: int) -> int | None:

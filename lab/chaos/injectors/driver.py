@@ -5,12 +5,15 @@ import signal
 import time
 from random import Random
 
+from holdfast.keeper import processes
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector, rank
 from holdfast.lab.cluster import Lab
 
 RECOVERY_S = 1.5
 """About as long as a restart in place takes here: the second blow falls somewhere within."""
+LIFE_S = 2.5
+"""Longest life of a driver that is killed often: it is up after about one second."""
 
 
 def killed(lab: Lab, _job: str, _rng: Random) -> Done:
@@ -36,6 +39,25 @@ def killed_in(phase: str) -> Injector:
         second = killed(lab, job, rng)
         said = f"{first.said}; in {phase}: {second.said}"
         return Done(said=said, node=first.node, rank=first.rank)
+
+    return do
+
+
+def killed_often(times: int) -> Injector:
+    """Kill the driver `times` times, each at a random moment of its life, and a rank in between."""
+
+    def do(lab: Lab, job: str, rng: Random) -> Done:
+        turn = rng.randrange(times)
+        done = Done(said="")
+        for blow in range(times):
+            pid = target.wait_for(lambda: lab.pid("driver") or None, "the driver", 10.0)
+            time.sleep(rng.uniform(0.0, LIFE_S))
+            if blow == turn:
+                done = rank.signalled(signal.SIGKILL)(lab, job, rng)
+            os.kill(pid, signal.SIGKILL)
+            processes.wait_gone([pid], 10.0)
+        said = f"SIGKILL to the driver, {times} times, with the {turn + 1}th {done.said}"
+        return Done(said=said, node=done.node, rank=done.rank, spread=True)
 
     return do
 

@@ -1,7 +1,14 @@
-"""Fault 14: a node's link is slow, in both directions, for what the diagnosis has to find."""
+"""Fault 14: a node's link is slow in both directions, and its ranks do not survive it.
 
+The link alone only slows training. What the diagnosis has to find out is why a rank of that node
+dies again and again, so the injector kills it whenever it is back, for as long as it is there.
+"""
+
+import time
 from random import Random
 
+from holdfast.keeper import processes
+from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector
 from holdfast.lab.cluster import Lab
@@ -9,16 +16,41 @@ from holdfast.lab.emulator.inside import in_node, in_switch
 
 BUCKET = "32kb"
 """One bucket of tbf: 32 KiB at 100 Mbit is 2.6 ms, so that small messages pass as before."""
+LIVES_S = 0.3
+"""How long a rank lives on it: it has started, and is about to train."""
+MOST_LIVES = 8
+GONE_WITHIN_S = 60.0
 
 
-def slow(rate: str = "100mbit") -> Injector:
-    """Limit the link of a node that carries ranks to `rate` (in tc's words)."""
+def slow_and_deadly(rate: str = "100mbit") -> Injector:
+    """Limit the link of a node to `rate` (in tc's words), and kill one of its ranks each time."""
 
     def do(lab: Lab, job: str, rng: Random) -> Done:
-        state, node = target.cluster(lab), rng.choice(target.hosts_of(lab, job))
-        shape = ("root", "tbf", "rate", rate, "burst", BUCKET, "latency", "100ms")
-        in_switch(state, "tc", "qdisc", "replace", "dev", node.switch_interface, *shape)
-        in_node(state, node, "tc", "qdisc", "replace", "dev", node.interface, *shape)
-        return Done(said=f"the link of {node.name} is limited to {rate}", node=node.name)
+        node = rng.choice(target.hosts_of(lab, job))
+        rank = rng.choice(_ranks_on(lab, job, node))
+        _slow(target.cluster(lab), node, rate)
+        lives = 0
+        while lives < MOST_LIVES and (pid := _next_life(lab, job, rank, node)):
+            time.sleep(LIVES_S)
+            lives += processes.kill(pid)
+        said = f"the link of {node.name} has {rate}, and its rank {rank} died {lives} times"
+        return Done(said=said, node=node.name, rank=rank, spread=True)
 
     return do
+
+
+def _slow(state: KeeperState, node: NodeRecord, rate: str) -> None:
+    shape = ("root", "tbf", "rate", rate, "burst", BUCKET, "latency", "100ms")
+    in_switch(state, "tc", "qdisc", "replace", "dev", node.switch_interface, *shape)
+    in_node(state, node, "tc", "qdisc", "replace", "dev", node.interface, *shape)
+
+
+def _ranks_on(lab: Lab, job: str, node: NodeRecord) -> list[int]:
+    pids = target.rank_pids(lab, job)
+    return [rank for rank, pid in pids.items() if target.node_of(lab, pid).name == node.name]
+
+
+def _next_life(lab: Lab, job: str, rank: int, node: NodeRecord) -> int | None:
+    """The rank's process once it runs on the node; None once it runs on another."""
+    pid = target.rank_pid(lab, job, rank, within_s=GONE_WITHIN_S)
+    return pid if target.node_of(lab, pid).name == node.name else None
