@@ -1,6 +1,6 @@
 """How ranks ended, gathered over the entries of a story: the same end of many ranks told once.
 
-Called by `story`. Pure. A rank that only lost its peers is left out where a peer's own
+Called by `story`. Pure. A rank that only lost a peer is left out where a peer's own
 end is known.
 """
 
@@ -85,7 +85,7 @@ class Ends:
 
 def _how(exited: Exited) -> str:
     if is_echo(exited.status):
-        return "lost its peers"  # what became of these, the lines around it say
+        return "lost a peer"  # what became of these, the lines around it say
     return summary(exited).removeprefix(f"rank {exited.status.rank} on {exited.node} ")
 
 

@@ -27,7 +27,7 @@ def is_echo(status: RankStatus) -> bool:
 
 
 def only_echoes(exits: Sequence[Exited]) -> bool:
-    """True where every rank that failed lost its peers, and what they died of is not known."""
+    """True where every rank that failed lost a peer, and what they died of is not known."""
     first = root(exits)
     return first is not None and is_echo(first.status)
 
@@ -82,7 +82,7 @@ def summary(exited: Exited) -> str:
     status = exited.status
     who = f"rank {status.rank} on {exited.node}"
     if is_echo(status):
-        return f"{who} lost its peers, and no death of a peer was seen"
+        return f"{who} lost a peer, and no death was seen"
     if status.out_of_memory:
         return f"{who} was killed for want of memory"
     if status.signal:

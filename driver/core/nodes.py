@@ -142,7 +142,7 @@ def lose_missed(turn: Turn, job: Job) -> bool:
     missed = [name for name in job.nodes if not turn.nodes[name].present]
     for name in missed:
         echo = next(exited for exited in job.exits if gather.failed(exited.status))
-        text = f"rank {echo.status.rank} there lost its peers"
+        text = f"rank {echo.status.rank} there lost a peer"
         peers = Evidence(source=f"executor of {echo.node}", text=text)
         ladder.recover(turn, job.name, _loss(name, peers))
     return bool(missed)

@@ -55,7 +55,7 @@ def _gathered(turn: Turn, job: Job) -> None:
         return
     elif Timer.DOUBT not in job.timers:
         turn.set_timer(job.name, Timer.DOUBT, turn.policy.doubt_s)
-        turn.say(f"ranks of {job.name} lost their peers: wait for news of {', '.join(away)}")
+        turn.say(f"ranks of {job.name} lost peers: wait for news of {', '.join(away)}")
 
 
 def _judged(turn: Turn, job: Job) -> None:
