@@ -1,0 +1,34 @@
+"""The demo itself, from the command line, as a newcomer runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FIELDS = {
+    *("verdict", "nodes", "ranks", "steps", "detected_s", "recovered_s", "steps_lost", "evicted"),
+    *("innocent_evicted", "loss_equal_bitwise", "leftovers"),
+}
+
+
+@pytest.mark.torch
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_node_is_lost_and_the_last_line_says_that_nothing_else_was(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "holdfast.cli.main", "demo", "--json", "--steps", "45"]
+    done = subprocess.run(
+        [*command, "--folder", str(tmp_path / "d")],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert last.keys() >= FIELDS
+    assert (last["verdict"], done.returncode) == ("passed", 0), done.stderr
+    assert (last["nodes"], last["ranks"], last["steps"]) == (4, 8, 45)
+    assert (len(last["evicted"]), last["innocent_evicted"]) == (1, 0)
+    assert (last["loss_equal_bitwise"], last["leftovers"]) == (True, 0)
