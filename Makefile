@@ -12,7 +12,7 @@ DRIVER_VENV := .venv-driver
 help: ## Say what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Make .venv with everything that is needed (about 20 s the first time)
+setup: $(STAMP) ## Make .venv with everything that is needed (about a minute the first time)
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Holdfast needs Python 3.11 or newer: make setup PYTHON=python3.11"; exit 1; }
@@ -21,7 +21,7 @@ $(UV):
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
 $(STAMP): pyproject.toml requirements/pins.txt | $(UV)
-	@echo "installing Holdfast and its libraries, torch among them: about 20 s cold"
+	@echo "installing Holdfast and its libraries, torch among them: about a minute cold"
 	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,dev]'
 	@touch $@
 
