@@ -79,7 +79,7 @@ def seat(turn: Turn, name: str) -> bool:
     turn.set_timer(name, Timer.START, job.plan.start_s)
     turn.say(f"{name} starts epoch {job.epoch} {_origin(job, point)}", name)
     if job.incident is not None and (point is not None or job.best_step is not None):
-        _note_restored(turn, job.incident, step)
+        _note_restored(turn, job.incident, step, restore.reached(job))
     return True
 
 
@@ -95,8 +95,9 @@ def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:
         turn.set_timer(job.name, timer, after_s)
 
 
-def _note_restored(turn: Turn, number: int, step: int) -> None:
-    incident = turn.incidents[number]
-    before = incident.step_before
+def _note_restored(turn: Turn, number: int, step: int, reached: int | None) -> None:
+    """What is known now of the loss: heartbeats may be older than what survivors have in memory."""
+    known = (turn.incidents[number].step_before, reached)
+    before = max((each for each in known if each is not None), default=None)
     lost = None if before is None else max(0, before - step)
-    turn.incident(number, step_restored=step, steps_lost=lost)
+    turn.incident(number, step_before=before, step_restored=step, steps_lost=lost)

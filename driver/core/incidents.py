@@ -77,6 +77,7 @@ def note_resumed(turn: Turn, job: Job, before: int | None) -> None:
     incident = turn.incidents.get(job.incident or 0)
     if incident is None or before is None or incident.step_restored is None:
         return
+    before = max(before, incident.step_before or 0)
     note(turn, job, step_before=before, steps_lost=max(0, before - incident.step_restored))
 
 

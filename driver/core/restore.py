@@ -15,6 +15,22 @@ Point = tuple[int, int]
 """(step, epoch that wrote it)"""
 
 
+def reached(job: Job) -> int | None:
+    """The step that the epoch before completed, by the snapshots that are left of it.
+
+    It is the least of the ranks' newest: a rank seals a step only when its peers took part in it.
+    None where nothing is left.
+    """
+    if not job.history:
+        return None
+    newest: dict[int, int] = {}
+    for quiet in job.quiet.values():
+        for snapshot in quiet.snapshots:
+            if snapshot.epoch == job.history[-1].epoch:
+                newest[snapshot.rank] = max(snapshot.step, newest.get(snapshot.rank, 0))
+    return min(newest.values(), default=None)
+
+
 def agree(job: Job) -> Restore | None:
     """The newest point that all can start from; None: from the beginning."""
     ends = {lived.epoch: lived.end for lived in job.history}

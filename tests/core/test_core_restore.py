@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Job, Lived, Phase, Quiet
-from holdfast.driver.core.restore import agree, close_epochs, counts
+from holdfast.driver.core.restore import agree, close_epochs, counts, reached
 from holdfast.protocol.messages import Restore, Snapshot, Stored, Task
 
 PLAN = e.Plan(task=Task(command=("x",), workdir="."), nodes=2, ranks_per_node=1)
@@ -142,3 +142,11 @@ def test_an_unreadable_store_is_waited_for_not_forgotten(training) -> None:
     life.answer(stored=[(10, first)])
     assert life.phase is Phase.RUNNING
     assert life.job.restore.step == 10
+
+
+def test_what_was_reached_is_the_least_of_the_newest_snapshots_that_survive() -> None:
+    kept = Quiet(snapshots=snap(0, (7, 2), (8, 2)) + snap(1, (7, 2), (9, 1)))
+    lived = (Lived(epoch=1, end=5), Lived(epoch=2))
+    assert reached(job({"a": kept, "b": Quiet()}, *lived)) == 7
+    assert reached(job({}, *lived)) is None
+    assert reached(job({"a": kept})) is None
