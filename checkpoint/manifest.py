@@ -120,5 +120,5 @@ def _decode(data: bytes, kind: type[T]) -> T:
         if xxhash.xxh3_64_hexdigest(bytes(sealed.content)) != sealed.xxh3:
             raise BadManifest("its checksum does not match its content")
         return msgspec.json.decode(sealed.content, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadManifest(f"it cannot be read: {error}") from error

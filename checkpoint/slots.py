@@ -143,7 +143,7 @@ class Slot:
             if self._read is None or self._read[0] != mark:
                 self._read = mark, msgspec.json.decode(self._seal.read_bytes(), type=Seal)
             return self._read[1]
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             return None
 
     def put_seal(self, seal: Seal) -> None:
@@ -163,7 +163,7 @@ class Slot:
         """The checksum that was taken of this seal's content, if any."""
         try:
             known = msgspec.json.decode(self._sum.read_bytes(), type=_Sum)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             return None
         return known.xxh3 if (known.epoch, known.step) == seal.age else None
 
@@ -244,7 +244,7 @@ class SlotFolder:
     def _read(self, name: str, kind: type[T]) -> T | None:
         try:
             return msgspec.json.decode((self.folder / name).read_bytes(), type=kind)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             return None
 
     def _write(self, name: str, value: object) -> None:

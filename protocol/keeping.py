@@ -101,7 +101,7 @@ def request_of(body: bytes) -> Request:
     """The request in `body`. Raises `NotOurs` naming what is wrong."""
     try:
         return _REQUESTS.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotOurs(f"request: {error}") from error
 
 
@@ -109,5 +109,5 @@ def answer_of(body: bytes) -> Answer:
     """The answer in `body`. Raises `NotOurs` naming what is wrong."""
     try:
         return _ANSWERS.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotOurs(f"answer: {error}") from error

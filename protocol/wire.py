@@ -33,5 +33,5 @@ class Decoder(Generic[T]):
             raise ProtocolError(f"frame: {len(frame)} bytes, the limit is {MAX_FRAME_BYTES}")
         try:
             return self._decoder.decode(frame)  # type: ignore[no-any-return]
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ProtocolError(f"frame: {error}") from error
