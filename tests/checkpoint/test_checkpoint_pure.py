@@ -177,6 +177,8 @@ def test_a_manifest_of_another_step_or_format_is_refused() -> None:
         decode_manifest(encode(later), step=5, epoch=1)
     with pytest.raises(BadManifest, match="cannot be read"):
         decode_part(b"{}")
+    with pytest.raises(BadManifest):
+        decode_manifest(encode(good).replace(b"job", b"\xe3ob"), step=5, epoch=1)
     assert isinstance(good, Manifest)
 
 
