@@ -24,13 +24,20 @@ def steps_lost(run: RunPaths, job: str) -> int:
         steps = _steps(file)
         if attempt and steps:
             writers[int(attempt[1])].append(steps)
+    spans = [_span(steps) for _, steps in sorted(writers.items())]
     completed = lost = 0
-    for _, attempt_steps in sorted(writers.items()):
-        first = min(steps[0] for steps in attempt_steps)
-        if completed:
-            lost += max(0, completed - (first - 1))
-        completed = max(completed, min(steps[-1] for steps in attempt_steps))
+    for place, (first, last) in enumerate(spans):
+        # Who goes on at a step shows that the attempt before came as far, whatever it wrote down.
+        follower = spans[place + 1][0] if place + 1 < len(spans) else 0
+        reached = max(last, follower - 1)
+        lost += max(0, min(completed, reached) - (first - 1))
+        completed = max(completed, reached)
     return lost
+
+
+def _span(steps: list[list[int]]) -> tuple[int, int]:
+    """The first step of an attempt, and the last one that all its writers completed."""
+    return min(own[0] for own in steps), min(own[-1] for own in steps)
 
 
 def _steps(file: Path) -> list[int]:

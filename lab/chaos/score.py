@@ -56,6 +56,7 @@ def score(facts: Facts) -> Score:
         and not innocent
         and (not expected.must_evict or facts.done.node in evicted)
         and facts.steps_lost <= expected.most_steps_lost
+        and abs(_told(facts.incidents) - facts.steps_lost) <= expected.told_within_steps
         and facts.loss_equal_bitwise is not False
     )
     return Score(

@@ -20,6 +20,8 @@ RIGHT = {
     "rank": 1,
     "evicted": [],
     "found_s": 10.0,
+    "steps_lost": 1,
+    "evidence": [],
     "recovered_s": 0.5,
 }
 EXPECTED = Expected(names_rank=True)
@@ -51,6 +53,7 @@ def test_a_fault_that_is_found_named_and_cured_passes_with_its_figures():
         innocent_evicted=0,
         down_s=0.6,
         steps_lost=1,
+        steps_lost_told=1,
         loss_equal_bitwise=True,
     )
 
@@ -99,13 +102,28 @@ def test_a_node_that_must_go_has_to_be_evicted():
 
 
 def test_down_time_reaches_to_the_end_of_the_last_recovery():
-    twice = scored(EXPECTED, RIGHT, RIGHT | {"found_s": 12.0, "recovered_s": 1.0})
+    twice = scored(EXPECTED, RIGHT, RIGHT | {"found_s": 12.0, "recovered_s": 1.0}, steps_lost=2)
     assert twice.down_s == 3.1
 
 
 def test_it_fails_when_too_many_steps_are_lost():
     assert scored(EXPECTED, RIGHT, steps_lost=2).passed
     assert not scored(EXPECTED, RIGHT, steps_lost=3).passed
+
+
+def test_it_fails_when_the_driver_tells_of_other_losses_than_the_ranks():
+    assert not scored(Expected(most_steps_lost=9), RIGHT, steps_lost=3).passed
+
+
+def test_the_part_that_is_bad_has_to_be_in_the_evidence():
+    bad_link = Expected(part="link")
+    said = {"evidence": [{"source": "diagnosis", "text": "1-2: 11.2 MB/s -> node-1's link"}]}
+    assert scored(bad_link, RIGHT | said).passed
+    assert not scored(bad_link, RIGHT).passed
+
+
+def test_what_was_done_over_a_while_has_no_moment_to_count_from():
+    assert scored(EXPECTED, RIGHT, detected_s=None).down_s is None
 
 
 def test_steps_lost_are_those_that_all_had_completed_and_that_were_trained_again(tmp_path):
@@ -130,7 +148,7 @@ def test_the_line_has_exactly_the_promised_fields():
         list(json.loads(msgspec.json.encode(scored(EXPECTED, RIGHT))))
         == (
             "fault passed detected_s blame blame_right innocent_evicted down_s steps_lost "
-            "loss_equal_bitwise"
+            "steps_lost_told loss_equal_bitwise"
         ).split()
     )
 
@@ -138,7 +156,7 @@ def test_the_line_has_exactly_the_promised_fields():
 def test_names_are_unique_and_every_promised_fault_has_a_scenario():
     names = main.names()
     assert len(names) == len(set(names))
-    assert {1, 2, 3, 4, 7, 8, 24, 25, 35, 41} <= {scenario.number for scenario in SCENARIOS}
+    assert {1, 2, 3, 4, 7, 8, 14, 24, 25, 35, 41} <= {scenario.number for scenario in SCENARIOS}
     hangs = [scenario.name for scenario in chosen(["4"])]
     assert hangs == ["rank-stopped", "rank-spins", "rank-on-pipe"]
 

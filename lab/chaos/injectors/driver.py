@@ -47,7 +47,7 @@ def killed_often(times: int) -> Injector:
     """Kill the driver `times` times, each at a random moment of its life, and a rank in between."""
 
     def do(lab: Lab, job: str, rng: Random) -> Done:
-        turn = rng.randrange(times)
+        turn = rng.randrange(times // 4, times // 2)
         done = Done(said="")
         for blow in range(times):
             pid = target.wait_for(lambda: lab.pid("driver") or None, "the driver", 10.0)

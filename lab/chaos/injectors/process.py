@@ -2,11 +2,17 @@
 
 import os
 import signal
+import time
 from random import Random
+from typing import Any
 
 from holdfast.lab.chaos import target
-from holdfast.lab.chaos.injectors import Done, Injector
+from holdfast.lab.chaos.injectors import Done, Injector, rank
 from holdfast.lab.cluster import Lab
+
+KNOWN_S = 5.0
+"""An executor looks every 3 s at what its ranks have imported."""
+TRAINS_WITHIN_S = 30.0
 
 
 def killed(process: str) -> Injector:
@@ -26,11 +32,23 @@ def keeper_killed(lab: Lab, _job: str, _rng: Random) -> Done:
     return Done(said="SIGKILL to the keeper")
 
 
-def store_killed(lab: Lab, job: str, _rng: Random) -> Done:
-    """SIGKILL to the rendezvous store of the job's epoch, on the node of rank 0."""
+def store_killed(lab: Lab, job: str, rng: Random) -> Done:
+    """Kill a rank, and the store of the epoch that follows as soon as that epoch trains.
+
+    The first epoch may have none: what a program imports is known for sure once it has run.
+    """
+    time.sleep(KNOWN_S)
+    before = lab.job(job)["epoch"]
+    first = rank.signalled(signal.SIGKILL)(lab, job, rng)
+
+    def trains(seen: dict[str, Any]) -> bool:
+        return bool(seen["epoch"] > before and seen["phase"] == "Running")
+
+    lab.wait(job, trains, within_s=TRAINS_WITHIN_S)
     node = target.hosts_of(lab, job)[0]
     os.kill(target.process_pid(lab, node, "store"), signal.SIGKILL)
-    return Done(said=f"SIGKILL to the store process of {node.name}", node=node.name)
+    said = f"{first.said}, then to the store process on {node.name}"
+    return Done(said=said, node=first.node, rank=first.rank)
 
 
 def gateway_killed(lab: Lab, _job: str, _rng: Random) -> Done:
