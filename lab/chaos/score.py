@@ -48,7 +48,8 @@ def score(facts: Facts) -> Score:
     """Pass or not, and by how much."""
     expected = facts.expected
     evicted = [node for incident in facts.incidents for node in incident["evicted"]]
-    innocent = [node for node in evicted if not expected.may_evict or node != facts.done.node]
+    hurt = (facts.done.node, facts.done.also) if expected.may_evict else ()
+    innocent = [node for node in evicted if node not in hurt]
     right = _blame_right(facts)
     passed = (
         facts.phase == expected.phase

@@ -101,6 +101,13 @@ def test_a_node_that_must_go_has_to_be_evicted():
     assert scored(must, RIGHT | {"evicted": ["node-1", "node-2"]}).innocent_evicted == 1
 
 
+def test_the_victim_of_a_second_fault_is_no_innocent():
+    done = Done(said="", node="node-1", rank=1, also="node-2")
+    may = Expected(may_evict=True)
+    assert scored(may, RIGHT | {"evicted": ["node-2"]}, done=done).passed
+    assert not scored(may, RIGHT | {"evicted": ["node-3"]}, done=done).passed
+
+
 def test_down_time_reaches_to_the_end_of_the_last_recovery():
     twice = scored(EXPECTED, RIGHT, RIGHT | {"found_s": 12.0, "recovered_s": 1.0}, steps_lost=2)
     assert twice.down_s == 3.1

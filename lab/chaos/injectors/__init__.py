@@ -15,12 +15,13 @@ from holdfast.lab.cluster import Lab
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """A fault that was done. `node` and `rank` are the victim's, None where it has none.
 
-    `spread`: it was many blows over a while, so there is no moment from which to count seconds.
+    `also`: another node that was hurt, by a second fault. `spread`: it was many blows over a while, so there is no moment from which to count seconds.
     """
 
     said: str
     node: str | None = None
     rank: int | None = None
+    also: str | None = None
     spread: bool = False
 
 

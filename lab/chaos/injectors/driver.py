@@ -69,6 +69,7 @@ def followed(first: Injector, second: Injector) -> Injector:
         done = first(lab, job, rng)
         time.sleep(rng.uniform(0.0, RECOVERY_S))
         then = second(lab, job, rng)
-        return Done(said=f"{done.said}, then {then.said}", node=done.node, rank=done.rank)
+        said = f"{done.said}, then {then.said}"
+        return Done(said=said, node=done.node, rank=done.rank, also=then.node)
 
     return do
