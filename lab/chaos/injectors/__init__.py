@@ -15,7 +15,8 @@ from holdfast.lab.cluster import Lab
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """A fault that was done. `node` and `rank` are the victim's, None where it has none.
 
-    `also`: another node that was hurt, by a second fault. `spread`: it was many blows over a while, so there is no moment from which to count seconds.
+    `also`: another node that was hurt, by a second fault. `spread`: it was many blows over a while,
+    so there is no moment from which to count seconds.
     """
 
     said: str
