@@ -141,7 +141,8 @@ class Executor:
         self._clearing.add_done_callback(self._check)
 
     async def _cleared(self, grace_s: float) -> None:
-        await self._sweep.clear(grace_s, tuple(self._ranks.pids.values()))
+        leaders = tuple(self._ranks.pids.values())
+        await self._sweep.clear(grace_s, leaders, servants=self._meeting.pids)
         self._ranks.pids.clear()
         self.tell(ev.Cleared())
 

@@ -129,6 +129,27 @@ async def test_a_rank_that_is_asked_to_stop_can_save_first(node: Any, eventually
     assert node.output(epoch=epoch).endswith("saved\n")
 
 
+TORCH = """
+import os, time, torch
+print("store of its own:", os.environ["TORCHELASTIC_USE_AGENT_STORE"], flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.torch
+async def test_the_grace_is_over_with_the_last_rank_though_the_store_would_serve_on(
+    node: Any, eventually: Any
+) -> None:
+    task = node.python(TORCH, grace_s=600)
+    await node.launch(task, ranks=2)
+    ranks = await node.running(2)
+    await eventually(lambda: all(node.output(rank) for rank in (0, 1)))
+    assert node.output() == "store of its own: True\n"
+    await node.want(task, stop="grace")
+    await quiet(node)
+    assert not any(alive(rank) for rank in ranks)
+
+
 async def test_ranks_outlive_their_launcher_and_the_next_are_forked_from_another(
     own_node: Any, eventually: Any
 ) -> None:
