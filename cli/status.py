@@ -85,7 +85,7 @@ def _lost(incidents: list[dict[str, Any]]) -> list[str]:
 
     if not incidents:
         return ["lost    nothing: no fault so far"]
-    down_s = sum(each["recovered_s"] or 0 for each in incidents)
+    down_s = sum(each["down_s"] or 0 for each in incidents)
     steps = sum(each["steps_lost"] or 0 for each in incidents)
     faults = plural(sum(each["faults"] for each in incidents), "fault")
     last = incidents[-1]

@@ -69,5 +69,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node: str | None = None
     rank: int | None = None
     step: int | None = None  # highest step that all ranks had completed
+    stalled_s: float = 0.0  # how long it had lasted before it could be concluded, in seconds
     summary: str = ""
     evidence: tuple[Evidence, ...] = ()

@@ -92,7 +92,7 @@ def back(incident: Mapping[str, Any]) -> str:
     what = f", {plural(lost, 'step')} redone" if lost else ", nothing lost" if lost == 0 else ""
     stages = [f"{stage} {took:.2f}" for stage, took in incident["stages_s"].items()]
     tail = f"   ({' · '.join(stages)})" if stages else ""
-    return f"back{at} after {duration(incident['recovered_s'])}{what}{tail}"
+    return f"back{at} after {duration(incident['down_s'])}{what}{tail}"
 
 
 def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> str:
@@ -100,7 +100,7 @@ def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> s
     parts = [f"{plural(job['step'], 'step')} seen"] if job["step"] else []
     faults = sum(int(each["faults"]) for each in incidents)
     parts.append(plural(faults, "fault") if faults else "no fault")
-    down_s = sum(each["recovered_s"] or 0.0 for each in incidents)
+    down_s = sum(each["down_s"] or 0.0 for each in incidents)
     took = duration(job["age_s"])
     parts.append(f"{duration(down_s)} lost of {took}" if down_s else took)
     counted = ", ".join(parts)

@@ -46,6 +46,7 @@ def fault_of(finding: Finding) -> Fault:
         node=finding.node,
         rank=finding.rank,
         step=finding.step,
+        stalled_s=finding.stalled_s,
         summary=finding.summary or f"{finding.kind} on {finding.node or finding.job}",
         evidence=finding.evidence,
     )
@@ -122,6 +123,7 @@ def _opened(turn: Turn, fault: Fault) -> Incident:
         kind=fault.kind,
         blame=fault.blame,
         found_s=turn.now,
+        stalled_s=fault.stalled_s,
         summary=fault.summary,
         node=fault.node,
         rank=fault.rank,

@@ -144,6 +144,7 @@ class Fault(Value, frozen=True):
     node: str | None = None
     rank: int | None = None
     step: int | None = None
+    stalled_s: float = 0.0  # how long it had lasted when it was found
     evidence: tuple[Evidence, ...] = ()
     traceback: str = ""
     silent: bool = False  # there is no evidence but silence
@@ -246,6 +247,7 @@ class Incident(Value, frozen=True):
     blame: Blame
     found_s: float
     summary: str
+    stalled_s: float = 0.0  # how long the fault had lasted when it was found
     jobs: tuple[str, ...] = ()  # every job that it hit
     waiting: tuple[str, ...] = ()  # those not yet back
     node: str | None = None  # the culprit

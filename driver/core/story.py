@@ -94,6 +94,8 @@ def timeline(incident: Incident) -> dict[str, float]:
         "step": incident.resumed_s,
     }
     spans, last_s = {}, incident.found_s
+    if incident.stalled_s:
+        spans["detect"] = round(incident.stalled_s, 3)
     for name, at_s in marks.items():
         if at_s is not None:
             spans[name] = round(max(0.0, at_s - last_s), 3)

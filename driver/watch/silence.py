@@ -143,6 +143,7 @@ def _node_lost(seen: NodeSeen, silent_s: float, sources: tuple[Evidence, ...]) -
         weight=Weight.CONCLUSIVE,
         blame=Blame.INFRASTRUCTURE,
         node=seen.node,
+        stalled_s=silent_s,
         summary=f"{seen.node} is lost: silent for {silent_s:.1f} s, and {sources[1].text}",
         evidence=sources,
     )

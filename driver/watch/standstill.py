@@ -114,6 +114,7 @@ def _finding(
         node=node,
         rank=verdict.rank,
         step=pace.step,
+        stalled_s=stood_s,
         summary=summary,
         evidence=told,
     )

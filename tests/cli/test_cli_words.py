@@ -56,11 +56,18 @@ INCIDENT: dict[str, Any] = {
     "evidence": [{"source": "executor of node-1", "text": "rank 2 on node-1 died of SIGSEGV"}],
     "open": True,
     "recovered_s": None,
+    "down_s": None,
     "step": 121,
     "steps_lost": 0,
     "stages_s": {},
 }
-BACK = {**INCIDENT, "open": False, "recovered_s": 0.41, "stages_s": {"stop": 0.05, "step": 0.36}}
+BACK = {
+    **INCIDENT,
+    "open": False,
+    "recovered_s": 0.41,
+    "down_s": 0.41,
+    "stages_s": {"stop": 0.05, "step": 0.36},
+}
 JOB: dict[str, Any] = {
     "phase": "Succeeded",
     "step": 2000,

@@ -6,9 +6,10 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
-from holdfast.driver.core.story import lines_of
+from holdfast.driver.core.model import Incident
+from holdfast.driver.core.story import lines_of, timeline
 from holdfast.driver.ports import Entry
-from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult, RankError, RankStatus
 
 LOST = Finding(
@@ -96,3 +97,18 @@ def test_what_is_no_news_is_told_only_when_all_is_asked_for() -> None:
         "n1 is quiet",
         "job starts epoch 2",
     ]
+
+
+def test_what_had_passed_before_a_fault_was_found_is_part_of_what_it_cost() -> None:
+    hang = Incident(
+        id=1,
+        opened=1,
+        kind=Kind.HANG,
+        blame=Blame.UNKNOWN,
+        found_s=100.0,
+        stalled_s=5.0,
+        summary="rank 3 holds the job up",
+        suspended_s=100.25,
+        resumed_s=101.0,
+    )
+    assert timeline(hang) == {"detect": 5.0, "stop": 0.25, "step": 0.75}

@@ -155,6 +155,8 @@ class IncidentView(View):
     """Seconds that each stage of the recovery took, in order."""
     recovered_s: float | None
     """Seconds from found to the first step never reached before; null while there is none."""
+    down_s: float | None
+    """The same, with what had passed before it was found: a standstill, a silence."""
     step: int | None
     """That all ranks went back to."""
     steps_lost: int | None
@@ -246,6 +248,7 @@ def incident_view(incident: Incident) -> IncidentView:
         found_s=incident.found_s,
         stages_s=timeline(incident),
         recovered_s=None if resumed is None else resumed - incident.found_s,
+        down_s=None if resumed is None else resumed - incident.found_s + incident.stalled_s,
         step=incident.step_restored,
         steps_lost=incident.steps_lost,
         evidence=[EvidenceView(source=each.source, text=each.text) for each in incident.evidence],
