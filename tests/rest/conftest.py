@@ -19,7 +19,7 @@ from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.loop import Loop
-from holdfast.driver.ports import TemporaryError
+from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import SystemClock
@@ -40,6 +40,7 @@ class ScriptedNodes:
     def __init__(self) -> None:
         self.logs: dict[tuple[str, int, int, str], bytes] = {}
         self.unreachable = ""
+        self.no_logs = False
 
     def instruct(self, desired: Desired) -> None:
         pass
@@ -60,6 +61,8 @@ class ScriptedNodes:
     ) -> tuple[bytes, int]:
         if self.unreachable:
             raise TemporaryError(self.unreachable)
+        if self.no_logs:
+            raise PermanentError(f"log: rank {rank} has no {stream} of attempt {attempt} of {job}")
         data = self.logs.get((job, attempt, rank, stream), b"")
         begin = max(0, len(data) + offset) if offset < 0 else offset
         return data[begin : begin + 65_536], min(len(data), begin + 65_536)

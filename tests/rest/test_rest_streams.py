@@ -77,8 +77,7 @@ async def seated(driver: Driver) -> None:
 async def test_a_log_is_read_whole_or_from_its_end(driver: Driver) -> None:
     await seated(driver)
     text = b"".join(b"line %d\n" % number for number in range(20_000))
-    attempt = driver.control.state.jobs["speech"].attempt
-    driver.nodes.logs["speech", attempt, 1, "stdout"] = text
+    driver.nodes.logs["speech", 1, 1, "stdout"] = text
     whole = await driver.http.get(LOG)
     assert whole.headers["content-type"] == "text/plain; charset=utf-8"
     assert whole.content == text
@@ -89,7 +88,7 @@ async def test_a_log_is_read_whole_or_from_its_end(driver: Driver) -> None:
 
 async def test_a_followed_log_goes_on_until_the_job_is_over(driver: Driver) -> None:
     await seated(driver)
-    key = ("speech", driver.control.state.jobs["speech"].attempt, 1, "stdout")
+    key = ("speech", 1, 1, "stdout")
     driver.nodes.logs[key] = b"one\n"
     async with driver.http.stream("GET", LOG, params={"follow": True}) as answer:
         lines = answer.aiter_lines()
@@ -123,6 +122,43 @@ async def test_a_log_on_a_node_that_does_not_answer_is_a_problem(driver: Driver)
     answer = await driver.http.get(LOG)
     assert answer.status_code == 503
     assert "node-1" in answer.json()["detail"]
+
+
+async def test_a_log_that_is_not_there_yet_is_a_problem_and_is_waited_for_when_followed(
+    driver: Driver,
+) -> None:
+    await seated(driver)
+    driver.nodes.no_logs = True
+    answer = await driver.http.get(LOG)
+    assert (answer.status_code, answer.json()["status"]) == (404, 404)
+    assert "has not run" in answer.json()["detail"]
+    async with driver.http.stream("GET", LOG, params={"follow": True}) as followed:
+        assert followed.status_code == 200
+        driver.nodes.logs["speech", 1, 1, "stdout"] = b"one\n"
+        driver.nodes.no_logs = False
+        async with asyncio.timeout(5):
+            assert await anext(followed.aiter_lines()) == "one"
+
+
+@pytest.mark.parametrize("follow", [False, True])
+async def test_an_attempt_that_was_never_made_is_a_problem(driver: Driver, follow: bool) -> None:
+    await seated(driver)
+    answer = await driver.http.get(LOG, params={"attempt": 99, "follow": follow})
+    assert answer.status_code == 404
+    assert "has not run" in answer.json()["detail"]
+
+
+async def test_logs_of_an_ended_job_are_read_from_the_drivers_folder(driver: Driver) -> None:
+    await driver.submit()
+    await driver.http.post("/v1alpha1/jobs/speech/stop")
+    await _until_over(driver, "speech")
+    never = await driver.http.get(LOG)
+    assert (never.status_code, "has not run" in never.json()["detail"]) == (404, True)
+    folder = driver.control.settings.paths.rank("speech", 1, 1)
+    folder.mkdir(parents=True)
+    (folder / "stdout.log").write_bytes(b"one\ntwo\n")
+    assert (await driver.http.get(LOG, params={"tail": 1})).text == "two\n"
+    assert (await driver.http.get(LOG, params={"follow": True})).text == "one\ntwo\n"
 
 
 async def test_progress_is_null_before_the_first_heartbeat(driver: Driver) -> None:

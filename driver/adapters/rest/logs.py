@@ -1,6 +1,7 @@
 """A rank's log as text: its end, or all of it, and what comes, until the job is over."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
@@ -12,7 +13,7 @@ from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.control import Control
 from holdfast.driver.core.model import Job
-from holdfast.driver.ports import TemporaryError
+from holdfast.driver.ports import PermanentError, TemporaryError
 
 router = APIRouter(tags=["logs"], dependencies=[Depends(person)])
 
@@ -20,43 +21,79 @@ LOOK_AGAIN_S = 0.25
 """How soon a followed log is read again when nothing was new: quick enough for a reader."""
 LONGEST_LINE_BYTES = 512
 """What a line may take on average when only the last lines are asked for."""
+FIRST_ATTEMPT = 1
+"""The number of a job's first attempt; it has 0 while its ranks have never been seated."""
+PIECE_BYTES = 65_536
+"""What is read of a file at once."""
 
 
 class RankLog:
-    """One log file of one rank, read through its node."""
+    """One log file of one rank: read through its node, or here where the node has been left."""
 
     def __init__(self, control: Control, job: Job, attempt: int, rank: int, stream: str) -> None:
         self._control, self._stream = control, stream
         self.job, self.attempt, self.rank = job.name, attempt, rank
-        self._node = node_of_rank(job, rank)
+        self._file = control.settings.paths.rank(job.name, attempt, rank) / f"{stream}.log"
 
-    async def read(self, offset: int) -> tuple[bytes, int]:
-        """A piece and the offset to go on from. Raises `TemporaryError`."""
-        return await self._control.nodes.log(
-            self._node,
-            self.job,
-            attempt=self.attempt,
-            rank=self.rank,
-            stream=self._stream,
-            offset=offset,
-        )
+    async def read(self, offset: int) -> tuple[bytes, int] | None:
+        """A piece and the offset to go on from; None where there is no such log (yet).
+
+        Raises `TemporaryError` where its node does not answer and it is not here either.
+        """
+        node = self._node()
+        if not node:
+            return self._read_here(offset)
+        try:
+            return await self._control.nodes.log(
+                node,
+                self.job,
+                attempt=self.attempt,
+                rank=self.rank,
+                stream=self._stream,
+                offset=offset,
+            )
+        except PermanentError:
+            return self._read_here(offset)
+        except TemporaryError:
+            if (here := self._read_here(offset)) is None:
+                raise
+            return here
 
     @property
     def may_grow(self) -> bool:
         job = self._control.state.jobs.get(self.job)
         return job is not None and not job.finished and job.attempt <= self.attempt
 
+    def missing(self) -> Problem:
+        """404 with the reason why there is nothing to read."""
+        name, job = self.job, self._control.state.jobs.get(self.job)
+        if job is not None and job.attempt < FIRST_ATTEMPT:
+            sentence = f"{name} has not run, so it has no logs: it is {job.phase.value}."
+        elif job is not None and self.attempt > job.attempt:
+            sentence = f"{name} has no attempt {self.attempt}: its newest is {job.attempt}."
+        else:
+            which = f"{self._stream} of rank {self.rank} in attempt {self.attempt} of {name}"
+            sentence = f"there is no {which}, neither on its node nor with the driver."
+        return Problem(404, sentence, fix=f"What happened: holdfast story {name}")
 
-def node_of_rank(job: Job, rank: int) -> str:
-    """Where the rank is, or was last. Raises `Problem` where it never had a node."""
-    if not 0 <= rank < job.world_size:
-        raise Problem(404, f"job {job.name} has ranks 0 to {job.world_size - 1}, not {rank}.")
-    seated = {seat.rank: seat.node for seat in job.seats}
-    place = rank // job.plan.ranks_per_node
-    node = seated.get(rank) or (job.places[place] if place < len(job.places) else "")
-    if not node:
-        raise Problem(404, f"rank {rank} of {job.name} has no node.", fix="Its logs stay on disk.")
-    return node
+    def _node(self) -> str:
+        """Where the rank is, or was last; "" where the job holds no node for it."""
+        job = self._control.state.jobs.get(self.job)
+        if job is None:
+            return ""
+        seated = {seat.rank: seat.node for seat in job.seats}
+        place = self.rank // job.plan.ranks_per_node
+        return seated.get(self.rank) or (job.places[place] if place < len(job.places) else "")
+
+    def _read_here(self, offset: int) -> tuple[bytes, int] | None:
+        """From the driver's own folder: the nodes of one machine write into it."""
+        try:
+            with self._file.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size + offset) if offset < 0 else offset)
+                return file.read(PIECE_BYTES), file.tell()
+        except FileNotFoundError:
+            return None
 
 
 @router.get("/jobs/{job}/ranks/{rank}/logs", response_class=StreamingResponse)
@@ -71,12 +108,19 @@ async def logs(
 ) -> StreamingResponse:
     """What a rank wrote, as text/plain."""
     found = job_of(control, job)
-    log = RankLog(control, found, found.attempt if attempt is None else attempt, rank, stream)
-    offset = 0 if tail is None else -max(1, tail * LONGEST_LINE_BYTES)
+    if not 0 <= rank < found.world_size:
+        raise Problem(404, f"job {job} has ranks 0 to {found.world_size - 1}, not {rank}.")
+    newest = max(found.attempt, FIRST_ATTEMPT)
+    log = RankLog(control, found, newest if attempt is None else attempt, rank, stream)
+    if log.attempt > newest:
+        raise log.missing()
     try:
-        data, end = await log.read(offset)
+        came = await log.read(0 if tail is None else -max(1, tail * LONGEST_LINE_BYTES))
     except TemporaryError as error:
         raise Problem(503, f"the log cannot be read now: {error}") from error
+    if came is None and not (follow and log.may_grow):
+        raise log.missing()
+    data, end = came or (b"", 0)
     first = (
         data if tail is None else b"".join(data.splitlines(keepends=True)[-tail:] if tail else [])
     )
@@ -90,7 +134,7 @@ async def _pieces(log: RankLog, first: bytes, end: int, *, follow: bool) -> Asyn
     while True:
         grows = log.may_grow
         try:
-            data, end = await log.read(end)
+            data, end = await log.read(end) or (b"", end)
         except TemporaryError as error:
             yield f"\n[the log cannot be read further now: {error}]\n".encode()
             return
