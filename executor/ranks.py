@@ -88,7 +88,7 @@ class Ranks:
                 ) from error
 
     def _refuse(self, job: str, epoch: int, seat: Seat, error: NotStartable) -> None:
-        told = RankError(message=str(error))
+        told = RankError(message=str(error), not_startable=True)
         self._tell(
             ev.RankNotStarted(
                 job=job, epoch=epoch, rank=seat.rank, exit_code=error.exit_code, error=told

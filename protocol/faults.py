@@ -27,7 +27,7 @@ class Kind(StrEnum):
     DISK_FULL = "disk-full"  # 21
     CHECKPOINT_CORRUPT = "checkpoint-corrupt"  # 24, 25
     DIAGNOSTIC_FAILED = "diagnostic-failed"  # a diagnosis named this node
-    START_FAILED = "start-failed"  # a store or ranks did not come up in time
+    START_FAILED = "start-failed"  # a store or ranks did not come up in time, or cannot at all
     NOT_QUIET = "not-quiet"  # 33: ranks that SIGKILL did not end
     REQUESTED = "requested"  # a person asked for the node to be evicted
     PRESSURE = "pressure"  # 27, 28: the host is short of something

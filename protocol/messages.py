@@ -172,6 +172,7 @@ class RankError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exception: str = ""  # class name, "" where it is not a Python exception
     in_collective: bool = False  # raised while talking to peers: likely an echo of their death
     stamp_s: float = 0.0
+    not_startable: bool = False  # the executor's own word: the command was never run, and why
 
 
 class RankStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

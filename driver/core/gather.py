@@ -39,6 +39,22 @@ def root(exits: Sequence[Exited]) -> Exited | None:
     return next(iter(causes or bad), None)
 
 
+def unstartable(job: Job) -> str:
+    """Why the job's command cannot be run at all, in a sentence; "" where it was run.
+
+    A job that has completed a step was given the right command and folder: there, the node is at
+    fault, and another try may help.
+    """
+    first = root(job.exits)
+    if first is None or not _never_ran(first.status) or job.best_step is not None:
+        return ""
+    return f"{summary(first)}."
+
+
+def _never_ran(status: RankStatus) -> bool:
+    return status.error is not None and status.error.not_startable
+
+
 def judge(job: Job) -> Fault | None:
     """The fault behind the exits of the current epoch. Who only complains is not named."""
     first = root(job.exits)
@@ -72,6 +88,8 @@ def _class_of(status: RankStatus) -> tuple[Kind, Blame]:
         return Kind.OUT_OF_MEMORY, Blame.UNKNOWN
     if status.signal or is_echo(status) or (status.exit_code or 0) >= of_signal(0):
         return Kind.RANK_CRASHED, Blame.UNKNOWN
+    if _never_ran(status):
+        return Kind.START_FAILED, Blame.USER
     if status.error is not None and status.error.exception:
         return Kind.USER_EXCEPTION, Blame.USER
     return Kind.RANK_CRASHED, Blame.USER
@@ -87,6 +105,8 @@ def summary(exited: Exited) -> str:
         return f"{who} was killed for want of memory"
     if status.signal:
         return f"{who} died of {_signal_name(status.signal)}"
+    if status.error is not None and status.error.not_startable:
+        return f"{who} could not be started: {status.error.message.removesuffix('.')}"
     if status.error is not None and status.error.exception:
         return f"{who} raised {status.error.message or status.error.exception}"
     return f"{who} ended with exit code {status.exit_code or 0}"

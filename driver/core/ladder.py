@@ -5,7 +5,7 @@ plainly bad; 3 test the suspects and their neighbours; 4 test everyone; 6 give u
 (5, going on with a replica fewer, needs a job whose topology may shrink.)
 """
 
-from holdfast.driver.core import eviction, finish, incidents
+from holdfast.driver.core import eviction, finish, gather, incidents
 from holdfast.driver.core.allocation import schedule
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import Budget
@@ -37,7 +37,7 @@ def recover(
     tried = job.seated or attempt
     if tried:
         _count(turn, name, incident, fault)
-    if reason := _spent_out(turn, name, fault) if tried else "":
+    if reason := _no_more_tries(turn, name, fault) if tried else "":
         finish.fail(turn, name, Failure(traceback=fault.traceback, reason=reason))
         return
     _spoil(turn, name, fault)
@@ -95,6 +95,13 @@ def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
 
 def _payer(fault: Fault) -> Blame:
     return Blame.USER if fault.blame is Blame.USER else Blame.INFRASTRUCTURE
+
+
+def _no_more_tries(turn: Turn, name: str, fault: Fault) -> str:
+    """Why another try is refused, or of no use; "" where the job may try again."""
+    job = turn.jobs[name]
+    never = gather.unstartable(job) if job.wanted is Wanted.RUN else ""
+    return never or _spent_out(turn, name, fault)
 
 
 def _spent_out(turn: Turn, name: str, fault: Fault) -> str:

@@ -151,6 +151,7 @@ class Life:
         signal: int | None = None,
         exception: str = "",
         echo: bool = False,
+        unstartable: str = "",
         step: int | None = None,
         judged: bool = True,
     ) -> None:
@@ -162,6 +163,8 @@ class Life:
             error = RankError(
                 message=exception, traceback=text, exception=exception, in_collective=echo
             )
+        if unstartable:
+            error = RankError(message=unstartable, not_startable=True)
         status = RankStatus(
             rank=rank,
             state="exited",

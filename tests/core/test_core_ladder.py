@@ -182,6 +182,34 @@ def test_a_deterministic_exception_fails_after_its_budget_with_the_traceback_fir
     assert life.ordered(Distrust) == []
 
 
+NO_FOLDER = "workdir: '/no' is not a folder on this node. Give the path of one that is."
+
+
+def test_a_job_that_cannot_be_started_fails_at_once_with_field_value_and_fix(life) -> None:
+    life.node("n0")
+    life.submit(nodes=1)
+    life.answer()
+    life.dies(0, code=126, unstartable=NO_FOLDER)
+    assert life.phase is Phase.FAILED
+    assert life.job.failure.reason == f"rank 0 on n0 could not be started: {NO_FOLDER}"
+    assert (life.job.attempt, life.incident.kind) == (1, Kind.START_FAILED)
+    assert life.evicted == []
+
+
+def test_the_same_exit_code_of_a_program_that_ran_is_tried_again(life) -> None:
+    life.node("n0")
+    life.submit(nodes=1)
+    life.answer()
+    life.dies(0, code=126)
+    assert life.phase is Phase.SUSPENDING
+
+
+def test_a_job_that_has_trained_is_tried_again_where_its_folder_is_missing(training) -> None:
+    life = training()
+    life.dies(2, code=126, unstartable=NO_FOLDER)
+    assert life.phase is Phase.SUSPENDING
+
+
 def test_a_transient_exception_costs_one_retry(training) -> None:
     life = training()
     life.dies(1, exception="ValueError")

@@ -148,9 +148,11 @@ async def test_what_a_rank_has_imported_is_there_before_the_next_one_starts(node
 
 
 async def test_what_is_not_python_is_executed_and_said(node: Any) -> None:
-    task = node.task("sh", "-c", 'echo "$RANK of $WORLD_SIZE"; exit 9', env={"A": "b"})
+    task = node.task("sh", "-c", 'echo "$RANK of $WORLD_SIZE"; exit 127', env={"A": "b"})
     await node.launch(task, ranks=2)
-    assert [status.exit_code for status in await node.exited(2)] == [9, 9]
+    ended = await node.exited(2)
+    assert [status.exit_code for status in ended] == [127, 127]
+    assert not any(status.error and status.error.not_startable for status in ended)
     assert node.output(1) == "1 of 2\n"
     assert node.driver.seen.launcher.startswith("none: sh is not")
     assert node.driver.seen.store.port > 0
@@ -172,6 +174,7 @@ async def test_what_cannot_be_started_says_which_field_and_how_to_mend_it(
     await node.launch(node.task(*command, **more), ranks=1)
     (ended,) = await node.exited(1)
     assert ended.exit_code == code
+    assert ended.error.not_startable
     for word in words:
         assert word in ended.error.message
 
