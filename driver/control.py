@@ -7,7 +7,7 @@ the loop as an event and comes back as the journal entry that it became.
     sessions.mount(app)                                         # WebSockets for nodes, by main
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.events import AnyEvent
@@ -34,6 +34,7 @@ class Control:
         tokens: Tokens,
         settings: Settings,
         clock: Clock,
+        away: Callable[[], str] = lambda: "",
     ) -> None:
         self._loop = loop
         self.journal = journal
@@ -42,6 +43,7 @@ class Control:
         self.tokens = tokens  # `tokens.is_user(given)`, in constant time
         self.settings = settings
         self.clock = clock
+        self.away = away  # why nothing is known of nodes now, in a sentence; "" if all is well
 
     @property
     def state(self) -> State:

@@ -41,12 +41,17 @@ def listen(settings: Settings) -> list[socket.socket]:
 
 def announce(settings: Settings, tcp: socket.socket) -> None:
     """Write the address file: from now on the driver answers."""
-    host, port = tcp.getsockname()[:2]
-    host = f"[{host}]" if ":" in host else host
+    port = tcp.getsockname()[1]
     paths = settings.paths
-    where = {"http": f"http://{host}:{port}", "socket": str(paths.socket), "pid": os.getpid()}
+    where = {"http": f"http://{address(tcp)}", "socket": str(paths.socket), "pid": os.getpid()}
     write_atomic(paths.port, f"{port}\n".encode())
     write_atomic(paths.address, msgspec.json.encode(where) + b"\n")
+
+
+def address(tcp: socket.socket) -> str:
+    """`HOST:PORT` of a listening socket, as it stands in a URL."""
+    host, port = tcp.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def withdraw(paths: RunPaths) -> None:

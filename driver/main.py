@@ -9,6 +9,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import structlog
 import uvicorn
@@ -26,10 +27,10 @@ from holdfast.driver.adapters.tokens import Tokens, load_tokens
 from holdfast.driver.control import Control
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.effects import Effects
-from holdfast.driver.listening import announce, listen, withdraw
+from holdfast.driver.listening import address, announce, listen, withdraw
 from holdfast.driver.lock import Locked, take_lock
 from holdfast.driver.loop import Loop
-from holdfast.driver.ports import Cluster, Journal, PermanentError
+from holdfast.driver.ports import Journal, PermanentError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.driver.watching import Watching
@@ -48,7 +49,12 @@ class Driver:
     """All parts of one driver, wired."""
 
     def __init__(
-        self, settings: Settings, *, tokens: Tokens, journal: Journal, cluster: Cluster
+        self,
+        settings: Settings,
+        *,
+        tokens: Tokens,
+        journal: Journal,
+        cluster: LocalCluster | NoCluster,
     ) -> None:
         clock = SystemClock()
         watch = Watch(watching.Settings(heartbeat_period_s=settings.heartbeat_period_s))
@@ -74,6 +80,7 @@ class Driver:
             tokens=tokens,
             settings=settings,
             clock=clock,
+            away=cluster.away,
         )
 
     def app(self) -> FastAPI:
@@ -153,6 +160,7 @@ async def _serve(settings: Settings) -> None:
         async with asyncio.TaskGroup() as group:
             tasks = await driver.start(group)
             announce(settings, sockets[0])
+            _say_ready(f"http://{address(sockets[0])}", paths.root)
             _log.info("driver.started", state=str(paths.root), term=driver.loop.state.term)
             await server.serve(sockets)
             for task in tasks:
@@ -181,6 +189,12 @@ def _say_all(group: BaseExceptionGroup[Exception], code: int) -> int:
     for error in group.exceptions:
         _say(str(error))
     return code
+
+
+def _say_ready(url: str, state: Path) -> None:
+    """For people; a machine reads the address file."""
+    sys.stderr.write(f"holdfast  driver ready at {url}, state in {state}\n")
+    sys.stderr.flush()
 
 
 def _say(sentence: str) -> None:

@@ -23,17 +23,24 @@ class LocalCluster:
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
+        self._connected = False
+
+    def away(self) -> str:
+        """Why nothing is known of nodes now, in a sentence; "" while the keeper tells."""
+        return "" if self._connected else f"the keeper at {self._socket} does not answer"
 
     async def facts(self) -> AsyncIterator[Fact]:
         waits = full_jitter(base_s=0.1, cap_s=2.0)
         while True:
             try:
                 async with self._connection(keeping.WatchFacts()) as reader:
+                    self._connected = True
                     while True:
                         said = await _next(reader)
                         waits = full_jitter(base_s=0.1, cap_s=2.0)
                         yield _fact(said)
             except (OSError, asyncio.IncompleteReadError):
+                self._connected = False
                 await asyncio.sleep(next(waits))
 
     async def allocate(self, job: str, node: str) -> None:

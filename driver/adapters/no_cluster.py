@@ -12,6 +12,10 @@ from holdfast.driver.ports import Fact, PermanentError
 class NoCluster:
     """A `ports.Cluster` without nodes."""
 
+    def away(self) -> str:
+        """Why nothing is known of nodes, in a sentence."""
+        return "no keeper is attached to this driver (start it with --keeper SOCKET)"
+
     async def facts(self) -> AsyncIterator[Fact]:
         await asyncio.Event().wait()
         yield Fact(node="")

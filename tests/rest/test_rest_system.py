@@ -6,6 +6,7 @@ import sys
 from tests.rest.conftest import Driver
 from tests.rest.test_rest_nodes import NODE
 
+from holdfast.driver.core import events
 from holdfast.protocol import jobspec
 
 
@@ -24,6 +25,21 @@ async def test_metrics_count_jobs_by_phase_and_nodes_by_name(driver: Driver) -> 
 async def test_a_ready_driver_says_so_without_a_token(driver: Driver) -> None:
     del driver.http.headers["authorization"]
     assert (await driver.http.get("/readyz")).json() == {"ready": True, "why": ""}
+
+
+async def test_a_driver_without_its_keeper_says_so_wherever_nodes_are_missed(
+    driver: Driver,
+) -> None:
+    await driver.submit()
+    driver.control.away = lambda: "the keeper at k.sock does not answer"
+    ready = await driver.http.get("/readyz")
+    assert ready.json() == {"ready": True, "why": "the keeper at k.sock does not answer"}
+    job = (await driver.http.get("/v1alpha1/jobs/speech")).json()
+    assert job["waiting"].endswith("; the keeper at k.sock does not answer")
+    await driver.happened(*NODE)
+    await driver.happened(events.NodeVanished(node="node-1"))
+    (node,) = (await driver.http.get("/v1alpha1/nodes")).json()["items"]
+    assert (node["state"], node["reason"]) == ("gone", "the keeper at k.sock does not answer")
 
 
 async def test_the_schema_is_the_one_of_the_protocol(driver: Driver) -> None:

@@ -116,7 +116,10 @@ async def _about(control: Control, event: _About, key: str | None) -> Done:
 
 def _view(control: Control, job: Job) -> JobView:
     live = control.watch.progress(job.name)
-    return job_view(control.state, job, now=control.now(), live=live)
+    view = job_view(control.state, job, now=control.now(), live=live)
+    if view.waiting and (away := control.away()):
+        return view.model_copy(update={"waiting": f"{view.waiting}; {away}"})
+    return view
 
 
 def _label(text: str) -> tuple[str, str]:

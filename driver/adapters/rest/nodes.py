@@ -20,13 +20,13 @@ router = APIRouter(prefix="/nodes", tags=["nodes"], dependencies=[Depends(person
 async def list_nodes(control: Driver) -> NodeList:
     """Every node, by name."""
     state = control.state
-    return NodeList(items=[node_view(state, state.nodes[name]) for name in sorted(state.nodes)])
+    return NodeList(items=[_view(control, state.nodes[name]) for name in sorted(state.nodes)])
 
 
 @router.get("/{node}")
 async def get_node(node: str, control: Driver) -> NodeView:
     """One node as it is now."""
-    return node_view(control.state, node_of(control, node))
+    return _view(control, node_of(control, node))
 
 
 @router.post("/{node}/evict", status_code=202, openapi_extra=REASON)
@@ -43,6 +43,15 @@ async def restore(node: str, request: Request, control: Driver, key: Idempotency
     reason = await read_reason(request)
     event = events.NodeRestoreRequested(node=node, reason=reason, by=PERSON)
     return await ask(control, node, event, key=key_of(key, "restore", node, reason))
+
+
+def _view(control: Control, node: Node) -> NodeView:
+    """With the reason where the node is not there and the driver's own word for it is missing."""
+    view = node_view(control.state, node)
+    if not view.reason and view.state in ("gone", "unknown"):
+        words = {"gone": "it has gone away", "unknown": "its executor is not connected"}
+        return view.model_copy(update={"reason": control.away() or words[view.state]})
+    return view
 
 
 def node_of(control: Control, name: str) -> Node:

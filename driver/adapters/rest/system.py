@@ -22,9 +22,10 @@ async def healthz() -> str:
 
 @router.get("/readyz")
 async def readyz(control: Driver) -> JSONResponse:
-    """Whether new work is taken; if not, 503 with the reason."""
+    """Whether new work is taken; if not, 503 with the reason. `why` may also tell of no nodes."""
     why = control.accepting
-    return JSONResponse({"ready": why is None, "why": why or ""}, 200 if why is None else 503)
+    told = why or control.away()
+    return JSONResponse({"ready": why is None, "why": told}, 200 if why is None else 503)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
