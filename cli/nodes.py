@@ -60,6 +60,8 @@ def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None
             for node in nodes
         ),
     )
+    if not nodes and alive:
+        typer.echo(client(url, state).get("/readyz")["why"] or "no nodes")
     if not alive:
         last_word()
 

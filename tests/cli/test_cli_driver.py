@@ -117,7 +117,7 @@ def test_nodes_are_listed_and_an_unknown_one_is_named(here: Path, capsys: Captur
 
 def test_logs_of_a_rank_without_a_node_are_a_sentence(job: str, capsys: Capture) -> None:
     assert main(["logs", job]) == exitcodes.FAILED
-    assert "rank 0" in capsys.readouterr().err
+    assert "has not run" in capsys.readouterr().err
 
 
 def test_the_state_may_be_named_before_or_after_the_command(
