@@ -9,7 +9,7 @@ from collections.abc import Callable
 import structlog
 
 from holdfast.driver.adapters.sessions_link import Link, Rejected
-from holdfast.driver.adapters.sessions_observed import BLANK, news
+from holdfast.driver.adapters.sessions_observed import BLANK, check_epoch, news
 from holdfast.driver.core.events import (
     AnyEvent,
     DesiredRefused,
@@ -138,6 +138,8 @@ class ExecutorSide:
     def _observed(self, seen: Observed) -> None:
         if seen.node != self._node:
             raise Rejected("Observed.node", f"{seen.node!r} is not {self._node!r}", "Mend it.")
+        if self.hello is not None:
+            check_epoch(seen, self._desired, self.hello)
         if self._is_old(seen):
             return
         step = self._watch.completed_step(seen.job) if seen.job else None

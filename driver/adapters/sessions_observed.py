@@ -2,11 +2,13 @@
 
 Called by `sessions` for each `Observed`. An executor reports all it sees, again and again; events
 are what is new in it. After a reconnect everything is new once more: the core wants levels, and
-takes a repeated event for what it is.
+takes a repeated event for what it is. A report of an older epoch is no mistake: it was under way
+when the epoch ended. Its events name that epoch, and the core ignores them without an answer.
 """
 
 from collections.abc import Iterable
 
+from holdfast.driver.adapters.sessions_link import Rejected
 from holdfast.driver.core.events import (
     AnyEvent,
     DiagnosticEnded,
@@ -15,10 +17,26 @@ from holdfast.driver.core.events import (
     RanksRunning,
     StoreReady,
 )
-from holdfast.protocol.messages import Desired, Observed, RankStatus
+from holdfast.protocol.messages import Desired, Hello, Observed, RankStatus
 
 BLANK = Observed(node="", incarnation="", sequence=-1, generation=-1, epoch=-1)
 """Before the first report of a connection."""
+
+
+def check_epoch(seen: Observed, told: Desired | None, hello: Hello) -> None:
+    """Raise `Rejected` for an epoch that nobody can have given the node.
+
+    `told` is what the node was told last, or None where this driver has told it nothing yet: then
+    only a negative one is wrong. What the node had followed before is in its `hello`.
+    """
+    if seen.epoch < 0:
+        raise Rejected("Observed.epoch", f"{seen.epoch} is negative", "Send the one of Desired.")
+    if told is not None and seen.epoch > (newest := max(told.epoch, hello.epoch)):
+        raise Rejected(
+            "Observed.epoch",
+            f"{seen.epoch} is newer than {newest}, the newest that this node was given",
+            "Send the one of Desired.",
+        )
 
 
 def news(

@@ -214,6 +214,36 @@ async def test_a_newer_connection_takes_the_place_of_the_older(edge: Any) -> Non
         ]
 
 
+@pytest.mark.parametrize(
+    ("epoch", "why"),
+    [
+        (-1, "-1 is negative"),
+        (4, "4 is newer than 3, the newest that this node was given"),
+    ],
+    ids=["negative", "newer"],
+)
+async def test_an_epoch_that_nobody_gave_is_refused_and_changes_nothing(
+    edge: Any, epoch: int, why: str
+) -> None:
+    edge.sessions.instruct(msgspec.structs.replace(DESIRED, epoch=3))
+    async with edge.greeted(HELLO) as client:
+        await edge.receive(client)
+        await client.send(encode(msgspec.structs.replace(exited(1), epoch=epoch)))
+        refused = await edge.receive(client)
+    assert (refused.what, refused.why) == ("Observed.epoch", why)
+    assert refused.fix
+    assert [type(each) for each in await edge.seen(2)] == [ExecutorConnected, ExecutorDisconnected]
+    assert edge.sessions.observed("n0") is None
+
+
+@pytest.mark.parametrize("epoch", [2, 5], ids=["older", "followed before this driver"])
+async def test_an_epoch_that_the_node_did_follow_is_heard(edge: Any, epoch: int) -> None:
+    edge.sessions.instruct(msgspec.structs.replace(DESIRED, epoch=3))
+    async with edge.greeted(msgspec.structs.replace(HELLO, epoch=5)) as client:
+        await client.send(encode(msgspec.structs.replace(exited(1), epoch=epoch)))
+        await edge.eventually(lambda: any(isinstance(e, RanksExited) for e in edge.events))
+
+
 async def test_who_speaks_for_another_node_is_refused(edge: Any) -> None:
     async with edge.greeted(HELLO) as client:
         await client.send(encode(msgspec.structs.replace(QUIET, node="n1")))
