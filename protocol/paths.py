@@ -49,6 +49,11 @@ class RunPaths(msgspec.Struct, frozen=True):
         return self.root / "journal.sqlite"
 
     @property
+    def reserve(self) -> Path:
+        """Room that the journal keeps for a full disk while a driver runs."""
+        return self.root / "journal.reserve"
+
+    @property
     def lock(self) -> Path:
         """Held by the one driver that uses this state."""
         return self.root / "driver.lock"

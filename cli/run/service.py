@@ -58,7 +58,9 @@ class Service:
             ) from failure
 
     def end(self) -> None:
+        """Take both down; a run that is over needs no room for more of its journal."""
         end_all(self._children, self._lifeline)
+        self._paths.reserve.unlink(missing_ok=True)
 
     def client(self) -> Client | None:
         """The driver as it is now; None while there is none."""

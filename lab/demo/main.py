@@ -180,11 +180,12 @@ def _run(options: Options, folder: Path, view: View) -> Summary:
 
 
 def _tell(summary: Summary, options: Options, console: Console, folder: Path) -> None:
+    keeps = summary.verdict != "passed" or options.folder is not None
     if options.as_json:
         sys.stdout.write(msgspec.json.encode(summary).decode() + "\n")
-        return
-    console.print(result(summary))
-    if summary.verdict == "passed" and options.folder is None:
-        shutil.rmtree(folder, ignore_errors=True)
     else:
-        console.print(f"  logs          {folder}")
+        console.print(result(summary))
+    if keeps:
+        console.print(f"   logs            {folder}")
+    else:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -64,6 +64,7 @@ def test_any_program_is_run_and_its_signal_is_in_the_exit_code(shell: Shell) -> 
     ended = shell.holdfast("run", "--", "sh", "-c", once)
     assert ended.returncode == 0, "a crash is cured by a restart"
     assert "died of SIGSEGV; restarting 1 rank" in ended.stderr
+    assert not (shell.run / "journal.reserve").exists(), "a run that is over keeps no room"
 
 
 def test_a_script_that_is_not_there_is_named_before_anything_is_made(shell: Shell) -> None:
