@@ -29,7 +29,7 @@ def client(target: Target) -> Client:
     """A client of the driver that is meant. Raises `Stopped` (69 or 78) where there is none."""
     root = state_folder(target, alive=True)
     if target.url:
-        return Client(target.url, _token(root))
+        return Client(target.url, _token(root, target.url))
     if root is None:
         raise not_reachable(
             "no driver is running here, and no run under ./runs is alive.",
@@ -70,12 +70,15 @@ def _runs() -> list[Path]:
     return [journal.parent for journal in newest]
 
 
-def _token(root: Path | None) -> str:
+def _token(root: Path | None, url: str = "") -> str:
+    """Of the environment, else of the state folder. Raises `Stopped` where there is none."""
     if given := os.environ.get("HOLDFAST_TOKEN"):
         return given
     if root is None:
+        Client(url, "").get("/healthz")  # needs no token: where nothing answers, that is said
         raise Stopped(
-            "no token for this driver.",
+            f"no token for the driver at {url}: neither --state nor HOLDFAST_STATE names its "
+            "folder, whose tokens/user would be read.",
             fix="Set HOLDFAST_TOKEN, or name its state folder with --state DIR.",
             code=exitcodes.CONFIGURATION,
         )

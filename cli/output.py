@@ -21,12 +21,17 @@ TONES = {
 }
 """Colours of states; others that are under way are shown in cyan."""
 
+PIPED_COLUMNS = 10_000
+"""Off a terminal a row is a line, for grep, however long it is."""
+
 
 def console() -> "Console":
     """rich's console on stdout: no colour off a terminal or where NO_COLOR is set."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(highlight=False, soft_wrap=True, width=PIPED_COLUMNS)
 
 
 def as_json(value: Any) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 REFRESH_S = 1.0
 FINISHED = ("Succeeded", "Failed", "Stopped")
 WATERFALL_CHARACTERS = 30
+REQUESTED = "requested"
+"""The kind of an incident that a person asked for, such as an evicted node."""
 
 
 def once(asked: asking.Source, name: str | None, *, alive: bool) -> None:
@@ -87,7 +89,7 @@ def _lost(incidents: list[dict[str, Any]]) -> list[str]:
         return ["lost    nothing: no fault so far"]
     down_s = sum(each["down_s"] or 0 for each in incidents)
     steps = sum(each["steps_lost"] or 0 for each in incidents)
-    faults = plural(sum(each["faults"] for each in incidents), "fault")
+    faults = counted(incidents)
     last = incidents[-1]
     redone = f" and {plural(steps, 'step')} done again" if steps else ""
     lost = f"{duration(down_s)}{redone} to {faults}" if down_s else faults
@@ -100,6 +102,14 @@ def _lost(incidents: list[dict[str, Any]]) -> list[str]:
         lines.append(f"        {stage:9}{' ' * before}{'━' * width} {took:.2f} s")
         begin += took
     return lines
+
+
+def counted(incidents: list[dict[str, Any]]) -> str:
+    """`2 faults and 1 request`: what a person asked for is no fault."""
+    asked = sum(each["faults"] for each in incidents if each["kind"] == REQUESTED)
+    faults = sum(each["faults"] for each in incidents) - asked
+    parts = [plural(faults, "fault")] if faults or not asked else []
+    return " and ".join([*parts, *([plural(asked, "request")] if asked else [])])
 
 
 def _still(incident: dict[str, Any]) -> str:

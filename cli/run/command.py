@@ -58,7 +58,9 @@ def run(
 ) -> int:
     """Run a script as torchrun would, with care: faults are noticed, cured and named.
 
-    The driver is embedded; nothing is configured. The script's output and exit code are its own.
+    The driver is embedded; nothing is configured. The script's output and exit code are its own:
+    a line that all ranks print alike is shown once, [rN] marks one of rank N alone. stdin is not
+    passed on.
     """
     asked = options.Options(
         command=options.command_of(words, module=module),

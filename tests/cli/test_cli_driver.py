@@ -175,3 +175,13 @@ def test_the_command_line_starts_without_torch_or_fastapi() -> None:
         [sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_an_address_where_nothing_answers_is_told_before_a_missing_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOLDFAST_STATE", raising=False)
+    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
+    assert main(["jobs", "--driver", "http://127.0.0.1:1"]) == exitcodes.UNAVAILABLE
+    assert "http://127.0.0.1:1 does not answer" in capsys.readouterr().err

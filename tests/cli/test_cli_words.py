@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import sse
+from holdfast.cli import sse, status
 from holdfast.cli.errors import Stopped
 from holdfast.cli.run import narrate, options
 from holdfast.cli.run.tracebacks import Once
@@ -193,3 +193,10 @@ def test_what_the_user_has_set_is_not_set_again() -> None:
     spec = options.job_of(asked, "x", {"OMP_NUM_THREADS": "4"})["spec"]
     assert spec["env"] == {"PYTHONUNBUFFERED": "1"}
     assert options.job_of(asked, "x", {})["spec"]["env"]["OMP_NUM_THREADS"] == "1"
+
+
+def test_a_node_that_a_person_evicts_is_a_request_and_no_fault() -> None:
+    fault, request = {"kind": "hang", "faults": 2}, {"kind": "requested", "faults": 1}
+    assert status.counted([fault]) == "2 faults"
+    assert status.counted([request]) == "1 request"
+    assert status.counted([fault, request]) == "2 faults and 1 request"
