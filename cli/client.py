@@ -34,13 +34,14 @@ class Problem(Stopped):
         self.status = status
         self.mistakes: list[dict[str, str]] = list(body.get("errors") or [])
         sentence = body.get("detail") or body.get("title") or f"the driver answered {status}"
+        lines = [
+            f"{each['field']}: {each['why']}  {each['fix']}".rstrip() for each in self.mistakes
+        ]
         super().__init__(
             str(sentence),
             fix=str(body.get("fix") or ""),
             code=_EXIT_CODES.get(status, exitcodes.FAILED),
-            details=[
-                f"{each['field']}: {each['why']}  {each['fix']}".rstrip() for each in self.mistakes
-            ],
+            details=[line for line in lines if line.split() != str(sentence).split()],
         )
 
 

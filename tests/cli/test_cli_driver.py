@@ -185,3 +185,11 @@ def test_an_address_where_nothing_answers_is_told_before_a_missing_token(
     monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
     assert main(["jobs", "--driver", "http://127.0.0.1:1"]) == exitcodes.UNAVAILABLE
     assert "http://127.0.0.1:1 does not answer" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("here")
+def test_a_job_that_is_not_there_is_told_once(capsys: Capture) -> None:
+    assert main(["stop", "nojob"]) == exitcodes.FAILED
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("holdfast: ")
+    assert "nojob" in line
