@@ -119,9 +119,10 @@ class Run:
             if not came and now - asked_s < ASK_S:
                 continue
             asked_s = now
+            hit = any(entry["incident"] is not None for entry in came)
+            incidents = self._incidents() if hit else []  # first: the job has counted all of them
             job = self._service.ask(lambda driver: driver.get(path("jobs", self._job)))
-            if any(entry["incident"] is not None for entry in came):
-                self._narrator.incidents(self._incidents(), job)
+            self._narrator.incidents(incidents, job)
             if job is not None and job["phase"] in FINISHED:
                 return dict(job)
             self._say_pending(job)
