@@ -61,7 +61,7 @@ def _lacks(job: Job) -> bool:
 def _start(turn: Turn, name: str, free: list[str]) -> None:
     plan = turn.jobs[name].plan
     if len(free) < plan.nodes:
-        turn.wait_for(name, f"it needs {plan.nodes} nodes, {len(free)} are free")
+        turn.wait_for(name, f"nodes needed: {plan.nodes}, free: {len(free)}")
         return
     places = tuple(free[: plan.nodes])
     del free[: plan.nodes]

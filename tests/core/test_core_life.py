@@ -9,7 +9,7 @@ def test_a_job_waits_and_says_why_and_starts_by_itself_when_nodes_come(life) -> 
     life.node("n0")
     life.submit(nodes=2)
     assert life.phase is Phase.PENDING
-    assert life.job.waiting == "it needs 2 nodes, 1 are free"
+    assert life.job.waiting == "nodes needed: 2, free: 1"
     life.node("n1")
     assert life.phase is Phase.ALLOCATING
     life.do(e.NodeAllocated(job="job", node="n0"))
