@@ -42,6 +42,7 @@ def on_vanished(turn: Turn, event: NodeVanished) -> None:
     turn.node(event.node, present=False)
     turn.say(f"the cluster says that {event.node} is gone ({event.why or 'no reason given'})")
     _gone(turn, event.node)
+    _explain_echoes(turn, event.node)
 
 
 def on_allocated(turn: Turn, event: NodeAllocated) -> None:
@@ -146,6 +147,16 @@ def lose_missed(turn: Turn, job: Job) -> bool:
         peers = Evidence(source=f"executor of {echo.node}", text=text)
         ladder.recover(turn, job.name, _loss(name, peers))
     return bool(missed)
+
+
+def _explain_echoes(turn: Turn, node: str) -> None:
+    """What ranks that lost a peer wait for: no connection has to end before that is believed.
+
+    After a driver was restarted nothing was connected, so nothing ends; the peers' word is enough.
+    """
+    job = turn.jobs.get(turn.nodes[node].job or "")
+    if job is not None and Timer.DOUBT in job.timers and gather.only_echoes(job.exits):
+        lose_missed(turn, job)
 
 
 def _end_doubt(turn: Turn, job: Job) -> None:

@@ -115,6 +115,26 @@ def test_complaints_and_the_clusters_word_are_two_sources(training) -> None:
     assert life.evicted == ["n1"]
 
 
+def test_after_a_restart_the_clusters_word_explains_echoes_at_once(training) -> None:
+    life = training(standbys=1)
+    life.silence("n1")
+    complains(life)
+    life.do(e.DriverStarted(term=2))
+    life.do(e.NodeVanished(node="n1", why="its lease is over"))
+    assert life.evicted == ["n1"]
+    assert life.incident.kind is Kind.NODE_LOST
+    assert [piece.source for piece in life.incident.evidence] == ["cluster", "executor of n0"]
+
+
+def test_after_a_restart_the_clusters_word_alone_has_to_wait(training) -> None:
+    life = training(standbys=1)
+    life.do(e.DriverStarted(term=2))
+    life.do(e.NodeVanished(node="n1", why="its lease is over"))
+    assert life.evicted == []
+    life.wait(until_s=life.now + life.policy.return_s)
+    assert life.evicted == ["n1"]
+
+
 def test_complaints_are_judged_soon_after_everybody_is_back(training) -> None:
     life = training()
     life.silence("n1")
