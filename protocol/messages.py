@@ -132,7 +132,12 @@ class Desired(Message, frozen=True):
     job: str | None = None  # None: the node is free, keep nothing but the warm launcher
     attempt: int = 0
     task: Task | None = None
-    seats: tuple[Seat, ...] = ()  # the whole rank table of the epoch; empty: no rank runs
+    seats: tuple[
+        Seat, ...
+    ] = ()  # the epoch's rank table; sent: the node's own; empty: no rank runs
+    world_size: int = 0  # seats of the whole table; these three are set when it is sent
+    places: int = 0  # nodes of the whole table …
+    place: int = 0  # … and which of them this one is, from 0
     host_store: bool = False
     rendezvous: Rendezvous | None = None
     restore: Restore | None = None

@@ -74,7 +74,7 @@ def rank_environment(
         raise ValueError("desired: seats need a job, a task and a rendezvous. Send all three.")
     folder = RunPaths(Path(task.log_root)).rank(job, desired.attempt, seat.rank)
     return {
-        **_places(desired.seats, seat),
+        **_places(desired, seat),
         "MASTER_ADDR": meeting.address,
         "MASTER_PORT": str(meeting.port),
         "TORCHELASTIC_RESTART_COUNT": str(max(0, desired.attempt - 1)),
@@ -99,17 +99,16 @@ def rank_environment(
     }
 
 
-def _places(seats: tuple[Seat, ...], seat: Seat) -> dict[str, str]:
-    nodes = list(dict.fromkeys(other.node for other in sorted(seats, key=lambda s: s.rank)))
+def _places(desired: Desired, seat: Seat) -> dict[str, str]:
     return {
         "RANK": str(seat.rank),
         "LOCAL_RANK": str(seat.local_rank),
-        "WORLD_SIZE": str(len(seats)),
-        "LOCAL_WORLD_SIZE": str(sum(other.node == seat.node for other in seats)),
-        "GROUP_RANK": str(nodes.index(seat.node)),
-        "GROUP_WORLD_SIZE": str(len(nodes)),
+        "WORLD_SIZE": str(desired.world_size),
+        "LOCAL_WORLD_SIZE": str(len(desired.seats)),
+        "GROUP_RANK": str(desired.place),
+        "GROUP_WORLD_SIZE": str(desired.places),
         "ROLE_RANK": str(seat.rank),
-        "ROLE_WORLD_SIZE": str(len(seats)),
+        "ROLE_WORLD_SIZE": str(desired.world_size),
         "ROLE_NAME": "default",
     }
 

@@ -22,7 +22,7 @@ def agent_order(state: State) -> AgentOrder | None:
         job=job,
         epoch=desired.epoch,
         ranks=tuple(seat.rank for seat in own_seats(state)),
-        world_size=len(desired.seats) or (task.topology.world_size if task else 1),
+        world_size=desired.world_size or (task.topology.world_size if task else 1),
         store_url=task.store_url if task else "",
         store_interval_steps=task.store_interval_steps if task else 0,
         retention=task.retention if task else 2,

@@ -74,9 +74,13 @@ def _malformed(node: str, desired: Desired) -> tuple[str, str] | None:
             ("job", desired.job is not None),
             ("task", desired.task is not None),
             ("rendezvous", desired.rendezvous is not None),
+            ("world_size", desired.world_size > 0),
+            ("places", desired.places > 0),
         )
         if not there
     ]
     if desired.seats and missing:
         return (f"seats: given without {', '.join(missing)}", "Send them together.")
+    if foreign := sorted({seat.node for seat in desired.seats} - {node}):
+        return (f"seats: given of {', '.join(foreign)}", f"Send those of {node!r} alone.")
     return None

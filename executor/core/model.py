@@ -60,6 +60,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def own_seats(state: State) -> tuple[Seat, ...]:
-    """The seats of the desired state that are on this node, in rank order."""
+    """The seats of the desired state, in rank order."""
     seats = state.desired.seats if state.desired else ()
-    return tuple(sorted((s for s in seats if s.node == state.node), key=lambda seat: seat.rank))
+    return tuple(sorted(seats, key=lambda seat: seat.rank))

@@ -174,6 +174,8 @@ class Node:
             "attempt": self.epoch,
             "task": task,
             "seats": seats,
+            "world_size": ranks,
+            "places": 1,
             "rendezvous": m.Rendezvous(address="127.0.0.1", port=1) if ranks else None,
         }
         return m.Desired(**values | more)

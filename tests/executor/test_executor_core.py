@@ -18,6 +18,7 @@ from holdfast.protocol import messages as m
 
 NODE = "node-1"
 TASK = m.Task(command=("python", "train.py"), workdir="/", grace_s=7)
+FOREIGN = m.Seat(rank=8, local_rank=0, node="node-2", address="10.0.0.2")
 
 
 class World:
@@ -58,6 +59,8 @@ def desired(generation: int, epoch: int, *, ranks: int = 0, **more: Any) -> m.De
         "job": "job",
         "task": TASK,
         "seats": seats,
+        "world_size": ranks,
+        "places": 1,
         "rendezvous": meeting,
     }
     return m.Desired(**values | more)
@@ -90,9 +93,11 @@ def test_the_same_desired_state_again_asks_for_nothing() -> None:
         (replace(desired(9, 9), term=0), "term: 0"),
         (replace(desired(3, 6), node="node-2"), "node: 'node-2'"),
         (replace(desired(3, 6, ranks=1), task=None), "seats: given without task"),
+        (replace(desired(3, 6, ranks=1), world_size=0), "seats: given without world_size"),
+        (replace(desired(3, 6, ranks=1), seats=(FOREIGN,)), "seats: given of node-2"),
         (replace(desired(3, 6), stop="gently"), "stop: 'gently'"),
     ],
-    ids=["epoch", "generation", "term", "node", "seats", "stop"],
+    ids=["epoch", "generation", "term", "node", "task", "size", "seats", "stop"],
 )
 def test_what_is_too_old_or_makes_no_sense_is_refused_and_changes_nothing(
     late: m.Desired, named: str

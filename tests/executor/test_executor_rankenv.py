@@ -16,10 +16,10 @@ TASK = m.Task(
 )
 
 
-def four_ranks_on_two_nodes(task: m.Task | None = TASK) -> m.Desired:
+def second_of_two_nodes(task: m.Task | None = TASK) -> m.Desired:
     seats = tuple(
-        m.Seat(rank=r, local_rank=r % 2, node=f"node-{1 + r // 2}", address="10.0.0.1")
-        for r in range(4)
+        m.Seat(rank=2 + local, local_rank=local, node="node-2", address="10.0.0.1")
+        for local in range(2)
     )
     return m.Desired(
         node="node-2",
@@ -30,14 +30,17 @@ def four_ranks_on_two_nodes(task: m.Task | None = TASK) -> m.Desired:
         attempt=3,
         task=task,
         seats=seats,
+        world_size=4,
+        places=2,
+        place=1,
         rendezvous=m.Rendezvous(address="10.0.0.1", port=77),
         restore=m.Restore(source="memory", step=9, epoch=4),
     )
 
 
 def test_a_rank_knows_its_place_in_the_world_the_node_and_the_run() -> None:
-    desired = four_ranks_on_two_nodes()
-    env = rank_environment(desired, desired.seats[3], NODE, agent_store=True)
+    desired = second_of_two_nodes()
+    env = rank_environment(desired, desired.seats[1], NODE, agent_store=True)
     expected = {
         "RANK": "3",
         "LOCAL_RANK": "1",
@@ -70,6 +73,6 @@ def test_the_jobs_own_environment_wins_over_the_nodes_and_secrets_stay_out() -> 
 
 
 def test_seats_without_a_task_are_refused_in_a_sentence() -> None:
-    desired = four_ranks_on_two_nodes(task=None)
+    desired = second_of_two_nodes(task=None)
     with pytest.raises(ValueError, match="need a job, a task and a rendezvous"):
         rank_environment(desired, desired.seats[0], NODE, agent_store=False)

@@ -1,0 +1,75 @@
+"""What goes out of the rank table to one node, and how many bytes it is."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.driver.adapters.sessions_seats import Seating
+from holdfast.protocol.messages import MAX_FRAME_BYTES, Desired, Rendezvous, Seat, Task
+from holdfast.protocol.wire import encode
+
+NODES, RANKS_EACH = 2_048, 8
+
+
+def table(nodes: int, each: int) -> tuple[Seat, ...]:
+    return tuple(
+        Seat(
+            rank=place * each + local,
+            local_rank=local,
+            node=f"rack-{place // 16:03d}-node-{place:04d}",
+            address=f"10.{place // 250}.{place % 250}.17",
+        )
+        for place in range(nodes)
+        for local in range(each)
+    )
+
+
+def desired(node: str, seats: tuple[Seat, ...]) -> Desired:
+    return Desired(
+        node=node,
+        generation=9,
+        term=2,
+        epoch=7,
+        job="job",
+        attempt=3,
+        task=Task(command=("python", "train.py"), workdir="/home/somebody", nodes=NODES),
+        seats=seats,
+        rendezvous=Rendezvous(address="10.0.0.17", port=4711),
+    )
+
+
+def test_an_order_at_16384_ranks_is_a_thousandth_of_the_largest_frame() -> None:
+    seats = table(NODES, RANKS_EACH)
+    assert len(encode(desired(seats[0].node, seats))) > MAX_FRAME_BYTES
+    seating = Seating()
+    sent = [encode(seating.part(desired(node, seats))) for node in {s.node for s in seats}]
+    assert len(sent) == NODES
+    assert max(map(len, sent)) < MAX_FRAME_BYTES // 1_000
+
+
+@given(nodes=st.integers(1, 6), each=st.integers(1, 4), data=st.data())
+def test_all_parts_together_are_the_table_and_each_says_how_large_it_is(
+    nodes: int, each: int, data: st.DataObject
+) -> None:
+    seats = table(nodes, each)
+    shuffled = tuple(data.draw(st.permutations(seats)))
+    names = list(dict.fromkeys(seat.node for seat in seats))
+    seating = Seating()
+    parts = [seating.part(desired(name, shuffled)) for name in names]
+    assert tuple(seat for part in parts for seat in part.seats) == seats
+    assert [part.place for part in parts] == list(range(nodes))
+    assert {(part.world_size, part.places) for part in parts} == {(nodes * each, nodes)}
+
+
+def test_a_new_table_is_not_mistaken_for_the_one_before() -> None:
+    first, second = table(2, 1), tuple(reversed(table(3, 2)))
+    seating = Seating()
+    seating.part(desired(first[0].node, first))
+    part = seating.part(desired(second[-1].node, second))
+    assert [seat.rank for seat in part.seats] == [0, 1]
+    assert (part.world_size, part.places) == (6, 3)
+
+
+def test_an_order_without_seats_goes_out_as_it_is() -> None:
+    bare = replace(desired("node-1", ()), rendezvous=None)
+    assert Seating().part(bare) is bare
