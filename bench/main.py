@@ -1,17 +1,15 @@
-"""`holdfast bench NAME`: the list of benchmarks, and how one is run and told.
+"""`holdfast bench NAME`: the benchmarks, and how one is run and told.
 
-Called from the command line.
+Called by the command line, which reads the options.
 """
 
-import argparse
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from rich.console import Console
 
 from holdfast.bench import report
 from holdfast.bench.figures import Try, figures, ratios
-from holdfast.bench.recovery.benchmark import SAYS, measure
+from holdfast.bench.recovery.benchmark import measure
 from holdfast.protocol import exitcodes
 
 OURS = "holdfast"
@@ -19,31 +17,7 @@ OURS = "holdfast"
 Benchmark = Callable[[int, Callable[[Try], None], Callable[[str], None]], None]
 """Called with the rounds, a function that takes each try, and one that takes what is being done."""
 
-BENCHMARKS: dict[str, tuple[str, Benchmark]] = {
-    "recovery": (SAYS, measure),
-}
-
-
-def names() -> list[str]:
-    """The benchmarks there are."""
-    return list(BENCHMARKS)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Read the command line of `holdfast bench` and run what it asks for."""
-    parser = argparse.ArgumentParser(
-        prog="holdfast bench",
-        description="Measure Holdfast against its peers, turn by turn on this machine. "
-        + " ".join(f"{name}: {says}" for name, (says, _) in BENCHMARKS.items()),
-        epilog="example: holdfast bench recovery --rounds 3 --json",
-    )
-    parser.add_argument("name", choices=names())
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each system (default 3)")
-    parser.add_argument("--json", action="store_true", help="print one line of JSON at the end")
-    given = parser.parse_args(arguments)
-    if given.rounds < 1:
-        parser.error(f"--rounds: {given.rounds} is below 1. Give a positive number.")
-    return run(given.name, rounds=given.rounds, as_json=given.json)
+BENCHMARKS: dict[str, Benchmark] = {"recovery": measure}
 
 
 def run(name: str, *, rounds: int, as_json: bool) -> int:
@@ -59,7 +33,7 @@ def run(name: str, *, rounds: int, as_json: bool) -> int:
                 if not progress.is_terminal:
                     progress.print(what)
 
-            BENCHMARKS[name][1](rounds, tries.append, say)
+            BENCHMARKS[name](rounds, tries.append, say)
     except KeyboardInterrupt:
         progress.print(f"interrupted after {len(tries)} measurements; nothing is left running")
         code = exitcodes.INTERRUPTED
@@ -70,7 +44,3 @@ def run(name: str, *, rounds: int, as_json: bool) -> int:
     elif found:
         report.show(Console(), found, compared)
     return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

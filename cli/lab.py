@@ -1,63 +1,167 @@
-"""Commands that need more than a driver: demo, chaos, bench. Thin: each loads its own part."""
+"""Commands that need more than a driver: demo, chaos, bench. Their options are read here alone.
 
+Thin: each loads its own part of the lab or the benchmarks when it is called, so that `holdfast
+--help` and `holdfast run` start without them.
+"""
+
+import sys
 from importlib import import_module
-from typing import Any
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.errors import Stopped
-from holdfast.cli.shared import examples
+from holdfast.cli.errors import Stopped, misused
+from holdfast.cli.output import as_json, table
+from holdfast.cli.shared import Json, examples
 from holdfast.protocol import exitcodes
 
-_PASSED_ON = {
-    "ignore_unknown_options": True,
-    "allow_extra_args": True,
-    "allow_interspersed_args": False,
-    "help_option_names": [],
-}
-"""These parts have options of their own, `--help` among them."""
+FOLDER_HELP = "A new or empty one, for state and logs. Default: one removed when all went well."
+Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help=FOLDER_HELP)]
 
 
 def register(app: typer.Typer) -> None:
-    for name, (module, says, *shown) in PARTS.items():
-        app.command(name, help=says, epilog=examples(*shown), context_settings=_PASSED_ON)(
-            _part(module)
+    app.command(
+        "demo",
+        epilog=examples(
+            "holdfast demo",
+            "holdfast demo --fault rank-stopped",
+            "holdfast demo --keep",
+            "holdfast demo --json",
+        ),
+    )(demo)
+    chaos = _group("Do faults to an emulated cluster from outside, and score what follows.")
+    chaos.command("list", epilog=examples("holdfast chaos list"))(chaos_list)
+    chaos.command(
+        "run",
+        epilog=examples(
+            "holdfast chaos run rank-killed node-lost",
+            "holdfast chaos run 4",
+            "holdfast chaos run all --json",
+        ),
+    )(chaos_run)
+    app.add_typer(chaos, name="chaos", epilog=examples("holdfast chaos list"))
+    bench = _group("Measure Holdfast against its peers, turn by turn on this machine.")
+    bench.command(
+        "recovery",
+        epilog=examples("holdfast bench recovery", "holdfast bench recovery --rounds 1 --json"),
+    )(bench_recovery)
+    app.add_typer(bench, name="bench", epilog=examples("holdfast bench recovery --json"))
+
+
+def _group(says: str) -> typer.Typer:
+    return typer.Typer(help=says, no_args_is_help=True, rich_markup_mode=None)
+
+
+def demo(
+    fault: Annotated[
+        str, typer.Option(metavar="NAME", help="What goes wrong; `holdfast chaos list` has all.")
+    ] = "node-lost",
+    steps: Annotated[
+        int, typer.Option(min=30, max=100_000, help="Training steps; the fault comes at a third.")
+    ] = 60,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave it running until Ctrl-C.")] = False,
+    folder: Folder = None,
+    json: Json = False,
+) -> int:
+    """A real training job on an emulated cluster loses a node and gets it back.
+
+    Four nodes and a standby train with tensor, pipeline and data parallelism. A fault is done to
+    them from outside; then the same job runs left alone, and the losses are compared bit for bit.
+    """
+    chosen = _scenario("named", fault)
+    part = _cluster_part("holdfast.lab.demo.main")
+    options = part.Options(
+        fault=chosen, steps=steps, keep=keep, as_json=json, folder=_fresh(folder)
+    )
+    return _played(part, options)
+
+
+def chaos_list(json: Json = False) -> None:
+    """Every fault that can be done, in a sentence. With --json: one line of JSON a fault."""
+    scenarios = import_module("holdfast.lab.chaos.scenarios").SCENARIOS
+    if json:
+        for each in scenarios:
+            as_json({"number": each.number, "fault": each.name, "says": each.says})
+        return
+    table(
+        ("number", "fault", "what is done"),
+        ((each.number, each.name, each.says) for each in scenarios),
+    )
+
+
+def chaos_run(
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME…", help="Faults by name or number, or `all`."),
+    ],
+    seed: Annotated[int, typer.Option(help="Draws the victims.")] = 1,
+    steps: Annotated[
+        int, typer.Option(min=30, max=100_000, help="Training steps of each job.")
+    ] = 60,
+    folder: Folder = None,
+    json: Json = False,
+) -> int:
+    """Do faults, each to a job on a fresh cluster; one scored line a fault. 0 where all passed."""
+    chosen = _scenario("chosen", names)
+    part = _cluster_part("holdfast.lab.chaos.main")
+    return _played(part, chosen, as_json=json, seed=seed, steps=steps, folder=_fresh(folder))
+
+
+def bench_recovery(
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each system.")] = 3,
+    json: Json = False,
+) -> int:
+    """How long a 4-rank script stands still after a fault, under torchrun and under Holdfast."""
+    part = _cluster_part("holdfast.bench.main")
+    return int(part.run("recovery", rounds=rounds, as_json=json))
+
+
+def _scenario(how: str, names: str | list[str]) -> Any:
+    """The fault or faults that are meant. Raises `Stopped` (2) for a name that none has."""
+    scenarios = import_module("holdfast.lab.chaos.scenarios")
+    try:
+        return getattr(scenarios, how)(names)
+    except scenarios.UnknownFault as unknown:
+        raise misused(str(unknown), "All of them: holdfast chaos list") from unknown
+
+
+def _fresh(folder: Path | None) -> Path | None:
+    """A folder without an earlier run in it. Raises `Stopped` (2)."""
+    if folder is None:
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        used = any(folder.iterdir())
+    except OSError as error:
+        raise misused(
+            f"cannot use {folder}: {error.strerror}.", "Name another one: --folder DIR"
+        ) from error
+    if used:
+        raise misused(f"{folder} is not empty.", "Name a new folder: --folder DIR")
+    return folder
+
+
+def _played(part: Any, *what: Any, **options: Any) -> int:
+    """The exit code. Raises `Stopped` with what kept it from its end."""
+    try:
+        return int(part.run(*what, **options))
+    except part.FAILURES as failure:
+        raise Stopped(str(failure)) from failure
+
+
+def _cluster_part(module: str) -> Any:
+    """A part that trains on an emulated cluster. Raises `Stopped` (69) where it cannot here."""
+    if sys.platform != "linux":
+        raise Stopped(
+            f"the emulated cluster needs Linux; this is {sys.platform}.",
+            code=exitcodes.UNAVAILABLE,
         )
-
-
-PARTS = {
-    "demo": (
-        "holdfast.lab.demo.main",
-        "A real training job on an emulated cluster loses a node and gets it back.",
-        "holdfast demo",
-        "holdfast demo --fault rank-killed --json",
-    ),
-    "chaos": (
-        "holdfast.lab.chaos.main",
-        "Faults done from outside to an emulated cluster, and scored.",
-        "holdfast chaos list",
-        "holdfast chaos run all --json",
-    ),
-    "bench": (
-        "holdfast.bench.main",
-        "Measure Holdfast against its peers, turn by turn on this machine.",
-        "holdfast bench recovery --json",
-    ),
-}
-
-
-def _part(module: str) -> Any:
-    def command(context: typer.Context) -> int:
-        try:
-            loaded = import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.startswith("holdfast"):
-                raise
-            raise Stopped(
-                f"{error.name} is not installed, and this command needs it.",
-                fix="Install it: pip install 'holdfast[train]'",
-                code=exitcodes.UNAVAILABLE,
-            ) from error
-        return int(loaded.main(context.args) or 0)
-
-    return command
+    if find_spec("torch") is None:
+        raise Stopped(
+            "torch is not installed, and this command trains with it.",
+            fix="Install it: pip install 'holdfast[train]'",
+            code=exitcodes.UNAVAILABLE,
+        )
+    return import_module(module)

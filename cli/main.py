@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli import driver, jobs, lab, logs, nodes, show
-from holdfast.cli.errors import Stopped
+from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json
 from holdfast.cli.run import command as run
 from holdfast.cli.shared import State
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; its exit code is one of `protocol.exitcodes`, or the script's own."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        result = app(given, standalone_mode=False)
+        result = app(given, prog_name="holdfast", standalone_mode=False)
     except Stopped as stopped:
         return _tell(stopped, as_json_too="--json" in given)
     except typer.Exit as ended:
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return exitcodes.of_signal(13)
     except Exception as error:  # noqa: BLE001 — click's own usage errors, whatever their class
-        return _misused(error)
+        return _misused(error, as_json_too="--json" in given)
     return result if isinstance(result, int) else exitcodes.OK
 
 
@@ -71,13 +71,19 @@ def _tell(stopped: Stopped, *, as_json_too: bool) -> int:
     return stopped.code
 
 
-def _misused(error: Exception) -> int:
-    """click's usage errors know how to show themselves; anything else is a defect of ours."""
-    show = getattr(error, "show", None)
-    if show is None:
+def _misused(error: Exception, *, as_json_too: bool) -> int:
+    """What click says of words that it cannot read, told as we do; all else is a defect of ours."""
+    message = getattr(error, "format_message", None)
+    if message is None:
         raise error
-    show()
-    return exitcodes.USAGE
+    said: str = message()
+    if said.startswith("Usage:"):  # no command was given: this is the help
+        sys.stderr.write(f"{said}\n")
+        return exitcodes.USAGE
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "holdfast"
+    sentence = said[:1].lower() + said[1:] + ("" if said.endswith((".", "?")) else ".")
+    return _tell(misused(sentence, f"See: {path} --help"), as_json_too=as_json_too)
 
 
 if __name__ == "__main__":

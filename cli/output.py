@@ -52,12 +52,12 @@ def toned(state: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A plain table on stdout: no lines to get in the way of grep. A last WHY gives way."""
+    """A plain table on stdout: no lines to get in the way of grep. The last column gives way."""
     from rich.table import Table
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        shown.add_column(column.upper(), no_wrap=column != "why", overflow="fold")
+        shown.add_column(column.upper(), no_wrap=column != columns[-1], overflow="fold")
     for row in rows:
         shown.add_row(*("" if cell is None else str(cell) for cell in row))
     console().print(shown)

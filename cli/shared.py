@@ -28,5 +28,5 @@ def client(url: str | None, state: Path | None) -> Client:
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: what one would type."""
-    return "Examples:\n\n" + "\n\n".join(f"  $ {line}" for line in lines)
+    """The end of a command's help: what one would type. click leaves lines after a `\\b` alone."""
+    return "\n".join(["\b", "Examples:", *(f"  $ {line}" for line in lines)])

@@ -14,8 +14,6 @@ from holdfast.bench.figures import Try
 from holdfast.bench.recovery import emulated, turns, workload
 from holdfast.bench.recovery.systems import Holdfast, System, Torchrun
 
-SAYS = "how long a 4-rank script stands still, under torchrun and under Holdfast."
-
 
 class Turn(NamedTuple):
     """One start of one system, and what is measured in it."""

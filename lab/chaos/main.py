@@ -1,6 +1,8 @@
-"""`holdfast chaos list|run`: faults done to an emulated cluster, one scored line a fault."""
+"""`holdfast chaos run`: faults done to an emulated cluster, one scored line a fault.
 
-import argparse
+Called by the command line, which reads the options.
+"""
+
 import shutil
 import sys
 import tempfile
@@ -9,10 +11,9 @@ from pathlib import Path
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 
 from holdfast.lab.chaos import play
-from holdfast.lab.chaos.scenarios import SCENARIOS, Scenario, chosen
+from holdfast.lab.chaos.scenarios import Scenario
 from holdfast.lab.chaos.score import Score
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Refused, TooLate
@@ -20,33 +21,30 @@ from holdfast.lab.emulator.inside import NotPossible
 from holdfast.lab.losses import Losses
 from holdfast.protocol import exitcodes
 
-STEPS = 60
-EPILOG = """\
-examples:
-  holdfast chaos list                          every fault, in a sentence
-  holdfast chaos run rank-killed node-lost     two of them, each on a fresh cluster
-  holdfast chaos run 4                         all that have number 4 in docs/faults.md
-  holdfast chaos run all --json                one line a fault, for machines
-"""
-
-
-def names() -> list[str]:
-    """Every fault that `run` knows."""
-    return [scenario.name for scenario in SCENARIOS]
+FAILURES = (TooLate, Refused, NotThere)
+"""Why a job could not be brought as far as its fault, or to its end; the message says it."""
 
 
 def run(
-    names: list[str],
-    *,
-    as_json: bool,
-    seed: int = 1,
-    steps: int = STEPS,
-    folder: Path | None = None,
+    scenarios: Sequence[Scenario], *, as_json: bool, seed: int, steps: int, folder: Path | None
 ) -> int:
-    """Do these faults, one after the other; 0 where all passed. Raises `ValueError` for a name."""
-    scenarios = chosen(names)
+    """Do these faults, one after the other. Returns an exit code.
+
+    0: all passed, 1: some did not, 69: none is possible here, 130: after a Ctrl-C. Raises
+    `FAILURES` where not even the job that is left alone ends well.
+    """
+    try:
+        return _run(scenarios, as_json=as_json, seed=seed, steps=steps, folder=folder)
+    except KeyboardInterrupt:
+        _say("interrupted; cluster and job were taken down")
+        return exitcodes.INTERRUPTED
+
+
+def _run(
+    scenarios: Sequence[Scenario], *, as_json: bool, seed: int, steps: int, folder: Path | None
+) -> int:
     root = folder or Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
-    console, all_passed = Console(), True
+    console, passed = Console(), list[bool]()
     undisturbed: dict[int, Losses] = {}
     for scenario in scenarios:
         wanted = steps * scenario.longer
@@ -56,43 +54,19 @@ def run(
         score = _one(scenario, root, steps=wanted, seed=seed, undisturbed=undisturbed[wanted])
         if score is None:
             continue
-        all_passed = all_passed and score.passed
+        passed.append(score.passed)
         if as_json:
             sys.stdout.write(msgspec.json.encode(score).decode() + "\n")
             sys.stdout.flush()
         else:
             console.print(_row(score))
-    if all_passed and folder is None:
+    if all(passed) and folder is None:
         shutil.rmtree(root, ignore_errors=True)
     else:
         _say(f"logs: {root}")
-    return exitcodes.OK if all_passed else exitcodes.FAILED
-
-
-def main(arguments: Sequence[str]) -> int:
-    """The command line; an exit code."""
-    given = _parser().parse_args(arguments)
-    if sys.platform != "linux":
-        _say(f"The emulated cluster needs Linux; this is {sys.platform}.")
+    if not passed:
         return exitcodes.UNAVAILABLE
-    if given.action == "list":
-        return _list(as_json=given.as_json)
-    try:
-        chosen(given.names)
-    except ValueError as error:
-        _say(str(error))
-        return exitcodes.USAGE
-    try:
-        return run(
-            given.names,
-            as_json=given.as_json,
-            seed=given.seed,
-            steps=given.steps,
-            folder=given.folder,
-        )
-    except KeyboardInterrupt:
-        _say("interrupted; cluster and job were taken down")
-        return exitcodes.INTERRUPTED
+    return exitcodes.OK if all(passed) else exitcodes.FAILED
 
 
 def _one(
@@ -111,7 +85,7 @@ def _one(
     except NotPossible as error:
         _say(f"{scenario.name}: not possible here: {error}")
         return None
-    except (TooLate, Refused, NotThere) as error:
+    except FAILURES as error:
         _say(f"{scenario.name}: {error}")
         return Score(
             fault=scenario.name,
@@ -125,19 +99,6 @@ def _one(
             steps_lost_told=None,
             loss_equal_bitwise=None,
         )
-
-
-def _list(*, as_json: bool) -> int:
-    if as_json:
-        for each in SCENARIOS:
-            line = {"number": each.number, "fault": each.name, "says": each.says}
-            sys.stdout.write(msgspec.json.encode(line).decode() + "\n")
-        return exitcodes.OK
-    table = Table("number", "fault", "what is done", box=None)
-    for each in SCENARIOS:
-        table.add_row(str(each.number), each.name, each.says)
-    Console().print(table)
-    return exitcodes.OK
 
 
 def _row(score: Score) -> str:
@@ -155,26 +116,3 @@ def _seconds(value: float | None) -> str:
 
 def _say(sentence: str) -> None:
     sys.stderr.write(f"{sentence}\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="holdfast chaos",
-        description="Faults done from outside to an emulated cluster that trains, and scored.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    actions = parser.add_subparsers(dest="action", required=True)
-    listing = actions.add_parser("list", help="every fault, in a sentence")
-    running = actions.add_parser("run", help="do some of them")
-    running.add_argument("names", nargs="+", help="names or numbers of faults, or all")
-    running.add_argument("--seed", type=int, default=1, help="draws the victims (default 1)")
-    running.add_argument("--steps", type=int, default=STEPS, help=f"of the job (default {STEPS})")
-    running.add_argument("--folder", type=Path, help="for state and logs (default: a new one)")
-    for each in (listing, running):
-        each.add_argument("--json", dest="as_json", action="store_true", help="for machines")
-    return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -14,7 +14,7 @@ from holdfast.lab import losses
 from holdfast.lab.chaos.lost import steps_lost
 from holdfast.lab.chaos.scenarios import STORE_EVERY, Expected, Scenario
 from holdfast.lab.chaos.score import Facts, Score, score
-from holdfast.lab.cluster import FINISHED, LOOK_S, Lab
+from holdfast.lab.cluster import FINISHED, LOOK_S, Lab, TooLate
 from holdfast.lab.losses import Losses
 
 NODES, STANDBYS, RANKS_PER_NODE = 2, 1, 2
@@ -46,13 +46,13 @@ def training_job(name: str, *, steps: int, folder: Path, buggy: bool) -> dict[st
 
 
 def reference(folder: Path, *, steps: int, say: Say) -> Losses:
-    """The losses of the job that nobody disturbs."""
+    """The losses of the job that nobody disturbs. Raises `TooLate` where it does not end well."""
     say("reference: the job, left alone")
     with _lab(folder) as lab:
         _start(lab, steps=steps, buggy=False)
         job = lab.finished(JOB, within_s=JOB_WITHIN_S)
     if job["phase"] != "Succeeded":
-        raise RuntimeError(f"the undisturbed job ended as {job['phase']}: {job['why']}")
+        raise TooLate(f"the undisturbed job ended as {job['phase']}: {job['why']}")
     return losses.read(lab.run, JOB)
 
 

@@ -1,9 +1,11 @@
 """The faults that can be done here: number, name, sentence, injector, and what must follow.
 
-Numbers are those of docs/faults.md. Read by `chaos.main` and the demo; run by `chaos.play`.
+Numbers are those of docs/faults.md. Read by the command line and the demo; run by `chaos.play`.
 """
 
+import difflib
 import signal
+from collections.abc import Sequence
 
 import msgspec
 
@@ -271,14 +273,30 @@ SCENARIOS: tuple[Scenario, ...] = (
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
-def chosen(names: list[str]) -> list[Scenario]:
-    """By name or by number; "all" is all. Raises `ValueError` naming what there is."""
+class UnknownFault(ValueError):
+    """No fault has this name; the message says which names are near it."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        near = [each for name in names for each in difflib.get_close_matches(name, BY_NAME)]
+        hint = f" Nearest: {', '.join(dict.fromkeys(near))}." if near else ""
+        verb = "is no fault" if len(names) == 1 else "are no faults"
+        super().__init__(f"{', '.join(map(repr, names))} {verb}.{hint}")
+
+
+def named(name: str) -> Scenario:
+    """One fault by its name. Raises `UnknownFault`."""
+    if name not in BY_NAME:
+        raise UnknownFault([name])
+    return BY_NAME[name]
+
+
+def chosen(names: Sequence[str]) -> list[Scenario]:
+    """By name or by number; "all" is all. Raises `UnknownFault`."""
     if "all" in names:
         return list(SCENARIOS)
     unknown = [name for name in names if not _matching(name)]
-    if unknown or not names:
-        known = ", ".join(BY_NAME)
-        raise ValueError(f"{', '.join(unknown) or 'nothing'} is no fault. Choose from: {known}")
+    if unknown:
+        raise UnknownFault(unknown)
     return [
         scenario for scenario in SCENARIOS if any(scenario in _matching(name) for name in names)
     ]

@@ -7,8 +7,14 @@ NODES, STANDBYS, RANKS_PER_NODE = 4, 1, 2
 TOPOLOGY = {"tp": 2, "pp": 2, "dp": 2}
 
 
-def training_job(name: str, *, steps: int, standbys: int, folder: Path) -> dict[str, Any]:
-    """A TrainingJob: the built-in GPT on this Python's own standard library, 8 ranks."""
+def training_job(
+    name: str, *, steps: int, standbys: int, folder: Path, buggy: bool
+) -> dict[str, Any]:
+    """A TrainingJob: the built-in GPT on this Python's own standard library, 8 ranks.
+
+    `buggy`: with a bug of the user's in the script, for the faults that are one.
+    """
+    module = "holdfast.lab.chaos.scripts.buggy" if buggy else "holdfast.workload.main"
     return {
         "apiVersion": "holdfast.dev/v1alpha1",
         "kind": "TrainingJob",
@@ -17,8 +23,9 @@ def training_job(name: str, *, steps: int, standbys: int, folder: Path) -> dict[
             "nodes": NODES,
             "ranksPerNode": RANKS_PER_NODE,
             "standbys": standbys,
-            "command": ["python", "-m", "holdfast.workload.main", "--steps", str(steps)],
+            "command": ["python", "-m", module, "--steps", str(steps)],
             "workdir": str(folder),
+            "env": {"CHAOS_BUGS": str(folder / "bugs" / name)} if buggy else {},
             "topology": TOPOLOGY,
             "checkpoint": {"memoryIntervalSteps": 1, "storeIntervalSteps": 5},
         },

@@ -1,11 +1,14 @@
-"""The demo from start to end: cluster up, train, hurt, recover, the same left alone, compare."""
+"""The demo from start to end: cluster up, train, hurt, recover, the same left alone, compare.
+
+Called by the command line, which reads the options.
+"""
 
 import contextlib
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,9 +21,7 @@ from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import Scenario
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import FINISHED, Lab, Refused, TooLate
-from holdfast.lab.demo.faults import FAULTS
 from holdfast.lab.demo.job import NODES, RANKS_PER_NODE, STANDBYS, training_job
-from holdfast.lab.demo.options import Options, parse
 from holdfast.lab.demo.scene import Looker, Scene
 from holdfast.lab.demo.summary import Facts, Summary, summarise
 from holdfast.lab.demo.view import LiveView, PlainView, View, result
@@ -31,6 +32,18 @@ LOOK_S = 0.05
 SHOW_S = 0.2
 JOB_S = 300.0
 HURT, ALONE = "demo", "left-alone"
+FAILURES = (TooLate, Refused, NotThere, NotPossible)
+"""Why the demo could not be played to its end; the message says it."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of the demo. `folder` None: a new one, removed when all is well."""
+
+    fault: Scenario
+    steps: int
+    keep: bool
+    as_json: bool
+    folder: Path | None
 
 
 class Demo:
@@ -48,8 +61,8 @@ class Demo:
         """All acts; what makes the summary once the leftovers are known."""
         self._set(f"starting {NODES} nodes and {STANDBYS} standby")
         self._lab.ready(within_s=60.0)
-        fault = FAULTS[self._options.fault]
-        done, delayed_s = self._train_and_hurt(fault)
+        fault = self._options.fault
+        done, delayed_s = self._train_and_hurt()
         job, incidents = self._lab.job(HURT), self._lab.incidents(HURT)
         self._bring_back(incidents)
         self._train_alone()
@@ -58,12 +71,12 @@ class Demo:
         def summary(leftovers: int) -> Summary:
             return summarise(
                 Facts(
-                    fault=self._options.fault,
+                    fault=fault.name,
                     nodes=NODES,
                     ranks=NODES * RANKS_PER_NODE,
                     kind=self._lab.kind(),
-                    hurt_node=done.node,
-                    may_evict=fault.expected.may_evict,
+                    done=done,
+                    expected=fault.expected,
                     delayed_s=delayed_s,
                     incidents=incidents,
                     job=job,
@@ -75,8 +88,9 @@ class Demo:
 
         return summary
 
-    def _train_and_hurt(self, fault: Scenario) -> tuple[Done, float | None]:
-        looker = self._submit(HURT, "training", standbys=STANDBYS)
+    def _train_and_hurt(self) -> tuple[Done, float | None]:
+        fault = self._options.fault
+        looker = self._submit(HURT, "training", standbys=STANDBYS, buggy=fault.buggy)
         self._until(looker, lambda scene: scene.step >= self._options.steps // 3)
         before = len(self._lab.incidents(HURT))
         at_s = time.monotonic()
@@ -85,7 +99,7 @@ class Demo:
         looker.tell(f"--------    {done.said}, from outside")
         delayed_s = self._noticed(looker, before, at_s)
         self._until(looker, lambda scene: scene.phase in FINISHED)
-        return done, delayed_s
+        return done, None if done.spread else delayed_s
 
     def _noticed(self, looker: Looker, before: int, at_s: float) -> float | None:
         """Seconds from the fault to its incident; None where the job ended without one."""
@@ -107,13 +121,16 @@ class Demo:
                 self._lab.ask("POST", f"/nodes/{node}/restore", json=reason)
 
     def _train_alone(self) -> None:
-        looker = self._submit(ALONE, "the same job, left alone", standbys=0)
+        looker = self._submit(ALONE, "the same job, left alone", standbys=0, buggy=False)
         self._until(looker, lambda scene: scene.phase in FINISHED)
 
-    def _submit(self, name: str, act: str, *, standbys: int) -> Looker:
+    def _submit(self, name: str, act: str, *, standbys: int, buggy: bool) -> Looker:
         self._set(act)
-        steps, folder = self._options.steps, self._lab.run.root
-        self._lab.submit(training_job(name, steps=steps, standbys=standbys, folder=folder))
+        steps = self._options.steps * self._options.fault.longer
+        folder = self._lab.run.root
+        self._lab.submit(
+            training_job(name, steps=steps, standbys=standbys, folder=folder, buggy=buggy)
+        )
         return Looker(self._lab, name, steps)
 
     def _until(self, looker: Looker, holds: Callable[[Scene], bool]) -> None:
@@ -145,29 +162,22 @@ class Demo:
             time.sleep(1.0)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the demo. Exit code 0 where the verdict is "passed"."""
-    options = parse(arguments)
-    if sys.platform != "linux":
-        sys.stderr.write(f"The demo's emulated cluster needs Linux; this is {sys.platform}.\n")
-        return exitcodes.UNAVAILABLE
+def run(options: Options) -> int:
+    """Play the demo. 0 where the verdict is "passed", 130 after a Ctrl-C. Raises `FAILURES`."""
     folder = options.folder or Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
     console = Console(stderr=options.as_json)
     live = console.is_terminal and not options.as_json
     view: View = LiveView(console) if live else PlainView(stderr=options.as_json)
     try:
-        summary = _run(options, folder, view)
+        summary = _played(options, folder, view)
     except KeyboardInterrupt:
         sys.stderr.write(f"interrupted; cluster and job were taken down. Logs: {folder}\n")
         return exitcodes.INTERRUPTED
-    except (TooLate, Refused, NotThere, NotPossible) as error:
-        sys.stderr.write(f"{error}\n")
-        return exitcodes.FAILED
     _tell(summary, options, console, folder)
     return exitcodes.OK if summary.verdict == "passed" else exitcodes.FAILED
 
 
-def _run(options: Options, folder: Path, view: View) -> Summary:
+def _played(options: Options, folder: Path, view: View) -> Summary:
     lab = Lab(folder, nodes=NODES, standbys=STANDBYS, racks=2)
     with lab:
         with view:

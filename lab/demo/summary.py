@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.chaos.scenarios import Expected
 from holdfast.lab.losses import Losses, equal_bitwise, first_difference
 
 
@@ -21,7 +23,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     steps_lost: int | None
     evicted: list[str]
     innocent_evicted: int
-    loss_equal_bitwise: bool
+    loss_equal_bitwise: bool | None  # None: not comparable, the fault ends the job
     leftovers: int
     kind: str  # what the nodes were made of
 
@@ -33,8 +35,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     ranks: int
     kind: str
-    hurt_node: str | None  # None: the fault was done to no node
-    may_evict: bool  # the fault is one for which the node has to go
+    done: Done
+    expected: Expected
     delayed_s: float | None  # from the fault to its finding
     incidents: Sequence[Mapping[str, Any]]
     job: Mapping[str, Any]
@@ -46,12 +48,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 def summarise(facts: Facts) -> Summary:
     """The verdict and its figures."""
     evicted = [node for incident in facts.incidents for node in incident["evicted"]]
-    innocent = [node for node in evicted if not facts.may_evict or node != facts.hurt_node]
+    hurt = (facts.done.node, facts.done.also) if facts.expected.may_evict else ()
+    innocent = [node for node in evicted if node not in hurt]
     last = facts.incidents[-1] if facts.incidents else {}
     took_s = last.get("recovered_s")
     recovered_s = None if took_s is None or facts.delayed_s is None else facts.delayed_s + took_s
     return Summary(
-        verdict=_verdict(facts, innocent, recovered_s),
+        verdict=_verdict(facts, innocent),
         fault=facts.fault,
         nodes=facts.nodes,
         ranks=facts.ranks,
@@ -61,29 +64,39 @@ def summarise(facts: Facts) -> Summary:
         steps_lost=last.get("steps_lost"),
         evicted=evicted,
         innocent_evicted=len(innocent),
-        loss_equal_bitwise=equal_bitwise(facts.losses, facts.reference),
+        loss_equal_bitwise=equal_bitwise(facts.losses, facts.reference)
+        if facts.expected.compares_losses
+        else None,
         leftovers=facts.leftovers,
         kind=facts.kind,
     )
 
 
-def _verdict(facts: Facts, innocent: list[str], recovered_s: float | None) -> str:
-    if facts.job["phase"] != "Succeeded":
+def _verdict(facts: Facts, innocent: list[str]) -> str:
+    if facts.job["phase"] != facts.expected.phase:
         return f"the job ended as {facts.job['phase']}: {facts.job['why']}"
-    if not facts.incidents:
-        return "the fault was not noticed"
-    if recovered_s is None:
-        return "no step beyond those before the fault was seen"
+    if facts.expected.incident != bool(facts.incidents):
+        return "a fault was seen where none was" if facts.incidents else "the fault was not noticed"
     if innocent:
         return f"evicted without cause: {', '.join(innocent)}"
+    wrong = _losses_wrong(facts) if facts.expected.compares_losses else ""
+    if wrong:
+        return wrong
+    if facts.leftovers:
+        return f"{facts.leftovers} things were left behind"
+    return "passed"
+
+
+def _losses_wrong(facts: Facts) -> str:
+    """What is wrong with a job that had to go on to its end; "" where nothing is."""
+    if facts.incidents and facts.incidents[-1].get("recovered_s") is None:
+        return "no step beyond those before the fault was seen"
     if facts.losses.disputed:
         return f"step {facts.losses.disputed[0]} was trained twice to different losses"
     if not equal_bitwise(facts.losses, facts.reference):
         step = first_difference(facts.losses, facts.reference)
         return f"losses differ from the undisturbed run at step {step}"
-    if facts.leftovers:
-        return f"{facts.leftovers} things were left behind"
-    return "passed"
+    return ""
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -164,6 +164,8 @@ def result(summary: Summary) -> Table:
 
 
 def _losses(summary: Summary) -> str:
+    if summary.loss_equal_bitwise is None:
+        return "not compared: the fault ends the job"
     if summary.loss_equal_bitwise:
         return f"all {summary.steps} equal, bit for bit, to the same job left alone"
     return "not equal to the same job left alone"

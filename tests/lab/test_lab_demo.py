@@ -1,12 +1,15 @@
-"""The demo's verdict, its picture and its options, from made facts."""
+"""The demo's verdict, and its picture, from made facts."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from holdfast.lab.demo.options import parse
+from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.chaos.scenarios import Expected
+from holdfast.lab.demo.job import training_job
 from holdfast.lab.demo.scene import NodeCell, Scene
 from holdfast.lab.demo.summary import Facts, summarise
 from holdfast.lab.demo.view import picture, result, sparkline
@@ -19,8 +22,8 @@ FACTS = Facts(
     nodes=4,
     ranks=8,
     kind="root",
-    hurt_node="node-4",
-    may_evict=True,
+    done=Done(said="node-4 is lost", node="node-4"),
+    expected=Expected(may_evict=True),
     delayed_s=1.25,
     incidents=[INCIDENT],
     job={"phase": "Succeeded", "why": "every rank ended with exit code 0"},
@@ -47,8 +50,10 @@ def test_all_well_is_passed_with_seconds_counted_from_the_fault() -> None:
         pytest.param(
             {"incidents": [INCIDENT | {"recovered_s": None}]}, "no step beyond", id="never back"
         ),
-        pytest.param({"hurt_node": "node-1"}, "without cause: node-4", id="an innocent"),
-        pytest.param({"may_evict": False}, "without cause: node-4", id="nobody had to go"),
+        pytest.param(
+            {"done": Done(said="", node="node-1")}, "without cause: node-4", id="an innocent"
+        ),
+        pytest.param({"expected": Expected()}, "without cause: node-4", id="nobody had to go"),
         pytest.param(
             {"reference": Losses(by_step={1: (5.5).hex(), 2: (4.5).hex()})},
             "differ from the undisturbed run at step 2",
@@ -60,6 +65,32 @@ def test_all_well_is_passed_with_seconds_counted_from_the_fault() -> None:
 )
 def test_whatever_is_wrong_is_the_verdict(changes: dict[str, Any], verdict: str) -> None:
     assert verdict in summarise(replace(FACTS, **changes)).verdict
+
+
+def test_a_fault_that_nobody_should_notice_passes_unnoticed() -> None:
+    quiet = replace(FACTS, expected=Expected(incident=False), delayed_s=None)
+    assert summarise(replace(quiet, incidents=[])).verdict == "passed"
+    assert "seen where none was" in summarise(quiet).verdict
+
+
+def test_a_fault_that_ends_the_job_passes_when_it_ends_so_and_compares_no_losses() -> None:
+    ends = Expected(phase="Failed", compares_losses=False)
+    incident = INCIDENT | {"evicted": [], "recovered_s": None}
+    failed = replace(FACTS, expected=ends, incidents=[incident], reference=Losses(by_step={}))
+    assert "ended as Succeeded" in summarise(failed).verdict
+    summary = summarise(replace(failed, job={"phase": "Failed", "why": "it raised"}))
+    assert (summary.verdict, summary.loss_equal_bitwise) == ("passed", None)
+    assert "not compared" in _text(result(summary))
+
+
+def test_the_script_carries_a_bug_only_where_the_fault_is_one(tmp_path: Path) -> None:
+    def spec(*, buggy: bool) -> dict[str, Any]:
+        made = training_job("a", steps=60, standbys=1, folder=tmp_path, buggy=buggy)
+        return dict(made["spec"])
+
+    assert spec(buggy=False)["command"][2] == "holdfast.workload.main"
+    assert spec(buggy=True)["command"][2] == "holdfast.lab.chaos.scripts.buggy"
+    assert spec(buggy=True)["env"] == {"CHAOS_BUGS": f"{tmp_path}/bugs/a"}
 
 
 def test_the_picture_shows_nodes_progress_and_decisions() -> None:
@@ -85,18 +116,6 @@ def test_a_sparkline_spans_its_own_least_and_most() -> None:
     assert sparkline((3.0, 1.0, 2.0), 2) == "▁█"
     assert sparkline((), 5) == ""
     assert sparkline((2.0, 2.0), 5) == "▁▁"
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--fault", "nonsense"], ["--steps", "3"], ["--steps", "many"]]
-)
-def test_a_wrong_option_is_refused_by_usage(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as end:
-        parse(arguments)
-    assert end.value.code == 2
-    assert arguments[0] in capsys.readouterr().err
 
 
 def _text(thing: Any) -> str:

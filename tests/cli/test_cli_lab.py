@@ -1,0 +1,150 @@
+"""demo, chaos and bench as commands like the others: their help, their options, their refusals."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.cli.main import main
+from holdfast.lab.chaos import main as chaos
+from holdfast.lab.chaos.scenarios import SCENARIOS
+from holdfast.lab.demo import main as demo
+from holdfast.protocol import exitcodes
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What demo and chaos were told to play; nothing is started."""
+    asked: list[Any] = []
+
+    def run(what: Any, **options: Any) -> int:
+        asked.append((what, options))
+        return 7
+
+    for part in (demo, chaos):
+        monkeypatch.setattr(part, "run", run)
+    return asked
+
+
+@pytest.mark.parametrize("command", ["demo", "chaos list", "chaos run", "bench recovery"])
+def test_each_has_a_short_help_with_examples(command: str, capsys: Capture) -> None:
+    assert main([*command.split(), "--help"]) == 0
+    said = capsys.readouterr().out
+    assert f"$ holdfast {command}" in said
+    assert "--json" in said
+    assert len(said.splitlines()) < 35
+
+
+@pytest.mark.parametrize("words", ["chaos run rank-kiled", "demo --fault rank-kiled"])
+def test_an_unknown_fault_is_one_sentence_with_the_nearest_names(
+    words: str, capsys: Capture, played: list[Any]
+) -> None:
+    assert main([*words.split(), "--json"]) == exitcodes.USAGE
+    said = capsys.readouterr()
+    (line,) = said.err.splitlines()
+    assert line.startswith("holdfast: 'rank-kiled' is no fault. Nearest: rank-killed")
+    assert line.endswith("holdfast chaos list")
+    assert json.loads(said.out)["error"].startswith("'rank-kiled' is no fault.")
+    assert played == []
+
+
+def test_faults_are_listed_each_in_a_line(capsys: Capture) -> None:
+    assert main(["chaos", "list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(SCENARIOS) + 1
+    assert main(["chaos", "list", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["fault"] for line in lines] == [each.name for each in SCENARIOS]
+    assert all(len(line["says"].split()) > 3 for line in lines)
+
+
+def test_what_was_typed_reaches_the_part_and_its_exit_code_comes_back(
+    tmp_path: Path, played: list[Any]
+) -> None:
+    folder = tmp_path / "new"
+    assert main(["demo", "--fault", "rank-spins", "--folder", str(folder), "--keep"]) == 7
+    assert main("chaos run node-lost 4 --steps 90 --seed 2 --json".split()) == 7
+    (options, _), (faults, more) = played
+    assert (options.fault.name, options.folder, options.keep) == ("rank-spins", folder, True)
+    names = ["node-lost", "rank-stopped", "rank-spins", "rank-on-pipe"]
+    assert [each.name for each in faults] == names
+    assert more == {"as_json": True, "seed": 2, "steps": 90, "folder": None}
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("demo --steps 3", "--steps"),
+        ("demo --steps many", "--steps"),
+        ("demo --folder .", "is not empty"),
+        ("demo --folder file", "cannot use file: File exists"),
+        ("chaos run all --folder file/below", "cannot use file/below: Not a directory"),
+        ("chaos run", "NAME"),
+        ("bench recovery --rounds 0", "--rounds"),
+        ("bench none", "no such command 'none'"),
+    ],
+)
+def test_what_is_typed_wrong_is_a_sentence_and_nothing_is_started(
+    words: str,
+    named: str,
+    capsys: Capture,
+    played: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert main(words.split()) == exitcodes.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("holdfast: ")
+    assert named in line
+    assert played == []
+
+
+def test_what_kept_the_demo_from_its_end_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def run(_options: Any) -> int:
+        raise demo.TooLate("not within 60 s: all nodes are connected")
+
+    monkeypatch.setattr(demo, "run", run)
+    assert main(["demo", "--json"]) == exitcodes.FAILED
+    assert "all nodes are connected" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_without_torch_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, played: list[Any]
+) -> None:
+    monkeypatch.setattr("holdfast.cli.lab.find_spec", lambda name: None)
+    assert main(["demo"]) == exitcodes.UNAVAILABLE
+    assert "torch is not installed" in capsys.readouterr().err
+    assert played == []
+
+
+def test_the_command_line_starts_without_lab_and_bench() -> None:
+    code = (
+        "import sys, holdfast.cli.main\n"
+        "loaded = [name for name in sys.modules if name.startswith(('holdfast.lab', "
+        "'holdfast.bench', 'httpx'))]\nassert not loaded, loaded\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_options_that_people_type_are_read_in_one_place() -> None:
+    root = Path(holdfast.__file__).parent
+    readers = [
+        str(file.relative_to(root))
+        for folder in ("cli", "bench", "lab/chaos", "lab/demo")
+        for file in (root / folder).rglob("*.py")
+        if "argparse" in file.read_text()
+    ]
+    assert readers == []
