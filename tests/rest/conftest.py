@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import uvicorn
+from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.rest.app import make_app
@@ -83,17 +84,11 @@ class Driver:
         for event in events:
             self.loop.post(event)
         before = self.loop.sequence
-        await eventually(lambda: self.loop.sequence > before)
+        await eventually_async(lambda: self.loop.sequence > before)
 
     async def submit(self, **metadata: Any) -> httpx.Response:
         document = {**JOB, "metadata": {**JOB["metadata"], **metadata}}
         return await self.http.post("/v1alpha1/jobs", json=document)
-
-
-async def eventually(fact: Callable[[], bool], within_s: float = 5.0) -> None:
-    async with asyncio.timeout(within_s):
-        while not fact():
-            await asyncio.sleep(0.005)
 
 
 @pytest.fixture
@@ -120,7 +115,7 @@ async def driver(tmp_path: Path, token: str) -> AsyncIterator[Driver]:
     async with contextlib.AsyncExitStack() as stack:
         url = await stack.enter_async_context(served(make_app(control)))
         headers = {"Authorization": f"Bearer {token}"}
-        http = httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=10)
+        http = httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=DEADLINE_S)
         made = Driver(await stack.enter_async_context(http), loop, control)
         made.nodes = nodes
         await loop.start(perform=made.effects.append, follow=lambda _state: None)
@@ -139,7 +134,7 @@ async def served(app: Any) -> AsyncIterator[str]:
     server = uvicorn.Server(config)
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
     serving = asyncio.create_task(server.serve([listening]))
-    await eventually(lambda: server.started)
+    await eventually_async(lambda: server.started)
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     server.should_exit = True
     await serving

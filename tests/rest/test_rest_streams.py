@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.rest.conftest import JOB, Driver
 from tests.rest.test_rest_nodes import NODE
+from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.core import events
 
@@ -35,7 +36,7 @@ async def _parsed(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
 
 
 async def take(entries: AsyncIterator[dict[str, Any]], count: int) -> list[dict[str, Any]]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE_S):
         return [await anext(entries) for _ in range(count)]
 
 
@@ -92,7 +93,7 @@ async def test_a_followed_log_goes_on_until_the_job_is_over(driver: Driver) -> N
     driver.nodes.logs[key] = b"one\n"
     async with driver.http.stream("GET", LOG, params={"follow": True}) as answer:
         lines = answer.aiter_lines()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE_S):
             assert await anext(lines) == "one"
             driver.nodes.logs[key] += b"two\n"
             assert await anext(lines) == "two"
@@ -104,8 +105,11 @@ async def test_a_followed_log_goes_on_until_the_job_is_over(driver: Driver) -> N
 
 
 async def _until_over(driver: Driver, job: str) -> None:
-    while (found := driver.control.state.jobs.get(job)) is not None and not found.finished:
-        await asyncio.sleep(0.01)
+    def over() -> bool:
+        found = driver.control.state.jobs.get(job)
+        return found is None or found.finished
+
+    await eventually_async(over)
 
 
 @pytest.mark.parametrize("rank", [2, -1])
@@ -136,7 +140,7 @@ async def test_a_log_that_is_not_there_yet_is_a_problem_and_is_waited_for_when_f
         assert followed.status_code == 200
         driver.nodes.logs["speech", 1, 1, "stdout"] = b"one\n"
         driver.nodes.no_logs = False
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(DEADLINE_S):
             assert await anext(followed.aiter_lines()) == "one"
 
 

@@ -51,7 +51,7 @@ async def test_openapi_describes_every_route_and_shows_a_job(driver: Driver) -> 
     assert "/v1alpha1/jobs/{job}/ranks/{rank}/logs" in described["paths"]
     submit = described["paths"]["/v1alpha1/jobs"]["post"]
     body = submit["requestBody"]["content"]["application/json"]
-    assert body["examples"]["job"]["value"]["kind"] == "TrainingJob"
+    assert body["example"]["kind"] == "TrainingJob"
     assert "$ref" not in str(body["schema"])
     for path, methods in described["paths"].items():
         for method, route in methods.items():

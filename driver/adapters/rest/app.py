@@ -1,9 +1,12 @@
 """`make_app(control)`: the driver's REST application; `driver.main` adds the nodes' side to it."""
 
+from typing import Any
+
 from fastapi import APIRouter, FastAPI
 
 from holdfast.driver.adapters.rest import (
     attempts,
+    description,
     events,
     incidents,
     jobs,
@@ -22,9 +25,19 @@ DESCRIPTION = """Keeps large training jobs running. Errors are problems (RFC 945
 each mistake with its field, value, why, and the fix. See docs/api.md."""
 
 
+class Application(FastAPI):
+    """FastAPI with a description that has examples and problems at every operation."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document; made once."""
+        if self.openapi_schema is None:
+            self.openapi_schema = description.completed(super().openapi(), PREFIX)
+        return self.openapi_schema
+
+
 def make_app(control: Control) -> FastAPI:
     """The application over one driver; it holds nothing but the metrics' counters."""
-    app = FastAPI(title="Holdfast driver", version="v1alpha1", description=DESCRIPTION)
+    app = Application(title="Holdfast driver", version="v1alpha1", description=DESCRIPTION)
     app.state.control = control
     app.state.metrics = Metrics()
     problems.install(app)

@@ -49,8 +49,8 @@ def key_of(key: str | None, *what: Any) -> Key | None:
     return Key(key=key, digest=hashlib.sha256(data).digest())
 
 
-def _refused(name: str, refusal: Refusal) -> Problem:
-    """The core's refusal: `FIELD: WHY. FIX` as it says it, also in parts."""
+def refused(name: str, refusal: Refusal) -> Problem:
+    """404 or 409: the core's refusal, `FIELD: WHY. FIX` as it says it, also in parts."""
     field, _, rest = refusal.sentence.partition(": ")
     why, _, fix = rest.partition(". ")
     status = 404 if refusal.code.startswith("unknown-") else 409
@@ -58,15 +58,22 @@ def _refused(name: str, refusal: Refusal) -> Problem:
     return Problem(status, refusal.sentence, errors=[mistake])
 
 
+def key_reused(why: str) -> Problem:
+    return Problem(422, why, fix="Use a new Idempotency-Key for another request.")
+
+
+def not_accepting(why: str) -> Problem:
+    return Problem(503, why, fix="Running jobs go on. Try again later.")
+
+
 async def ask(control: Control, name: str, event: AnyEvent, *, key: Key | None = None) -> Done:
     """Raises `Problem`: 409 (the core refuses), 422 (key reused), 503 (no new work is taken)."""
     try:
         entry = await control.request(event, key=key)
-    except Refused as refused:
-        raise _refused(name, refused.refusal) from refused
-    except KeyReused as reused:
-        fix = "Use a new Idempotency-Key for another request."
-        raise Problem(422, str(reused), fix=fix) from reused
-    except NotAccepting as closed:
-        raise Problem(503, str(closed), fix="Running jobs go on. Try again later.") from closed
+    except Refused as error:
+        raise refused(name, error.refusal) from error
+    except KeyReused as error:
+        raise key_reused(str(error)) from error
+    except NotAccepting as error:
+        raise not_accepting(str(error)) from error
     return Done(name=name, sequence=entry.sequence, why=entry.why)

@@ -10,22 +10,31 @@ from holdfast.protocol.mistakes import BadDocument, Mistake, shown
 
 LIMIT_BYTES = 1 << 20
 """Largest body: the largest job spec that the schema allows in practice is some 100 KiB."""
+MAX_REASON_CHARACTERS = 500
+REASON_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["reason"],
+    "properties": {
+        "reason": {"type": "string", "minLength": 1, "maxLength": MAX_REASON_CHARACTERS}
+    },
+}
 
 
 async def read_json(request: Request) -> Any:
     """The body as JSON values. Raises `Problem` (400, 413); reads no more than the limit."""
     told = request.headers.get("content-length", "")
     if told.isdigit() and int(told) > LIMIT_BYTES:
-        raise _too_large(f"{int(told):,} bytes")
+        raise too_large(f"{int(told):,} bytes")
     data = bytearray()
     async for piece in request.stream():
         data += piece
         if len(data) > LIMIT_BYTES:
-            raise _too_large(f"more than {LIMIT_BYTES:,} bytes")
-    return _decoded(bytes(data))
+            raise too_large(f"more than {LIMIT_BYTES:,} bytes")
+    return decoded(bytes(data))
 
 
-def _decoded(data: bytes) -> Any:
+def decoded(data: bytes) -> Any:
+    """Raises `Problem` (400)."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -33,7 +42,7 @@ def _decoded(data: bytes) -> Any:
         raise Problem(400, why, fix="Send JSON (the command line converts YAML).") from error
 
 
-def _too_large(size: str) -> Problem:
+def too_large(size: str) -> Problem:
     return Problem(
         413,
         f"the body has {size}, the limit is {LIMIT_BYTES:,}.",
@@ -44,7 +53,11 @@ def _too_large(size: str) -> Problem:
 async def read_reason(request: Request) -> str:
     """The `reason` of a request about a node, for the journal. Raises `BadDocument`."""
     body = await read_json(request)
-    reason = body.get("reason") if isinstance(body, dict) else None
+    return checked_reason(body.get("reason") if isinstance(body, dict) else None)
+
+
+def checked_reason(reason: Any) -> str:
+    """The reason, if it is one. Raises `BadDocument`."""
     if isinstance(reason, str) and 0 < len(reason) <= MAX_REASON_CHARACTERS:
         return reason
     raise BadDocument(
@@ -57,6 +70,3 @@ async def read_reason(request: Request) -> str:
             )
         ]
     )
-
-
-MAX_REASON_CHARACTERS = 500

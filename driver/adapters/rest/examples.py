@@ -1,8 +1,13 @@
-"""Bodies that OpenAPI shows as examples, and the schema of a job where it is wanted."""
+"""What a good request and its answer look like, for each operation: one story of one job.
+
+Put into the description of the interface by `description`; the tests hold each to its schema.
+"""
 
 from typing import Any
 
-from holdfast.protocol.jobspec import schema
+import msgspec
+
+from holdfast.protocol import jobspec
 
 JOB = {
     "apiVersion": "holdfast.dev/v1alpha1",
@@ -17,32 +22,208 @@ JOB = {
         "topology": {"tp": 2, "pp": 2, "dp": 2},
     },
 }
+REASON = {"reason": "its fan is loud; a technician looks at it on Monday"}
+
+PARAMETERS: dict[str, Any] = {
+    "job": "speech-7b",
+    "node": "node-4",
+    "number": 1,
+    "rank": 5,
+    "Idempotency-Key": "speech-1",
+    "limit": 50,
+    "continue": "NTA=",
+    "phase": ["Running", "Restoring"],
+    "label": ["team=speech"],
+    "name": "speech-*",
+    "after": 24,
+    "last-event-id": 24,
+    "all": True,
+    "stream": "stderr",
+    "attempt": 1,
+    "tail": 100,
+    "follow": False,
+}
 
 
-def _body(schema_of_it: dict[str, Any], **examples: dict[str, Any]) -> dict[str, Any]:
-    named = {name: {"value": value} for name, value in examples.items()}
-    content = {"application/json": {"schema": schema_of_it, "examples": named}}
-    return {"requestBody": {"required": True, "content": content}}
+class Text(msgspec.Struct, frozen=True):
+    """An answer that is not JSON."""
+
+    media_type: str
+    text: str
 
 
-def _inlined(node: Any, definitions: dict[str, Any]) -> Any:
-    """A JSON schema without `$ref`, so that it can stand inside an OpenAPI document."""
-    if isinstance(node, dict):
-        if "$ref" in node:
-            target = definitions[node["$ref"].rsplit("/", 1)[1]]
-            rest = {key: value for key, value in node.items() if key != "$ref"}
-            return _inlined({**target, **rest}, definitions)
-        return {k: _inlined(v, definitions) for k, v in node.items() if k != "$defs"}
-    return [_inlined(each, definitions) for each in node] if isinstance(node, list) else node
+def _done(name: str, sequence: int, asked: str) -> dict[str, Any]:
+    return {"name": name, "sequence": sequence, "why": f"{asked} by a person, by REST"}
 
 
-_SCHEMA = schema()
-SUBMIT = _body(_inlined(_SCHEMA, _SCHEMA.get("$defs", {})), job=JOB)
-REASON = _body(
-    {
-        "type": "object",
-        "required": ["reason"],
-        "properties": {"reason": {"type": "string", "minLength": 1, "maxLength": 500}},
+_VIEW = {
+    "name": "speech-7b",
+    "labels": {"team": "speech"},
+    "phase": "Running",
+    "since_s": 312.5,
+    "age_s": 4210.0,
+    "why": "speech-7b completed step 1207, further than ever",
+    "waiting": "",
+    "parked": "",
+    "ranks": 8,
+    "places": [
+        {"node": node, "ranks": [2 * place, 2 * place + 1], "connected": True}
+        for place, node in enumerate(("node-1", "node-2", "node-3", "node-5"))
+    ],
+    "standbys": [],
+    "epoch": 2,
+    "attempt": 2,
+    "step": 1320,
+    "step_relative": False,
+    "step_s": 2.75,
+    "best_step_s": 2.71,
+    "loss": 3.125,
+    "tokens_per_s": 95300.0,
+    "incident": None,
+    "restarts": {
+        "infrastructure": {"used": 1, "allowed": 20, "window_s": 86400.0},
+        "user": {"used": 0, "allowed": 3, "window_s": 3600.0},
     },
-    reason={"reason": "its fan is loud; a technician looks at it on Monday"},
+    "failure": None,
+    "exit": None,
+    "spec": JOB,
+}
+_NODE: dict[str, Any] = {
+    "name": "node-4",
+    "state": "quarantined",
+    "rack": "rack-2",
+    "address": "10.0.0.4",
+    "job": None,
+    "ranks": [],
+    "standby": False,
+    "present": False,
+    "connected": False,
+    "reason": "node-4 is lost",
+    "incident": 1,
+    "strikes": 1,
+}
+_SEEN = {
+    "sequence": 25,
+    "at": "2026-03-02T07:09:11.004",
+    "text": "node-4 is gone",
+    "seen": True,
+    "source": "cluster",
+    "verdict": "",
+    "cause": None,
+    "incident": 1,
+}
+_DECIDED = {
+    "sequence": 25,
+    "at": "2026-03-02T07:09:11.004",
+    "text": "replace the node; node-4 is evicted; standby node-5 takes place 3 of speech-7b",
+    "seen": False,
+    "source": "",
+    "verdict": "",
+    "cause": None,
+    "incident": 1,
+}
+_INCIDENT = {
+    "number": 1,
+    "kind": "node-lost",
+    "blame": "infrastructure",
+    "summary": "node-4 is lost",
+    "jobs": ["speech-7b"],
+    "node": "node-4",
+    "rank": None,
+    "evicted": ["node-4"],
+    "rung": 2,
+    "faults": 1,
+    "open": False,
+    "outcome": "back at step 1207",
+    "found_s": 901.3,
+    "stages_s": {"stop": 0.2, "replace": 0.1, "restore": 1.1, "step": 2.8},
+    "recovered_s": 4.2,
+    "down_s": 5.8,
+    "step": 1200,
+    "steps_lost": 6,
+    "evidence": [
+        {"source": "cluster", "text": "node-4 is gone"},
+        {"source": "driver", "text": "the executor of node-4 has no connection"},
+    ],
+    "stacks": {},
+}
+_ATTEMPT = {
+    "attempt": 2,
+    "epoch": 2,
+    "began": "2026-03-02T07:09:11.204",
+    "nodes": ["node-1", "node-2", "node-3", "node-5"],
+    "source": "store",
+    "step": 1200,
+    "ended": "",
+    "why": "",
+}
+_PROGRESS = {
+    "job": "speech-7b",
+    "epoch": 2,
+    "step": 1320,
+    "best_step": 1320,
+    "loss": 3.125,
+    "tokens_per_s": 95300.0,
+    "step_s": 2.75,
+    "best_step_s": 2.71,
+    "ranks": [{"rank": 0, "node": "node-1", "step": 1320, "phase": "forward", "hooks": True}],
+}
+_EVENTS = (
+    'id: 25\nevent: NodeVanished\ndata: {"sequence":25,"at":"2026-03-02T07:09:11.004",'
+    '"now_s":901.3,"kind":"NodeVanished","why":"the cluster says that node-4 is gone",'
+    '"jobs":["speech-7b"],"nodes":["node-4"],"incident":1,"cause":null,"effects":["Distrust"],'
+    '"event":{"type":"NodeVanished","node":"node-4","why":"its lease is over"}}\n\n'
 )
+_METRICS = (
+    "# HELP holdfast_jobs Jobs by phase.\n# TYPE holdfast_jobs gauge\n"
+    'holdfast_jobs{phase="Running"} 1.0\n'
+)
+
+BODIES: dict[str, dict[str, Any]] = {
+    "POST /jobs": JOB,
+    "POST /nodes/{node}/evict": REASON,
+    "POST /nodes/{node}/restore": {"reason": "it has a new fan"},
+}
+
+ANSWERS: dict[str, Any] = {
+    "POST /jobs": _done("speech-7b", 8, "speech-7b is submitted"),
+    "GET /jobs": {"items": [_VIEW], "continue": None},
+    "GET /jobs/{job}": _VIEW,
+    "DELETE /jobs/{job}": _done("speech-7b", 90, "speech-7b is to be deleted"),
+    "POST /jobs/{job}/suspend": _done(
+        "speech-7b", 51, "speech-7b is to be suspended by a person, by REST"
+    ),
+    "POST /jobs/{job}/resume": _done("speech-7b", 60, "speech-7b is to go on"),
+    "POST /jobs/{job}/stop": _done(
+        "speech-7b", 81, "speech-7b is to be stopped by a person, by REST"
+    ),
+    "GET /jobs/{job}/progress": _PROGRESS,
+    "GET /jobs/{job}/attempts": {"items": [_ATTEMPT]},
+    "GET /jobs/{job}/ranks/{rank}/logs": Text("text/plain", "step 1320  loss 3.12500\n"),
+    "GET /jobs/{job}/story": {"job": "speech-7b", "lines": [_SEEN, _DECIDED]},
+    "GET /jobs/{job}/why": {
+        "subject": "speech-7b",
+        "headline": "speech-7b is Running since 07:09:12",
+        "lines": [_SEEN, _DECIDED],
+        "exception": "",
+        "fix": "How it is now: holdfast status speech-7b --watch",
+    },
+    "GET /nodes": {"items": [_NODE]},
+    "GET /nodes/{node}": _NODE,
+    "GET /nodes/{node}/why": {
+        "subject": "node-4",
+        "headline": "node-4 is quarantined since 07:09:11 (incident 1): node-4 is lost",
+        "lines": [_SEEN, _DECIDED],
+        "exception": "",
+        "fix": 'To use it again: holdfast nodes restore node-4 --reason "…"',
+    },
+    "POST /nodes/{node}/evict": _done("node-4", 44, f"node-4 is to be evicted: {REASON['reason']}"),
+    "POST /nodes/{node}/restore": _done("node-4", 70, "node-4 may be used again"),
+    "GET /incidents": {"items": [_INCIDENT]},
+    "GET /incidents/{number}": _INCIDENT,
+    "GET /events": Text("text/event-stream", _EVENTS),
+    "GET /schema": jobspec.schema(),
+    "GET /healthz": Text("text/plain", "ok\n"),
+    "GET /readyz": {"ready": True, "why": ""},
+    "GET /metrics": Text("text/plain", _METRICS),
+}

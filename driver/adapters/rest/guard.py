@@ -18,9 +18,14 @@ def person(
     """Raises `Problem` (401) unless the request has the token for people."""
     control: Control = request.app.state.control
     if given is None or not control.tokens.is_user(given.credentials):
-        why = "the token is not the one of this driver." if given else "no token was sent."
-        fix = "Send `Authorization: Bearer TOKEN`; TOKEN is in tokens/user of the state folder."
-        raise Problem(401, why, fix=fix)
+        raise no_person(sent=given is not None)
+
+
+def no_person(*, sent: bool) -> Problem:
+    """401: a token was sent that is not ours, or none was sent."""
+    why = "the token is not the one of this driver." if sent else "no token was sent."
+    fix = "Send `Authorization: Bearer TOKEN`; TOKEN is in tokens/user of the state folder."
+    return Problem(401, why, fix=fix)
 
 
 def _control(request: Request) -> Control:

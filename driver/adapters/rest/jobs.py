@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_json
-from holdfast.driver.adapters.rest.examples import SUBMIT
 from holdfast.driver.adapters.rest.guard import Driver, person
 from holdfast.driver.adapters.rest.paging import DEFAULT_LIMIT, MAX_LIMIT, page
 from holdfast.driver.adapters.rest.problems import Problem, not_found
@@ -24,7 +23,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[Depends(person)]
 PERSON = "a person, by REST"
 
 
-@router.post("", status_code=201, openapi_extra=SUBMIT)
+@router.post("", status_code=201)
 async def submit(
     request: Request, response: Response, control: Driver, key: IdempotencyKey = None
 ) -> Done:

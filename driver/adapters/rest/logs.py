@@ -117,7 +117,7 @@ async def logs(
     try:
         came = await log.read(0 if tail is None else -max(1, tail * LONGEST_LINE_BYTES))
     except TemporaryError as error:
-        raise Problem(503, f"the log cannot be read now: {error}") from error
+        raise unreadable(str(error)) from error
     if came is None and not (follow and log.may_grow):
         raise log.missing()
     data, end = came or (b"", 0)
@@ -126,6 +126,11 @@ async def logs(
     )
     body = _pieces(log, first, end, follow=follow)
     return StreamingResponse(body, media_type="text/plain; charset=utf-8")
+
+
+def unreadable(why: str) -> Problem:
+    """503: the rank's node does not answer."""
+    return Problem(503, f"the log cannot be read now: {why}", fix="Try again later.")
 
 
 async def _pieces(log: RankLog, first: bytes, end: int, *, follow: bool) -> AsyncIterator[bytes]:

@@ -4,7 +4,6 @@ from fastapi import APIRouter, Depends, Request
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_reason
-from holdfast.driver.adapters.rest.examples import REASON
 from holdfast.driver.adapters.rest.guard import Driver, person
 from holdfast.driver.adapters.rest.jobs import PERSON
 from holdfast.driver.adapters.rest.problems import not_found
@@ -29,7 +28,7 @@ async def get_node(node: str, control: Driver) -> NodeView:
     return _view(control, node_of(control, node))
 
 
-@router.post("/{node}/evict", status_code=202, openapi_extra=REASON)
+@router.post("/{node}/evict", status_code=202)
 async def evict(node: str, request: Request, control: Driver, key: IdempotencyKey = None) -> Done:
     """Use the node no more: its ranks move to another one, and it is quarantined."""
     reason = await read_reason(request)
@@ -37,7 +36,7 @@ async def evict(node: str, request: Request, control: Driver, key: IdempotencyKe
     return await ask(control, node, event, key=key_of(key, "evict", node, reason))
 
 
-@router.post("/{node}/restore", status_code=202, openapi_extra=REASON)
+@router.post("/{node}/restore", status_code=202)
 async def restore(node: str, request: Request, control: Driver, key: IdempotencyKey = None) -> Done:
     """Trust a quarantined node again."""
     reason = await read_reason(request)

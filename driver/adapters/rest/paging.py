@@ -17,14 +17,15 @@ def page(
     items: Iterable[T], *, key: Callable[[T], int], limit: int, token: str | None
 ) -> tuple[list[T], str | None]:
     """Items after `token` in order of `key` (unique), and the token of the next page or None."""
-    after = _decoded(token) if token else -1
+    after = decoded(token) if token else -1
     rest = sorted((item for item in items if key(item) > after), key=key)
     shown = rest[:limit]
     more = len(rest) > limit
     return shown, base64.urlsafe_b64encode(str(key(shown[-1])).encode()).decode() if more else None
 
 
-def _decoded(token: str) -> int:
+def decoded(token: str) -> int:
+    """The place that a continue token stands for. Raises `Problem` (400)."""
     try:
         return int(base64.urlsafe_b64decode(token.encode()))
     except (ValueError, binascii.Error) as error:

@@ -3,7 +3,7 @@
 Raised by the routers; turned into answers by the handlers that `app.make_app` installs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -11,11 +11,33 @@ import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from holdfast.protocol.mistakes import BadDocument, Mistake, in_our_words
 
 MEDIA_TYPE = "application/problem+json"
+
+
+class MistakeView(BaseModel):
+    """One mistake."""
+
+    field: str
+    value: str
+    why: str
+    fix: str
+
+
+class ProblemView(BaseModel):
+    """A problem (RFC 9457) with two members of our own: `fix` and `errors`."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    fix: str
+    instance: str
+    errors: list[MistakeView]
 
 
 class Problem(Exception):
@@ -50,6 +72,19 @@ def not_found(kind: str, name: str, known: Iterable[str]) -> Problem:
     return Problem(404, f"there is no {kind} {name!r}.", fix=there)
 
 
+def of_mistakes(error: BadDocument) -> Problem:
+    """422 with every mistake in a document."""
+    count = len(error.mistakes)
+    detail = f"{count} mistake{'' if count == 1 else 's'}; nothing was changed."
+    return Problem(422, detail, errors=error.mistakes)
+
+
+def bad_query(errors: Sequence[Mapping[str, Any]]) -> Problem:
+    """422 with every mistake in the query, the headers or the path."""
+    mistakes = [in_our_words({**each, "loc": each["loc"][1:]}, known=()) for each in errors]
+    return Problem(422, "the query is not right.", errors=mistakes)
+
+
 def install(app: FastAPI) -> None:
     """Have every error of `app` answered as a problem."""
     app.add_exception_handler(Problem, _problem)
@@ -77,15 +112,12 @@ async def _problem(request: Request, error: Exception) -> Response:
 
 async def _bad_document(request: Request, error: Exception) -> Response:
     assert isinstance(error, BadDocument)
-    count = len(error.mistakes)
-    detail = f"{count} mistake{'' if count == 1 else 's'}; nothing was changed."
-    return answer(request, Problem(422, detail, errors=error.mistakes))
+    return answer(request, of_mistakes(error))
 
 
 async def _bad_query(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    mistakes = [in_our_words({**each, "loc": each["loc"][1:]}, known=()) for each in error.errors()]
-    return answer(request, Problem(422, "the query is not right.", errors=mistakes))
+    return answer(request, bad_query(error.errors()))
 
 
 async def _http(request: Request, error: Exception) -> Response:

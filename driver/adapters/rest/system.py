@@ -3,15 +3,27 @@
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from holdfast.driver.adapters.rest.guard import Driver
 from holdfast.driver.adapters.rest.metrics import Metrics
+from holdfast.driver.adapters.rest.views import View
 from holdfast.protocol import jobspec
 
 router = APIRouter(tags=["system"])
 schema_router = APIRouter(tags=["system"])
+
+
+class Ready(View):
+    """Whether new work is taken."""
+
+    ready: bool
+    why: str
+    """Why not, or what keeps taken work waiting; empty where all is well."""
+
+
+_CLOSED = {"ready": False, "why": "the journal cannot be written: No space left on device."}
 
 
 @router.get("/healthz", response_class=PlainTextResponse)
@@ -20,12 +32,21 @@ async def healthz() -> str:
     return "ok\n"
 
 
-@router.get("/readyz")
-async def readyz(control: Driver) -> JSONResponse:
+@router.get(
+    "/readyz",
+    responses={
+        503: {
+            "model": Ready,
+            "description": "New work is not taken now.",
+            "content": {"application/json": {"example": _CLOSED}},
+        }
+    },
+)
+async def readyz(control: Driver, response: Response) -> Ready:
     """Whether new work is taken; if not, 503 with the reason. `why` may also tell of no nodes."""
     why = control.accepting
-    told = why or control.away()
-    return JSONResponse({"ready": why is None, "why": told}, 200 if why is None else 503)
+    response.status_code = 200 if why is None else 503
+    return Ready(ready=why is None, why=why or control.away())
 
 
 @router.get("/metrics", response_class=PlainTextResponse)

@@ -1,0 +1,144 @@
+"""What a refusal looks like, for each operation that has it: made by the code that answers so.
+
+Put into the description of the interface by `description`; the tests hold each to its schema.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.driver.adapters.rest.asking import key_reused, not_accepting, refused
+from holdfast.driver.adapters.rest.body import checked_reason, decoded, too_large
+from holdfast.driver.adapters.rest.examples import JOB
+from holdfast.driver.adapters.rest.guard import no_person
+from holdfast.driver.adapters.rest.logs import unreadable
+from holdfast.driver.adapters.rest.paging import decoded as decoded_token
+from holdfast.driver.adapters.rest.problems import Problem, bad_query, not_found, of_mistakes
+from holdfast.driver.core.admission import Refusal
+from holdfast.protocol.jobcheck import check
+from holdfast.protocol.mistakes import BadDocument
+
+Refusals = dict[str, Problem]
+"""By a word for each, which OpenAPI shows as the name of the example."""
+
+
+def _told(do: Callable[[], object]) -> Problem:
+    """The problem that `do` ends with."""
+    try:
+        do()
+    except Problem as problem:
+        return problem
+    except BadDocument as error:
+        return of_mistakes(error)
+    raise AssertionError("the example is no mistake")
+
+
+def _out_of_bounds(place: str, given: int, least: int) -> Problem:
+    error = {"loc": ("query", place), "type": "greater_than_equal", "input": given}
+    return bad_query([error | {"msg": "", "ctx": {"ge": least}}])
+
+
+def _no_number(place: str) -> Problem:
+    return bad_query([{"loc": ("path", place), "type": "int_parsing", "input": "x", "msg": ""}])
+
+
+def _conflict(name: str, code: str, sentence: str) -> Refusals:
+    return {code: refused(name, Refusal(code, sentence))}
+
+
+_BAD_JOB: dict[str, Any] = JOB | {"spec": {"nodes": 0, "comand": ["python", "train.py"]}}
+
+_PERSON: Refusals = {"no-token": no_person(sent=False), "wrong-token": no_person(sent=True)}
+_NO_JOB: Refusals = {"no-such-job": not_found("job", "speech-7b", ["speech-13b"])}
+_NO_NODE: Refusals = {"no-such-node": not_found("node", "node-4", ["node-1", "node-2"])}
+_KEY: Refusals = {
+    "key-reused": key_reused(
+        "Idempotency-Key: 'speech-1' was used for another request. Use a new key."
+    ),
+    "not-accepting": not_accepting("the journal cannot be written: No space left on device."),
+}
+_BODY: Refusals = {
+    "not-json": _told(lambda: decoded(b"nodes: 4")),
+    "too-large": too_large("2,097,152 bytes"),
+}
+_ENDED = _conflict(
+    "speech-7b",
+    "finished-job",
+    "job: 'speech-7b' is Succeeded and stays so. Submit it again under another name.",
+)
+_REASON: Refusals = {"no-reason": _told(lambda: checked_reason(None))}
+_AFTER: Refusals = {"bad-query": _out_of_bounds("after", -1, 0)}
+
+REFUSALS: dict[str, Refusals] = {
+    "POST /jobs": _PERSON
+    | _BODY
+    | _conflict(
+        "speech-7b",
+        "duplicate-job",
+        "metadata.name: 'speech-7b' is taken by a job that is Running. "
+        "Choose another name, or delete that job first.",
+    )
+    | {"mistakes": _told(lambda: check(_BAD_JOB))}
+    | _KEY,
+    "GET /jobs": _PERSON
+    | {
+        "bad-token": _told(lambda: decoded_token("not ours")),
+        "bad-query": _out_of_bounds("limit", 0, 1),
+    },
+    "GET /jobs/{job}": _PERSON | _NO_JOB,
+    "DELETE /jobs/{job}": _PERSON | _NO_JOB | _KEY,
+    "POST /jobs/{job}/suspend": _PERSON | _NO_JOB | _ENDED | _KEY,
+    "POST /jobs/{job}/resume": _PERSON
+    | _NO_JOB
+    | _conflict(
+        "speech-7b",
+        "not-suspended",
+        "job: 'speech-7b' is Running, not Suspended. There is nothing to resume.",
+    )
+    | _KEY,
+    "POST /jobs/{job}/stop": _PERSON | _NO_JOB | _ENDED | _KEY,
+    "GET /jobs/{job}/progress": _PERSON | _NO_JOB,
+    "GET /jobs/{job}/attempts": _PERSON | _NO_JOB,
+    "GET /jobs/{job}/ranks/{rank}/logs": _PERSON
+    | _NO_JOB
+    | {
+        "no-number": _no_number("rank"),
+        "unreadable": unreadable("node node-3: its executor is not connected"),
+    },
+    "GET /jobs/{job}/story": _PERSON | _NO_JOB | _AFTER,
+    "GET /jobs/{job}/why": _PERSON | _NO_JOB,
+    "GET /nodes": _PERSON,
+    "GET /nodes/{node}": _PERSON | _NO_NODE,
+    "GET /nodes/{node}/why": _PERSON | _NO_NODE,
+    "POST /nodes/{node}/evict": _PERSON
+    | _BODY
+    | _NO_NODE
+    | _conflict(
+        "node-4",
+        "quarantined-node",
+        "node: 'node-4' is evicted already (node-4 is lost). "
+        "`holdfast nodes restore node-4` takes that back.",
+    )
+    | _REASON
+    | _KEY,
+    "POST /nodes/{node}/restore": _PERSON
+    | _BODY
+    | _NO_NODE
+    | _conflict(
+        "node-4",
+        "usable-node",
+        "node: 'node-4' is not evicted. There is nothing to restore.",
+    )
+    | _REASON
+    | _KEY,
+    "GET /incidents": _PERSON,
+    "GET /incidents/{number}": _PERSON
+    | {
+        "no-such-incident": not_found("incident", "1", ["2", "3"]),
+        "no-number": _no_number("number"),
+    },
+    "GET /events": _PERSON | _AFTER,
+    "GET /schema": {},
+    "GET /healthz": {},
+    "GET /readyz": {},
+    "GET /metrics": {},
+}
