@@ -39,8 +39,11 @@ def resolve(command: Sequence[str], env: Mapping[str, str], workdir: str) -> str
         return os.path.abspath(found)
     if os.sep in name and os.path.exists(path):
         raise NotStartable(126, f"command: {name!r} is not executable. Allow it (chmod +x).")
-    where = f"in {workdir}" if os.sep in name else f"on PATH ({env.get('PATH', os.defpath)})"
-    raise NotStartable(127, f"command: {name!r} was not found {where}. Name a program that is.")
+    if os.sep in name:
+        where, fix = f"in {workdir}", "Name a file that is."
+    else:
+        where, fix = "on PATH", "Give its whole path, or add its folder to PATH in env."
+    raise NotStartable(127, f"command: {name!r} was not found {where}. {fix}")
 
 
 def python_program(found: str, command: Sequence[str], interpreter: str) -> Program | None:

@@ -56,6 +56,7 @@ class Ends:
             known = known | {entry.event.finding.summary}
         for sentence in sorted(known - {""}, key=len, reverse=True):
             why = why.replace(f"{sentence}: ", "").replace(f"{sentence}. ", "")
+            why = why.removesuffix(f": {sentence}.")  # it was the whole of the reason
         return why
 
     def _take(self, entry: Entry) -> None:

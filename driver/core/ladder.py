@@ -116,10 +116,18 @@ def _spent_out(turn: Turn, name: str, fault: Fault) -> str:
     used = sum(1 for entry in spent if entry.blame is payer and entry.at_s > since)
     if job.wanted is not Wanted.RUN or used <= budget.restarts:
         return ""
-    return (
-        f"{fault.summary}. All {budget.restarts} restarts for {payer} faults within "
-        f"{budget.window_s:g} s are used"
-    )
+    return f"{fault.summary}. {_used_up(budget, payer)}"
+
+
+def _used_up(budget: Budget, payer: Blame) -> str:
+    """`All 3 restarts for user faults within 1 h are used`, in the right number."""
+    if budget.restarts == 0:
+        return f"No restart is allowed for {payer} faults"
+    hours = budget.window_s / 3600
+    window = f"{hours:g} h" if hours >= 1 else f"{budget.window_s:g} s"
+    if budget.restarts == 1:
+        return f"The one restart for {payer} faults within {window} is used"
+    return f"All {budget.restarts} restarts for {payer} faults within {window} are used"
 
 
 def _spoil(turn: Turn, name: str, fault: Fault) -> None:

@@ -182,6 +182,25 @@ def test_a_deterministic_exception_fails_after_its_budget_with_the_traceback_fir
     assert life.ordered(Distrust) == []
 
 
+@pytest.mark.parametrize(
+    ("restarts", "window_s", "said"),
+    [
+        (0, 3600, "No restart is allowed for user faults"),
+        (1, 3600, "The one restart for user faults within 1 h is used"),
+        (2, 90, "All 2 restarts for user faults within 90 s are used"),
+    ],
+)
+def test_how_many_restarts_are_used_is_told_in_the_right_number(
+    training, restarts: int, window_s: float, said: str
+) -> None:
+    life = training(user=e.Budget(restarts=restarts, window_s=window_s))
+    for _ in range(restarts + 1):
+        life.dies(1, exception="ValueError", step=5)
+        if life.phase is not Phase.FAILED:
+            life.answer()
+    assert life.job.failure.reason == f"rank 1 on n0 raised ValueError. {said}"
+
+
 NO_FOLDER = "workdir: '/no' is not a folder on this node. Give the path of one that is."
 
 

@@ -62,6 +62,19 @@ def test_the_same_end_of_many_ranks_is_one_line_of_the_incident_that_follows() -
     assert [line.incident for line in told] == [7, 7]
 
 
+@pytest.mark.parametrize(
+    ("why", "decided"),
+    [
+        ("job is given up: rank 0 on n1 raised ValueError: x; y.", "job is given up"),
+        ("job is given up: rank 0 on n1 raised ValueError: x; y. It is late", ": It is late"),
+    ],
+)
+def test_a_reason_is_told_once_however_much_of_the_decision_it_is(why: str, decided: str) -> None:
+    told = lines_of([entry(1, exits("n1", 0)), entry(2, e.Ticked(), why)])
+    assert told[-1].text.endswith(decided)
+    assert "ValueError" not in told[-1].text
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_an_echo_is_told_only_where_no_cause_is_known(known: bool) -> None:
     entries = [entry(1, exits("n1", 0, echo=True)), entry(2, exits("n2", 1, echo=not known))]
