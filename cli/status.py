@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
-from holdfast.cli.words import duration, plural, sparkline
+from holdfast.cli.words import counted, duration, plural, sparkline
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 REFRESH_S = 1.0
 FINISHED = ("Succeeded", "Failed", "Stopped")
 WATERFALL_CHARACTERS = 30
-REQUESTED = "requested"
-"""The kind of an incident that a person asked for, such as an evicted node."""
 
 
 def once(asked: asking.Source, name: str | None, *, alive: bool) -> None:
@@ -56,7 +54,7 @@ def _page(asked: asking.Source, job: dict[str, Any], losses: list[float]) -> "Gr
     lines = [
         f"[bold]{job['name']}[/bold]  {toned(job['phase'])} {since}",
         *_progress(job, losses),
-        *_lost(incidents),
+        *_lost(job, incidents),
         f"nodes   {_cells(job)}",
         f"last    {escape(job['why'] or 'nothing was decided yet')}",
     ]
@@ -81,7 +79,7 @@ def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
     return [f"at      {' · '.join(parts)}"] if parts else []
 
 
-def _lost(incidents: list[dict[str, Any]]) -> list[str]:
+def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     """What was lost so far, and the last recovery as a waterfall."""
     from rich.markup import escape
 
@@ -89,11 +87,12 @@ def _lost(incidents: list[dict[str, Any]]) -> list[str]:
         return ["lost    nothing: no fault so far"]
     down_s = sum(each["down_s"] or 0 for each in incidents)
     steps = sum(each["steps_lost"] or 0 for each in incidents)
-    faults = counted(incidents)
+    faults = counted(incidents) or "no fault"
     last = incidents[-1]
     redone = f" and {plural(steps, 'step')} done again" if steps else ""
     lost = f"{duration(down_s)}{redone} to {faults}" if down_s else faults
-    lines = [f"lost    {lost}; last: {escape(last['summary'])}{_still(last)}"]
+    what = f"; last: {escape(last['summary'])}{_still(last)}"
+    lines = [f"lost    {lost}{'' if last['summary'] in job['why'] else what}"]
     total = sum(last["stages_s"].values())
     begin = 0.0
     for stage, took in last["stages_s"].items():
@@ -102,14 +101,6 @@ def _lost(incidents: list[dict[str, Any]]) -> list[str]:
         lines.append(f"        {stage:9}{' ' * before}{'━' * width} {took:.2f} s")
         begin += took
     return lines
-
-
-def counted(incidents: list[dict[str, Any]]) -> str:
-    """`2 faults and 1 request`: what a person asked for is no fault."""
-    asked = sum(each["faults"] for each in incidents if each["kind"] == REQUESTED)
-    faults = sum(each["faults"] for each in incidents) - asked
-    parts = [plural(faults, "fault")] if faults or not asked else []
-    return " and ".join([*parts, *([plural(asked, "request")] if asked else [])])
 
 
 def _still(incident: dict[str, Any]) -> str:

@@ -1,5 +1,8 @@
 """Numbers as a tired person reads them. Pure."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 
 def duration(seconds: float) -> str:
     """`0.4 s`, `42 s`, `18 min`, `3 h 20 min`, `2 d 4 h`."""
@@ -19,6 +22,18 @@ def duration(seconds: float) -> str:
 def plural(count: int, thing: str) -> str:
     """`1 fault`, `2 faults`, `1,000 steps`."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+REQUESTED = "requested"
+"""The kind of an incident that a person asked for, such as an evicted node."""
+
+
+def counted(incidents: Sequence[Mapping[str, Any]]) -> str:
+    """`2 faults and 1 request`: what a person asked for is no fault. "" where there was nothing."""
+    asked = sum(each["faults"] for each in incidents if each["kind"] == REQUESTED)
+    faults = sum(each["faults"] for each in incidents) - asked
+    counts = {"fault": faults, "request": asked}
+    return " and ".join(plural(count, thing) for thing, count in counts.items() if count)
 
 
 BARS = "▁▂▃▄▅▆▇█"

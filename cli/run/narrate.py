@@ -7,7 +7,7 @@ can be piped on. Silent when all is well.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.cli.words import duration, plural
+from holdfast.cli.words import counted, duration, plural
 
 FINISHED = ("Succeeded", "Failed", "Stopped")
 
@@ -98,13 +98,12 @@ def back(incident: Mapping[str, Any]) -> str:
 def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> str:
     """`done: 2,000 steps seen, 1 fault, 0.4 s lost of 18 min`."""
     parts = [f"{plural(job['step'], 'step')} seen"] if job["step"] else []
-    faults = sum(int(each["faults"]) for each in incidents)
-    parts.append(plural(faults, "fault") if faults else "no fault")
+    parts.append(counted(incidents) or "no fault")
     down_s = sum(each["down_s"] or 0.0 for each in incidents)
     took = duration(job["age_s"])
     parts.append(f"{duration(down_s)} lost of {took}" if down_s else took)
-    counted = ", ".join(parts)
+    told = ", ".join(parts)
     if job["phase"] == "Failed":
         reason = str((job["failure"] or {}).get("reason") or job["why"]).rstrip(".")
-        return f"failed: {reason}. ({counted})"
-    return f"{'done' if job['phase'] == 'Succeeded' else 'stopped'}: {counted}"
+        return f"failed: {reason}. ({told})"
+    return f"{'done' if job['phase'] == 'Succeeded' else 'stopped'}: {told}"

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import sse, status
+from holdfast.cli import sse
 from holdfast.cli.errors import Stopped
 from holdfast.cli.run import narrate, options
 from holdfast.cli.run.tracebacks import Once
-from holdfast.cli.words import duration, plural, sparkline
+from holdfast.cli.words import counted, duration, plural, sparkline
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,7 @@ def test_events_are_found_however_the_bytes_are_cut() -> None:
 
 INCIDENT: dict[str, Any] = {
     "number": 1,
+    "kind": "rank-crashed",
     "faults": 1,
     "summary": "rank 2 on node-1 died of SIGSEGV",
     "rung": 1,
@@ -197,6 +198,14 @@ def test_what_the_user_has_set_is_not_set_again() -> None:
 
 def test_a_node_that_a_person_evicts_is_a_request_and_no_fault() -> None:
     fault, request = {"kind": "hang", "faults": 2}, {"kind": "requested", "faults": 1}
-    assert status.counted([fault]) == "2 faults"
-    assert status.counted([request]) == "1 request"
-    assert status.counted([fault, request]) == "2 faults and 1 request"
+    assert counted([fault]) == "2 faults"
+    assert counted([request]) == "1 request"
+    assert counted([fault, request]) == "2 faults and 1 request"
+    assert counted([]) == ""
+
+
+def test_the_last_line_of_a_run_counts_no_request_as_a_fault() -> None:
+    asked = {**BACK, "kind": "requested"}
+    assert narrate.summary({**JOB, "step": None}, []) == "done: no fault, 18 min"
+    assert "1 request, 0.4 s lost" in narrate.summary(JOB, [asked])
+    assert "1 fault and 1 request" in narrate.summary(JOB, [{**BACK, "kind": "hang"}, asked])
