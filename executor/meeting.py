@@ -42,7 +42,7 @@ class Meeting:
         Otherwise (another interpreter, no torch here, no Python at all) a free port is named, on
         which rank 0 serves the store itself if the job wants one, as it does without an agent.
         """
-        port = await self._serve(order) if self._uses_torch() else None
+        port = await self._serve(order) if await self._spawner.uses_torch() else None
         served = port is not None
         rendezvous = Rendezvous(address=self._address, port=port or _free_port(self._address))
         self._tell(
@@ -50,9 +50,6 @@ class Meeting:
                 job=order.job, epoch=order.epoch, rendezvous=rendezvous, served=served
             )
         )
-
-    def _uses_torch(self) -> bool:
-        return any(name.partition(".")[0] == "torch" for name in self._spawner.modules)
 
     async def _serve(self, order: StartStore) -> int | None:
         """The port of a new store process, or None where it did not get that far."""

@@ -73,6 +73,15 @@ class Spawner:
             self.modules = tuple(dict.fromkeys((*self.modules, *names)))
             self.launcher.import_more(self.modules)
 
+    async def uses_torch(self) -> bool:
+        """Whether the task imports torch, of itself or through what it names.
+
+        Known of a launcher that has imported all of that; without one, by the names alone.
+        """
+        if await self.launcher.warm():
+            return self.launcher.has_torch
+        return any(name.partition(".")[0] == "torch" for name in self.modules)
+
     def _file_of(self, task: Task) -> Path | None:
         """Where the modules of `task` are noted; None, and said, where they cannot be."""
         try:

@@ -54,6 +54,7 @@ class Launcher:
         self._settled = asyncio.Event()
         self.pid: int | None = None
         self.state = "cold"
+        self.has_torch = False
 
     @property
     def busy(self) -> bool:
@@ -82,10 +83,14 @@ class Launcher:
         given = {name: env[name] for name in FORCED if name in env}
         return given, tuple(name for name in FORCED if name not in env)
 
+    async def warm(self) -> bool:
+        """Whether there is one to fork from, once that is known."""
+        await self._until_settled()
+        return self._link is not None
+
     async def fork(self, program: Program, stdout: int, stderr: int) -> int:
         """The pid of a child that becomes `program`; waits for the warm-up. Raises `NoLauncher`."""
-        await self._until_settled()
-        if self._link is None:
+        if not await self.warm() or self._link is None:
             raise NoLauncher(self.state)
         self._ids += 1
         answer = asyncio.get_running_loop().create_future()
@@ -164,8 +169,8 @@ class Launcher:
             return
         message: Imported | Forked | Declined = self._decoder.decode(data)
         match message:
-            case Imported():
-                self._failures = 0
+            case Imported(torch=has_torch):
+                self._failures, self.has_torch = 0, has_torch
                 self._settled.set()
                 self._become("warm")
             case Forked(id=number, pid=pid):

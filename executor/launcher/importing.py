@@ -19,7 +19,7 @@ class Importer:
     """Loads modules on a search path without the user's folders; `counts` says how it went."""
 
     def __init__(self) -> None:
-        self._roots = _installed_roots()
+        self._roots = installed_roots()
         self._allowed: dict[str, bool] = {}
         self._loaded = 0
         self._skipped = 0
@@ -57,7 +57,8 @@ class Importer:
         )
 
 
-def _installed_roots() -> list[Path]:
+def installed_roots() -> list[Path]:
+    """Folders of the standard library, of what is installed, and ours."""
     places = sysconfig.get_paths()
     names = ["stdlib", "platstdlib", "purelib", "platlib"]
     folders = (

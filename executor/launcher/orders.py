@@ -42,6 +42,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     imported: int
     skipped: int
+    torch: bool = False  # whether torch is among all that was imported, by whatever name
 
 
 class Forked(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -70,7 +70,7 @@ class Server:
         self._todo = deque(order.modules)
         self._gently, self._rest_s = order.gently, 0.0
         if not self._todo:
-            self._tell(Imported(imported=0, skipped=0))
+            self._tell_imported()
 
     def _import_next(self) -> None:
         module, started = self._todo.popleft(), time.monotonic()
@@ -81,8 +81,7 @@ class Server:
         if not self._todo:
             gc.collect()
             gc.freeze()
-            imported, skipped = self._importer.counts()
-            self._tell(Imported(imported=imported, skipped=skipped))
+            self._tell_imported()
 
     def _fork(self) -> Program | None:
         """Fork what was ordered: the program, in a child; None in the launcher."""
@@ -115,6 +114,10 @@ class Server:
                 return order.program
             self._tell(Forked(id=order.id, pid=pid))
         os._exit(0)
+
+    def _tell_imported(self) -> None:
+        imported, skipped = self._importer.counts()
+        self._tell(Imported(imported=imported, skipped=skipped, torch="torch" in sys.modules))
 
     def _tell(self, message: Imported | Forked | Declined) -> None:
         self._link.send(msgspec.json.encode(message))
