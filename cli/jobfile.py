@@ -68,14 +68,12 @@ def check(document: Document, *, on_this_machine: bool) -> None:
     driver was found by its state folder, for then its nodes are those of this machine.
     """
     mistakes = list(document.twice)
+    if on_this_machine:
+        mistakes += _workdir(document.values)
     try:
-        job = check_spec(document.values)
+        check_spec(document.values)
     except BadDocument as refused:
         mistakes += refused.mistakes
-    else:
-        if on_this_machine:
-            document.values.setdefault("spec", {})["workdir"] = os.path.abspath(job.spec.workdir)
-            mistakes += _workdir(job.spec.workdir)
     if mistakes:
         raise _told(document, mistakes)
 
@@ -93,16 +91,24 @@ def _told(document: Document, mistakes: list[Mistake], *, code: int = exitcodes.
     return Stopped(NOTHING, details=details, code=code)
 
 
-def _workdir(workdir: str) -> list[Mistake]:
-    """Only where the ranks run on this machine; in any case their executor looks as well."""
+def _workdir(values: Any) -> list[Mistake]:
+    """Make the job's folder absolute and look at it, whatever else is wrong with the job.
+
+    Only where the ranks run on this machine; in any case their executor looks as well.
+    """
+    spec = values.get("spec") if isinstance(values, dict) else None
+    given = spec.get("workdir", ".") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(given, str) or not given:
+        return []  # the check of the whole says it
+    workdir = spec["workdir"] = os.path.abspath(given)
     if os.path.isdir(workdir) and os.access(workdir, os.R_OK | os.X_OK):
         return []
     what = "is not readable" if os.path.isdir(workdir) else "is not a folder on this machine"
     return [
         Mistake(
             field="spec.workdir",
-            value=workdir,
-            why=f"{workdir!r} {what}.",
+            value=given,
+            why=f"{given!r} {what}.",
             fix="Name a folder that the ranks can read.",
         )
     ]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.cli.errors import misused
+from holdfast.cli.run.findable import why_not
 from holdfast.kit.ids import new_id
 from holdfast.protocol.paths import RunPaths
 
@@ -46,17 +47,33 @@ def command_of(words: Sequence[str], *, module: bool = False) -> tuple[str, ...]
         raise misused("no script was given.", "holdfast run -n 4 train.py --lr 3e-4")
     first, *rest = words
     if module:
+        _check_module(first)
         return (sys.executable, "-m", first, *rest)
     if first.endswith(".py"):
-        if not Path(first).is_file():
-            raise misused(f"there is no script {first!r} in {Path.cwd()}.", "Check the path.")
+        _check_script(first)
         return (sys.executable, first, *rest)
+    if re.fullmatch(r"python[\d.]*", Path(first).name) and rest and rest[0].endswith(".py"):
+        _check_script(rest[0])
     if shutil.which(first) is None:
         is_file = Path(first).is_file()
         fix = f"chmod +x {first}, or give its interpreter first." if is_file else "Check the path."
         what = "is not executable" if is_file else "is neither a script nor a program here"
         raise misused(f"{first!r} {what}.", fix)
     return (first, *rest)
+
+
+def _check_module(name: str) -> None:
+    if name.endswith(".py"):
+        raise misused(f"{name!r} is the name of a file, not of a module.", "Leave out -m.")
+    if why := why_not(name):
+        raise misused(why, f"It was looked for from {Path.cwd()}, with PYTHONPATH.")
+
+
+def _check_script(name: str) -> None:
+    if not Path(name).is_file():
+        raise misused(f"there is no script {name!r} in {Path.cwd()}.", "Check the path.")
+    if not os.access(name, os.R_OK):
+        raise misused(f"the script {name!r} is not readable.", f"Allow it: chmod +r {name}")
 
 
 def gpus() -> int:

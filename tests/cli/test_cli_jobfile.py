@@ -101,6 +101,19 @@ def test_a_folder_that_is_not_there_is_told_before_the_driver_is_asked(job: Path
     jobfile.check(jobfile.read(job), on_this_machine=False)
 
 
+def test_a_wrong_folder_is_told_with_the_other_mistakes(job: Path) -> None:
+    job.write_text("metadata: {name: a}\nspec:\n  nodes: 0\n  workdir: /no/such/folder\n")
+    lines = [line.split(":")[0] for line in told(job)]
+    assert lines == ["2  spec.command", "3  spec.nodes", "4  spec.workdir"]
+
+
+@pytest.mark.parametrize("workdir", ['""', "3", "[a]"])
+def test_a_folder_of_a_wrong_type_is_told_once(job: Path, workdir: str) -> None:
+    job.write_text(f"metadata: {{name: a}}\nspec:\n  command: [x]\n  workdir: {workdir}\n")
+    (line,) = told(job)
+    assert line.startswith("4  spec.workdir")
+
+
 def test_a_relative_folder_is_meant_from_here(
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

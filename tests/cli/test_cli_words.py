@@ -159,13 +159,13 @@ def test_a_script_a_module_and_a_program_are_told_apart(
     binary.write_text("#!/bin/sh\n")
     python = options.sys.executable
     assert options.command_of(["train.py", "--lr", "1"]) == (python, "train.py", "--lr", "1")
-    assert options.command_of(["a.b", "x"], module=True) == (python, "-m", "a.b", "x")
+    assert options.command_of(["json.tool", "x"], module=True) == (python, "-m", "json.tool", "x")
     assert options.command_of(["sh", "-c", "x"]) == ("sh", "-c", "x")
     with pytest.raises(Stopped, match="not executable"):
         options.command_of(["./binary"])
     binary.chmod(0o755)
     assert options.command_of(["./binary"]) == ("./binary",)
-    for words in ([], ["nowhere.py"], ["no-such-program"]):
+    for words in ([], ["nowhere.py"], ["no-such-program"], ["python3", "nowhere.py"]):
         with pytest.raises(Stopped) as stopped:
             options.command_of(words)
         assert stopped.value.code == 2
