@@ -138,6 +138,8 @@ class Sessions:
             received=lambda message: side.received(link, message),
         )
         side.ended(link, why)
+        if side.blank:
+            self._executors.pop(node, None)
 
     async def _daemon(self, socket: WebSocket, node: str) -> None:
         if not await self._admit(socket):

@@ -58,6 +58,11 @@ class ExecutorSide:
         self.hello: Hello | None = None
         self.observed: Observed | None = None
 
+    @property
+    def blank(self) -> bool:
+        """True where it is not connected and was never told anything."""
+        return self.link is None and self._desired is None
+
     def instruct(self, desired: Desired) -> None:
         """Keep and send; what was told before is void."""
         self._desired = desired

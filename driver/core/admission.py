@@ -91,6 +91,12 @@ def _node(state: State, event: e.NodeEvictRequested | e.NodeRestoreRequested) ->
             "unknown-node",
             f"node: there is no {event.node!r}. `holdfast nodes` lists the nodes that there are.",
         )
+    if isinstance(event, e.NodeEvictRequested) and node.stranger:
+        return Refusal(
+            "strange-node",
+            f"node: the cluster does not know {node.name!r}, so no job can get it. "
+            "End the executor that connects under this name.",
+        )
     if isinstance(event, e.NodeEvictRequested) and node.quarantined:
         return Refusal(
             "quarantined-node",

@@ -78,6 +78,9 @@ def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
     turn.effects += outstanding(turn.before)
     wait_s = turn.policy.return_s
     for node in list(turn.nodes.values()):
+        if node.stranger:
+            nodes.forget_stranger(turn, node)
+            continue
         check_s = turn.now + wait_s if node.job is not None else None
         turn.node(node.name, connected=False, left=False, silent_check_s=check_s)
     turn.say(f"a driver took over, term {turn.term}")

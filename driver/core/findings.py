@@ -22,6 +22,8 @@ KEPT_STACKS = 16
 
 def on_found(turn: Turn, event: Found) -> None:
     finding = event.finding
+    if finding.node is not None and _is_strange(turn, finding.node):
+        return
     fault = incidents.fault_of(finding)
     job = _job_of(turn, finding)
     if finding.weight is Weight.REPORT:
@@ -29,7 +31,7 @@ def on_found(turn: Turn, event: Found) -> None:
     elif job is not None:
         if _concerns(job, finding):
             _job_fault(turn, job, fault)
-    elif finding.weight is Weight.CONCLUSIVE and finding.node in turn.nodes:
+    elif finding.weight is Weight.CONCLUSIVE and finding.node is not None:
         _free_node(turn, finding.node, fault)
     elif finding.job is None:
         incidents.report(turn, fault)
@@ -87,6 +89,11 @@ def _take_stacks(turn: Turn, job: Job, fault: Fault) -> None:
     turn.job(job.name, held=fault)
     turn.set_timer(job.name, Timer.STACKS, limit_s)
     turn.say(f"{fault.summary}: take stacks first", job.name)
+
+
+def _is_strange(turn: Turn, node: str) -> bool:
+    """True for what the cluster does not know: it harms no job, so it is nobody's incident."""
+    return node not in turn.nodes or turn.nodes[node].stranger
 
 
 def _job_of(turn: Turn, finding: Finding) -> Job | None:

@@ -31,7 +31,7 @@ def on_appeared(turn: Turn, event: NodeAppeared) -> None:
         return
     known = node or Node(name=event.node)
     turn.put_node(known)
-    turn.node(event.node, present=True, rack=event.rack or known.rack)
+    turn.node(event.node, present=True, stranger=False, rack=event.rack or known.rack)
     turn.say(f"{event.node} is there")
 
 
@@ -97,7 +97,7 @@ def _late(node: Node, cause: int | None) -> bool:
 
 
 def on_connected(turn: Turn, event: ExecutorConnected) -> None:
-    node = turn.nodes.get(event.node) or turn.put_node(Node(name=event.node))
+    node = turn.nodes.get(event.node) or turn.put_node(Node(name=event.node, stranger=True))
     new = node.incarnation != event.incarnation
     behind = event.generation < node.generation
     if node.connected and not new and not behind and node.address == event.address:
@@ -125,11 +125,20 @@ def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
     node = turn.nodes.get(event.node)
     if node is None or not node.connected or node.incarnation != event.incarnation:
         return
-    turn.node(event.node, connected=False, left=True)
     turn.say(f"the executor of {event.node} has no connection")
+    if node.stranger:
+        forget_stranger(turn, node)
+        return
+    turn.node(event.node, connected=False, left=True)
     if node.job is not None:
         turn.node(event.node, silent_check_s=turn.now + turn.policy.reconnect_s)
     _gone(turn, event.node)
+
+
+def forget_stranger(turn: Turn, node: Node) -> None:
+    """Whoever has the nodes' token may give any name: it is known while it is there, no longer."""
+    turn.drop_node(node.name)
+    turn.say(f"{node.name} is forgotten: the cluster does not know it")
 
 
 def away(turn: Turn, job: Job) -> list[str]:

@@ -78,6 +78,12 @@ class Turn:
         """Change fields of a node and give it back."""
         return self.put_node(replace(self.nodes[name], **changes))
 
+    def drop_node(self, name: str) -> None:
+        """Forget a node that nothing else knows of; the entry still tells of it."""
+        self.nodes = {other: node for other, node in self.nodes.items() if other != name}
+        self.touched_nodes.pop(name, None)
+        self.about[name] = None
+
     def put_incident(self, incident: Incident) -> Incident:
         if self.incidents is self.before.incidents:
             self.incidents = dict(self.incidents)

@@ -69,7 +69,11 @@ class Watch:
         seen = self._seen(node, now)
         since = {name: at for name, at in seen.connected_s.items() if name != process}
         left = {**seen.left_s, process: now}
-        self._put(seen, connected_s=since, left_s=left, why={**seen.why, process: why})
+        if since or seen.present is not None or node in self._on_node:
+            self._put(seen, connected_s=since, left_s=left, why={**seen.why, process: why})
+        else:  # neither the cluster nor a job knows it, and now it has gone
+            self._nodes.pop(node, None)
+            self._orders = None
 
     def fact(self, node: str, present: bool, now: float) -> None:
         """The cluster's word on a node."""

@@ -1,11 +1,14 @@
 """Nodes that come, go and are silent: two sources, the brake, one incident a cause."""
 
+import pytest
+
 from holdfast.driver.core import events as e
+from holdfast.driver.core.admission import refuse
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate, Distrust, Instruct, Release, Trust
 from holdfast.driver.core.model import Phase
 from holdfast.driver.core.outstanding import outstanding
-from holdfast.protocol.faults import Kind
+from holdfast.protocol.faults import Finding, Kind, Weight
 
 
 def test_a_connection_that_comes_back_is_no_fault(training) -> None:
@@ -259,3 +262,52 @@ def test_generations_of_a_node_only_grow(training) -> None:
         assert generations == sorted(set(generations))
         epochs = [(desired.term, desired.epoch) for desired in orders]
         assert epochs == sorted(epochs)
+
+
+# ---------------------------------------------------------------- strangers
+
+
+def lost(node: str) -> e.Found:
+    return e.Found(finding=Finding(kind=Kind.NODE_LOST, weight=Weight.CONCLUSIVE, node=node))
+
+
+def test_who_is_not_of_the_cluster_is_known_only_while_connected(training) -> None:
+    life = training()
+    before = life.state.nodes
+    life.connect("n9", "n9-first")
+    assert life.state.nodes["n9"].stranger
+    life.silence("n9")
+    assert life.state.nodes == before
+    assert life.whys[-1].endswith("n9 is forgotten: the cluster does not know it")
+
+
+def test_a_restarted_driver_forgets_strangers_and_nobody_else(training) -> None:
+    life = training()
+    life.connect("n9", "n9-first")
+    life.do(e.DriverStarted(term=2))
+    assert set(life.state.nodes) == {"n0", "n1"}
+
+
+def test_an_executor_may_come_before_the_clusters_word(life) -> None:
+    life.connect("n0", "n0-first")
+    life.submit(nodes=1)
+    assert life.phase is Phase.PENDING
+    life.do(e.NodeAppeared(node="n0"))
+    assert life.phase is Phase.ALLOCATING
+    life.silence("n0")
+    assert "n0" in life.state.nodes
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_what_is_found_about_a_stranger_is_nobodys_incident(training, connected: bool) -> None:
+    life = training()
+    if connected:
+        life.connect("n9", "n9-first")
+    assert life.do(lost("n9")).idle
+
+
+def test_a_stranger_cannot_be_evicted(life) -> None:
+    life.connect("n9", "n9-first")
+    refusal = refuse(life.state, e.NodeEvictRequested(node="n9", reason="who is this?"))
+    assert refusal is not None
+    assert "the cluster does not know 'n9'" in refusal.sentence

@@ -27,7 +27,7 @@ async def test_an_evicted_node_says_why_and_how_to_use_it_again(driver: Driver) 
     assert node["state"] == "quarantined"
     assert "its fan is loud" in node["reason"]
     why = (await driver.http.get(f"{NODES}/node-1/why")).json()
-    assert why["headline"].startswith("node-1 is quarantined since ")
+    assert why["headline"].startswith("node-1 has been quarantined since ")
     assert any("its fan is loud" in line["text"] for line in why["lines"])
     assert "holdfast nodes restore node-1" in why["fix"]
 
@@ -60,7 +60,7 @@ async def test_a_jobs_story_tells_its_decisions_in_order(driver: Driver) -> None
     assert [line["sequence"] for line in lines] == sorted(line["sequence"] for line in lines)
     assert all(line["text"] for line in lines)
     why = (await driver.http.get("/v1alpha1/jobs/speech/why")).json()
-    assert why["headline"].startswith("speech is ")
+    assert why["headline"].startswith("speech has been ")
     assert why["lines"]
 
 
@@ -83,3 +83,19 @@ async def test_a_job_that_never_ran_has_no_attempts(driver: Driver) -> None:
     await driver.submit()
     assert (await driver.http.get("/v1alpha1/jobs/speech/attempts")).json() == {"items": []}
     assert (await driver.http.get("/v1alpha1/jobs/nobody/attempts")).status_code == 404
+
+
+async def test_who_is_not_of_the_cluster_is_listed_as_that_while_it_is_connected(
+    driver: Driver,
+) -> None:
+    came = events.ExecutorConnected(node="node-9", incarnation="a", address="127.0.0.1")
+    await driver.happened(came)
+    (node,) = (await driver.http.get(NODES)).json()["items"]
+    told = "it is connected, but the cluster does not know it"
+    assert (node["state"], node["reason"]) == ("unknown", told)
+    why = (await driver.http.get(f"{NODES}/node-9/why")).json()
+    assert why["headline"] == "node-9 is connected, but the cluster does not know it"
+    evicted = await driver.http.post(f"{NODES}/node-9/evict", json={"reason": "who is this?"})
+    assert evicted.status_code == 409
+    await driver.happened(events.ExecutorDisconnected(node="node-9", incarnation="a"))
+    assert (await driver.http.get(NODES)).json() == {"items": []}

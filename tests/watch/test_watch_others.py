@@ -106,3 +106,16 @@ def test_a_full_disk_is_told_once_and_again_after_it_was_over() -> None:
     (finding,) = findings(Watch(), beat(pressure=full))
     assert (finding.kind, finding.weight) == (Kind.DISK_FULL, Weight.REPORT)
     assert finding.summary == "99% of the disk of n is used"
+
+
+def test_who_neither_the_cluster_nor_a_job_knows_is_forgotten_with_its_last_connection() -> None:
+    watch = Watch()
+    watch.fact("node-0", True, 100.0)
+    for process in ("executor", "daemon"):
+        watch.connected("stranger", process, 100.0)
+    assert set(watch.instructions()) == {"node-0", "stranger"}
+    watch.disconnected("stranger", "executor", 101.0)
+    assert set(watch.instructions()) == {"node-0", "stranger"}
+    watch.disconnected("stranger", "daemon", 101.0)
+    watch.disconnected("node-0", "daemon", 101.0)
+    assert set(watch.instructions()) == {"node-0"}

@@ -203,7 +203,7 @@ ANSWERS: dict[str, Any] = {
     "GET /jobs/{job}/story": {"job": "speech-7b", "lines": [_SEEN, _DECIDED]},
     "GET /jobs/{job}/why": {
         "subject": "speech-7b",
-        "headline": "speech-7b is Running since 07:09:12",
+        "headline": "speech-7b has been Running since 07:09:12",
         "lines": [_SEEN, _DECIDED],
         "exception": "",
         "fix": "How it is now: holdfast status speech-7b --watch",
@@ -212,7 +212,7 @@ ANSWERS: dict[str, Any] = {
     "GET /nodes/{node}": _NODE,
     "GET /nodes/{node}/why": {
         "subject": "node-4",
-        "headline": "node-4 is quarantined since 07:09:11 (incident 1): node-4 is lost",
+        "headline": "node-4 has been quarantined since 07:09:11 (incident 1): node-4 is lost",
         "lines": [_SEEN, _DECIDED],
         "exception": "",
         "fix": 'To use it again: holdfast nodes restore node-4 --reason "…"',

@@ -12,6 +12,8 @@ from holdfast.driver.control import Control
 from holdfast.driver.core import events
 from holdfast.driver.core.model import Node
 
+STRANGER = "it is connected, but the cluster does not know it"
+
 router = APIRouter(prefix="/nodes", tags=["nodes"], dependencies=[Depends(person)])
 
 
@@ -47,6 +49,8 @@ async def restore(node: str, request: Request, control: Driver, key: Idempotency
 def _view(control: Control, node: Node) -> NodeView:
     """With the reason where the node is not there and the driver's own word for it is missing."""
     view = node_view(control.state, node)
+    if node.stranger:
+        return view.model_copy(update={"reason": control.away() or STRANGER})
     if not view.reason and view.state in ("gone", "unknown"):
         words = {"gone": "it has gone away", "unknown": "its executor is not connected"}
         return view.model_copy(update={"reason": control.away() or words[view.state]})

@@ -108,7 +108,8 @@ class NodeView(View):
 
     name: str
     state: str
-    """free, held, quarantined, gone, or unknown (there, but its executor is not connected)."""
+    """free, held, quarantined, gone, or unknown: there without its executor, or connected under a
+    name that the cluster does not have."""
     rack: str
     address: str
     job: str | None
@@ -223,6 +224,8 @@ def node_state(node: Node) -> str:
     """One word for a node."""
     if node.quarantined:
         return "quarantined"
+    if node.stranger:
+        return "unknown"
     if not node.present:
         return "gone"
     if node.job is not None:
