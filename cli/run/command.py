@@ -60,7 +60,7 @@ def run(
 
     The driver is embedded; nothing is configured. The script's output and exit code are its own:
     a line that all ranks print alike is shown once, [rN] marks one of rank N alone. stdin is not
-    passed on.
+    passed on: every rank reads an empty one, for what was read once is lost to a restarted rank.
     """
     asked = options.Options(
         command=options.command_of(words, module=module),

@@ -15,6 +15,7 @@ from typing import Any
 from holdfast.cli import find
 from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import not_reachable
+from holdfast.cli.run import stdin
 from holdfast.cli.run.events import Events
 from holdfast.cli.run.narrate import FINISHED, Narrator
 from holdfast.cli.run.options import Options, job_of
@@ -84,6 +85,8 @@ class Run:
             ranks = plural(self._options.world_size, "rank")
             here = "here" if self._options.nodes == 1 else f"on {self._options.nodes} nodes"
             self._narrator.say(f"{ranks} {here}, logs in {_short(self._paths)}")
+            if stdin.is_fed():
+                self._narrator.say(stdin.SAID)
 
     def _follow(self) -> int:
         """Show what comes until the job has ended, then its last words and ours."""
