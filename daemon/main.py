@@ -8,10 +8,11 @@ from contextlib import suppress
 from uuid import uuid4
 
 from holdfast.daemon.loop import Daemon
-from holdfast.daemon.settings import BadSettings, read
+from holdfast.daemon.settings import read
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.logs import set_up_logs
 from holdfast.protocol import exitcodes
+from holdfast.protocol.nodeenv import BadSettings
 
 
 async def _run() -> None:

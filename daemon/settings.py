@@ -6,11 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.protocol import nodeenv
+from holdfast.protocol.nodeenv import BadSettings
 from holdfast.protocol.paths import NodePaths
-
-
-class BadSettings(ValueError):
-    """The environment does not say what a daemon needs; the message names it all."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,39 +27,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.token_file.read_text(encoding="ascii").strip()
 
 
-_REQUIRED = {
-    "HOLDFAST_NODE": "the node's name",
-    "HOLDFAST_DRIVER_URL": "http://HOST:PORT or unix:/path/driver.sock",
-    "HOLDFAST_NODE_TOKEN_FILE": "a file with the node's token",
-    "HOLDFAST_SCRATCH": "a folder on the node's disk",
-    "HOLDFAST_MEMORY": "a folder in the node's tmpfs",
-}
-
-
 def read(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings. Raises `BadSettings` with all that is missing or wrong, in sentences."""
-    wrong = [
-        f"{name} is not set: set it to {what}."
-        for name, what in _REQUIRED.items()
-        if not environment.get(name)
-    ]
-    port = environment.get("HOLDFAST_PROBE_PORT") or "0"
+    wrong = nodeenv.mistakes(environment)
+    port = environment.get(nodeenv.PROBE_PORT) or "0"
     if not port.isdecimal() or int(port) > 65_535:
-        wrong.append(f"HOLDFAST_PROBE_PORT: {port!r} is no port: set it to 1 to 65535, or 0.")
-    url = environment.get("HOLDFAST_DRIVER_URL", "")
-    if url and not url.startswith(("http://", "https://", "unix:")):
-        wrong.append(f"HOLDFAST_DRIVER_URL: {url!r} is neither http://, https:// nor unix:.")
+        wrong.append(f"{nodeenv.PROBE_PORT}: {port!r} is no port: set it to 1 to 65535, or 0.")
     if wrong:
         raise BadSettings(" ".join(wrong))
     return Settings(
-        node=environment["HOLDFAST_NODE"],
-        address=environment.get("HOLDFAST_NODE_ADDRESS") or "127.0.0.1",
-        interface=environment.get("HOLDFAST_IFNAME", ""),
-        driver_url=url,
-        token_file=Path(environment["HOLDFAST_NODE_TOKEN_FILE"]),
-        paths=NodePaths(
-            scratch=Path(environment["HOLDFAST_SCRATCH"]),
-            memory=Path(environment["HOLDFAST_MEMORY"]),
-        ),
+        node=environment[nodeenv.NODE],
+        address=nodeenv.address_of(environment),
+        interface=environment.get(nodeenv.IFNAME, ""),
+        driver_url=environment[nodeenv.DRIVER_URL],
+        token_file=Path(environment[nodeenv.TOKEN_FILE]),
+        paths=nodeenv.paths_of(environment),
         probe_port=int(port),
     )

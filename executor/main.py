@@ -10,11 +10,12 @@ import sys
 from contextlib import suppress
 
 from holdfast.executor.loop import Executor
-from holdfast.executor.settings import BadSettings, Settings, read
+from holdfast.executor.settings import Settings, read
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.lifeline import lifeline
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import exitcodes
+from holdfast.protocol.nodeenv import BadSettings
 
 
 def main() -> int:

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.protocol.paths import NodePaths
+from holdfast.protocol import nodeenv
+from holdfast.protocol.nodeenv import BadSettings
 from holdfast.protocol.rankenv import NodeFacts
-
-
-class BadSettings(ValueError):
-    """The environment does not say what an executor needs; the message names it all."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,43 +20,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     token: str
 
 
-_REQUIRED = {
-    "HOLDFAST_NODE": "the node's name",
-    "HOLDFAST_DRIVER_URL": "http://HOST:PORT or unix:/path/driver.sock",
-    "HOLDFAST_NODE_TOKEN_FILE": "a file with the node's token",
-    "HOLDFAST_SCRATCH": "a folder on the node's disk",
-    "HOLDFAST_MEMORY": "a folder in the node's tmpfs",
-}
-
-
 def read(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings. Raises `BadSettings` with all that is missing, in sentences."""
-    wrong = [
-        f"{name} is not set: set it to {what}."
-        for name, what in _REQUIRED.items()
-        if not environment.get(name)
-    ]
-    if wrong:
+    """The settings. Raises `BadSettings` with all that is missing or wrong, in sentences."""
+    if wrong := nodeenv.mistakes(environment):
         raise BadSettings(" ".join(wrong))
-    url, token_file = environment["HOLDFAST_DRIVER_URL"], environment["HOLDFAST_NODE_TOKEN_FILE"]
-    if not url.startswith(("http://", "https://", "unix:")):
-        raise BadSettings(f"HOLDFAST_DRIVER_URL: {url!r} is neither http://, https:// nor unix:.")
-    try:
-        token = Path(token_file).read_text(encoding="ascii").strip()
-    except OSError as error:
-        raise BadSettings(
-            f"HOLDFAST_NODE_TOKEN_FILE: {token_file!r} cannot be read ({error.strerror})."
-        ) from error
-    paths = NodePaths(
-        scratch=Path(environment["HOLDFAST_SCRATCH"]), memory=Path(environment["HOLDFAST_MEMORY"])
-    )
     return Settings(
         node=NodeFacts(
-            name=environment["HOLDFAST_NODE"],
-            paths=paths,
-            ifname=environment.get("HOLDFAST_IFNAME", ""),
+            name=environment[nodeenv.NODE],
+            paths=nodeenv.paths_of(environment),
+            ifname=environment.get(nodeenv.IFNAME, ""),
         ),
-        address=environment.get("HOLDFAST_NODE_ADDRESS") or "127.0.0.1",
-        driver_url=url,
-        token=token,
+        address=nodeenv.address_of(environment),
+        driver_url=environment[nodeenv.DRIVER_URL],
+        token=_token(environment[nodeenv.TOKEN_FILE]),
     )
+
+
+def _token(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise BadSettings(
+            f"{nodeenv.TOKEN_FILE}: {path!r} cannot be read ({error.strerror}). "
+            f"Set it to {nodeenv.REQUIRED[nodeenv.TOKEN_FILE]}."
+        ) from error

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.protocol import nodeenv
 from holdfast.protocol.messages import Desired, Seat, Task
 from holdfast.protocol.paths import NodePaths, RunPaths
 
 JOB = "HOLDFAST_JOB"
 EPOCH = "HOLDFAST_EPOCH"
 ATTEMPT = "HOLDFAST_ATTEMPT"
-NODE = "HOLDFAST_NODE"
+NODE = nodeenv.NODE
 RING = "HOLDFAST_RING"
 """Ring file that the rank writes."""
 SLOTS = "HOLDFAST_SLOTS"
@@ -33,10 +34,7 @@ RANK_DIR = "HOLDFAST_RANK_DIR"
 """Folder of this rank and attempt: logs, error file, what the rank leaves."""
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 
-NODE_ONLY = frozenset(
-    "HOLDFAST_NODE_TOKEN_FILE HOLDFAST_DRIVER_URL HOLDFAST_PROBE_PORT HOLDFAST_SCRATCH "
-    "HOLDFAST_MEMORY HOLDFAST_IFNAME HOLDFAST_NODE_ADDRESS".split()
-)
+NODE_ONLY = nodeenv.NAMES - {NODE}
 """Variables of a node's own processes: no rank's business, the token's place least of all."""
 
 

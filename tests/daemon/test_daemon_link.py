@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.daemon.settings import BadSettings, Settings, read
+from holdfast.daemon.settings import Settings, read
 from holdfast.protocol import exitcodes
 from holdfast.protocol.messages import Refused, Watch
+from holdfast.protocol.nodeenv import BadSettings
 
 RANK = """
 import sys, time

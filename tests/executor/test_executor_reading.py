@@ -15,7 +15,8 @@ from holdfast.executor.errors import in_collective, rank_error
 from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import Declined, Fork, Import, Imported, Program
 from holdfast.executor.launcher.scan import modules_of
-from holdfast.executor.settings import BadSettings, read
+from holdfast.executor.settings import read
+from holdfast.protocol.nodeenv import BadSettings
 
 GLOO_TRACE = 'File "/x/torch/distributed/distributed_c10d.py", line 3, in all_reduce\n'
 

@@ -1,0 +1,60 @@
+"""What the host of a node tells the node's own processes, the executor and the daemon. Pure.
+
+Called by the `settings` of both, with the environment that they have read. Must not read it itself.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from holdfast.protocol.paths import NodePaths
+
+NODE = "HOLDFAST_NODE"
+ADDRESS = "HOLDFAST_NODE_ADDRESS"
+"""Where other nodes reach this one; this machine alone where it is not set."""
+IFNAME = "HOLDFAST_IFNAME"
+"""The interface of that address; empty: the default one."""
+DRIVER_URL = "HOLDFAST_DRIVER_URL"
+TOKEN_FILE = "HOLDFAST_NODE_TOKEN_FILE"
+SCRATCH = "HOLDFAST_SCRATCH"
+MEMORY = "HOLDFAST_MEMORY"
+PROBE_PORT = "HOLDFAST_PROBE_PORT"
+"""Of the daemon; 0: none."""
+
+REQUIRED = {
+    NODE: "the node's name",
+    DRIVER_URL: "http://HOST:PORT or unix:/path/driver.sock",
+    TOKEN_FILE: "a file with the node's token",
+    SCRATCH: "a folder on the node's disk",
+    MEMORY: "a folder in the node's tmpfs",
+}
+NAMES = frozenset({*REQUIRED, ADDRESS, IFNAME, PROBE_PORT})
+
+
+class BadSettings(ValueError):
+    """The environment does not say what a node's process needs; the message names it all."""
+
+
+def mistakes(environment: Mapping[str, str]) -> list[str]:
+    """What is missing or wrong of what both processes need, a sentence each with the fix."""
+    wrong = [
+        f"{name} is not set: set it to {what}."
+        for name, what in REQUIRED.items()
+        if not environment.get(name)
+    ]
+    url = environment.get(DRIVER_URL, "")
+    if url and not url.startswith(("http://", "https://", "unix:")):
+        wrong.append(
+            f"{DRIVER_URL}: {url!r} is neither http://, https:// nor unix:. "
+            f"Set it to {REQUIRED[DRIVER_URL]}."
+        )
+    return wrong
+
+
+def address_of(environment: Mapping[str, str]) -> str:
+    """Where other nodes reach this one."""
+    return environment.get(ADDRESS) or "127.0.0.1"
+
+
+def paths_of(environment: Mapping[str, str]) -> NodePaths:
+    """The node's folders, in an environment without `mistakes`."""
+    return NodePaths(scratch=Path(environment[SCRATCH]), memory=Path(environment[MEMORY]))
