@@ -102,7 +102,7 @@ def test_story_and_why_tell_what_was_decided(job: str, capsys: Capture) -> None:
     assert main(["story", job]) == 0
     assert "submitted" in capsys.readouterr().out
     assert main(["why", job]) == 0
-    assert capsys.readouterr().out.startswith(f"{job} is Pending since ")
+    assert capsys.readouterr().out.startswith(f"{job} has been Pending since ")
     assert main(["why", "nobody"]) == exitcodes.FAILED
     assert "there is no job or node 'nobody'" in capsys.readouterr().err
 

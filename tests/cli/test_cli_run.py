@@ -48,7 +48,7 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
     assert "ValueError: the mistake" in ended.stderr.splitlines()[-1]
     why = shell.holdfast("why", shell.run.name)
     assert why.stdout.startswith("Traceback (most recent call last):")
-    assert f"{shell.run.name} is Failed since" in why.stdout
+    assert f"{shell.run.name} failed at " in why.stdout
     status = json.loads(shell.holdfast("status", "--json").stdout)
     assert (status["phase"], status["driver_running"]) == ("Failed", False)
     assert shell.holdfast("story", "--json").returncode == 0

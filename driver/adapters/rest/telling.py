@@ -149,9 +149,19 @@ def _exception(job: Job, entries: Sequence[Entry], last: Incident | None) -> str
 
 
 def _job_headline(job: Job, since: str) -> str:
-    state = f"{job.name} is {job.phase.value}{since}"
+    state = f"{job.name} {_state(job.phase, since)}"
     reason = job.parked or job.waiting or (job.failure.reason if job.failure else "")
     return f"{state}: {reason}" if reason else state
+
+
+_ENDS = {Phase.SUCCEEDED: "succeeded", Phase.FAILED: "failed", Phase.STOPPED: "was stopped"}
+
+
+def _state(phase: Phase, at: str) -> str:
+    """`succeeded at 14:02:08`, `has been Running since 14:02:08`; `at` may be unknown."""
+    if ended := _ENDS.get(phase):
+        return f"{ended} at {at}" if at else ended
+    return f"has been {phase.value} since {at}" if at else f"is {phase.value}"
 
 
 def _job_fix(job: Job, last: Incident | None) -> str:
@@ -160,6 +170,8 @@ def _job_fix(job: Job, last: Incident | None) -> str:
     if job.phase is Phase.SUSPENDED:
         return f"To go on: holdfast resume {job.name}"
     if job.phase is Phase.FAILED and last is not None and last.rank is not None:
+        if last.kind is Kind.START_FAILED:  # no process, no logs
+            return "None of its ranks has run: mend that, and start it again."
         return f"What the rank wrote: holdfast logs {job.name} --rank {last.rank} --stderr"
     return "" if job.finished else f"How it is now: holdfast status {job.name} --watch"
 
@@ -168,7 +180,10 @@ def _node_headline(node: Node, since: str) -> str:
     state = node_state(node)
     if state == "quarantined":
         incident = f" (incident {node.incident})" if node.incident is not None else ""
-        return f"{node.name} is quarantined{since}{incident}: {node.reason}"
+        quarantined = f"has been quarantined since {since}" if since else "is quarantined"
+        return f"{node.name} {quarantined}{incident}: {node.reason}"
+    if node.stranger:
+        return f"{node.name} is connected, but the cluster does not know it"
     words = {
         "gone": "is gone",
         "held": f"works for {node.job}",
@@ -184,7 +199,7 @@ def _last_about(state: State, node: str) -> Incident | None:
 
 
 def _when(driver_s: float | None, entries: Sequence[Entry]) -> str:
-    """` since 14:02:08`: driver time as time of day, by the entry nearest to it."""
+    """`14:02:08`: driver time as time of day, by the entry nearest to it; "" where unknown."""
     if driver_s is None or not entries:
         return ""
     nearest = min(entries, key=lambda entry: abs(entry.now - driver_s))
@@ -192,4 +207,4 @@ def _when(driver_s: float | None, entries: Sequence[Entry]) -> str:
         wall = datetime.fromisoformat(nearest.at) + timedelta(seconds=driver_s - nearest.now)
     except ValueError:
         return ""
-    return f" since {wall:%H:%M:%S}"
+    return f"{wall:%H:%M:%S}"

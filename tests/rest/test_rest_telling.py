@@ -1,0 +1,73 @@
+"""How a job is, in good English: the headline of `why`, and what to type next."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.driver.adapters.rest.telling import why_job
+from holdfast.driver.core import events as e
+from holdfast.driver.core.model import Failure, Incident, Job, Phase, State
+from holdfast.driver.ports import Entry
+from holdfast.protocol.faults import Blame, Kind
+from holdfast.protocol.messages import Task
+
+JOB = Job(
+    name="speech",
+    plan=e.Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1),
+    phase=Phase.RUNNING,
+    number=1,
+    submitted_s=0.0,
+    since_s=9.0,
+)
+CRASH = Incident(
+    id=1,
+    opened=1,
+    kind=Kind.RANK_CRASHED,
+    blame=Blame.USER,
+    found_s=9.0,
+    summary="rank 0 on node-1 ended with exit code 1",
+    jobs=("speech",),
+    rank=0,
+)
+
+
+class OneEntry:
+    """A journal whose only entry was written at 14:02:03, at second 4 of the driver's time."""
+
+    def entries(self, *, after: int = 0, **_: Any) -> list[Entry]:
+        made = Entry(
+            sequence=1, term=1, now=4.0, at="2026-01-01T14:02:03+00:00", policy=1,
+            event=e.Ticked(), why="", effects=(), jobs=("speech",),
+        )  # fmt: skip
+        return [] if after else [made]
+
+
+def why(job: Job, *incidents: Incident) -> Any:
+    state = State(jobs={job.name: job}, incidents={each.id: each for each in incidents})
+    return why_job(OneEntry(), state, job)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("phase", "headline"),
+    [
+        (Phase.RUNNING, "speech has been Running since 14:02:08"),
+        (Phase.SUCCEEDED, "speech succeeded at 14:02:08"),
+        (Phase.FAILED, "speech failed at 14:02:08"),
+        (Phase.STOPPED, "speech was stopped at 14:02:08"),
+    ],
+)
+def test_the_headline_says_since_when_or_when(phase: Phase, headline: str) -> None:
+    assert why(replace(JOB, phase=phase)).headline == headline
+
+
+def test_the_headline_ends_with_the_reason() -> None:
+    failed = replace(JOB, phase=Phase.FAILED, failure=Failure(reason="it is late"))
+    assert why(failed).headline == "speech failed at 14:02:08: it is late"
+
+
+def test_a_job_whose_ranks_never_ran_is_not_said_to_have_logs() -> None:
+    failed = replace(JOB, phase=Phase.FAILED)
+    assert "holdfast logs speech --rank 0 --stderr" in why(failed, CRASH).fix
+    never = why(failed, replace(CRASH, kind=Kind.START_FAILED)).fix
+    assert never == "None of its ranks has run: mend that, and start it again."
