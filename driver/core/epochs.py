@@ -4,7 +4,7 @@ Called by the other machines of the core (`open_epoch`) and by `advance` (`seat`
 a node is told follows from the fields that change here; see `orders`.
 """
 
-from holdfast.driver.core import restore
+from holdfast.driver.core import incidents, restore
 from holdfast.driver.core.model import Job, Lived, Timer
 from holdfast.driver.core.orders import rank_table
 from holdfast.driver.core.turn import Turn
@@ -78,8 +78,8 @@ def seat(turn: Turn, name: str) -> bool:
     )
     turn.set_timer(name, Timer.START, job.plan.start_s)
     turn.say(f"{name} starts epoch {job.epoch} {_origin(job, point)}", name)
-    if job.incident is not None and (point is not None or job.best_step is not None):
-        _note_restored(turn, job.incident, step, restore.reached(job))
+    if point is not None or job.best_step is not None:
+        incidents.note_restored(turn, job, step, restore.reached(job))
     return True
 
 
@@ -93,11 +93,3 @@ def _origin(job: Job, point: Restore | None) -> str:
 def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:
     if timer not in job.timers:
         turn.set_timer(job.name, timer, after_s)
-
-
-def _note_restored(turn: Turn, number: int, step: int, reached: int | None) -> None:
-    """What is known now of the loss: heartbeats may be older than what survivors have in memory."""
-    known = (turn.incidents[number].step_before, reached)
-    before = max((each for each in known if each is not None), default=None)
-    lost = None if before is None else max(0, before - step)
-    turn.incident(number, step_before=before, step_restored=step, steps_lost=lost)

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.driver.core import loss
 from holdfast.driver.core.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
@@ -34,6 +35,7 @@ def open_or_join(turn: Turn, name: str | None, fault: Fault) -> Incident:
             waiting=_with(incident.waiting, job.name),
             closed_s=None,
         )
+        incident = loss.reached(incident, job.name, fault.step)
     return turn.put_incident(incident)
 
 
@@ -76,10 +78,17 @@ def note_resumed(turn: Turn, job: Job, before: int | None) -> None:
     """Training goes on. `before`: the highest step of earlier epochs, by which the loss counts."""
     note(turn, job, resumed_s=turn.now)
     incident = turn.incidents.get(job.incident or 0)
-    if incident is None or before is None or incident.step_restored is None:
-        return
-    before = max(before, incident.step_before or 0)
-    note(turn, job, step_before=before, steps_lost=max(0, before - incident.step_restored))
+    if incident is not None and before is not None and job.name in incident.rollbacks:
+        turn.put_incident(loss.resumed(incident, job.name, before))
+
+
+def note_restored(turn: Turn, job: Job, step: int, reached: int | None) -> None:
+    """Ranks start from `step`. `reached`: what the epoch before it left in memory; heartbeats may
+    be older than that."""
+    incident = turn.incidents.get(job.incident or 0)
+    if incident is not None:
+        known = loss.reached(incident, job.name, reached)
+        turn.put_incident(loss.went_back(known, job.name, step))
 
 
 def back(turn: Turn, name: str, outcome: str) -> None:
@@ -129,7 +138,6 @@ def _opened(turn: Turn, fault: Fault) -> Incident:
         rank=fault.rank,
         nodes=() if fault.node is None else (fault.node,),
         evidence=fault.evidence,
-        step_before=fault.step,
     )
 
 
@@ -161,13 +169,11 @@ def _names_nobody(incident: Incident) -> bool:
 def _joined(incident: Incident, fault: Fault) -> Incident:
     if fault.node is not None and _names_nobody(incident):
         incident, fault = rooted(incident, fault), replace(fault, evidence=())
-    steps = [step for step in (incident.step_before, fault.step) if step is not None]
     return replace(
         incident,
         faults=incident.faults + 1,
         nodes=incident.nodes if fault.node is None else _with(incident.nodes, fault.node),
         evidence=(*incident.evidence, *fault.evidence)[:KEPT_EVIDENCE],
-        step_before=max(steps, default=None),
     )
 
 

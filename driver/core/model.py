@@ -239,6 +239,19 @@ class Job(Value, frozen=True):
         return self.plan.nodes * self.plan.ranks_per_node
 
 
+class Rollback(Value, frozen=True):
+    """How far a job was before an incident, and the lowest step that it went back to."""
+
+    before: int | None = None
+    restored: int | None = None
+
+    @property
+    def lost(self) -> int | None:
+        if self.before is None or self.restored is None:
+            return None
+        return max(0, self.before - self.restored)
+
+
 class Incident(Value, frozen=True):
     """One cause and all that followed. Times are of the slowest of its jobs, None: not reached."""
 
@@ -267,14 +280,19 @@ class Incident(Value, frozen=True):
     closed_s: float | None = None
     outage: bool = False  # more nodes silent at once than may be evicted for it
     outcome: str = ""  # how it ended, in a sentence
-    step_before: int | None = None
-    step_restored: int | None = None
-    steps_lost: int | None = None
+    rollbacks: dict[str, Rollback] = {}  # by job
     stacks: dict[int, str] = {}
 
     @property
     def open(self) -> bool:
         return self.closed_s is None
+
+    @property
+    def steps_lost(self) -> int | None:
+        """Steps that were completed before it and had to be trained again, each counted once, over
+        all jobs. None where that is not known of any."""
+        known = [each.lost for each in self.rollbacks.values() if each.lost is not None]
+        return sum(known) if known else None
 
 
 class State(Value, frozen=True):

@@ -159,8 +159,11 @@ class IncidentView(View):
     down_s: float | None
     """The same, with what had passed before it was found: a standstill, a silence."""
     step: int | None
-    """That all ranks went back to."""
+    """The lowest that all ranks went back to; null where they did not, or where it hit several
+    jobs."""
     steps_lost: int | None
+    """Completed before it and trained again, each counted once, over all jobs; null where that is
+    not known."""
     evidence: list[EvidenceView]
     stacks: dict[int, str]
 
@@ -252,11 +255,16 @@ def incident_view(incident: Incident) -> IncidentView:
         stages_s=timeline(incident),
         recovered_s=None if resumed is None else resumed - incident.found_s,
         down_s=None if resumed is None else resumed - incident.found_s + incident.stalled_s,
-        step=incident.step_restored,
+        step=_step_restored(incident),
         steps_lost=incident.steps_lost,
         evidence=[EvidenceView(source=each.source, text=each.text) for each in incident.evidence],
         stacks=incident.stacks,
     )
+
+
+def _step_restored(incident: Incident) -> int | None:
+    steps = [each.restored for each in incident.rollbacks.values()]
+    return steps[0] if len(steps) == 1 else None
 
 
 def _place(state: State, job: Job, place: int) -> Place:
