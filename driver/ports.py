@@ -148,5 +148,9 @@ class Nodes(Protocol):
     async def log(
         self, node: str, job: str, *, attempt: int, rank: int, stream: str, offset: int
     ) -> tuple[bytes, int]:
-        """A piece of a rank's log and the offset to go on from. Raises `TemporaryError`."""
+        """A piece of a rank's log and the offset to go on from.
+
+        Raises `TemporaryError` where the node does not answer in time, `PermanentError` where it
+        has no such log.
+        """
         ...
