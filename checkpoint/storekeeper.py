@@ -55,10 +55,11 @@ class StoreKeeper:
     def give(self, order: AgentOrder) -> None:
         """Do this from now on; what an older epoch was writing is given up.
 
-        An order to forget a job is always carried out; of others only the newest.
+        An order to forget a job is always carried out, and one of which ranks have left something;
+        of others only the newest.
         """
         with self._lock:
-            if self._given and not self._given[-1].forget_job:
+            if self._given and _replaces(order, self._given[-1]):
                 self._given.pop()
             self._given.append(order)
         self._wake.set()
@@ -162,6 +163,15 @@ class StoreKeeper:
             self._looked = True
         finally:
             self.stored = tuple(found)
+
+
+def _replaces(new: AgentOrder, old: AgentOrder) -> bool:
+    """Whether `old`, which has not been taken yet, need not be.
+
+    It must be where its ranks have ended since: its drain is the one that writes what they left.
+    """
+    same = (new.job, new.epoch) == (old.job, old.epoch) or new.forget_job == old.job
+    return not (old.forget_job or (same and old.ranks and not new.ranks))
 
 
 def _task(order: AgentOrder) -> tuple[object, ...]:

@@ -1,0 +1,65 @@
+"""Orders that come faster than the store takes them: none is lost that something depends on."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from waiting import eventually  # noqa: E402 - after the check that torch is there
+
+from holdfast.checkpoint.agent_protocol import AgentOrder  # noqa: E402
+from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
+from holdfast.checkpoint.settings import Settings  # noqa: E402
+from holdfast.checkpoint.storekeeper import StoreKeeper  # noqa: E402
+from holdfast.kit.clock import SystemClock  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+STEP = 10
+
+
+@pytest.fixture
+def give(tmp_path: Path) -> Iterator[Callable[..., None]]:
+    """Give orders to a keeper whose thread begins with the test's last one."""
+    keeper = StoreKeeper(SystemClock(), tell=print)
+    thread = Thread(target=keeper.run)
+
+    def given(*orders: AgentOrder) -> None:
+        for order in orders:
+            keeper.give(order)
+        thread.start()
+        eventually(lambda: keeper.settled_id == orders[-1].id, "the last order is carried out")
+
+    yield given
+    keeper.close()
+    thread.join()
+
+
+def order(root: Path, number: int, *, ranks: tuple[int, ...], forget: str = "") -> AgentOrder:
+    return AgentOrder(
+        id=number,
+        job="job",
+        epoch=1,
+        ranks=ranks,
+        world_size=1,
+        slots={0: str(root / "r0")},
+        store_url=f"file://{root}/store",
+        store_interval_steps=STEP,
+        forget_job=forget,
+    )
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told that they ended", "forgotten at once"])
+def test_what_ranks_left_is_written_though_they_ended_before_their_order_was_taken(
+    tmp_path: Path, give: Callable[..., None], told: bool
+) -> None:
+    rank = Checkpointer(Settings(job="job", epoch=1, slots=tmp_path / "r0"))
+    assert rank.save(STEP, {"w": torch.ones(100)})
+    ended = [order(tmp_path, 2, ranks=())] if told else []
+    give(order(tmp_path, 1, ranks=(0,)), *ended, order(tmp_path, 3, ranks=(), forget="job"))
+    written = [path.parent.name for path in tmp_path.glob("store/*/manifest.json")]
+    assert written == [f"step-{STEP:08}-epoch-1"]
+    assert not (tmp_path / "r0").exists(), "and then it is forgotten"
