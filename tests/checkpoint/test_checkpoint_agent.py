@@ -15,7 +15,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from checkpoint_agent import AgentProcess, eventually  # noqa: E402 - after the check for torch
+from checkpoint_agent import AgentProcess  # noqa: E402 - after the check for torch
+from waiting import eventually  # noqa: E402
 
 from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from checkpoint_agent import eventually  # noqa: E402 - after the check that torch is there
+from waiting import eventually  # noqa: E402 - after the check that torch is there
 
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.layout import parse_head  # noqa: E402

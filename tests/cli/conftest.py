@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from waiting import DEADLINE_S, eventually
 
 HOLDFAST = [sys.executable, "-m", "holdfast.cli.main"]
 
@@ -33,7 +33,7 @@ class Shell:
             out, err = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=DEADLINE_S)
             pytest.fail(f"holdfast {words} did not end:\n{out}\n{err}")
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
@@ -73,13 +73,6 @@ class Shell:
         return found
 
 
-def eventually(fact: Callable[[], bool], within_s: float = 30.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not fact():
-        assert time.monotonic() < deadline, "it did not become so in time"
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     made = Shell(tmp_path)
@@ -87,8 +80,8 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     for process in made.started:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(DEADLINE_S)
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
-    eventually(lambda: not made.leftovers(), within_s=15)
+    eventually(lambda: not made.leftovers(), "nothing is left")

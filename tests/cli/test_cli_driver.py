@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import eventually
+from waiting import DEADLINE_S, eventually
 
 from holdfast.cli.main import main
 from holdfast.protocol import exitcodes
@@ -23,11 +23,11 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        eventually(lambda: (folder / "driver.json").exists())
+        eventually((folder / "driver.json").exists, "the driver answers")
         yield folder
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(20)
+        process.wait(DEADLINE_S)
 
 
 @pytest.fixture

@@ -5,14 +5,19 @@ import signal
 import subprocess
 
 import pytest
-from tests.cli.conftest import Shell, eventually
+from tests.cli.conftest import Shell
+from waiting import DEADLINE_S, eventually
 
 pytestmark = pytest.mark.cluster
 
 GREETING = """
-import os, sys
-rank = os.environ["RANK"]
-print("hello from", rank, "of", os.environ["WORLD_SIZE"], flush=True)
+import os, pathlib, sys, time
+rank, ranks = os.environ["RANK"], int(os.environ["WORLD_SIZE"])
+print("hello", end=" ", flush=True)
+pathlib.Path(f"began-{rank}").touch()  # no line is whole before all have begun theirs
+while len(list(pathlib.Path().glob("began-*"))) < ranks:
+    time.sleep(0.01)
+print("from", rank, "of", ranks, flush=True)
 print("to stderr", file=sys.stderr, flush=True)
 """
 
@@ -85,7 +90,7 @@ def forever(shell: Shell, ranks: int = 2) -> "subprocess.Popen[str]":
 def test_ctrl_c_stops_the_job_and_takes_everything_down(shell: Shell) -> None:
     process = forever(shell)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 130
     assert "stopping" in errors
     assert errors.splitlines()[-1].startswith("holdfast  stopped")
@@ -101,14 +106,14 @@ def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
     assert process.stderr is not None
     assert any("stopping" in line for line in iter(process.stderr.readline, ""))
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
+    assert process.wait(DEADLINE_S) == 130
     eventually(lambda: not shell.leftovers())
 
 
 def test_nothing_is_left_when_it_is_killed(shell: Shell) -> None:
     process = forever(shell)
     process.kill()
-    process.wait(10)
+    process.wait(DEADLINE_S)
     eventually(lambda: not shell.leftovers())
 
 
@@ -134,6 +139,6 @@ def test_a_killed_driver_comes_back_and_the_script_never_notices(shell: Shell) -
     subprocess.run(["kill", "-9", str(old)], check=True)
     eventually(lambda: address.exists() and json.loads(address.read_text())["pid"] != old)
     (shell.folder / "go").touch()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, errors
     assert errors.splitlines()[-1].startswith("holdfast  done: no fault")

@@ -1,7 +1,6 @@
 """A fake driver on a real WebSocket, and a daemon in this process that talks to it."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -29,19 +28,6 @@ from holdfast.telemetry.ring import RingWriter
 DECODER: Decoder[FromDaemon] = Decoder(FromDaemon)
 
 
-async def wait_for(fact: Callable[[], Any], what: str, within_s: float = 20.0) -> Any:
-    deadline_s = time.monotonic() + within_s
-    while not (answer := fact()):
-        assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
-        await asyncio.sleep(0.01)
-    return answer
-
-
-@pytest.fixture
-def eventually() -> Callable[..., Any]:
-    return wait_for
-
-
 class FakeDriver:
     """Greets daemons, keeps what they say, and acknowledges it unless told not to."""
 
@@ -67,7 +53,7 @@ class FakeDriver:
             self.socket.unlink(missing_ok=True)
 
     async def say(self, message: Message) -> None:
-        for connection in self.connections:
+        for connection in tuple(self.connections):
             await connection.send(encode(message))
 
     async def _serve(self, connection: ServerConnection) -> None:
@@ -115,7 +101,7 @@ def settings(tmp_path: Path) -> Settings:
         node="node-1",
         address="127.0.0.1",
         interface="",
-        driver_url=f"unix:{tmp_path / 'driver.sock'}",
+        driver_urls=(f"unix:{tmp_path / 'driver.sock'}",),
         token_file=tmp_path / "token",
         paths=paths,
         probe_port=0,

@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import DEADLINE_S, eventually_async
 
 from holdfast.daemon.settings import Settings, read
 from holdfast.protocol import exitcodes
@@ -55,31 +55,35 @@ def rank(settings: Settings, tmp_path: Any) -> Any:
     process.stdout.close()
 
 
+async def beats_only_when_urgent(driver: Any, daemon: Any) -> None:
+    """From here on a heartbeat comes in an hour, or because it is urgent."""
+    await driver.say(Watch(heartbeat_period_s=3600.0))
+    await eventually_async(lambda: daemon._period_s == 3600.0, "the new period is known")
+
+
 async def test_it_greets_with_its_token_and_beats_at_the_period_it_is_told(
-    driver: Any, daemon: Any, eventually: Any
+    driver: Any, daemon: Any
 ) -> None:
-    await eventually(lambda: len(driver.beats) > 5, "heartbeats")
+    await eventually_async(lambda: len(driver.beats) > 5, "heartbeats")
     assert driver.requests == [("/v1alpha1/nodes/node-1/daemon", "Bearer secret")]
     (hello,) = driver.hellos
     assert (hello.process, hello.node, hello.incarnation) == ("daemon", "node-1", "one")
     sequences = [beat.sequence for beat in driver.beats]
     assert sequences == sorted(set(sequences))
-    await driver.say(Watch(heartbeat_period_s=60.0))
-    await eventually(lambda: daemon._period_s == 60.0, "the new period is known")
-    await asyncio.sleep(0.15)
+    await beats_only_when_urgent(driver, daemon)
     heard = len(driver.beats)
     await asyncio.sleep(0.5)
-    assert len(driver.beats) == heard
+    assert len(driver.beats) <= heard + 2, "those on their way, not five"
 
 
 async def test_a_heartbeat_has_the_ranks_and_what_the_host_is_like(
-    driver: Any, daemon: Any, rank: Any, eventually: Any
+    driver: Any, daemon: Any, rank: Any
 ) -> None:
-    await eventually(lambda: driver.beats and driver.beats[-1].ranks, "the rank is told of")
+    await eventually_async(lambda: driver.beats and driver.beats[-1].ranks, "the rank is told of")
     seen = driver.beats[-1].ranks[0]
     assert (seen.job, seen.epoch, seen.rank, seen.pid) == ("job", 2, 0, rank.pid)
     assert (seen.step, seen.loss, seen.tokens) == (4, 0.5, 10)
-    assert seen.process in "RS"
+    assert seen.process in "RSD"
     assert seen.cpu_s > 0
     assert 0 < driver.beats[-1].pressure.memory_used < 1
     assert [nic.name for nic in driver.beats[-1].nics] == ["eth0"]
@@ -87,95 +91,88 @@ async def test_a_heartbeat_has_the_ranks_and_what_the_host_is_like(
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 async def test_a_rank_that_dies_or_stops_is_told_at_once(
-    driver: Any, daemon: Any, rank: Any, eventually: Any, how: signal.Signals
+    driver: Any, daemon: Any, rank: Any, how: signal.Signals
 ) -> None:
-    await eventually(lambda: driver.beats and driver.beats[-1].ranks, "the rank is told of")
-    await driver.say(Watch(heartbeat_period_s=60.0))
-    await eventually(lambda: daemon._period_s == 60.0, "the new period is known")
+    await eventually_async(lambda: driver.beats and driver.beats[-1].ranks, "the rank is told of")
+    await beats_only_when_urgent(driver, daemon)
     os.kill(rank.pid, how)
     if how == signal.SIGKILL:
         rank.wait()
-    began_s = time.monotonic()
-    await eventually(lambda: driver.beats[-1].urgent and driver.beats[-1].ranks, "it is told")
-    assert time.monotonic() - began_s < 5
     state = "gone" if how == signal.SIGKILL else "T"
-    await eventually(lambda: driver.beats[-1].ranks[0].process == state, "its state")
+
+    def told() -> bool:
+        urgent = [beat for beat in driver.beats if beat.urgent and beat.ranks]
+        return any(beat.ranks[0].process == state for beat in urgent)
+
+    await eventually_async(told, f"its state is {state}")
     if how == signal.SIGSTOP:
         await driver.say(Watch(heartbeat_period_s=0.1))
-        await eventually(lambda: driver.beats[-1].ranks[0].silent_s > 0.5, "its pulse is still")
+        await eventually_async(lambda: driver.beats[-1].ranks[0].silent_s > 0.5, "no pulse")
 
 
 async def test_an_xid_is_told_at_once_and_again_until_it_is_acknowledged(
-    driver: Any, daemon: Any, settings: Settings, eventually: Any
+    driver: Any, daemon: Any, settings: Settings
 ) -> None:
-    driver.watch = Watch(heartbeat_period_s=60.0)
-    await eventually(lambda: driver.beats, "a heartbeat")
+    await eventually_async(lambda: driver.beats, "a heartbeat")
+    await beats_only_when_urgent(driver, daemon)
     driver.acknowledges = False
-    await asyncio.sleep(0.2)
     line = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
     with settings.paths.kernel_log.open("a") as log:
         log.write(f"usb 1-1: new device\n{line}\nNVRM: Xid (half a li")
-    await eventually(lambda: driver.beats[-1].logs, "it is told")
+    await eventually_async(lambda: any(b.urgent and b.logs for b in driver.beats), "it is told")
     (hit,) = driver.beats[-1].logs
     assert (hit.source, hit.xid, hit.line) == ("kernel", 79, line)
-    assert driver.beats[-1].urgent
     driver.acknowledges = True
     await driver.say(Watch(heartbeat_period_s=0.1))
-    await eventually(lambda: len(driver.beats) > 3 and not driver.beats[-1].logs, "it is over")
+    await eventually_async(lambda: not driver.beats[-1].logs, "it is over")
     assert sum(bool(beat.logs) for beat in driver.beats) >= 2
 
 
 async def test_a_link_that_goes_down_is_told_at_once(
-    driver: Any, daemon: Any, settings: Settings, eventually: Any
+    driver: Any, daemon: Any, settings: Settings
 ) -> None:
-    driver.watch = Watch(heartbeat_period_s=60.0)
-    await eventually(lambda: driver.beats and daemon._nics._up, "a heartbeat")
+    await eventually_async(lambda: driver.beats and daemon._nics._up, "a heartbeat")
+    await beats_only_when_urgent(driver, daemon)
     (settings.paths.sys / "class/net/eth0/carrier").write_text("0")
-    await eventually(lambda: not driver.beats[-1].nics[0].up, "it is told")
-    assert driver.beats[-1].urgent
+    await eventually_async(
+        lambda: any(beat.urgent and not beat.nics[0].up for beat in driver.beats), "it is told"
+    )
 
 
-async def test_a_rule_finds_its_line_in_a_ranks_stderr(
-    driver: Any, daemon: Any, rank: Any, eventually: Any
-) -> None:
+async def test_a_rule_finds_its_line_in_a_ranks_stderr(driver: Any, daemon: Any, rank: Any) -> None:
     driver.watch = Watch(heartbeat_period_s=0.1, log_rules=("ECC error", "(broken"))
-    await eventually(lambda: daemon._rank_logs._rules, "the rules are known")
-    await eventually(lambda: daemon._rank_logs._tails, "the log is followed")
+    await eventually_async(lambda: daemon._rank_logs._rules, "the rules are known")
+    await eventually_async(lambda: daemon._rank_logs._tails, "the log is followed")
     rank.stdin.write("all is well\nan uncorrectable ECC error\n")
     rank.stdin.flush()
-    await eventually(lambda: any(beat.logs for beat in driver.beats), "it is told")
+    await eventually_async(lambda: any(beat.logs for beat in driver.beats), "it is told")
     (hit,) = next(beat.logs for beat in driver.beats if beat.logs)
     assert (hit.rank, hit.rule, hit.line) == (0, "ECC error", "an uncorrectable ECC error")
 
 
 async def test_a_driver_that_acknowledges_nothing_is_left_for_a_new_connection(
-    driver: Any, daemon: Any, eventually: Any
+    driver: Any, daemon: Any
 ) -> None:
     driver.acknowledges = False
-    await eventually(lambda: len(driver.hellos) >= 2, "it came again")
+    await eventually_async(lambda: len(driver.hellos) >= 2, "it came again")
     driver.acknowledges = True
     heard = len(driver.beats)
-    await eventually(lambda: len(driver.beats) > heard + 20, "heartbeats go on")
-    assert len(driver.connections) == 1
+    await eventually_async(lambda: len(driver.beats) > heard + 20, "heartbeats go on")
+    await eventually_async(lambda: len(driver.connections) == 1, "the old one is closed")
 
 
-async def test_a_driver_that_is_away_is_waited_for(
-    driver: Any, daemon: Any, eventually: Any
-) -> None:
-    await eventually(lambda: driver.beats, "a heartbeat")
+async def test_a_driver_that_is_away_is_waited_for(driver: Any, daemon: Any) -> None:
+    await eventually_async(lambda: driver.beats, "a heartbeat")
     await driver.close()
-    await asyncio.sleep(0.3)
     driver.beats.clear()
     await driver.open()
-    await eventually(lambda: driver.beats, "heartbeats again")
+    await eventually_async(lambda: driver.beats, "heartbeats again")
     assert {hello.incarnation for hello in driver.hellos} == {"one"}
 
 
-async def test_a_driver_that_refuses_is_asked_again(
-    driver: Any, daemon: Any, eventually: Any
-) -> None:
+async def test_a_driver_that_refuses_is_asked_again(driver: Any, daemon: Any) -> None:
     driver.answer = Refused(what="protocol", why="version 1, this driver speaks 2", fix="Upgrade.")
-    await eventually(lambda: len(driver.hellos) >= 3, "it asks again")
+    await eventually_async(lambda: len(driver.hellos) >= 3, "it asks again")
     assert driver.beats == []
 
 
@@ -194,13 +191,13 @@ def test_settings_that_are_missing_are_all_told_and_end_it(tmp_path: Any) -> Non
 
 
 async def test_as_a_process_it_needs_no_torch_and_ends_when_told(
-    driver: Any, settings: Settings, eventually: Any
+    driver: Any, settings: Settings
 ) -> None:
     environment = {
         **os.environ,
         "HOLDFAST_NODE": settings.node,
         "HOLDFAST_NODE_ADDRESS": settings.address,
-        "HOLDFAST_DRIVER_URL": settings.driver_url,
+        "HOLDFAST_DRIVER_URL": ",".join(settings.driver_urls),
         "HOLDFAST_NODE_TOKEN_FILE": str(settings.token_file),
         "HOLDFAST_SCRATCH": str(settings.paths.scratch),
         "HOLDFAST_MEMORY": str(settings.paths.memory),
@@ -211,11 +208,11 @@ async def test_as_a_process_it_needs_no_torch_and_ends_when_told(
         stderr=subprocess.DEVNULL,
     )
     try:
-        await eventually(lambda: driver.beats, "heartbeats")
+        await eventually_async(lambda: driver.beats, "heartbeats")
         maps = Path(f"/proc/{process.pid}/maps").read_text()
         assert "libtorch" not in maps
         process.terminate()
-        assert await asyncio.to_thread(process.wait, 20) == 0
+        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
     finally:
         process.kill()
         process.wait()

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ports import free_port
+from waiting import eventually_async
 
 from holdfast.daemon.probes import responder
 from holdfast.daemon.probes.prober import Prober
@@ -202,57 +204,47 @@ def test_still_is_since_progress_and_silent_since_the_pulse(tmp_path: Path) -> N
 # ---------------------------------------------------------------- probes
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-async def probed(port: int, fact: Any, eventually: Any) -> Any:
+async def probed(port: int, fact: Any) -> Any:
     prober = Prober(SystemClock(), port)
     prober.use({"other": "127.0.0.1"}, 0)
     running = asyncio.create_task(prober.run())
     try:
-        return await eventually(
+        return await eventually_async(
             lambda: next((seen for seen in prober.probes() if fact(seen)), None), "an answer"
         )
     finally:
         running.cancel()
 
 
-async def test_a_neighbour_that_listens_answers(eventually: Any) -> None:
+async def test_a_neighbour_that_listens_answers() -> None:
     port = free_port()
     server = await responder.serve("127.0.0.1", port)
     assert server is not None
-    seen = await probed(port, lambda seen: seen.ok, eventually)
+    seen = await probed(port, lambda seen: seen.ok)
     assert seen.rtt_s > 0
     assert await responder.serve("127.0.0.1", port) is None, "the port is taken: said, not raised"
     server.close()
 
 
-async def test_a_neighbour_whose_process_is_gone_refuses_which_is_an_answer(
-    eventually: Any,
-) -> None:
-    seen = await probed(free_port(), lambda seen: seen.reset, eventually)
+async def test_a_neighbour_whose_process_is_gone_refuses_which_is_an_answer() -> None:
+    seen = await probed(free_port(), lambda seen: seen.reset and seen.silent_s < 1)
     assert not seen.ok
-    assert seen.silent_s < 1
 
 
-async def test_a_stopped_process_still_answers_for_its_node(eventually: Any) -> None:
+async def test_a_stopped_process_still_answers_for_its_node() -> None:
     port = free_port()
     with socket.create_server(("127.0.0.1", port), backlog=100):  # nobody accepts
-        await probed(port, lambda seen: seen.ok, eventually)
+        await probed(port, lambda seen: seen.ok)
 
 
-async def test_a_neighbour_that_drops_everything_is_silent(eventually: Any) -> None:
+async def test_a_neighbour_that_drops_everything_is_silent() -> None:
     port = free_port()
     with socket.create_server(("127.0.0.1", port), backlog=0):
         fillers = [socket.socket() for _ in range(4)]
         for filler in fillers:  # a full queue: the kernel drops what comes after
             filler.setblocking(False)
             filler.connect_ex(("127.0.0.1", port))
-        seen = await probed(port, lambda seen: seen.silent_s > 1, eventually)
+        seen = await probed(port, lambda seen: seen.silent_s > 1)
         assert (seen.ok, seen.reset) == (False, False)
         for filler in fillers:
             filler.close()

@@ -11,11 +11,16 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
+from ports import free_port
+from waiting import DEADLINE_S
 
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult, Rendezvous
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(300)]
+
+ANSWER_S = 120.0
+"""Importing torch is most of it: seconds here, half a minute where disk and processor are slow."""
 
 Start = Callable[[str, DiagnosticOrder], "subprocess.Popen[bytes]"]
 
@@ -44,16 +49,10 @@ def start() -> Iterator[Start]:
 
 def answer(child: "subprocess.Popen[bytes]") -> DiagnosticResult:
     assert child.stdout is not None
-    assert select.select([child.stdout], [], [], 60)[0], "no answer within a minute"
+    assert select.select([child.stdout], [], [], ANSWER_S)[0], "no answer"
     last = child.stdout.read().splitlines()[-1]
-    assert child.wait(10) == 0
+    assert child.wait(DEADLINE_S) == 0
     return msgspec.json.decode(last, type=DiagnosticResult)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def pair(*, time_box_s: float, port: int | None = None) -> DiagnosticOrder:
@@ -71,7 +70,7 @@ def pair(*, time_box_s: float, port: int | None = None) -> DiagnosticOrder:
 
 
 def test_two_neighbours_measure_their_bandwidth(start: Start) -> None:
-    order = pair(time_box_s=40)
+    order = pair(time_box_s=ANSWER_S)
     children = [start(node, order) for node in order.members]
     for node, child in zip(order.members, children, strict=True):
         result = answer(child)
@@ -98,13 +97,13 @@ def test_an_address_in_use_is_told_and_is_no_verdict(start: Start) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = int(taken.getsockname()[1])
-        result = answer(start("node-1", pair(time_box_s=20, port=port)))
+        result = answer(start("node-1", pair(time_box_s=ANSWER_S, port=port)))
     assert result.ok is None
     assert result.detail == f"cannot serve on 127.0.0.1:{port}: Address already in use"
 
 
 def test_a_node_computes_and_tells_its_speed(start: Start) -> None:
-    result = answer(start("node-1", DiagnosticOrder(id="d1", test="compute", time_box_s=40)))
+    result = answer(start("node-1", DiagnosticOrder(id="d1", test="compute", time_box_s=ANSWER_S)))
     assert (result.ok, result.unit, result.members) == (True, "GFLOP/s", ())
     assert result.value is not None
     assert result.value > 0.1
@@ -120,7 +119,7 @@ def test_bad_input_is_named_and_ends_with_the_code_for_it() -> None:
         [sys.executable, "-m", "holdfast.diagnostics.runner", json.dumps({"id": 1})],
         env={**os.environ, "HOLDFAST_NODE": "node-1"},
         capture_output=True,
-        timeout=60,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert done.returncode == 2

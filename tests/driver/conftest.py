@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.client import ClientConnection, connect
 
 from holdfast.driver.adapters.journal import SqlJournal
@@ -105,17 +106,11 @@ class Edge:
 
     async def seen(self, count: int) -> list[AnyEvent]:
         """The first `count` events, once there are so many."""
-        await self.eventually(lambda: len(self.events) >= count)
+        await eventually_async(lambda: len(self.events) >= count)
         return self.events
 
     @staticmethod
-    async def eventually(fact: Callable[[], object], within_s: float = 5.0) -> None:
-        async with asyncio.timeout(within_s):
-            while not fact():
-                await asyncio.sleep(0.005)
-
-    @staticmethod
-    async def receive(client: ClientConnection, within_s: float = 5.0) -> Any:
+    async def receive(client: ClientConnection, within_s: float = DEADLINE_S) -> Any:
         frame = await asyncio.wait_for(client.recv(decode=False), within_s)
         kinds = ToDaemon if client.request.path.endswith("daemon") else ToExecutor  # type: ignore[union-attr]
         return Decoder[Any](kinds).decode(frame)

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
+from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.core.events import (
@@ -212,12 +213,16 @@ class World:
                 self._lose(victim)
 
     def _lose(self, victim: ScriptedNode) -> None:
-        """Gone for good; where there is no standby, another node comes a little later."""
+        """Gone for good; where there is no standby, another node comes when one is wanted."""
         victim.present = False
         self.emit(ExecutorDisconnected(node=victim.name, incarnation=f"{victim.name}-a"))
         self.emit(NodeVanished(node=victim.name, why="its lease is over"))
-        if not self.nodes["node-3"].present:
-            asyncio.get_running_loop().call_later(0.02, self.join, self.nodes["node-3"])
+
+    def follow(self, state: State) -> None:
+        """A node comes once the job waits for one."""
+        job, late = state.jobs.get("job"), self.nodes["node-3"]
+        if job and job.phase is Phase.REPLACING and not late.present:
+            self.join(late)
 
     def _exit(self, node: ScriptedNode, **how: int) -> None:
         node.exits = tuple(RankStatus(rank=r, state="exited", order=1, **how) for r in node.ranks)
@@ -241,10 +246,11 @@ async def drive(
 
     def follow(state: State) -> None:
         before_effects(state)
+        world.follow(state)
         if until(state):
             done.set()
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
         effects = Effects(cluster=world, nodes=world, emit=loop.post, group=group)
         await loop.start(perform=effects.start, follow=follow)
         world.connect(loop.post)

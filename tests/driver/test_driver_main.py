@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from msgspec.structs import replace
+from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
@@ -44,13 +45,6 @@ STEP_OF_SNAPSHOTS = 6
 _FROM_DRIVER: Decoder[Any] = Decoder(ToExecutor)
 _LIBC = ctypes.CDLL(None)
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
-
-
-async def eventually(fact: Callable[[], Any], within_s: float = 45.0) -> Any:
-    async with asyncio.timeout(within_s):
-        while not (found := fact()):
-            await asyncio.sleep(0.01)
-    return found
 
 
 class DriverProcess:
@@ -83,14 +77,14 @@ class DriverProcess:
                 return said if said["pid"] == process.pid else None
             return None
 
-        found: dict[str, Any] = await eventually(address)
+        found: dict[str, Any] = await eventually_async(address)
         return found
 
     def end(self, number: int = signal.SIGTERM) -> int:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=DEADLINE_S)
 
     def journal(self) -> list[Entry]:
         """What is in the journal now, whoever has it open."""
@@ -369,14 +363,14 @@ async def test_a_job_with_a_crash_ends_well_though_the_driver_is_killed_again_an
         for grown in (2, 3, 6):
             size = len(driver.journal())
             with suppress(TimeoutError):  # it waits for the end already
-                await eventually(lambda n=size + grown: len(driver.journal()) >= n, 1.0)  # type: ignore[misc]
+                await eventually_async(lambda n=size + grown: len(driver.journal()) >= n, 1.0)  # type: ignore[misc]
             os.kill(driver.process.pid, signal.SIGKILL)  # type: ignore[union-attr]
             kills += 1
             driver.end()
             await driver.start()
         for each in executors.values():
             each.may_end.set()
-        await eventually(lambda: is_done(driver))
+        await eventually_async(lambda: is_done(driver))
     assert [each.attempts for each in executors.values()] == [[1, 2], [1, 2]]
     entries = driver.journal()
     assert [entry.sequence for entry in entries] == list(range(1, len(entries) + 1))

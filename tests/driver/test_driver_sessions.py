@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from waiting import eventually_async
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from holdfast.driver.core.events import (
@@ -169,7 +170,7 @@ async def test_repeated_and_late_reports_are_harmless(edge: Any) -> None:
     async with edge.greeted(HELLO) as client:
         for seen in (exited(7), exited(7), exited(3), exited(8)):
             await client.send(encode(seen))
-        await edge.eventually(lambda: (seen := edge.sessions.observed("n0")) and seen.sequence == 8)
+        await eventually_async(lambda: edge.sessions.observed("n0") == exited(8))
     exits = [each for each in edge.events if isinstance(each, RanksExited)]
     assert [(each.exits[0].rank, each.step) for each in exits] == [(0, 41)]
 
@@ -179,8 +180,8 @@ async def test_quiet_is_said_again_after_a_reconnect(edge: Any) -> None:
     for _ in range(2):
         async with edge.greeted(HELLO) as client:
             await client.send(encode(QUIET))
-            await edge.eventually(lambda: isinstance(edge.events[-1], NodeQuiet))
-        await edge.eventually(lambda: isinstance(edge.events[-1], ExecutorDisconnected))
+            await eventually_async(lambda: isinstance(edge.events[-1], NodeQuiet))
+        await eventually_async(lambda: isinstance(edge.events[-1], ExecutorDisconnected))
     assert sum(isinstance(each, NodeQuiet) for each in edge.events) == 2
 
 
@@ -191,11 +192,11 @@ async def test_a_report_from_before_the_reconnect_is_late(edge: Any) -> None:
     async with edge.greeted(HELLO) as client:
         await client.send(encode(exited(6)))
         await client.send(encode(exited(7)))
-        await edge.eventually(lambda: sum(isinstance(e, RanksExited) for e in edge.events) == 2)
+        await eventually_async(lambda: sum(isinstance(e, RanksExited) for e in edge.events) == 2)
     async with edge.greeted(msgspec.structs.replace(HELLO, incarnation="i2")) as client:
         new = msgspec.structs.replace(exited(1), incarnation="i2")
         await client.send(encode(new))
-        await edge.eventually(lambda: edge.sessions.observed("n0") == new)
+        await eventually_async(lambda: edge.sessions.observed("n0") == new)
 
 
 async def test_a_newer_connection_takes_the_place_of_the_older(edge: Any) -> None:
@@ -241,7 +242,7 @@ async def test_an_epoch_that_the_node_did_follow_is_heard(edge: Any, epoch: int)
     edge.sessions.instruct(msgspec.structs.replace(DESIRED, epoch=3))
     async with edge.greeted(msgspec.structs.replace(HELLO, epoch=5)) as client:
         await client.send(encode(msgspec.structs.replace(exited(1), epoch=epoch)))
-        await edge.eventually(lambda: any(isinstance(e, RanksExited) for e in edge.events))
+        await eventually_async(lambda: any(isinstance(e, RanksExited) for e in edge.events))
 
 
 async def test_who_speaks_for_another_node_is_refused(edge: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.client import ClientConnection
 
 from holdfast.driver.core.events import (
@@ -48,7 +49,7 @@ async def answer(edge: Any, client: ClientConnection, make: Callable[[Any], Mess
 
 async def test_stacks_and_logs_are_asked_for_and_given(edge: Any) -> None:
     async with edge.greeted(HELLO) as client:
-        asked = asyncio.create_task(edge.sessions.stacks("n0", "j", (0, 1), limit_s=5))
+        asked = asyncio.create_task(edge.sessions.stacks("n0", "j", (0, 1), limit_s=DEADLINE_S))
         await answer(edge, client, lambda ask: Stacks(id=ask.id, stacks={0: "main", 1: "wait"}))
         assert await asked == {0: "main", 1: "wait"}
         log = asyncio.create_task(
@@ -80,14 +81,14 @@ async def test_a_log_that_is_not_there_is_said(edge: Any) -> None:
 
 async def test_a_node_that_does_not_answer_is_a_temporary_failure(edge: Any) -> None:
     with pytest.raises(TemporaryError, match="not connected"):
-        await edge.sessions.stacks("n0", "j", (0,), limit_s=5)
+        await edge.sessions.stacks("n0", "j", (0,), limit_s=DEADLINE_S)
     async with edge.greeted(HELLO) as client:
         with pytest.raises(TemporaryError, match=r"no answer within 0\.05 s"):
             await edge.sessions.stacks("n0", "j", (0,), limit_s=0.05)
         late = await edge.receive(client)
         assert isinstance(late, AskStacks)
         await client.send(encode(Stacks(id=late.id, stacks={})))
-        asked = asyncio.create_task(edge.sessions.stacks("n0", "j", (0,), limit_s=5))
+        asked = asyncio.create_task(edge.sessions.stacks("n0", "j", (0,), limit_s=DEADLINE_S))
         await edge.receive(client)
     with pytest.raises(TemporaryError, match="connection ended"):
         await asked
@@ -104,7 +105,7 @@ async def test_heartbeats_are_acknowledged_and_go_to_the_detectors(edge: Any) ->
         assert edge.events == edge.watch.conclusions
         await client.send(encode(msgspec.structs.replace(BEAT, node="n1")))
         assert (await edge.receive(client)).what == "Heartbeat.node"
-    await edge.eventually(lambda: len(edge.watch.calls) == 3)
+    await eventually_async(lambda: len(edge.watch.calls) == 3)
     assert edge.watch.calls == [
         ("connected", "n0", "daemon"),
         ("heard", 5),

@@ -3,10 +3,9 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from running_keeper import RunningKeeper, gone, wait_for
+from running_keeper import RunningKeeper, gone
 
 from holdfast.keeper import state as states
 from holdfast.lab.emulator.inside import path_in
@@ -51,11 +50,6 @@ def emulator(tmp_path: Path, kind: Kind) -> Iterator[RunningEmulator]:
         run_id = running.state.run_id if states.load(running.root) else "none"
     left = look(run_id, running.root)
     assert left.count == 0, left
-
-
-@pytest.fixture
-def eventually() -> Callable[..., Any]:
-    return wait_for
 
 
 @pytest.fixture

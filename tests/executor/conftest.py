@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
@@ -88,7 +89,7 @@ class FakeDriver:
         await self.connection.send(encode(message))
 
     async def eventually(
-        self, fact: Callable[[m.Observed], Any], within_s: float = 20.0
+        self, fact: Callable[[m.Observed], Any], within_s: float = DEADLINE_S
     ) -> m.Observed:
         """The first observation of which `fact` holds."""
         deadline = time.monotonic() + within_s
@@ -133,14 +134,14 @@ class Node:
             )
         assert self.host.stdout is not None
         self.executor = int(self.host.stdout.readline())
-        await until(lambda: len(self.driver.hellos) > connected)
+        await eventually_async(lambda: len(self.driver.hellos) > connected)
 
     async def end(self) -> None:
         if self.host is not None:
             assert self.host.stdin is not None
             assert self.host.stdout is not None
             self.host.stdin.close()
-            await asyncio.to_thread(self.host.wait, 20)
+            await asyncio.to_thread(self.host.wait, DEADLINE_S)
             self.host.stdout.close()
             self.host = None
 
@@ -189,12 +190,12 @@ class Node:
         """As a driver does: quiet with a store first, then the seats of the same epoch."""
         await self.want(task, host_store=True)
         epoch = self.epoch
-        told = await self.driver.eventually(lambda o: o.epoch == epoch and o.store and o.quiet, 60)
+        told = await self.driver.eventually(lambda o: o.epoch == epoch and o.store and o.quiet)
         return await self.want(
             task, ranks=ranks, host_store=True, epoch=epoch, rendezvous=told.store, **more
         )
 
-    async def exited(self, ranks: int, within_s: float = 20.0) -> list[m.RankStatus]:
+    async def exited(self, ranks: int, within_s: float = DEADLINE_S) -> list[m.RankStatus]:
         """The statuses of all ranks of this epoch, once they have ended."""
         epoch = self.epoch
         seen = await self.driver.eventually(
@@ -207,7 +208,7 @@ class Node:
         )
         return list(seen.ranks)
 
-    async def running(self, ranks: int, within_s: float = 20.0) -> list[int]:
+    async def running(self, ranks: int, within_s: float = DEADLINE_S) -> list[int]:
         """The pids of all ranks of this epoch, once they run."""
         epoch = self.epoch
         seen = await self.driver.eventually(
@@ -229,21 +230,6 @@ class Node:
         """Every living process below the host but the executor itself."""
         assert self.host is not None
         return [pid for pid in below(self.host.pid) if pid != self.executor]
-
-
-async def until(fact: Callable[[], Any], within_s: float = 20.0) -> Any:
-    """The first true value of `fact`."""
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if value := fact():
-            return value
-        await asyncio.sleep(0.005)
-    raise AssertionError(f"not true within {within_s} s")
-
-
-@pytest.fixture
-def eventually() -> Callable[..., Any]:
-    return until
 
 
 @asynccontextmanager

@@ -4,15 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually_async
 
 from holdfast.protocol import messages as m
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def ask(node: Any, eventually: Any, question: Any) -> Any:
+async def ask(node: Any, question: Any) -> Any:
     await node.driver.send(question)
-    return await eventually(lambda: node.driver.answers.get(question.id))
+    return await eventually_async(lambda: node.driver.answers.get(question.id))
 
 
 async def test_it_greets_with_what_the_node_has_and_its_token(node: Any) -> None:
@@ -25,9 +26,7 @@ async def test_it_greets_with_what_the_node_has_and_its_token(node: Any) -> None
     assert hello.hardware.memory_bytes > 1 << 28
 
 
-async def test_a_log_is_read_from_either_end_and_says_where_to_go_on(
-    node: Any, eventually: Any
-) -> None:
+async def test_a_log_is_read_from_either_end_and_says_where_to_go_on(node: Any) -> None:
     await node.launch(node.python("print('first'); print('second')"), ranks=1)
     await node.exited(1)
     where: dict[str, Any] = {
@@ -36,34 +35,30 @@ async def test_a_log_is_read_from_either_end_and_says_where_to_go_on(
         "rank": 0,
         "stream": "stdout",
     }
-    whole = await ask(node, eventually, m.AskLog(id="whole", **where))
+    whole = await ask(node, m.AskLog(id="whole", **where))
     assert (whole.data, whole.end) == (b"first\nsecond\n", 13)
-    tail = await ask(node, eventually, m.AskLog(id="tail", offset=-7, **where))
+    tail = await ask(node, m.AskLog(id="tail", offset=-7, **where))
     assert (tail.data, tail.end) == (b"second\n", 13)
-    part = await ask(node, eventually, m.AskLog(id="part", max_bytes=5, **where))
+    part = await ask(node, m.AskLog(id="part", max_bytes=5, **where))
     assert (part.data, part.end) == (b"first", 5)
-    none = await ask(node, eventually, m.AskLog(id="none", **where | {"rank": 7}))
+    none = await ask(node, m.AskLog(id="none", **where | {"rank": 7}))
     assert none.missing
 
 
-async def test_stacks_name_the_line_where_a_rank_stands_or_why_there_is_none(
-    node: Any, eventually: Any
-) -> None:
+async def test_stacks_name_the_line_where_a_rank_stands_or_why_there_is_none(node: Any) -> None:
     text = "import time\n\n\ndef waiting_here():\n    time.sleep(1000)\n\n\nwaiting_here()"
     await node.launch(node.python(text), ranks=1)
     (pid,) = await node.running(1)
-    await eventually(lambda: b"rank-0" in Path(f"/proc/{pid}/comm").read_bytes())
-    taken = await ask(node, eventually, m.AskStacks(id="s1", job="job", ranks=(0, 5)))
+    await eventually_async(lambda: b"rank-0" in Path(f"/proc/{pid}/comm").read_bytes())
+    taken = await ask(node, m.AskStacks(id="s1", job="job", ranks=(0, 5)))
     assert "waiting_here" in taken.stacks[0] or taken.stacks[0].startswith("no stack: ")
     assert taken.stacks[5] == "no stack: the rank does not run here"
 
 
-async def test_nonsense_from_the_driver_is_answered_and_does_no_harm(
-    node: Any, eventually: Any
-) -> None:
+async def test_nonsense_from_the_driver_is_answered_and_does_no_harm(node: Any) -> None:
     assert node.driver.connection is not None
     await node.driver.connection.send(b"\xc1 not msgpack")
-    (refused,) = await eventually(lambda: node.driver.refusals)
+    (refused,) = await eventually_async(lambda: node.driver.refusals)
     assert refused.what == "frame"
     await node.launch(node.python("print('fine')"), ranks=1)
     assert [status.exit_code for status in await node.exited(1)] == [0]

@@ -14,7 +14,7 @@ async def test_each_order_ends_as_a_result_also_one_that_nobody_knows(node: Any)
         m.DiagnosticOrder(id="d1", test=test, time_box_s=2) for test in ("nonsense", "other")
     )
     await node.want(node.python("print()"), diagnostics=orders)
-    seen = await node.driver.eventually(lambda o: len(o.diagnostics) == 2, 60)
+    seen = await node.driver.eventually(lambda o: len(o.diagnostics) == 2)
     assert [result.test for result in seen.diagnostics] == ["nonsense", "other"]
     assert [result.ok for result in seen.diagnostics] == [None, None]
     assert all(result.detail for result in seen.diagnostics)

@@ -4,10 +4,12 @@ import asyncio
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import DEADLINE_S, eventually_async
 
 from holdfast.protocol import messages as m
 
@@ -61,8 +63,14 @@ def alive(pid: int) -> bool:
 
 def launchers(node: Any, rank: int) -> list[int]:
     """The launcher, and the process between it and the ranks while that is ending."""
-    told = {pid: Path(f"/proc/{pid}/cmdline") for pid in node.below() if pid != rank}
-    return [pid for pid, path in told.items() if b"launcher.main" in path.read_bytes()]
+    return [pid for pid in node.below() if pid != rank and b"launcher.main" in command_of(pid)]
+
+
+def command_of(pid: int) -> bytes:
+    """Empty where it has just ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def only(pids: list[int]) -> int | None:
@@ -88,12 +96,10 @@ async def test_a_killed_rank_is_told_with_its_signal_and_the_others_run_on(node:
     assert alive(first)
 
 
-async def test_a_new_epoch_ends_what_ran_also_a_daemon_that_left_its_session(
-    node: Any, eventually: Any
-) -> None:
+async def test_a_new_epoch_ends_what_ran_also_a_daemon_that_left_its_session(node: Any) -> None:
     await node.launch(node.python(DAEMONISES), ranks=1)
     (rank,) = await node.running(1)
-    await eventually(lambda: "daemon" in node.output())
+    await eventually_async(lambda: "daemon" in node.output())
     daemon = int(node.output().split()[1])
     assert alive(daemon)
     await node.want(node.python(DAEMONISES))
@@ -104,12 +110,12 @@ async def test_a_new_epoch_ends_what_ran_also_a_daemon_that_left_its_session(
 
 @pytest.mark.parametrize("how", [signal.SIGSTOP, None], ids=["stopped", "deaf"])
 async def test_a_rank_that_does_not_hear_is_ended_all_the_same(
-    node: Any, eventually: Any, how: signal.Signals | None
+    node: Any, how: signal.Signals | None
 ) -> None:
     task = node.python(DEAF, grace_s=0.3)
     await node.launch(task, ranks=1)
     (rank,) = await node.running(1)
-    await eventually(lambda: "deaf" in node.output())
+    await eventually_async(lambda: "deaf" in node.output())
     if how is not None:
         os.kill(rank, how)
     asked_at = time.monotonic()
@@ -119,10 +125,10 @@ async def test_a_rank_that_does_not_hear_is_ended_all_the_same(
     assert time.monotonic() - asked_at >= 0.3
 
 
-async def test_a_rank_that_is_asked_to_stop_can_save_first(node: Any, eventually: Any) -> None:
+async def test_a_rank_that_is_asked_to_stop_can_save_first(node: Any) -> None:
     task = node.python(POLITE, grace_s=20)
     await node.launch(task, ranks=1)
-    await eventually(lambda: "up" in node.output())
+    await eventually_async(lambda: "up" in node.output())
     epoch = node.epoch
     await node.want(task, stop="grace")
     await quiet(node)
@@ -138,12 +144,12 @@ time.sleep(1000)
 
 @pytest.mark.torch
 async def test_the_grace_is_over_with_the_last_rank_though_the_store_would_serve_on(
-    node: Any, eventually: Any
+    node: Any,
 ) -> None:
     task = node.python(TORCH, grace_s=600)
     await node.launch(task, ranks=2)
     ranks = await node.running(2)
-    await eventually(lambda: all(node.output(rank) for rank in (0, 1)))
+    await eventually_async(lambda: all(node.output(rank) for rank in (0, 1)))
     assert node.output() == "store of its own: True\n"
     await node.want(task, stop="grace")
     await quiet(node)
@@ -151,14 +157,15 @@ async def test_the_grace_is_over_with_the_last_rank_though_the_store_would_serve
 
 
 async def test_ranks_outlive_their_launcher_and_the_next_are_forked_from_another(
-    own_node: Any, eventually: Any
+    own_node: Any,
 ) -> None:
     task = own_node.python(SLEEP)
     await own_node.launch(task, ranks=1)
     (rank,) = await own_node.running(1)
-    launcher = await eventually(lambda: only(launchers(own_node, rank)))
+    launcher = await eventually_async(lambda: only(launchers(own_node, rank)))
+    own_node.driver.seen = None
     os.kill(launcher, signal.SIGKILL)
-    await eventually(lambda: not alive(launcher))
+    await eventually_async(lambda: not alive(launcher))
     await own_node.driver.eventually(lambda o: o.launcher == "warm")
     assert alive(rank)
     await own_node.launch(task, ranks=1)
@@ -174,7 +181,7 @@ async def test_a_killed_executor_takes_its_ranks_along_and_the_next_says_so(
     ranks = await own_node.running(2)
     os.kill(own_node.executor, signal.SIGKILL)
     assert own_node.host is not None
-    await asyncio.to_thread(own_node.host.wait, 20)
+    await asyncio.to_thread(own_node.host.wait, DEADLINE_S)
     assert not any(alive(pid) for pid in ranks)
     await own_node.end()
     await own_node.start()
@@ -184,14 +191,14 @@ async def test_a_killed_executor_takes_its_ranks_along_and_the_next_says_so(
     assert own_node.driver.hellos[-1].incarnation != own_node.driver.hellos[0].incarnation
 
 
-async def test_an_executor_that_ends_leaves_nothing(own_node: Any, eventually: Any) -> None:
+async def test_an_executor_that_ends_leaves_nothing(own_node: Any) -> None:
     await own_node.launch(own_node.python(DAEMONISES), ranks=2)
     await own_node.running(2)
-    await eventually(lambda: len(own_node.below()) >= 5)
+    await eventually_async(lambda: len(own_node.below()) >= 5)
     before = own_node.below()
     os.kill(own_node.executor, signal.SIGTERM)
     assert own_node.host is not None
-    await asyncio.to_thread(own_node.host.wait, 20)
+    await asyncio.to_thread(own_node.host.wait, DEADLINE_S)
     assert not any(alive(pid) for pid in before)
 
 
@@ -215,13 +222,11 @@ async def test_ranks_go_on_without_a_driver_and_their_end_is_told_to_the_next(no
     assert ended.exit_code == 5
 
 
-async def test_an_older_epoch_is_refused_in_a_sentence_and_changes_nothing(
-    node: Any, eventually: Any
-) -> None:
+async def test_an_older_epoch_is_refused_in_a_sentence_and_changes_nothing(node: Any) -> None:
     await node.launch(node.python(SLEEP), ranks=1)
     (rank,) = await node.running(1)
     await node.driver.send(node.desired(None, epoch=node.epoch - 1))
-    (refused,) = await eventually(lambda: node.driver.refusals)
+    (refused,) = await eventually_async(lambda: node.driver.refusals)
     assert "older than" in refused.why
     assert alive(rank)
 
@@ -231,6 +236,5 @@ async def test_the_same_desired_state_twice_starts_nothing_twice(node: Any) -> N
     ranks = await node.running(2)
     await node.driver.send(wanted)
     await node.driver.send(m.AskLog(id="after", job="job", attempt=1, rank=0, stream="stdout"))
-    while "after" not in node.driver.answers:
-        await asyncio.sleep(0.005)
+    await eventually_async(lambda: "after" in node.driver.answers)
     assert [status.pid for status in node.driver.seen.ranks] == ranks

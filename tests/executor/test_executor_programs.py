@@ -161,7 +161,7 @@ async def test_what_is_not_python_is_executed_and_said(node: Any) -> None:
 @pytest.mark.parametrize(
     ("command", "more", "code", "words"),
     [
-        (["no-such-program"], {}, 127, ["command", "'no-such-program'", "Name a program"]),
+        (["no-such-program"], {}, 127, ["command", "'no-such-program'", "Give its whole path"]),
         (["./script.py"], {}, 127, ["command", "'./script.py'"]),
         (["sh"], {"workdir": "/no/such/folder"}, 126, ["workdir", "'/no/such/folder'", "Give"]),
         (["sh"], {"log_root": "/dev/null"}, 126, ["log_root", "/dev/null", "Give a folder"]),

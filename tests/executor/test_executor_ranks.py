@@ -55,13 +55,13 @@ async def test_an_unmodified_torch_script_is_killed_and_started_again_with_the_s
     pytest.importorskip("torch")
     task = node.python(GLOO, str(node.folder / "killed"), ranks_per_node=3)
     await node.launch(task, ranks=3)
-    first, second, third = await node.exited(3, 60)
+    first, second, third = await node.exited(3)
     assert second.signal == 9
     assert second.order == 1
     assert first.error.in_collective
     assert third.error.in_collective
     await node.launch(task, ranks=3)
-    assert [rank.exit_code for rank in await node.exited(3, 60)] == [0, 0, 0]
+    assert [rank.exit_code for rank in await node.exited(3)] == [0, 0, 0]
     said = [node.output(rank).split() for rank in range(3)]
     assert {words[1] for words in said} == {"6.0"}
     assert len({words[3] for words in said}) == 3, "no two ranks share a seed"

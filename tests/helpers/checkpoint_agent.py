@@ -1,4 +1,4 @@
-"""A real checkpoint agent process for tests, and a way to wait for what it reports."""
+"""A real checkpoint agent process for tests, and what it reports."""
 
 import contextlib
 import os
@@ -9,18 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+
+from waiting import DEADLINE_S
 
 from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport, line, report
-
-
-def eventually(fact: Callable[[], Any], what: str, within_s: float = 20.0) -> Any:
-    """The first true answer of `fact`; fails with `what` when time is up."""
-    deadline_s = time.monotonic() + within_s
-    while not (answer := fact()):
-        assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
-        time.sleep(0.01)
-    return answer
 
 
 class AgentProcess:
@@ -46,7 +38,7 @@ class AgentProcess:
         self.process.stdin.flush()
 
     def until(
-        self, fact: Callable[[AgentReport], object], what: str, within_s: float = 20.0
+        self, fact: Callable[[AgentReport], object], what: str, within_s: float = DEADLINE_S
     ) -> AgentReport:
         """The first report, the last one seen among them, of which `fact` holds."""
         deadline_s = time.monotonic() + within_s
@@ -74,8 +66,8 @@ class AgentProcess:
             self.process.stdin.close()
         if self.process.poll() is None:
             os.kill(self.pid, signal.SIGCONT)
-        code = self.process.wait(10)
-        self._reader.join(10)
+        code = self.process.wait(DEADLINE_S)
+        self._reader.join(DEADLINE_S)
         if self.process.stdout:
             self.process.stdout.close()
         return code

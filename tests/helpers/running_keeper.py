@@ -1,19 +1,17 @@
-"""A keeper process with small processes instead of executors and daemons, and a way to wait."""
+"""A keeper process with small processes instead of executors and daemons."""
 
 import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+from waiting import DEADLINE_S, eventually
 
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
 from holdfast.keeper.state import KeeperState, NodeRecord
-
-T = TypeVar("T")
 
 START = """
 import sys
@@ -24,15 +22,6 @@ if __name__ == "__main__":
     sys.exit(main(commands=commands))
 """
 """An "executor" with one "rank" whose pid it leaves, and a "daemon"."""
-
-
-def wait_for(fact: Callable[[], T], what: str, within_s: float = 60.0) -> T:
-    """The first true answer of `fact`; fails with `what` when time is up."""
-    deadline_s = time.monotonic() + within_s
-    while not (answer := fact()):
-        assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
-        time.sleep(0.02)
-    return answer
 
 
 class RunningKeeper:
@@ -67,7 +56,7 @@ class RunningKeeper:
         log = (self.root / "keeper.log").open("ab")
         self.process = subprocess.Popen([*self.command(), *more], stderr=log, pass_fds=pass_fds)
         log.close()
-        wait_for(self.socket.exists, f"the keeper listens; see {self.root}/keeper.log")
+        eventually(self.socket.exists, f"the keeper listens; see {self.root}/keeper.log")
 
     def node(self, name: str = "node-1") -> NodeRecord:
         return self.state.nodes[name]
@@ -82,7 +71,7 @@ class RunningKeeper:
             answer: dict[str, Any] = json.loads(path.read_bytes())
             return answer if answer["executor"] and answer["daemon"] else None
 
-        return wait_for(said, f"the host of {name} runs its two")
+        return eventually(said, f"the host of {name} runs its two")
 
     def scratch(self, name: str = "node-1") -> Path:
         """The node's disk, as this process reaches it."""
@@ -94,7 +83,7 @@ class RunningKeeper:
             text = path.read_text().strip() if path.exists() else ""
             return int(text) if text and int(text) != other_than else 0
 
-        return wait_for(pid, f"{name} has a rank")
+        return eventually(pid, f"{name} has a rank")
 
     def kill(self) -> None:
         assert self.process is not None
@@ -105,7 +94,7 @@ class RunningKeeper:
     def stop(self) -> int:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(DEADLINE_S)
 
     def left(self) -> list[str]:
         """Processes that carry the run's mark."""

@@ -1,20 +1,14 @@
-"""A real keeper with small processes instead of executors and daemons, and a way to wait."""
+"""A real keeper with small processes instead of executors and daemons."""
 
 import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from running_keeper import RunningKeeper, gone, wait_for
+from running_keeper import RunningKeeper, gone
 
 from holdfast.keeper import state as states
-
-
-@pytest.fixture
-def eventually() -> Callable[..., Any]:
-    return wait_for
 
 
 @pytest.fixture

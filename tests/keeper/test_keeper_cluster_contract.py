@@ -5,6 +5,7 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.local_cluster import LocalCluster
 from holdfast.driver.ports import Cluster, Fact, PermanentError, TemporaryError
@@ -14,7 +15,7 @@ from holdfast.protocol import keeping
 async def first_facts(cluster: Cluster, count: int) -> dict[str, Fact]:
     """Facts by node until there are `count` nodes, all present."""
     facts: dict[str, Fact] = {}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_S):
         async for fact in cluster.facts():
             facts[fact.node] = fact
             if len(facts) == count and all(fact.present for fact in facts.values()):
@@ -59,7 +60,7 @@ async def a_change_is_told_to_who_listens(cluster: Cluster) -> None:
         async for fact in cluster.facts():
             heard.put_nowait(fact)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_S):
         listening = asyncio.create_task(listen())
         await heard.get(), await heard.get()
         await cluster.distrust("node-1", incident=1, reason="no reason")
@@ -186,7 +187,7 @@ async def test_facts_go_on_after_the_keeper_was_killed_and_marks_are_kept(keeper
     await asyncio.to_thread(keeper.start)
     cluster = LocalCluster(keeper.socket)
     facts = cluster.facts()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_S):
         assert {(await anext(facts)).node, (await anext(facts)).node} == {"node-1", "node-2"}
         await cluster.distrust("node-2", incident=1, reason="a lemon")
         await anext(facts)

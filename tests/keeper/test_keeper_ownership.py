@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from waiting import DEADLINE_S, eventually
 
 from holdfast.keeper import processes
 from holdfast.keeper.factory import memory_root
@@ -18,7 +20,7 @@ from holdfast.protocol import exitcodes, lease
 pytestmark = pytest.mark.cluster
 
 
-def test_a_killed_executor_takes_its_ranks_along_and_is_started_again(keeper, eventually, is_gone):
+def test_a_killed_executor_takes_its_ranks_along_and_is_started_again(keeper, is_gone):
     keeper.start()
     before, rank = keeper.host(), keeper.rank()
     os.kill(before["executor"], signal.SIGKILL)
@@ -30,7 +32,7 @@ def test_a_killed_executor_takes_its_ranks_along_and_is_started_again(keeper, ev
     assert keeper.rank(other_than=rank)
 
 
-def test_a_killed_daemon_is_started_again_alone(keeper, eventually):
+def test_a_killed_daemon_is_started_again_alone(keeper):
     keeper.start()
     before = keeper.host()
     os.kill(before["daemon"], signal.SIGKILL)
@@ -38,9 +40,7 @@ def test_a_killed_daemon_is_started_again_alone(keeper, eventually):
     assert keeper.host()["executor"] == before["executor"]
 
 
-def test_a_killed_host_takes_its_whole_node_along_and_the_node_starts_again(
-    keeper, eventually, is_gone
-):
+def test_a_killed_host_takes_its_whole_node_along_and_the_node_starts_again(keeper, is_gone):
     keeper.start()
     before, rank, other = keeper.host(), keeper.rank(), keeper.host("node-2")
     os.kill(keeper.node().host_pid, signal.SIGKILL)
@@ -60,9 +60,7 @@ def test_nodes_outlive_a_killed_keeper_and_the_next_one_adopts_them(keeper, is_g
     assert not is_gone(rank)
 
 
-def test_a_host_that_died_while_no_keeper_was_there_leaves_nothing_to_the_next(
-    keeper, eventually, is_gone
-):
+def test_a_host_that_died_while_no_keeper_was_there_leaves_nothing_to_the_next(keeper, is_gone):
     keeper.start()
     before, rank = keeper.host(), keeper.rank()
     keeper.kill()
@@ -88,27 +86,28 @@ def test_nothing_is_left_when_the_keepers_owner_is_gone(keeper, pipe):
     keeper.start("--die-with-fd", str(theirs), pass_fds=(theirs,))
     keeper.rank()
     os.close(ours)
-    assert keeper.process.wait(20) == exitcodes.OK
+    assert keeper.process.wait(DEADLINE_S) == exitcodes.OK
     assert keeper.left() == []
 
 
 def test_the_next_start_sweeps_the_memory_of_a_run_that_was_killed_whole(keeper, tmp_path):
-    dead = memory_root("feedbeef0000")
-    dead.mkdir()
-    alive = memory_root("feedbeef0001")
-    alive.mkdir()
-    marked = os.environ | {processes.RUN_MARK: "feedbeef0001"}
-    with subprocess.Popen(["/bin/sleep", "60"], env=marked) as holder:
+    runs = [os.urandom(6).hex() for _ in range(2)]
+    dead, alive = map(memory_root, runs)
+    marked = os.environ | {processes.RUN_MARK: runs[1]}
+    with subprocess.Popen(["/bin/sleep", "1000"], env=marked) as holder:
         try:
+            alive.mkdir()
+            dead.mkdir()
             keeper.start()
             assert not dead.exists()
             assert alive.exists(), "a run with a process of its own is nobody's to sweep"
         finally:
             holder.kill()
-            alive.rmdir()
+            for left in (dead, alive):
+                shutil.rmtree(left, ignore_errors=True)
 
 
-def test_processes_wait_for_the_drivers_token(keeper, eventually):
+def test_processes_wait_for_the_drivers_token(keeper):
     token = keeper.root / "tokens" / "node"
     token.unlink()
     keeper.start()
@@ -164,7 +163,7 @@ class FakeLease:
             self.socket.sendto(datagram, sender)
 
 
-def test_a_host_without_a_keeper_ends_its_node_when_its_patience_is_over(tmp_path, eventually):
+def test_a_host_without_a_keeper_ends_its_node_when_its_patience_is_over(tmp_path):
     fake = FakeLease()
     config = {
         "node": "alone",
@@ -174,15 +173,19 @@ def test_a_host_without_a_keeper_ends_its_node_when_its_patience_is_over(tmp_pat
         "environment": {},
         "commands": {"executor": ["/bin/sleep", "1000"]},
         "wait_for": "",
-        "outlive_keeper_s": 1.0,
+        "outlive_keeper_s": 2.0,
     }
     (tmp_path / "host.config.json").write_text(json.dumps(config))
     command = [sys.executable, "-m", "holdfast.keeper.host", str(tmp_path / "host.config.json")]
     with subprocess.Popen(command) as host:
-        eventually(lambda: len(fake.renewals) > 7, "it lives while it is answered")
-        executor = json.loads((tmp_path / "host.json").read_bytes())["executor"]
-        assert processes.start_ticks(executor) is not None
-        fake.silence()
-        assert host.wait(10) == 0
+        try:
+            eventually(lambda: len(fake.renewals) > 12, "it lives while it is answered")
+            executor = json.loads((tmp_path / "host.json").read_bytes())["executor"]
+            assert processes.start_ticks(executor) is not None
+            fake.silence()
+            assert host.wait(DEADLINE_S) == 0
+        finally:
+            fake.silence()
+            host.terminate()
     assert processes.start_ticks(executor) is None
     assert {renewal.node for renewal in fake.renewals} == {"alone"}

@@ -1,35 +1,23 @@
-"""Ranks that are forked from one process with torch loaded, and a way to wait for facts."""
+"""Ranks that are forked from one process with torch loaded."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
+import ports
 import pytest
+from waiting import eventually
 
 from holdfast.protocol.messages import RankProgress
 from holdfast.telemetry.ring import RingReader
 
-T = TypeVar("T")
 LAUNCHER = Path(__file__).with_name("launch_ranks.py")
-
-
-def wait_for(fact: Callable[[], T], what: str, within_s: float = 30.0) -> T:
-    deadline_s = time.monotonic() + within_s
-    while not (answer := fact()):
-        assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
-        time.sleep(0.02)
-    return answer
-
-
-@pytest.fixture
-def eventually() -> Callable[..., object]:
-    return wait_for
+HELPERS = Path(ports.__file__).parent
 
 
 class Launcher:
@@ -40,7 +28,7 @@ class Launcher:
             [sys.executable, str(LAUNCHER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HELPERS)},
             text=True,
         )
         assert self._process.stdout is not None
@@ -91,13 +79,16 @@ class Ranks:
         return [int(file.read_text()) for file in files] if all(map(Path.exists, files)) else None
 
     def output(self, rank: int) -> str:
-        return (self.folder / f"{rank}.out").read_text()
+        """What it has printed; nothing before it has begun."""
+        path = self.folder / f"{rank}.out"
+        return path.read_text() if path.exists() else ""
 
     def kill(self) -> None:
         for rank, pid in enumerate(self.pids):
             if not (self.folder / f"{rank}.exit").exists():
-                os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: self.exit_codes() is not None, "ranks are reaped")
+                with suppress(ProcessLookupError):  # reaped, and not yet noted
+                    os.kill(pid, signal.SIGKILL)
+        eventually(lambda: self.exit_codes() is not None, "ranks are reaped")
 
 
 @pytest.fixture(scope="session")

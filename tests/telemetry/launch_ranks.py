@@ -7,17 +7,11 @@ import json
 import os
 import runpy
 import signal
-import socket
 import sys
 import threading
 from pathlib import Path
 
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+from ports import free_port
 
 
 def rank_main(script: str, folder: Path, variables: dict[str, str]) -> None:

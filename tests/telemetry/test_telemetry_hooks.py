@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually
 
 pytestmark = pytest.mark.torch
 
@@ -39,9 +40,9 @@ while True:
 """
 
 
-def test_an_unmodified_ddp_script_is_counted_right(ranks: Any, eventually: Any) -> None:
+def test_an_unmodified_ddp_script_is_counted_right(ranks: Any) -> None:
     running = ranks(DDP, 3)
-    eventually(lambda: running.there() and "done" in running.output(2), "the script is done", 60)
+    eventually(lambda: running.there() and "done" in running.output(2), "the script is done")
 
     def all_done() -> bool:
         return all(g.enqueued == g.done for r in range(3) for g in running.read(r).groups)
@@ -62,7 +63,7 @@ def test_an_unmodified_ddp_script_is_counted_right(ranks: Any, eventually: Any) 
         assert seen.partial == ("step numbers",), "steps are counted from the start of the process"
 
 
-def test_ranks_that_talk_in_one_shape_have_one_fingerprint(ranks: Any, eventually: Any) -> None:
+def test_ranks_that_talk_in_one_shape_have_one_fingerprint(ranks: Any) -> None:
     running = ranks(
         "import torch, torch.distributed as dist, time\n"
         "dist.init_process_group('gloo')\n"
@@ -97,16 +98,12 @@ dist.barrier()
         pytest.param("import os; os._exit(5)", [5, 5], id="leaves without a word"),
     ],
 )
-def test_hooks_do_not_change_how_a_rank_ends(
-    ranks: Any, eventually: Any, end: str, codes: list[int]
-) -> None:
+def test_hooks_do_not_change_how_a_rank_ends(ranks: Any, end: str, codes: list[int]) -> None:
     running = ranks(END.format(end=end), 2)
-    assert eventually(running.exit_codes, "both ended", 60) == codes, running.output(0)
+    assert eventually(running.exit_codes, "both ended") == codes, running.output(0)
 
 
-def test_an_uncaught_exception_is_written_as_torch_elastic_does(
-    ranks: Any, eventually: Any
-) -> None:
+def test_an_uncaught_exception_is_written_as_torch_elastic_does(ranks: Any) -> None:
     running = ranks("def f():\n    raise KeyError('a b')\nf()\n", 1)
     eventually(running.exit_codes, "ended")
     said = json.loads((running.folder / "0.json").read_text())["message"]
@@ -116,7 +113,7 @@ def test_an_uncaught_exception_is_written_as_torch_elastic_does(
     assert "Traceback" in running.output(0), "the user sees the exception as ever"
 
 
-def test_exit_is_no_exception(ranks: Any, eventually: Any) -> None:
+def test_exit_is_no_exception(ranks: Any) -> None:
     running = ranks("import sys; sys.exit('bye')", 1)
     assert eventually(running.exit_codes, "ended") == [1]
     assert not (running.folder / "0.json").exists()
@@ -140,7 +137,7 @@ while True: time.sleep(.1)
 """
 
 
-def test_an_error_of_ours_never_reaches_the_user_and_is_said(ranks: Any, eventually: Any) -> None:
+def test_an_error_of_ours_never_reaches_the_user_and_is_said(ranks: Any) -> None:
     running = ranks(FAULTY, 2)
     eventually(lambda: "survived [2.0, 2.0]" in running.output(0), "the script goes on")
     assert "collectives" in running.read(0).partial

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from waiting import DEADLINE_S
 
 from holdfast.daemon.samplers.progress import Progress
 from holdfast.driver.core.events import Found
@@ -67,6 +68,10 @@ while True:
 """
 
 
+HANG_FLOOR_S = 2.0
+"""Longer than a busy machine holds up a rank that trains, shorter than the default of 5 s."""
+
+
 class Observer:
     """One daemon's sampling and one driver's detectors, in this process and on its clock."""
 
@@ -78,7 +83,9 @@ class Observer:
         self.found: list[Finding] = []
         seats = tuple(Seat(rank=r, local_rank=r, node="here", address="") for r in range(count))
         self.watch.expect(
-            Expectation(job="job", epoch=1, seats=seats, hang_floor_s=1.0, first_step_s=60.0)
+            Expectation(
+                job="job", epoch=1, seats=seats, hang_floor_s=HANG_FLOOR_S, first_step_s=60.0
+            )
         )
 
     def look(self) -> None:
@@ -96,7 +103,7 @@ class Observer:
         self.found += [event.finding for event in events if isinstance(event, Found)]
         time.sleep(0.1)
 
-    def until(self, fact: Callable[[], object], what: str, within_s: float = 60.0) -> None:
+    def until(self, fact: Callable[[], object], what: str, within_s: float = DEADLINE_S) -> None:
         deadline_s = time.monotonic() + within_s
         while not fact():
             assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
@@ -133,11 +140,9 @@ def test_the_rank_that_hangs_is_named(
     else:
         (running.folder / "hang").write_text(kind)
         (running.folder / "hang").rename(running.folder / f"hang.{victim}")
-    began_s = time.monotonic()
     observer.until(lambda: observer.found, "a finding")
     (finding,) = observer.found
     assert (finding.kind, finding.rank) == (Kind.HANG, victim), finding
-    assert time.monotonic() - began_s < 30
     assert any(f"end at rank {victim}" in piece.text for piece in finding.evidence)
 
 
