@@ -14,7 +14,7 @@ import msgspec
 import torch
 
 from holdfast.checkpoint import rng, tree
-from holdfast.checkpoint.fetch import Refused, fetch
+from holdfast.checkpoint.fetch import Refused, fetch, refuse
 from holdfast.checkpoint.filling import Area, claimed
 from holdfast.checkpoint.layout import PLAN_KEY, Layout, Shard, ShardPlan, Spec, lay_out, parse_head
 from holdfast.checkpoint.plan import writers
@@ -197,14 +197,18 @@ class Checkpointer:
     def _store(self, wanted: Restore) -> Iterator[tuple[tree.Tree, tree.Find]]:
         settings = self._settings
         try:
+            store = open_store(settings.store_url)
             pieces = fetch(
-                open_store(settings.store_url),
+                store,
                 step=wanted.step,
                 epoch=wanted.epoch,
                 rank=settings.rank,
                 world_size=settings.world_size,
             )
-        except (Refused, StoreError) as error:
+        except Refused as error:
+            refuse(store, step=wanted.step, epoch=wanted.epoch, why=str(error))
+            raise RestoreFailed(str(error)) from error
+        except StoreError as error:
             raise RestoreFailed(str(error)) from error
         yield tree.decode(pieces.tree), lambda name: view(*pieces.find(name))
 

@@ -4,12 +4,14 @@ Used by ranks that restore and by agents that look for whole checkpoints. Must n
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 import xxhash
 
 from holdfast.checkpoint.layout import (
     MANIFEST,
+    REFUSED,
     Layout,
     Placed,
     folder_name,
@@ -18,7 +20,7 @@ from holdfast.checkpoint.layout import (
     parse_head,
 )
 from holdfast.checkpoint.manifest import BadManifest, File, Manifest, decode_manifest
-from holdfast.checkpoint.stores import NotStored, Store
+from holdfast.checkpoint.stores import NotStored, Store, StoreError
 from holdfast.protocol.messages import Stored
 
 
@@ -85,23 +87,53 @@ def read_shard(store: Store, folder: str, file: File, *, into: bytearray | None 
             if into is not None and at + len(chunk) <= len(into):
                 into[at : at + len(chunk)] = chunk
             at += len(chunk)
-    except NotStored as error:
-        raise Refused(f"{folder}/{file.name}: the shard is not there") from error
-    if at != file.size_bytes:
-        raise Refused(f"{folder}/{file.name}: {at} bytes, the manifest says {file.size_bytes}")
+    except NotStored:
+        _check_size(folder, file, None)
+    _check_size(folder, file, at)
     if state.hexdigest() != file.xxh3:
         raise Refused(f"{folder}/{file.name}: its checksum does not match the manifest's")
 
 
 def whole(store: Store) -> Iterator[Stored | Refused]:
-    """Every checkpoint in the store, newest first: whole and verified, or why it is refused."""
+    """Every checkpoint in the store, newest first: believed, or why it is refused.
+
+    Shards are read through until one checkpoint was found whole, the one that a restore needs. Of
+    older ones the manifest and the sizes must do, for ranks check all that they read; one that a
+    rank has refused is read through again.
+    """
+    found = False
     folders = [entry.name for entry in store.entries("") if entry.folder]
     places = [(place[1], place[0], name) for name in folders if (place := parse_folder(name))]
     for epoch, step, folder in sorted(places, reverse=True):
         try:
-            for part in read_manifest(store, folder).parts:
-                if part.shard:
-                    read_shard(store, folder, part.shard)
+            _believe(store, folder, unread=found)
+            found = True
             yield Stored(step=step, epoch=epoch)
         except Refused as refusal:
             yield refusal
+
+
+def _believe(store: Store, folder: str, *, unread: bool) -> None:
+    """Check the folder, its shards' bytes unless `unread`. Raises `Refused` or `StoreError`."""
+    manifest = read_manifest(store, folder)
+    sizes = {entry.name: entry.size_bytes for entry in store.entries(folder)}
+    shards = [part.shard for part in manifest.parts if part.shard]
+    for file in shards:
+        _check_size(folder, file, sizes.get(file.name))
+    for file in shards if REFUSED in sizes or not unread else ():
+        read_shard(store, folder, file)
+
+
+def _check_size(folder: str, file: File, size_bytes: int | None) -> None:
+    if size_bytes is None:
+        raise Refused(f"{folder}/{file.name}: the shard is not there")
+    if size_bytes != file.size_bytes:
+        raise Refused(
+            f"{folder}/{file.name}: {size_bytes} bytes, the manifest says {file.size_bytes}"
+        )
+
+
+def refuse(store: Store, *, step: int, epoch: int, why: str) -> None:
+    """Note in the store that a rank could not believe the checkpoint, where that can be noted."""
+    with suppress(StoreError):
+        store.put(f"{folder_name(step, epoch)}/{REFUSED}", [f"{why}\n".encode()])

@@ -27,6 +27,8 @@ ALIGNMENT = 64
 
 MANIFEST = "manifest.json"
 BEGIN = "begin.json"
+REFUSED = "refused.txt"
+"""Left by a rank that could not believe the checkpoint: the reason."""
 
 
 class Spec(msgspec.Struct, frozen=True):
