@@ -1,0 +1,57 @@
+"""Who may talk to a control plane: its own authority, certificates of users, and their kubeconfigs.
+
+Called by `plane`. A certificate carries user and groups, so that a new identity needs no restart of
+the API server, and nobody borrows another's.
+"""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from holdfast.lab.kubernetes.programs import command
+
+
+class Identities:
+    """The folder with `ca.crt`, and for each name NAME.crt, NAME.key and NAME.yaml."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @property
+    def ca(self) -> Path:
+        return self.folder / "ca.crt"
+
+    def server(self, name: str, hosts: Sequence[str]) -> None:
+        """A certificate for whoever answers at `hosts` (addresses, DNS names)."""
+        self._sign(name, "-user", name, "-hosts", ",".join(hosts))
+
+    def kubeconfig(self, name: str, *, user: str, groups: Sequence[str], url: str) -> Path:
+        """A file with which kubectl, or a client, is `user` in `groups`."""
+        self._sign(name, "-user", user, "-groups", ",".join(groups))
+        path = self.folder / f"{name}.yaml"
+        path.touch(mode=0o600)
+        cluster = {"server": url, "certificate-authority": str(self.ca)}
+        who = {
+            "client-certificate": str(self.folder / f"{name}.crt"),
+            "client-key": str(self.folder / f"{name}.key"),
+        }
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "lab", "cluster": cluster}],
+            "users": [{"name": user, "user": who}],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": user}}],
+            "current-context": "lab",
+        }
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        return path
+
+    def _sign(self, name: str, *arguments: str) -> None:
+        subprocess.run(
+            [*command("certificate"), "-folder", str(self.folder), "-name", name, *arguments],
+            check=True,
+            capture_output=True,
+        )

@@ -1,0 +1,172 @@
+"""A whole control plane on this machine, for as long as a `with`.
+
+Used by `holdfast lab kubernetes up`, the demo and tests/kubernetes:
+
+    with ControlPlane(folder) as plane:
+        plane.kubectl("apply", "-f", "-", input=manifest)
+        node = plane.kubeconfig("system:node:node-1", ["system:nodes"], name="node-1")
+
+Ports, folder, authority and identities are its own. Its programs end with this process, however it
+ends. Must not change what stock Kubernetes does, except for how soon a silent node is NotReady.
+"""
+
+import json
+import shutil
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from holdfast.lab.kubernetes import flags
+from holdfast.lab.kubernetes.flags import HOST, SERVICE_IP, Places
+from holdfast.lab.kubernetes.identities import Identities
+from holdfast.lab.kubernetes.kubectl import KubectlFailed as KubectlFailed
+from holdfast.lab.kubernetes.kubectl import kubectl
+from holdfast.lab.kubernetes.ports import free_ports
+from holdfast.lab.kubernetes.process import Process
+from holdfast.lab.kubernetes.programs import command
+
+COMPONENTS: dict[str, Callable[[Places], list[str]]] = {
+    "etcd": flags.etcd,
+    "kube-apiserver": flags.kube_apiserver,
+    "kube-controller-manager": flags.kube_controller_manager,
+    "kube-scheduler": flags.kube_scheduler,
+}
+"""By name, in the order in which they start; they end in the opposite one."""
+USERS = {
+    "admin": ("admin", ["system:masters"]),
+    "kube-controller-manager": ("system:kube-controller-manager", []),
+    "kube-scheduler": ("system:kube-scheduler", []),
+}
+DNS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+READY_WITHIN_S = 60.0
+LOOK_S = 0.05
+
+
+class NotReady(Exception):
+    """The control plane, or a part of it, did not come up; the message has the end of its log."""
+
+
+class ControlPlane:
+    """One control plane. `also_at`: further addresses under which nodes reach its API server.
+
+    `grace_s`: how long a node may be silent before it is NotReady.
+    """
+
+    def __init__(self, folder: Path, *, also_at: Sequence[str] = (), grace_s: float = 8.0) -> None:
+        api, etcd, peer = free_ports(3)
+        self.at = Places(folder.resolve(), api, etcd, peer, grace_s)
+        self.url = f"https://{HOST}:{self.at.api_port}"
+        self.ca = self.at.certificate("ca")
+        self.admin = self.at.kubeconfig("admin")
+        self.audit_log = self.at.audit_log
+        self._hosts = [HOST, SERVICE_IP, *also_at, *DNS]
+        self._running: dict[str, Process] = {}
+
+    def __enter__(self) -> Self:
+        self.at.folder.mkdir(parents=True, exist_ok=True)
+        self.at.audit_policy.write_text(flags.AUDIT_POLICY)
+        self._identities = Identities(self.at.folder / "identities")
+        self._identities.server("server", self._hosts)
+        self._identities.server("service-accounts", ["service-accounts"])
+        for name, (user, groups) in USERS.items():
+            self.kubeconfig(user, groups, name=name)
+        self._http = httpx.Client(verify=self._trust(), trust_env=False, timeout=5.0)
+        try:
+            for component in COMPONENTS:
+                self.start(component)
+            self._until(self._settled, "the control plane to be ready")
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    # ------------------------------------------------------------ what its users do
+
+    def kubeconfig(self, user: str, groups: Sequence[str] = (), *, name: str) -> Path:
+        """A kubeconfig, identities/NAME.yaml, for `user` in `groups`; RBAC says what it may."""
+        return self._identities.kubeconfig(name, user=user, groups=groups, url=self.url)
+
+    def kubectl(self, *arguments: str, input: str = "", within_s: float = 60.0) -> str:  # noqa: A002
+        """What kubectl printed, as admin. Raises `KubectlFailed` with what it said instead."""
+        return kubectl(self.admin, arguments, input=input, within_s=within_s)
+
+    def audit(self) -> list[dict[str, Any]]:
+        """Every event of the audit log so far, oldest first."""
+        whole = self.audit_log.read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines()]
+
+    # ------------------------------------------------------------ what is done to it
+
+    def start(self, component: str) -> None:
+        """Start one of COMPONENTS; returns once it answers. Raises `NotReady`."""
+        words = [*command(component), *COMPONENTS[component](self.at)]
+        log = self.at.folder / f"{component}.log"
+        self._running[component] = Process(component, words, log=log)
+        if component == "kube-apiserver":
+            self._until(self.ready, "the API server to be ready")
+
+    def stop(self, component: str) -> None:
+        """End one of COMPONENTS in its own time, and wait until it has ended."""
+        self._running.pop(component).stop()
+
+    def pid(self, component: str) -> int:
+        """Of one of COMPONENTS: what can be stopped and continued from outside."""
+        return self._running[component].pid
+
+    def compact(self) -> None:
+        """Have etcd forget all but its present revision: older watches are then answered 410."""
+        etcd = f"{self.at.etcd_url}/v3/kv"
+        header = self._http.post(f"{etcd}/range", json={"key": "AA=="}).json()["header"]
+        told = {"revision": header["revision"], "physical": True}
+        self._http.post(f"{etcd}/compaction", json=told).raise_for_status()
+
+    def ready(self) -> bool:
+        """Does the API server say that it is ready?"""
+        return self._answers("/readyz")
+
+    # ------------------------------------------------------------ inside
+
+    def _settled(self) -> bool:
+        """The controllers run: a pod may be made once its namespace has its service account."""
+        return self._answers("/api/v1/namespaces/default/serviceaccounts/default")
+
+    def _answers(self, path: str) -> bool:
+        try:
+            return self._http.get(self.url + path).is_success
+        except httpx.TransportError:
+            return False
+
+    def _trust(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.ca)
+        context.load_cert_chain(self.at.certificate("admin"), self.at.key("admin"))
+        return context
+
+    def _until(self, fact: Callable[[], bool], what: str) -> None:
+        deadline_s = time.monotonic() + READY_WITHIN_S
+        while not fact():
+            for process in self._running.values():
+                if process.ended:
+                    raise NotReady(process.last_words())
+            if time.monotonic() > deadline_s:
+                raise NotReady(f"not within {READY_WITHIN_S:g} s: {what}; logs: {self.at.folder}")
+            time.sleep(LOOK_S)
+
+    def _end(self) -> None:
+        """Its data goes too: what is left are logs."""
+        self._http.close()
+        for component in reversed(list(self._running)):
+            self._running.pop(component).kill()
+        shutil.rmtree(self.at.folder / "etcd", ignore_errors=True)

@@ -1,0 +1,31 @@
+"""Which command is etcd, the API server, kubectl: an envtest folder's own, else the built binary's.
+
+Called by whatever starts one. Must not build: a test or a command says first that it may take long.
+"""
+
+import os
+from pathlib import Path
+
+from holdfast.lab.kubernetes.build import HOW, NotHere, cached
+
+ASSETS = "KUBEBUILDER_ASSETS"
+"""Environment of the ecosystem's convention: a folder with etcd, kube-apiserver and kubectl."""
+
+
+def command(program: str) -> list[str]:
+    """The words that start `program`. Raises `NotHere`."""
+    given = assets() / program if os.environ.get(ASSETS) else None
+    if given is not None and given.is_file():
+        return [str(given)]
+    binary = cached()
+    if not binary.exists():
+        raise NotHere(f"{program} is not here: Kubernetes is not built yet. {HOW}")
+    return [str(binary), program]
+
+
+def assets() -> Path:
+    """The folder of KUBEBUILDER_ASSETS. Raises `NotHere` where there is no such folder."""
+    folder = Path(os.environ[ASSETS])
+    if not folder.is_dir():
+        raise NotHere(f"{ASSETS} is {folder}, and that is no folder.")
+    return folder
