@@ -1,6 +1,6 @@
 """What the core needs of a job spec. Pure.
 
-Called by the edge when a job is submitted: `JobSubmitted(job=…, plan=plan_of(job, paths))`.
+Called by the edge when a job is submitted: `JobSubmitted(job=…, plan=plan_of(…))`.
 """
 
 from holdfast.driver.core.events import Budget, Plan
@@ -9,11 +9,14 @@ from holdfast.protocol.messages import Task
 from holdfast.protocol.paths import RunPaths
 
 
-def plan_of(job: jobspec.TrainingJob, paths: RunPaths) -> Plan:
-    """The plan of a checked spec. What the spec leaves open is put under `paths`."""
+def plan_of(job: jobspec.TrainingJob, paths: RunPaths, *, life: str) -> Plan:
+    """The plan of a checked spec. What the spec leaves open is put under `paths`.
+
+    `life`: an id that no other job has had, of this or another name, in this or another driver.
+    """
     spec = job.spec
     return Plan(
-        task=_task(job, paths),
+        task=_task(job, paths, life),
         nodes=spec.nodes,
         ranks_per_node=spec.ranks_per_node,
         standbys=spec.standbys,
@@ -35,9 +38,9 @@ def plan_of(job: jobspec.TrainingJob, paths: RunPaths) -> Plan:
     )
 
 
-def _task(job: jobspec.TrainingJob, paths: RunPaths) -> Task:
+def _task(job: jobspec.TrainingJob, paths: RunPaths, life: str) -> Task:
     spec, name = job.spec, job.metadata.name
-    beside_logs = f"file://{paths.job(name) / 'checkpoints'}"
+    store = spec.checkpoint.store_url or f"file://{paths.job(name) / 'checkpoints'}"
     return Task(
         command=spec.command,
         workdir=spec.workdir,
@@ -48,7 +51,7 @@ def _task(job: jobspec.TrainingJob, paths: RunPaths) -> Task:
         max_restarts=spec.recovery.user.restarts,
         memory_interval_steps=spec.checkpoint.memory_interval_steps,
         store_interval_steps=spec.checkpoint.store_interval_steps,
-        store_url=spec.checkpoint.store_url or beside_logs,
+        store_url=f"{store.rstrip('/')}/{life}",
         retention=spec.checkpoint.retention,
         grace_s=spec.timeouts.grace_s,
         log_root=str(paths.root),

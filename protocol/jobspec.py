@@ -91,7 +91,8 @@ class Checkpoint(Model):
     store_interval_steps: int = Field(default=50, ge=0, le=10_000_000)
     """Steps between checkpoints to the store; 0 writes none."""
     store_url: str = Field(default="", max_length=4_096)
-    """Where checkpoints go, e.g. `file:///data/ckpt/my-job`; empty: beside the job's logs."""
+    """Where checkpoints go, e.g. `file:///data/ckpt`; empty: beside the job's logs. Each job that is
+    submitted writes to a folder of its own there, and reads no other."""
     retention: int = Field(default=2, ge=1, le=10_000)
     """Whole checkpoints that are kept in the store, newest first."""
 

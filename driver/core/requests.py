@@ -11,6 +11,7 @@ from holdfast.driver.core.events import (
     JobSubmitted,
     NodeEvictRequested,
     NodeRestoreRequested,
+    Plan,
     ResumeRequested,
     StopRequested,
     SuspendRequested,
@@ -37,7 +38,7 @@ def on_submitted(turn: Turn, event: JobSubmitted) -> None:
         wanted=Wanted.SUSPEND if plan.suspend else Wanted.RUN,
     )
     turn.put_job(job)
-    turn.say(f"{event.job} is submitted{_by(event.by)}", event.job)
+    turn.say(f"{event.job} is submitted by {_who(event.by)}{_store(plan)}", event.job)
     if plan.deadline_s is not None:
         turn.set_timer(event.job, Timer.DEADLINE, plan.deadline_s)
 
@@ -47,7 +48,7 @@ def on_suspend(turn: Turn, event: SuspendRequested) -> None:
     if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
         return
     turn.job(job.name, wanted=Wanted.SUSPEND)
-    turn.say(f"{job.name} is to be suspended{_by(event.by)}", job.name)
+    turn.say(f"{_who(event.by)} wants {job.name} suspended", job.name)
     _wind_down(turn, job)
 
 
@@ -56,13 +57,13 @@ def on_resume(turn: Turn, event: ResumeRequested) -> None:
     if job is None or job.wanted is not Wanted.SUSPEND:
         return
     turn.job(job.name, wanted=Wanted.RUN)
-    turn.say(f"{job.name} is to go on{_by(event.by)}", job.name)
+    turn.say(f"{_who(event.by)} wants {job.name} to go on", job.name)
     if job.phase is Phase.SUSPENDED:
         turn.move(job.name, Phase.PENDING)
 
 
 def on_stop(turn: Turn, event: StopRequested) -> None:
-    _stop(turn, event.job, Wanted.STOP, f"{event.job} is to be stopped{_by(event.by)}")
+    _stop(turn, event.job, Wanted.STOP, f"{_who(event.by)} wants {event.job} stopped")
 
 
 def on_delete(turn: Turn, event: DeleteRequested) -> None:
@@ -70,20 +71,20 @@ def on_delete(turn: Turn, event: DeleteRequested) -> None:
     if job is not None and job.finished:
         finish.drop(turn, event.job)
     else:
-        _stop(turn, event.job, Wanted.DELETE, f"{event.job} is to be deleted{_by(event.by)}")
+        _stop(turn, event.job, Wanted.DELETE, f"{_who(event.by)} wants {event.job} deleted")
 
 
 def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
     node = turn.nodes.get(event.node)
     if node is None or node.quarantined:
         return
-    reason = f"{event.reason}{_by(event.by)}"
+    wanted = f"{_who(event.by)} wants {event.node} out: {event.reason}"
     fault = Fault(
         kind=Kind.REQUESTED,
         weight=Weight.CONCLUSIVE,
         node=event.node,
-        summary=f"{event.node} is to be evicted: {reason}",
-        evidence=(Evidence(source=event.by or "a person", text=event.reason),),
+        summary=wanted,
+        evidence=(Evidence(source=_who(event.by), text=event.reason),),
         asked=True,
     )
     if node.job is not None:
@@ -91,7 +92,7 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
         return
     incident = incidents.open_or_join(turn, None, fault)
     turn.say(fault.summary)
-    eviction.evict(turn, event.node, incident.id, reason, asked=True)
+    eviction.evict(turn, event.node, incident.id, wanted, asked=True)
     incidents.close(turn, incident.id, "no job was using it")
 
 
@@ -112,7 +113,7 @@ def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
         rest_until_s=0.0,
     )
     turn.order(Trust(node=event.node))
-    turn.say(f"{event.node} may be used again{_by(event.by)}: {event.reason}")
+    turn.say(f"{_who(event.by)} wants {event.node} used again: {event.reason}")
 
 
 def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:
@@ -136,5 +137,14 @@ def _wind_down(turn: Turn, job: Job) -> None:
         open_epoch(turn, job.name, stop="grace")
 
 
-def _by(name: str) -> str:
-    return f" by {name}" if name else ""
+def _store(plan: Plan) -> str:
+    """Said of a folder that the user named: other jobs may have left checkpoints beside it."""
+    task = plan.task
+    beside_logs = task.store_url.startswith(f"file://{task.log_root}/")
+    if beside_logs or not (task.store_url and task.store_interval_steps):
+        return ""
+    return f"; it starts anew, with checkpoints of its own alone in {task.store_url}"
+
+
+def _who(name: str) -> str:
+    return name or "a person"

@@ -37,7 +37,7 @@ def test_a_plan_has_all_that_the_spec_says() -> None:
         suspend=True,
         deadlineS=9,
     )
-    plan = plan_of(spec, PATHS)
+    plan = plan_of(spec, PATHS, life="life-1")
     assert (plan.nodes, plan.ranks_per_node, plan.standbys) == (4, 2, 1)
     assert plan.topology == plan.task.topology == Topology(dp=2, pp=2, tp=2)
     assert plan.user == Budget(restarts=7, window_s=60)
@@ -45,20 +45,20 @@ def test_a_plan_has_all_that_the_spec_says() -> None:
     assert (plan.hang_floor_s, plan.suspend, plan.deadline_s) == (2, True, 9)
     assert plan.log_rules == (("NaN", "restart"),)
     assert plan.task.log_rules == ("NaN",)
-    assert plan.task.store_url == "s3://bucket/gpt"
+    assert plan.task.store_url == "s3://bucket/gpt/life-1"
     assert plan.task.memory_interval_steps == 3
     assert (plan.task.command, plan.task.env) == (("python", "train.py"), {"A": "b"})
     assert TrainingJob.model_validate_json(plan.spec) == spec
 
 
 def test_what_the_spec_leaves_open_lies_beside_the_logs() -> None:
-    task = plan_of(job(), PATHS).task
+    task = plan_of(job(), PATHS, life="life-1").task
     assert task.log_root == "/runs/one"
-    assert task.store_url == "file:///runs/one/jobs/gpt/checkpoints"
+    assert task.store_url == "file:///runs/one/jobs/gpt/checkpoints/life-1"
 
 
 def test_a_plan_survives_the_journal() -> None:
-    plan = plan_of(job(env={"A": "b"}), PATHS)
+    plan = plan_of(job(env={"A": "b"}), PATHS, life="life-1")
     assert msgspec.json.decode(msgspec.json.encode(plan), type=Plan) == plan
 
 
@@ -134,3 +134,9 @@ async def test_facts_reach_the_detectors_and_the_core(
         NodeAppeared(node="n1", rack="r"),
         NodeVanished(node="n1", why="its lease is over"),
     ]
+
+
+def test_two_lives_of_a_job_never_share_a_folder_of_checkpoints() -> None:
+    spec = job(checkpoint={"storeUrl": "file:///data/ckpt/"})
+    urls = [plan_of(spec, PATHS, life=life).task.store_url for life in ("life-1", "life-2")]
+    assert urls == ["file:///data/ckpt/life-1", "file:///data/ckpt/life-2"]

@@ -188,3 +188,23 @@ async def test_with_a_full_disk_no_job_is_taken_and_the_driver_says_so(
     ready = await driver.http.get("/readyz")
     assert (ready.status_code, ready.json()["why"]) == (503, why)
     assert (await driver.http.get("/healthz")).text == "ok\n"
+
+
+async def test_a_job_submitted_again_starts_anew_in_the_same_store_and_says_so(
+    driver: Driver,
+) -> None:
+    spec = {**JOB["spec"], "checkpoint": {"storeUrl": "file:///data/ckpt"}}
+    folders = set()
+    for _ in range(2):
+        done = (await driver.http.post(JOBS, json={**JOB, "spec": spec})).json()
+        folder = (await driver.http.get(f"{JOBS}/speech")).json()["store_url"]
+        assert folder.startswith("file:///data/ckpt/life-")
+        assert f"it starts anew, with checkpoints of its own alone in {folder}" in done["why"]
+        folders.add(folder)
+        await driver.http.post(f"{JOBS}/speech/stop")
+        await driver.http.delete(f"{JOBS}/speech")
+    assert len(folders) == 2
+
+
+async def test_a_job_without_a_store_of_its_users_says_nothing_of_it(driver: Driver) -> None:
+    assert "checkpoints" not in (await driver.submit()).json()["why"]

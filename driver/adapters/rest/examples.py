@@ -53,7 +53,7 @@ class Text(msgspec.Struct, frozen=True):
 
 
 def _done(name: str, sequence: int, asked: str) -> dict[str, Any]:
-    return {"name": name, "sequence": sequence, "why": f"{asked} by a person, by REST"}
+    return {"name": name, "sequence": sequence, "why": asked}
 
 
 _VIEW = {
@@ -86,6 +86,7 @@ _VIEW = {
     },
     "failure": None,
     "exit": None,
+    "store_url": "file:///data/checkpoints/speech/life-7f3a91c2d4b0865e",
     "spec": JOB,
 }
 _NODE: dict[str, Any] = {
@@ -186,16 +187,16 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 ANSWERS: dict[str, Any] = {
-    "POST /jobs": _done("speech-7b", 8, "speech-7b is submitted"),
+    "POST /jobs": _done("speech-7b", 8, "speech-7b is submitted by a person"),
     "GET /jobs": {"items": [_VIEW], "continue": None},
     "GET /jobs/{job}": _VIEW,
-    "DELETE /jobs/{job}": _done("speech-7b", 90, "speech-7b is to be deleted"),
+    "DELETE /jobs/{job}": _done("speech-7b", 90, "a person wants speech-7b deleted"),
     "POST /jobs/{job}/suspend": _done(
-        "speech-7b", 51, "speech-7b is to be suspended by a person, by REST"
+        "speech-7b", 51, "a person wants speech-7b suspended"
     ),
-    "POST /jobs/{job}/resume": _done("speech-7b", 60, "speech-7b is to go on"),
+    "POST /jobs/{job}/resume": _done("speech-7b", 60, "a person wants speech-7b to go on"),
     "POST /jobs/{job}/stop": _done(
-        "speech-7b", 81, "speech-7b is to be stopped by a person, by REST"
+        "speech-7b", 81, "a person wants speech-7b stopped"
     ),
     "GET /jobs/{job}/progress": _PROGRESS,
     "GET /jobs/{job}/attempts": {"items": [_ATTEMPT]},
@@ -217,7 +218,7 @@ ANSWERS: dict[str, Any] = {
         "exception": "",
         "fix": 'To use it again: holdfast nodes restore node-4 --reason "…"',
     },
-    "POST /nodes/{node}/evict": _done("node-4", 44, f"node-4 is to be evicted: {REASON['reason']}"),
+    "POST /nodes/{node}/evict": _done("node-4", 44, f"a person wants node-4 out: {REASON['reason']}"),
     "POST /nodes/{node}/restore": _done("node-4", 70, "node-4 may be used again"),
     "GET /incidents": {"items": [_INCIDENT]},
     "GET /incidents/{number}": _INCIDENT,

@@ -16,11 +16,12 @@ from holdfast.driver.control import Control
 from holdfast.driver.core import events
 from holdfast.driver.core.model import Job, Phase
 from holdfast.driver.plan import plan_of
+from holdfast.kit.ids import new_id
 from holdfast.protocol.jobcheck import check
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[Depends(person)])
 
-PERSON = "a person, by REST"
+PERSON = "a person"
 
 
 @router.post("", status_code=201)
@@ -31,7 +32,8 @@ async def submit(
     document = await read_json(request)
     job = check(document)
     name = job.metadata.name
-    event = events.JobSubmitted(job=name, plan=plan_of(job, control.settings.paths), by=PERSON)
+    plan = plan_of(job, control.settings.paths, life=new_id("life", length_bytes=8))
+    event = events.JobSubmitted(job=name, plan=plan, by=PERSON)
     done = await ask(control, name, event, key=key_of(key, "submit", document))
     response.headers["Location"] = f"/v1alpha1/jobs/{name}"
     return done

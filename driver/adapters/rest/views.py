@@ -93,6 +93,8 @@ class JobView(View):
     """By whose fault: `infrastructure` and `user`."""
     failure: FailureView | None
     exit: ExitView | None
+    store_url: str
+    """Where its checkpoints are: a folder of this job alone below the `storeUrl` of its spec."""
     spec: dict[str, Any]
     """As it was submitted, with its defaults."""
 
@@ -200,6 +202,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         restarts=_restarts(job, now),
         failure=_failure(job),
         exit=_first_failed(job.exits),
+        store_url=job.plan.task.store_url,
         spec=spec,
     )
 

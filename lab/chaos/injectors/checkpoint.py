@@ -36,7 +36,7 @@ def torn_save(lab: Lab, job: str, rng: Random) -> Done:
 
     def between_shards() -> Path | None:
         whole = set(whole_checkpoints(lab, job))
-        begun = [shard.parent for shard in store(lab, job).glob("*/*.safetensors*")]
+        begun = [shard.parent for shard in store(lab, job).glob("*/*/*.safetensors*")]
         return next((folder for folder in begun if folder not in whole), None)
 
     target.wait_for(lambda: whole_checkpoints(lab, job), f"a whole checkpoint of {job}", WITHIN_S)
@@ -46,13 +46,13 @@ def torn_save(lab: Lab, job: str, rng: Random) -> Done:
 
 
 def store(lab: Lab, job: str) -> Path:
-    """The job's store, beside its logs."""
+    """The job's store, beside its logs; a folder for each life of the job, checkpoints in it."""
     return lab.run.job(job) / "checkpoints"
 
 
 def whole_checkpoints(lab: Lab, job: str) -> list[Path]:
     """Folders that have a manifest, oldest first."""
-    return sorted(manifest.parent for manifest in store(lab, job).glob("*/manifest.json"))
+    return sorted(manifest.parent for manifest in store(lab, job).glob("*/*/manifest.json"))
 
 
 def flip(folder: Path, rng: Random) -> str:
