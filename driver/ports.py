@@ -39,12 +39,16 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """A node as the cluster has it. `present` is False once its lease is over."""
+    """A node as the cluster has it. `present` is False once its lease is over.
+
+    `closed` says why it is to get no new work, "" where it may; what runs there runs on.
+    """
 
     node: str
     rack: str = ""
     present: bool = True
     distrusted: bool = False
+    closed: str = ""
     why: str = ""
 
 

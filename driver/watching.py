@@ -10,7 +10,7 @@ from collections.abc import Callable
 from holdfast.driver.adapters.sessions_daemon import Daemons
 from holdfast.driver.core.events import AnyEvent, NodeAppeared, NodeVanished
 from holdfast.driver.core.model import Job, State
-from holdfast.driver.ports import Cluster
+from holdfast.driver.ports import Cluster, Fact
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.protocol.messages import Seat
 
@@ -55,9 +55,13 @@ class Watching:
         async for fact in cluster.facts():
             self._watch.fact(fact.node, fact.present, self._now())
             if fact.present:
-                self._emit(NodeAppeared(node=fact.node, rack=fact.rack))
+                self._emit(_appeared(fact))
             else:
                 self._emit(NodeVanished(node=fact.node, why=fact.why))
+
+
+def _appeared(fact: Fact) -> NodeAppeared:
+    return NodeAppeared(node=fact.node, rack=fact.rack, closed=fact.closed)
 
 
 def _expectation(job: Job) -> Expectation:

@@ -15,6 +15,7 @@ def usable(node: Node, now: float) -> bool:
     """True where a job may be given this node."""
     return (
         node.present
+        and not node.closed
         and not node.quarantined
         and not node.releasing
         and node.job is None

@@ -99,10 +99,11 @@ class NodeRestoreRequested(Event, frozen=True):
 
 
 class NodeAppeared(Event, frozen=True):
-    """A node is there and usable (again): its lease is alive."""
+    """A node is there (again): its lease is alive. `closed`: why it is to get no new work."""
 
     node: str
     rack: str = ""
+    closed: str = ""
 
 
 class NodeVanished(Event, frozen=True):

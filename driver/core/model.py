@@ -80,6 +80,7 @@ class Node(Value, frozen=True):
     name: str
     rack: str = ""
     present: bool = False  # the cluster says that it is there
+    closed: str = ""  # why the cluster wants no new work there
     stranger: bool = False  # it connected, and the cluster has never had it: kept no longer
     connected: bool = False  # its executor has a connection to this driver
     left: bool = False  # its connection ended while this driver was there: a source of its own

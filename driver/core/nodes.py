@@ -26,13 +26,14 @@ from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
 
 def on_appeared(turn: Turn, event: NodeAppeared) -> None:
-    node = turn.nodes.get(event.node)
-    if node is not None and node.present and (node.rack == event.rack or not event.rack):
+    known = turn.nodes.get(event.node) or Node(name=event.node)
+    rack = event.rack or known.rack
+    if known.present and (known.rack, known.closed) == (rack, event.closed):
         return
-    known = node or Node(name=event.node)
     turn.put_node(known)
-    turn.node(event.node, present=True, stranger=False, rack=event.rack or known.rack)
-    turn.say(f"{event.node} is there")
+    turn.node(event.node, present=True, stranger=False, rack=rack, closed=event.closed)
+    closed = f", closed to new work: {event.closed}" if event.closed else ""
+    turn.say(f"{event.node} is there{closed}")
 
 
 def on_vanished(turn: Turn, event: NodeVanished) -> None:
