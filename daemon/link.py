@@ -6,6 +6,7 @@ acknowledged is told again. Must not decide what is said.
 
 import asyncio
 import contextlib
+import itertools
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -45,6 +46,7 @@ class Link:
 
     def __init__(self, settings: Settings, hello: Hello) -> None:
         self._settings = settings
+        self._urls = itertools.cycle(settings.driver_urls)
         self._hello = hello
         self._socket: ClientConnection | None = None
 
@@ -103,7 +105,7 @@ class Link:
             "open_timeout": OPEN_TIMEOUT_S,
             "ping_interval": None,
         }
-        url = self._settings.driver_url
+        url = next(self._urls)
         if url.startswith("unix:"):
             return unix_connect(url.removeprefix("unix:"), f"ws://driver{path}", **options)
         return connect(f"ws{url.removeprefix('http')}{path}", proxy=None, **options)

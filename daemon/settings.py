@@ -12,12 +12,12 @@ from holdfast.protocol.paths import NodePaths
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """One node's daemon. `driver_url` is http://HOST:PORT or unix:/path; 0 is no probe port."""
+    """One node's daemon. Each driver URL is http://HOST:PORT or unix:/path; 0 is no probe port."""
 
     node: str
     address: str
     interface: str
-    driver_url: str
+    driver_urls: tuple[str, ...]
     token_file: Path
     paths: NodePaths
     probe_port: int
@@ -39,7 +39,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         node=environment[nodeenv.NODE],
         address=nodeenv.address_of(environment),
         interface=environment.get(nodeenv.IFNAME, ""),
-        driver_url=environment[nodeenv.DRIVER_URL],
+        driver_urls=nodeenv.urls_of(environment),
         token_file=Path(environment[nodeenv.TOKEN_FILE]),
         paths=nodeenv.paths_of(environment),
         probe_port=int(port),

@@ -5,6 +5,7 @@ the newest observation is sent again, and while there is no driver only the newe
 """
 
 import asyncio
+import itertools
 import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -58,6 +59,7 @@ class Link:
 
     def __init__(self, settings: Settings, served: Served) -> None:
         self._settings = settings
+        self._urls = itertools.cycle(settings.driver_urls)
         self._served = served
         self._decoder: Decoder[ToExecutor] = Decoder(ToExecutor)
         self._changed = asyncio.Event()
@@ -90,13 +92,14 @@ class Link:
         """Once, not at each try."""
         if not self._missed:
             self._missed = True
-            _log.warning("no driver", url=self._settings.driver_url, error=str(error))
+            _log.warning("no driver", url=", ".join(self._settings.driver_urls), error=str(error))
 
     def _connect(self) -> AbstractAsyncContextManager[ClientConnection]:
-        url, node = self._settings.driver_url, self._settings.node.name
+        """To the next of the addresses. Raises `OSError` where the token cannot be read."""
+        url, node = next(self._urls), self._settings.node.name
         path = f"/v1alpha1/nodes/{node}/executor"
         options: dict[str, Any] = {
-            "additional_headers": {"Authorization": f"Bearer {self._settings.token}"},
+            "additional_headers": {"Authorization": f"Bearer {self._settings.token()}"},
             "compression": None,
             "ping_interval": None,
             "max_size": MAX_FRAME_BYTES,
@@ -105,7 +108,7 @@ class Link:
         }
         if url.startswith("unix:"):
             return unix_connect(url.removeprefix("unix:"), f"ws://localhost{path}", **options)
-        return connect(f"ws{url.removeprefix('http').rstrip('/')}{path}", proxy=None, **options)
+        return connect(f"ws{url.removeprefix('http')}{path}", proxy=None, **options)
 
     async def _greeted(self, connection: ClientConnection) -> bool:
         _watch_the_peer(connection)

@@ -12,35 +12,42 @@ from holdfast.protocol.rankenv import NodeFacts
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """One node's executor. `driver_url` is http://HOST:PORT or unix:/path."""
+    """One node's executor. Each driver URL is http://HOST:PORT or unix:/path."""
 
     node: NodeFacts
     address: str
-    driver_url: str
-    token: str
+    driver_urls: tuple[str, ...]
+    token_file: Path
+
+    def token(self) -> str:
+        """The node's token, read anew for each connection. Raises `OSError`."""
+        return self.token_file.read_text(encoding="ascii").strip()
 
 
 def read(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings. Raises `BadSettings` with all that is missing or wrong, in sentences."""
     if wrong := nodeenv.mistakes(environment):
         raise BadSettings(" ".join(wrong))
-    return Settings(
+    settings = Settings(
         node=NodeFacts(
             name=environment[nodeenv.NODE],
             paths=nodeenv.paths_of(environment),
             ifname=environment.get(nodeenv.IFNAME, ""),
         ),
         address=nodeenv.address_of(environment),
-        driver_url=environment[nodeenv.DRIVER_URL],
-        token=_token(environment[nodeenv.TOKEN_FILE]),
+        driver_urls=nodeenv.urls_of(environment),
+        token_file=Path(environment[nodeenv.TOKEN_FILE]),
     )
+    _check_token(settings)
+    return settings
 
 
-def _token(path: str) -> str:
+def _check_token(settings: Settings) -> None:
     try:
-        return Path(path).read_text(encoding="ascii").strip()
+        settings.token()
     except OSError as error:
+        file = str(settings.token_file)
         raise BadSettings(
-            f"{nodeenv.TOKEN_FILE}: {path!r} cannot be read ({error.strerror}). "
+            f"{nodeenv.TOKEN_FILE}: {file!r} cannot be read ({error.strerror}). "
             f"Set it to {nodeenv.REQUIRED[nodeenv.TOKEN_FILE]}."
         ) from error

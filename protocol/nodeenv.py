@@ -14,7 +14,9 @@ ADDRESS = "HOLDFAST_NODE_ADDRESS"
 IFNAME = "HOLDFAST_IFNAME"
 """The interface of that address; empty: the default one."""
 DRIVER_URL = "HOLDFAST_DRIVER_URL"
+"""One address of the driver, or several with commas between them, tried in turn."""
 TOKEN_FILE = "HOLDFAST_NODE_TOKEN_FILE"
+"""Read anew for each connection: whoever gives tokens may change it."""
 SCRATCH = "HOLDFAST_SCRATCH"
 MEMORY = "HOLDFAST_MEMORY"
 PROBE_PORT = "HOLDFAST_PROBE_PORT"
@@ -41,13 +43,19 @@ def mistakes(environment: Mapping[str, str]) -> list[str]:
         for name, what in REQUIRED.items()
         if not environment.get(name)
     ]
-    url = environment.get(DRIVER_URL, "")
-    if url and not url.startswith(("http://", "https://", "unix:")):
-        wrong.append(
-            f"{DRIVER_URL}: {url!r} is neither http://, https:// nor unix:. "
-            f"Set it to {REQUIRED[DRIVER_URL]}."
-        )
+    wrong += [
+        f"{DRIVER_URL}: {url!r} is neither http://, https:// nor unix:. "
+        f"Set it to {REQUIRED[DRIVER_URL]}."
+        for url in urls_of(environment)
+        if not url.startswith(("http://", "https://", "unix:"))
+    ]
     return wrong
+
+
+def urls_of(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Addresses of the driver, or of all drivers of which one leads, in the order given."""
+    given = environment.get(DRIVER_URL)
+    return tuple(url.strip().rstrip("/") for url in given.split(",")) if given else ()
 
 
 def address_of(environment: Mapping[str, str]) -> str:

@@ -51,5 +51,25 @@ def test_both_processes_of_a_node_understand_the_same(environment: dict[str, str
     executor, daemon = of_executor.read(environment), of_daemon.read(environment)
     assert executor.node.paths == daemon.paths
     assert (executor.node.name, executor.node.ifname) == (daemon.node, daemon.interface)
-    assert (executor.address, executor.driver_url) == (daemon.address, daemon.driver_url)
-    assert executor.token == daemon.token() == "secret"
+    assert (executor.address, executor.driver_urls) == (daemon.address, daemon.driver_urls)
+    assert executor.token() == daemon.token() == "secret"
+
+
+@BOTH
+def test_every_driver_of_a_list_is_read_and_each_mistake_in_it_is_named(
+    read: Read, environment: dict[str, str]
+) -> None:
+    environment[nodeenv.DRIVER_URL] = "http://a:1/, https://b:2"
+    assert read(environment).driver_urls == ("http://a:1", "https://b:2")  # type: ignore[attr-defined]
+    environment[nodeenv.DRIVER_URL] = "http://a:1,,tcp://b"
+    with pytest.raises(BadSettings, match=r"'' is neither .* 'tcp://b' is neither"):
+        read(environment)
+
+
+@BOTH
+def test_a_token_that_was_changed_is_read_for_the_next_connection(
+    read: Read, environment: dict[str, str]
+) -> None:
+    settings = read(environment)
+    Path(environment[nodeenv.TOKEN_FILE]).write_text("the next one\n")
+    assert settings.token() == "the next one"  # type: ignore[attr-defined]
