@@ -1,0 +1,214 @@
+"""An API server as a handful of calls on JSON: get, pages, create, replace, patch, delete, watch.
+
+Made by the driver's main (and the lab's kubelet) once per server and identity; used by `reflector`
+and by all that write. Reads and writes are limited by a token bucket, watches are not. A call is
+tried once (twice where the token had changed): whoever calls knows whether to try again. Must not
+keep objects.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlencode
+
+import aiohttp
+import msgspec
+
+from holdfast.driver.adapters.kubernetes import credentials, watching
+from holdfast.driver.adapters.kubernetes.bucket import TokenBucket
+from holdfast.driver.adapters.kubernetes.errors import Malformed, TooMany, error_of_answer
+from holdfast.driver.adapters.kubernetes.transport import Request, Transport, body_of
+from holdfast.driver.ports import PermanentError
+
+Object = dict[str, Any]
+"""An object, a list or a Status, as JSON has it."""
+
+CALLS_AT_ONCE = 64
+CALLS_PER_S = 300.0
+CALLS_IN_A_BURST = 1_000
+"""Wide enough that a gang of 1,500 pods does not wait for us; what is too much for a server is said
+by the server (429), which empties the bucket."""
+
+
+class Patch(StrEnum):
+    """How a patch is meant; APPLY needs `fieldManager=` in the query."""
+
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Client:
+    """Use within `async with`. Every call raises the classes of `errors`, and nothing else.
+
+    `agent=` of a call is added to its User-Agent in brackets, which the audit log keeps: which
+    effect of which term asked. Further keywords are the query (`fieldSelector=`, `dryRun=`).
+    """
+
+    def __init__(
+        self, load: credentials.Load, *, user_agent: str, bucket: TokenBucket | None = None
+    ) -> None:
+        self._credentials = credentials.Credentials(load)
+        self._user_agent = user_agent
+        self._bucket = bucket or TokenBucket(per_s=CALLS_PER_S, burst=CALLS_IN_A_BURST)
+
+    @classmethod
+    def from_kubeconfig(cls, path: Path, *, user_agent: str, context: str | None = None) -> Self:
+        """Who the kubeconfig says we are; the file and its token files are read on entry."""
+        return cls(credentials.from_kubeconfig(path, context), user_agent=user_agent)
+
+    @classmethod
+    def in_cluster(cls, *, user_agent: str) -> Self:
+        """Who this pod's service account is."""
+        return cls(credentials.in_cluster(), user_agent=user_agent)
+
+    def on_behalf_of(self, token: str) -> "Client":
+        """Another client of the same server, as the person who holds `token`."""
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise PermanentError("the token has characters that no bearer token has")
+        load = credentials.as_bearer(self._configuration, token)
+        return Client(load, user_agent=self._user_agent, bucket=self._bucket)
+
+    async def __aenter__(self) -> Self:
+        self._configuration = await self._credentials.begin()
+        self._calls = Transport(self._configuration, self._user_agent, most=CALLS_AT_ONCE)
+        self._watches = Transport(self._configuration, self._user_agent, most=0)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._calls.close()
+        await self._watches.close()
+
+    async def get(self, path: str, *, agent: str = "", **query: object) -> Object:
+        return await self._call(Request(verb="GET", at=_url(path, query), agent=agent))
+
+    async def pages(self, path: str, *, limit: int = 500, **query: object) -> AsyncIterator[Object]:
+        """A list in pages of at most `limit`, all of one moment: `metadata.resourceVersion`.
+
+        Items have `apiVersion` and `kind` as they do in a watch. Raises `Gone` where the server no
+        longer has that moment: begin again.
+        """
+        onward = ""
+        while True:
+            at = _url(path, {**query, "limit": limit} | ({"continue": onward} if onward else {}))
+            page = await self._call(Request(verb="GET", at=at))
+            _name_the_kind(page, f"GET {path}")
+            yield page
+            onward = page["metadata"].get("continue", "")
+            if not onward:
+                return
+
+    async def create(self, path: str, body: Object, *, agent: str = "", **query: object) -> Object:
+        """POST to a collection or subresource. Raises `AlreadyExists` besides."""
+        return await self._call(Request(verb="POST", at=_url(path, query), body=body, agent=agent))
+
+    async def replace(self, path: str, body: Object, *, agent: str = "", **query: object) -> Object:
+        """PUT; with `metadata.resourceVersion` raises `Conflict` if it has changed since."""
+        return await self._call(Request(verb="PUT", at=_url(path, query), body=body, agent=agent))
+
+    async def patch(
+        self,
+        path: str,
+        body: Object | list[Object],
+        kind: Patch = Patch.MERGE,
+        *,
+        agent: str = "",
+        **query: object,
+    ) -> Object:
+        return await self._call(
+            Request(verb="PATCH", at=_url(path, query), body=body, agent=agent, content=kind.value)
+        )
+
+    async def delete(
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        version: str | None = None,
+        grace_s: int | None = None,
+        propagation: str | None = None,
+        agent: str = "",
+    ) -> Object:
+        """DELETE; with `uid` or `version` (resourceVersion) raises `Conflict` if it is another."""
+        only_if = {"uid": uid, "resourceVersion": version}
+        options = {
+            "gracePeriodSeconds": grace_s,
+            "propagationPolicy": propagation,
+            "preconditions": _given(only_if) or None,
+        }
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", **_given(options)}
+        return await self._call(Request(verb="DELETE", at=path, body=body, agent=agent))
+
+    async def watch(
+        self, path: str, *, since: str, quiet_s: float, lasting_s: int, **query: object
+    ) -> AsyncGenerator[watching.Event, None]:
+        """Events after version `since`, with bookmarks, until the server ends it (`lasting_s`).
+
+        Raises as `watching.events` does. Close it (`aclosing`) where it is left early.
+        """
+        asked = {"watch": True, "allowWatchBookmarks": True, "resourceVersion": since}
+        at = _url(path, {**query, **asked, "timeoutSeconds": lasting_s})
+        async with self._answer(self._watches, Request(verb="GET", at=at)) as response:
+            told = watching.events(f"watch {path}", response.content, quiet_s)
+            async with aclosing(told) as events:
+                async for event in events:
+                    yield event
+
+    async def _call(self, request: Request) -> Object:
+        await self._bucket.take()
+        try:
+            async with self._answer(self._calls, request) as response:
+                body = await body_of(response, request.doing)
+        except TooMany as error:
+            if "DisruptionBudget" not in error.causes:  # that is about one pod, not about us
+                self._bucket.hold(error.retry_after_s or 0.0)
+            raise
+        try:
+            return msgspec.json.decode(body, type=Object)
+        except msgspec.DecodeError as error:
+            raise Malformed(f"{request.doing}: answered what is no object: {error}") from error
+
+    @asynccontextmanager
+    async def _answer(
+        self, transport: Transport, request: Request
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response that says yes, asked for again where the token had been renewed."""
+        async with AsyncExitStack() as stack:
+            asked_as = self._credentials.authorization
+            response = await stack.enter_async_context(transport.response(request, asked_as))
+            if response.status == 401 and await self._credentials.renew(asked_as):
+                renewed = self._credentials.authorization
+                response = await stack.enter_async_context(transport.response(request, renewed))
+            if response.status >= 400:
+                body = await body_of(response, request.doing)
+                raise error_of_answer(request.doing, response.status, response.headers, body)
+            yield response
+
+
+def _name_the_kind(page: Object, doing: str) -> None:
+    """Items of a list do not say what they are; those of a watch do."""
+    try:
+        kind = str(page["kind"]).removesuffix("List")
+        for item in page["items"] or ():
+            item.setdefault("kind", kind)
+            item.setdefault("apiVersion", page["apiVersion"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Malformed(f"{doing}: answered what is no list") from error
+
+
+def _url(path: str, query: dict[str, object]) -> str:
+    words = {key: str(value).lower() if value is True else value for key, value in query.items()}
+    return f"{path}?{urlencode(words, quote_via=quote)}" if words else path
+
+
+def _given(fields: Object) -> Object:
+    return {key: value for key, value in fields.items() if value is not None}

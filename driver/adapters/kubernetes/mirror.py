@@ -1,0 +1,113 @@
+"""A copy of a collection, folded from lists and events. Pure.
+
+Used by `reflector`. Knows what is new by resource versions, which API servers promise to be
+comparable whole numbers within a collection [KEP-5504]: so an event may come twice or out of
+order. Must not be changed by anybody else.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.driver.adapters.kubernetes.errors import Malformed
+
+Object = dict[str, Any]
+
+
+class Synced(msgspec.Struct, frozen=True):
+    """A list was read to its end: what was told until now is all that there is."""
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """There is this object, new or changed."""
+
+    object: Object
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """This object is gone; as it was last, which may be older than its end."""
+
+    object: Object
+
+
+Change = Synced | Changed | Removed
+
+
+class Mirror:
+    """`store` by key (`key_of`). `promised` is the version up to which nothing is missing."""
+
+    def __init__(self) -> None:
+        self.store: dict[str, Object] = {}
+        self.promised = 0
+        self._newest: dict[str, int] = {}  # version of the newest event by key since `promised`
+
+    def page(self, objects: Iterable[Object], listed: set[str]) -> Iterator[Change]:
+        """A page of a list; the keys in it are added to `listed`."""
+        for listed_object in objects:
+            key = key_of(listed_object)
+            listed.add(key)
+            if _identity(self.store.get(key)) != _identity(listed_object):
+                yield from self._put(key, listed_object)
+
+    def end(self, listed: set[str], page: Object) -> Iterator[Change]:
+        """`page` was the last of a list: what is not in `listed` is gone."""
+        version = version_of(page)
+        for key in [key for key in self.store if key not in listed]:
+            yield Removed(self.store.pop(key))
+        self._promise(version)
+        yield Synced()
+
+    def event(self, kind: str, told: Object) -> Iterator[Change]:
+        """An event of a watch; nothing comes of one that is older than what is known."""
+        version = version_of(told)
+        if kind == "BOOKMARK":
+            if version > self.promised:
+                self._promise(version)
+            return
+        key = key_of(told)
+        if version <= max(self.promised, self._newest.get(key, 0)):
+            return
+        self._newest[key] = version
+        if kind != "DELETED":
+            yield from self._put(key, told)
+        elif known := self.store.pop(key, None):
+            yield Removed(told if _uid(known) == _uid(told) else known)
+
+    def _put(self, key: str, told: Object) -> Iterator[Change]:
+        """One that has another UID is another object: the one before it is gone."""
+        known = self.store.get(key)
+        if known is not None and _uid(known) != _uid(told):
+            yield Removed(self.store.pop(key))
+        told["metadata"].pop("managedFields", None)  # half of an object's size, and nobody's need
+        self.store[key] = told
+        yield Changed(told)
+
+    def _promise(self, version: int) -> None:
+        self.promised = version
+        self._newest.clear()
+
+
+def key_of(told: Mapping[str, Any]) -> str:
+    """NAMESPACE/NAME, or NAME where there is no namespace."""
+    metadata = told["metadata"]
+    namespace = metadata.get("namespace", "")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def version_of(told: Mapping[str, Any]) -> int:
+    """Raises `Malformed` where it is not a number: nothing can be said of such a server."""
+    said = told["metadata"].get("resourceVersion", "")
+    if not said.isdecimal():
+        raise Malformed(f"resourceVersion {said!r} is not a whole number")
+    return int(said)
+
+
+def _uid(told: Mapping[str, Any]) -> str:
+    return str(told["metadata"].get("uid", ""))
+
+
+def _identity(told: Mapping[str, Any] | None) -> tuple[str, str] | None:
+    if told is None:
+        return None
+    return _uid(told), str(told["metadata"].get("resourceVersion", ""))

@@ -1,0 +1,140 @@
+"""Keeps a copy of a collection of an API server, through whatever happens to the server.
+
+Made by whoever needs to see all of a kind: nodes, pods, jobs. Lists in pages, then watches; after
+a loss it goes on from what the server has promised, and where it cannot, it lists again and tells
+what went meanwhile. Waits between tries with full jitter. Must not guess: while there is no server
+the copy stays as it is, and `away` says so.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+
+import structlog
+
+from holdfast.driver.adapters.kubernetes.client import Client, Object
+from holdfast.driver.adapters.kubernetes.errors import (
+    ApiError,
+    Silent,
+    TooMany,
+    Unauthorized,
+    Unreachable,
+)
+from holdfast.driver.adapters.kubernetes.mirror import Change, Changed, Mirror, Removed, Synced
+from holdfast.kit.backoff import full_jitter
+
+__all__ = ["Change", "Changed", "Reflector", "Removed", "Synced"]
+
+QUIET_S = 75.0
+"""Servers send a bookmark a minute after the last, give or take."""
+LASTING_S = 300
+WAIT_BASE_S = 0.2
+WAIT_CAP_S = 10.0
+
+_log = structlog.get_logger()
+
+
+class Reflector:
+    """The collection at `path`, as far as `query` (`labelSelector=`, `fieldSelector=`) selects.
+
+    `store`: objects by key (NAMESPACE/NAME, or NAME), as JSON without `managedFields`; nobody else
+    changes them. `lists` and `watches` count how often each was begun.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        *,
+        page: int = 500,
+        quiet_s: float = QUIET_S,
+        wait_cap_s: float = WAIT_CAP_S,
+        **query: object,
+    ) -> None:
+        self._client = client
+        self._path = path
+        self._page = page
+        self._quiet_s = quiet_s
+        self._wait_cap_s = wait_cap_s
+        self._query = query
+        self._mirror = Mirror()
+        self._listed = False
+        self._away = "not listed yet"
+        self._waits = self._from_short()
+        self.lists = 0
+        self.watches = 0
+
+    @property
+    def store(self) -> dict[str, Object]:
+        return self._mirror.store
+
+    def away(self) -> str:
+        """Why the copy may be old, in a sentence; "" while the server is heard."""
+        return self._away
+
+    async def changes(self) -> AsyncGenerator[Change, None]:
+        """Each change of the store, after it was made, without end; `Synced` after each list.
+
+        An object is `Changed` any number of times and then `Removed` once; another of the same
+        name (another UID) begins after that. For one reader.
+        """
+        while True:
+            wait_s = 0.0
+            try:
+                if not self._listed:
+                    async for change in self._list():
+                        yield change
+                async with aclosing(self._watch()) as changes:
+                    async for change in changes:
+                        yield change
+            except ApiError as error:
+                self._failed(error)
+                wait_s = error.retry_after_s or 0.0
+            await asyncio.sleep(max(next(self._waits), wait_s))
+
+    async def _list(self) -> AsyncGenerator[Change, None]:
+        self.lists += 1
+        listed: set[str] = set()
+        async for page in self._client.pages(self._path, limit=self._page, **self._query):
+            for change in self._mirror.page(page["items"] or (), listed):
+                yield change
+        self._listed, self._away = True, ""
+        for change in self._mirror.end(listed, page):
+            yield change
+
+    async def _watch(self) -> AsyncGenerator[Change, None]:
+        """From what was promised, to the watch's end. News ends the waiting between tries; a list
+        does not, for a server may have a list and then no watch, again and again.
+        """
+        self.watches += 1
+        before = self._mirror.promised
+        events = self._client.watch(
+            self._path,
+            since=str(before),
+            quiet_s=self._quiet_s,
+            lasting_s=LASTING_S,
+            **self._query,
+        )
+        async with aclosing(events):
+            async for event in events:
+                self._away = ""
+                changes = list(self._mirror.event(event.type, event.object))
+                if changes or self._mirror.promised > before:
+                    self._waits = self._from_short()
+                for change in changes:
+                    yield change
+
+    def _failed(self, error: ApiError) -> None:
+        """A watch goes on after what says nothing of the server's memory, else a list is due.
+
+        Silence is not among these: a server whose store was set back stays silent until its
+        versions have come to ours.
+        """
+        lost = isinstance(error, Unreachable | TooMany | Unauthorized)
+        self._listed = self._listed and lost and not isinstance(error, Silent)
+        if self._away != str(error):
+            _log.warning("cannot see", path=self._path, why=str(error))
+        self._away = str(error)
+
+    def _from_short(self) -> Iterator[float]:
+        return full_jitter(base_s=WAIT_BASE_S, cap_s=self._wait_cap_s)

@@ -1,0 +1,116 @@
+"""HTTP to one API server over `kubernetes.aio`: one request in, one response out.
+
+Made by `client`, one for calls and one for watches, so that watches never take the connections that
+calls need. Must not judge a response: only its lack is an error here.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.client.rest import RESTClientObject
+
+from holdfast.driver.adapters.kubernetes.errors import Unreachable
+from holdfast.driver.ports import PermanentError
+
+ANSWER_WITHIN_S = 30.0
+"""To the head of an answer, and from there to its end."""
+DEAD_AFTER_S = 30
+"""A peer that does not even acknowledge bytes for this long is gone (the kernel finds out)."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """`at`: path and query. `agent` is added to the User-Agent in brackets."""
+
+    verb: str
+    at: str
+    body: Any = None
+    content: str = "application/json"
+    agent: str = ""
+
+    @property
+    def doing(self) -> str:
+        """For errors: the query is left out, for it is long and says little."""
+        return f"{self.verb} {self.at.partition('?')[0]}"
+
+
+class Transport(RESTClientObject):
+    """Connections to the server of `configuration`, at most `most` at a time (0: no limit)."""
+
+    def __init__(self, configuration: Configuration, user_agent: str, *, most: int) -> None:
+        try:
+            super().__init__(configuration)
+        except (OSError, ssl.SSLError) as error:
+            raise PermanentError(f"certificates for {configuration.host}: {error}") from error
+        self._user_agent = user_agent
+        self._most = most
+        self._server = str(configuration.host).rstrip("/")
+
+    def _create_connector(self) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(
+            limit=self._most, ssl=self.ssl_context, socket_factory=_kept_alive
+        )
+
+    @asynccontextmanager
+    async def response(
+        self, request: Request, authorization: str
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The head of the response; its body is read within. Raises `Unreachable`."""
+        agent = f"{self._user_agent} ({request.agent})" if request.agent else self._user_agent
+        headers = {"Content-Type": request.content, "User-Agent": agent}
+        if authorization:
+            headers["Authorization"] = authorization
+        with unreachable(request.doing):
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                answer = await self.request(  # type: ignore[no-untyped-call]
+                    request.verb,
+                    self._server + request.at,
+                    headers=headers,
+                    body=request.body,
+                    _request_timeout=aiohttp.ClientTimeout(total=None),
+                )
+        response: aiohttp.ClientResponse = answer.response
+        try:
+            yield response
+        finally:
+            response.close()  # gives back a connection that was read to its end, cuts another
+
+
+async def body_of(response: aiohttp.ClientResponse, doing: str) -> bytes:
+    """The whole body. Raises `Unreachable`."""
+    with unreachable(doing):
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            return await response.read()
+
+
+class unreachable:  # noqa: N801 - reads as `with unreachable("GET /x"):`
+    """Within it, whatever goes wrong with the connection is `Unreachable`."""
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, TimeoutError):
+            raise Unreachable(f"{self._doing}: no answer in time") from error
+        if isinstance(error, (aiohttp.ClientError, OSError)):
+            raise Unreachable(f"{self._doing}: {str(error) or type(error).__name__}") from error
+
+
+def _kept_alive(address: Any) -> socket.socket:
+    """A socket that notices a dead peer, also while nothing is said for long."""
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, DEAD_AFTER_S // 3)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, DEAD_AFTER_S // 6)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_AFTER_S * 1_000)
+    return made
