@@ -26,6 +26,11 @@ _EXIT_CODES = {
     503: exitcodes.TRY_AGAIN,
 }
 
+_OF_TOKENS = (
+    "It is in tokens/user of the driver's folder: name that with --state, or HOLDFAST_TOKEN."
+)
+"""What to do about a 401 here, where nobody sends headers by hand."""
+
 
 class Problem(Stopped):
     """The driver refused: what it said (RFC 9457), with its list of mistakes."""
@@ -39,7 +44,7 @@ class Problem(Stopped):
         ]
         super().__init__(
             str(sentence),
-            fix=str(body.get("fix") or ""),
+            fix=_OF_TOKENS if status == 401 else str(body.get("fix") or ""),
             code=_EXIT_CODES.get(status, exitcodes.FAILED),
             details=[line for line in lines if line.split() != str(sentence).split()],
         )
@@ -128,7 +133,7 @@ class Client:
             raise self._gone(error) from error
 
     def _gone(self, error: Exception) -> Stopped:
-        why = str(error) or type(error).__name__
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return not_reachable(
             f"the driver at {self.url} does not answer ({why}).",
             "Is it running? Start one: holdfast driver --state DIR",

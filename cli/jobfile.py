@@ -43,7 +43,9 @@ def read(file: Path) -> Document:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not text"
-        raise Stopped(f"cannot read {file}: {why}.", fix=NOTHING, code=exitcodes.USAGE) from error
+        raise Stopped(
+            f"cannot read {file}: {why}.", fix="Nothing was submitted.", code=exitcodes.USAGE
+        ) from error
     try:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()

@@ -10,7 +10,7 @@ from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, last_word, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples
-from holdfast.cli.words import duration
+from holdfast.cli.words import duration, outcome
 from holdfast.protocol import exitcodes
 
 
@@ -62,7 +62,7 @@ def submit(
     if json:
         as_json(done)
         return
-    typer.echo(f"{done['name']} submitted: {done['why']}")
+    typer.echo(f"{done['name']} submitted; {outcome(done['name'], done['why'])}")
     typer.echo(f"Watch it: holdfast status {done['name']}")
 
 
@@ -76,7 +76,8 @@ def jobs(
 ) -> None:
     """List jobs, oldest first."""
     asked, alive = asking.source(url, state)
-    found = asked.jobs(phase=phase, label=label, name=name)
+    phases = [each.capitalize() for each in phase or ()]
+    found = asked.jobs(phase=phases or None, label=label, name=name)
     if json:
         as_json(found)
         return
@@ -121,6 +122,6 @@ def _action(name: str) -> Any:
         if json:
             as_json(done)
         else:
-            typer.echo(f"{done['name']}: {done['why']}")
+            typer.echo(outcome(done["name"], done["why"]))
 
     return act

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import find
+from holdfast.cli import asking, find
 from holdfast.cli.client import path
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json
 from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.cli.words import plural
+from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
 
@@ -44,11 +46,13 @@ def logs(
         pieces: Iterable[bytes] = client(url, state).stream(
             where, stream=stream, attempt=attempt, tail=tail, follow=follow
         )
-    except Stopped:  # no driver, or one whose nodes were given back: the file may still be here
+    except Stopped as stopped:  # no driver, or one whose nodes were given back
         root = find.state_folder(find.Target(url=url, state=state), alive=False)
-        file = None if root is None else _file(RunPaths(root), job, rank, attempt, stream)
-        if file is None:
+        if root is None:
             raise
+        file = _file(RunPaths(root), job, rank, attempt, stream)
+        if file is None:
+            raise _no_file(root, job, rank, stream, stopped) from stopped
         pieces = [_end(file.read_bytes(), tail)]
     _show(pieces, rank, json=json)
 
@@ -61,6 +65,17 @@ def _file(paths: RunPaths, job: str, rank: int, attempt: int | None, stream: str
         attempt = max(numbers, default=0)
     file = paths.rank(job, attempt, rank) / f"{stream}.log"
     return file if file.is_file() else None
+
+
+def _no_file(root: Path, job: str, rank: int, stream: str, stopped: Stopped) -> Stopped:
+    """Why there is nothing to show: what the driver said, or what its journal knows."""
+    if stopped.code != exitcodes.UNAVAILABLE or not RunPaths(root).journal.exists():
+        return stopped
+    from holdfast.cli.offline import Recorded
+
+    found = asking.job_named(Recorded(root), job)
+    had = plural(found["ranks"], "rank")
+    return Stopped(f"rank {rank} of {job} left no such {stream} here.", fix=f"The job had {had}.")
 
 
 def _end(data: bytes, lines: int | None) -> bytes:

@@ -8,6 +8,7 @@ from holdfast.cli import asking
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, last_word, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.cli.words import outcome
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")]
 Name = Annotated[str, typer.Argument(metavar="NODE")]
@@ -85,4 +86,4 @@ def _ask(what: str, node: str, reason: str, url: Url, state: State, json: bool) 
     if json:
         as_json(done)
     else:
-        typer.echo(f"{done['name']}: {done['why']}")
+        typer.echo(outcome(done["name"], done["why"]))

@@ -19,7 +19,9 @@ def register(app: typer.Typer) -> None:
         status
     )
     app.command("story", epilog=examples("holdfast story my-job"))(story)
-    app.command("why", epilog=examples("holdfast why node-2", "holdfast why my-job"))(why)
+    app.command(
+        "why", epilog=examples("holdfast why", "holdfast why my-job", "holdfast why node-2")
+    )(why)
 
 
 def status(
@@ -65,13 +67,17 @@ def story(
 
 
 def why(
-    name: Annotated[str, typer.Argument(metavar="NODE|JOB")],
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NODE|JOB]", help="Default: the newest job.", show_default=False),
+    ] = None,
     url: Url = None,
     state: State = None,
     json: Json = False,
 ) -> None:
     """Why a job or a node is as it is, in sentences, from the journal."""
     asked, _ = asking.source(url, state)
+    name = name or asking.job_named(asked, None)["name"]
     told = asked.why(name)
     if told is None:
         known = [each["name"] for each in (*asked.jobs(), *asked.nodes())]

@@ -24,6 +24,16 @@ def plural(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
+def outcome(name: str, why: str) -> str:
+    """What came of a request, from the driver's reasons: the first of them is the request itself.
+
+    `speech is suspended and has given its nodes back`, or `speech: it is so already`.
+    """
+    asked, _, then = why.partition("; ")
+    said = then or asked
+    return said if name in said.split() else f"{name}: {said}"
+
+
 REQUESTED = "requested"
 """The kind of an incident that a person asked for, such as an evicted node."""
 

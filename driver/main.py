@@ -132,7 +132,7 @@ def main(arguments: Sequence[str]) -> int:
         settings = CliApp.run(Settings, cli_args=list(arguments))
     except ValidationError as error:
         for each in error.errors():
-            _say(f"{'.'.join(map(str, each['loc']))}: {each['msg']}")
+            _say(f"{'.'.join(map(str, each['loc']))}: {each['msg'].removeprefix('Value error, ')}")
         return exitcodes.USAGE
     set_up_logs("driver", level=settings.log_level)
     code = exitcodes.OK
@@ -147,7 +147,11 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _serve(settings: Settings) -> None:
     paths = settings.paths
-    paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)  # jobs have secrets in their env
+    try:
+        paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)  # jobs have secrets in their env
+    except OSError as error:
+        text = f"state {paths.root}: {error.strerror}. Name another folder with --state."
+        raise PermanentError(text) from error
     take_lock(paths.lock)
     tokens = load_tokens(paths)
     sockets = listen(settings)

@@ -48,8 +48,15 @@ RESTATED: Mapping[type[e.Event], str] = {
 }
 """What the core says of the event itself: it was neither decided nor is it news to a reader."""
 
+WANTED = (
+    *(e.SuspendRequested, e.ResumeRequested, e.StopRequested, e.DeleteRequested),
+    e.NodeRestoreRequested,
+)
+"""Events that are a person's wish, told as one."""
+
 FACTS: Mapping[type[e.Event], str] = {
     e.JobSubmitted: r"\S+ is submitted.*",
+    **dict.fromkeys(WANTED, r".+ wants \S+ (suspended|to go on|stopped|deleted|used again: .*)"),
     e.RanksRunning: r"\S+ runs",
     e.RanksExited: r"\S+ is done: .*",
     e.ProgressSeen: r".*, further than ever|\S+ trains",

@@ -172,4 +172,4 @@ def _losses(summary: Summary) -> str:
 
 
 def _seconds(value: float | None, what: str) -> str:
-    return "never" if value is None else f"{value:.2f} s {what}"
+    return "not seen" if value is None else f"{value:.2f} s {what}"

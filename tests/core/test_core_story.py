@@ -103,6 +103,13 @@ def test_tests_end_with_whom_they_convict() -> None:
     assert decided.text == "n2 is evicted"
 
 
+def test_a_persons_wish_is_told_as_one_and_what_follows_as_decided() -> None:
+    why = "a person wants job suspended; job is suspended and has given its nodes back"
+    wish, decided = lines_of([entry(1, e.SuspendRequested(job="job"), why)])
+    assert (wish.seen, wish.text) == (True, "a person wants job suspended")
+    assert (decided.seen, decided.text) == (False, "job is suspended and has given its nodes back")
+
+
 def test_what_is_no_news_is_told_only_when_all_is_asked_for() -> None:
     quiet = entry(1, e.NodeQuiet(job="job", epoch=1, node="n1"), "n1 is quiet; job starts epoch 2")
     assert [line.text for line in lines_of([quiet])] == ["job starts epoch 2"]

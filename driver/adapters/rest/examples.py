@@ -52,8 +52,8 @@ class Text(msgspec.Struct, frozen=True):
     text: str
 
 
-def _done(name: str, sequence: int, asked: str) -> dict[str, Any]:
-    return {"name": name, "sequence": sequence, "why": asked}
+def _done(name: str, sequence: int, why: str) -> dict[str, Any]:
+    return {"name": name, "sequence": sequence, "why": why}
 
 
 _VIEW = {
@@ -191,13 +191,9 @@ ANSWERS: dict[str, Any] = {
     "GET /jobs": {"items": [_VIEW], "continue": None},
     "GET /jobs/{job}": _VIEW,
     "DELETE /jobs/{job}": _done("speech-7b", 90, "a person wants speech-7b deleted"),
-    "POST /jobs/{job}/suspend": _done(
-        "speech-7b", 51, "a person wants speech-7b suspended"
-    ),
+    "POST /jobs/{job}/suspend": _done("speech-7b", 51, "a person wants speech-7b suspended"),
     "POST /jobs/{job}/resume": _done("speech-7b", 60, "a person wants speech-7b to go on"),
-    "POST /jobs/{job}/stop": _done(
-        "speech-7b", 81, "a person wants speech-7b stopped"
-    ),
+    "POST /jobs/{job}/stop": _done("speech-7b", 81, "a person wants speech-7b stopped"),
     "GET /jobs/{job}/progress": _PROGRESS,
     "GET /jobs/{job}/attempts": {"items": [_ATTEMPT]},
     "GET /jobs/{job}/ranks/{rank}/logs": Text("text/plain", "step 1320  loss 3.12500\n"),
@@ -218,8 +214,12 @@ ANSWERS: dict[str, Any] = {
         "exception": "",
         "fix": 'To use it again: holdfast nodes restore node-4 --reason "…"',
     },
-    "POST /nodes/{node}/evict": _done("node-4", 44, f"a person wants node-4 out: {REASON['reason']}"),
-    "POST /nodes/{node}/restore": _done("node-4", 70, "node-4 may be used again"),
+    "POST /nodes/{node}/evict": _done(
+        "node-4", 44, f"a person wants node-4 out: {REASON['reason']}"
+    ),
+    "POST /nodes/{node}/restore": _done(
+        "node-4", 70, "a person wants node-4 used again: it has a new fan"
+    ),
     "GET /incidents": {"items": [_INCIDENT]},
     "GET /incidents/{number}": _INCIDENT,
     "GET /events": Text("text/event-stream", _EVENTS),

@@ -109,7 +109,9 @@ async def logs(
     """What a rank wrote, as text/plain."""
     found = job_of(control, job)
     if not 0 <= rank < found.world_size:
-        raise Problem(404, f"job {job} has ranks 0 to {found.world_size - 1}, not {rank}.")
+        last = found.world_size - 1
+        ranks = f"ranks 0 to {last}" if last else "one rank, rank 0"
+        raise Problem(404, f"job {job} has {ranks}, not {rank}.")
     newest = max(found.attempt, FIRST_ATTEMPT)
     log = RankLog(control, found, newest if attempt is None else attempt, rank, stream)
     if log.attempt > newest:

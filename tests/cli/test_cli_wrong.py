@@ -1,0 +1,99 @@
+"""What a newcomer types wrong is told in one sentence, with what to do about it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Shell
+
+from holdfast.cli.client import Problem
+from holdfast.cli.main import main
+from holdfast.cli.words import outcome
+from holdfast.protocol import exitcodes
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["jbs"], "holdfast: no such command 'jbs'. Did you mean 'jobs'?"),
+        (["jobs", "--nope"], "holdfast: no such option: --nope"),
+        (["stop"], "holdfast: missing argument 'JOB'.  See: holdfast stop --help"),
+        (["run", "-n", "many", "x.py"], "holdfast: invalid value for '-n'"),
+        (["submit", "no.yaml"], "holdfast: cannot read no.yaml: No such file or directory.  Noth"),
+    ],
+)
+def test_words_that_mean_nothing_are_one_sentence_for_people_and_for_machines(
+    words: list[str], said: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, "--json"] if words[0] != "run" else words) == exitcodes.USAGE
+    told = capsys.readouterr()
+    (line,) = told.err.splitlines()
+    assert line.startswith(said)
+    if words[0] != "run":
+        assert json.loads(told.out)["error"] in line
+
+
+def test_a_group_without_a_command_shows_its_help(capsys: Capture) -> None:
+    assert main(["chaos"]) == exitcodes.USAGE
+    assert "$ holdfast chaos list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--state file", "state {folder}/file: File exists. Name another folder with --state."),
+        ("--state s --listen here", "listen: give an IP address and a port, e.g. 127.0.0.1:0"),
+    ],
+)
+def test_a_driver_that_cannot_start_says_why_in_a_sentence(
+    words: str, said: str, shell: Shell
+) -> None:
+    shell.script("file", "")
+    ended = shell.holdfast("driver", *words.split())
+    assert ended.returncode in (exitcodes.USAGE, exitcodes.CONFIGURATION)
+    (line,) = ended.stderr.splitlines()
+    assert line == "holdfast-driver: " + said.format(folder=shell.folder)
+
+
+def test_a_wrong_token_is_told_in_words_of_the_command_line() -> None:
+    problem = Problem(401, {"detail": "the token is wrong.", "fix": "Send `Authorization: …`."})
+    assert "Authorization" not in problem.fix
+    assert "HOLDFAST_TOKEN" in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("a person wants a suspended; a is suspended", "a is suspended"),
+        ("a person wants a stopped", "a person wants a stopped"),
+        ("it is so already", "a: it is so already"),
+    ],
+)
+def test_what_came_of_a_request_is_told_without_the_request(why: str, said: str) -> None:
+    assert outcome("a", why) == said
+
+
+@pytest.mark.cluster
+def test_a_run_that_is_over_answers_why_and_knows_whose_logs_it_has(shell: Shell) -> None:
+    assert shell.holdfast("run", "-q", "--", "true").returncode == 0
+    name = shell.run.name
+    assert shell.holdfast("why").stdout.startswith(f"{name} succeeded at ")
+    for words, said in (
+        (["nobody"], f"holdfast: there is no job 'nobody'.  There are: {name}."),
+        ([name, "-r", "7"], f"rank 7 of {name} left no such stdout here.  The job had 1 rank."),
+    ):
+        ended = shell.holdfast("logs", *words)
+        assert (ended.returncode, ended.stdout) == (exitcodes.FAILED, "")
+        assert said in ended.stderr
+
+
+@pytest.mark.cluster
+def test_a_program_that_cannot_be_executed_has_no_logs_to_be_sent_to(shell: Shell) -> None:
+    shell.script("bad.sh", "#!/no/such/interpreter\n").chmod(0o755)
+    assert shell.holdfast("run", "-n", "2", "--", "./bad.sh").returncode == 126
+    why = shell.holdfast("why").stdout
+    assert why.count("could not be executed") == 2, "in the headline, and where it was seen"
+    assert "holdfast logs" not in why
