@@ -142,7 +142,7 @@ class Executor:
 
     async def _cleared(self, grace_s: float) -> None:
         leaders = tuple(self._ranks.pids.values())
-        await self._sweep.clear(grace_s, leaders, servants=self._meeting.pids)
+        await self._sweep.clear(grace_s, leaders)
         self._ranks.pids.clear()
         self.tell(ev.Cleared())
 

@@ -34,7 +34,6 @@ class Meeting:
         self._spawner = spawner
         self._address = address
         self._tell = tell
-        self.pids: set[int] = set()
 
     async def start(self, order: StartStore) -> None:
         """Host the store where the job is known to use torch.
@@ -61,14 +60,13 @@ class Meeting:
         )
         async with readable(ours) as lines:
             try:
-                pid = await self._spawner.start(
+                await self._spawner.start(
                     program,
                     os.environ,
                     stdout=theirs,
                     stderr=2,
                     on_exit=partial(self._ended, order),
                 )
-                self.pids.add(pid)
             finally:
                 os.close(theirs)
             try:
@@ -79,7 +77,6 @@ class Meeting:
         return msgspec.json.decode(text, type=_Listening).port if text else None
 
     def _ended(self, order: StartStore, pid: int, end: Exit) -> None:
-        self.pids.discard(pid)
         why = f"the store process ended (exit code {end.code}, signal {end.signal})"
         self._tell(ev.StoreEnded(job=order.job, epoch=order.epoch, why=why))
 

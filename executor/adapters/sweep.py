@@ -30,21 +30,19 @@ class Sweep:
         self._busy = busy
         self._deadline = 0.0
 
-    async def clear(
-        self, grace_s: float, leaders: Collection[int], *, servants: Collection[int] = ()
-    ) -> None:
+    async def clear(self, grace_s: float, leaders: Collection[int]) -> None:
         """Return once nothing is left. SIGTERM goes to `leaders` alone, as a kubelet's does.
 
-        The grace is for them and what they started; `servants` end when those have no more use for
-        them, and are not waited for. `busy` says that a fork was ordered and not yet answered: what
-        it makes has to go as well.
+        The grace is theirs and ends with the last of them: what they leave behind was told nothing,
+        and has nobody to work for (a loader of torch would notice that after 5 s). `busy` says that
+        a fork was ordered and not yet answered: what it makes has to go as well.
         """
         loop = asyncio.get_running_loop()
-        self._deadline = loop.time() + (grace_s if leaders else 0)
+        self._deadline = loop.time() + grace_s
         if grace_s > 0:
             proctree.signal_each(leaders, signal.SIGTERM)
             proctree.signal_each(leaders, signal.SIGCONT)
-        while self._left(servants) and loop.time() < self._deadline:
+        while not set(leaders).isdisjoint(self._left()) and loop.time() < self._deadline:
             await self._exit_or(LOOK_AGAIN_S)
         while (left := self._left()) or self._busy():
             proctree.signal_all(left, signal.SIGKILL)
@@ -55,8 +53,8 @@ class Sweep:
         """No more grace."""
         self._deadline = 0.0
 
-    def _left(self, besides: Collection[int] = ()) -> list[int]:
-        return proctree.below(os.getpid(), keep={*self._keep(), *besides})
+    def _left(self) -> list[int]:
+        return proctree.below(os.getpid(), keep=self._keep())
 
     async def _exit_or(self, limit_s: float) -> None:
         self._children.changed.clear()

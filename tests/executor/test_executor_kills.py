@@ -125,6 +125,26 @@ async def test_a_rank_that_does_not_hear_is_ended_all_the_same(
     assert time.monotonic() - asked_at >= 0.3
 
 
+HELPED = """
+import subprocess, sys, time
+helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+print(helper.pid, flush=True)
+time.sleep(1000)
+"""
+
+
+async def test_the_grace_is_over_with_the_last_rank_though_its_helpers_were_told_nothing(
+    node: Any,
+) -> None:
+    task = node.python(HELPED, grace_s=600)
+    await node.launch(task, ranks=2)
+    await eventually_async(lambda: all(node.output(rank) for rank in (0, 1)))
+    helpers = [int(node.output(rank)) for rank in (0, 1)]
+    await node.want(task, stop="grace")
+    await quiet(node)
+    assert not any(alive(helper) for helper in helpers)
+
+
 async def test_a_rank_that_is_asked_to_stop_can_save_first(node: Any) -> None:
     task = node.python(POLITE, grace_s=20)
     await node.launch(task, ranks=1)
