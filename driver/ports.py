@@ -52,6 +52,14 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster ended an executor that it was to run, and that nobody released."""
+
+    job: str
+    node: str
+    why: str
+
+
 class Key(msgspec.Struct, frozen=True):
     """An Idempotency-Key of a request, and the digest of that request."""
 
@@ -107,7 +115,7 @@ class Journal(Protocol):
 class Cluster(Protocol):
     """Where nodes come from. Local (keeper) and Kubernetes."""
 
-    def facts(self) -> AsyncIterator[Fact]:
+    def facts(self) -> AsyncIterator[Fact | Ended]:
         """Every node once, then each change, without end; survives a lost connection."""
         ...
 

@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Callable
 
 from holdfast.driver.adapters.sessions_daemon import Daemons
-from holdfast.driver.core.events import AnyEvent, NodeAppeared, NodeVanished
+from holdfast.driver.core.events import AnyEvent, ExecutorEnded, NodeAppeared, NodeVanished
 from holdfast.driver.core.model import Job, State
-from holdfast.driver.ports import Cluster, Fact
+from holdfast.driver.ports import Cluster, Ended, Fact
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.protocol.messages import Seat
 
@@ -53,14 +53,16 @@ class Watching:
     async def facts(self, cluster: Cluster) -> None:
         """For ever: every fact of the cluster, to the detectors and to the core."""
         async for fact in cluster.facts():
-            self._watch.fact(fact.node, fact.present, self._now())
-            if fact.present:
-                self._emit(_appeared(fact))
-            else:
-                self._emit(NodeVanished(node=fact.node, why=fact.why))
+            if isinstance(fact, Fact):
+                self._watch.fact(fact.node, fact.present, self._now())
+            self._emit(_event_of(fact))
 
 
-def _appeared(fact: Fact) -> NodeAppeared:
+def _event_of(fact: Fact | Ended) -> AnyEvent:
+    if isinstance(fact, Ended):
+        return ExecutorEnded(job=fact.job, node=fact.node, why=fact.why)
+    if not fact.present:
+        return NodeVanished(node=fact.node, why=fact.why)
     return NodeAppeared(node=fact.node, rack=fact.rack, closed=fact.closed)
 
 

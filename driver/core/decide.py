@@ -96,6 +96,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.NodeRestoreRequested: requests.on_restore,
     e.NodeAppeared: nodes.on_appeared,
     e.NodeVanished: nodes.on_vanished,
+    e.ExecutorEnded: nodes.on_ended,
     e.ExecutorConnected: nodes.on_connected,
     e.ExecutorDisconnected: nodes.on_disconnected,
     e.NodeQuiet: ranks.on_quiet,

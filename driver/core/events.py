@@ -113,6 +113,17 @@ class NodeVanished(Event, frozen=True):
     why: str = ""
 
 
+class ExecutorEnded(Event, frozen=True):
+    """The cluster ended an executor that a job had been given: deleted, evicted, preempted.
+
+    Nothing is said against the node. A release that was asked for ends as NodeReleased instead.
+    """
+
+    job: str
+    node: str
+    why: str
+
+
 # ---------------------------------------------------------------- what executors said
 
 
@@ -278,6 +289,7 @@ AnyEvent = (
     | NodeRestoreRequested
     | NodeAppeared
     | NodeVanished
+    | ExecutorEnded
     | ExecutorConnected
     | ExecutorDisconnected
     | NodeQuiet

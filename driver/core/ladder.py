@@ -6,7 +6,7 @@ plainly bad; 3 test the suspects and their neighbours; 4 test everyone; 6 give u
 """
 
 from holdfast.driver.core import eviction, finish, gather, incidents
-from holdfast.driver.core.allocation import schedule
+from holdfast.driver.core.allocation import leave, schedule
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import Budget
 from holdfast.driver.core.model import Failure, Fault, Incident, Job, Phase, Spent, Wanted
@@ -168,6 +168,9 @@ _ACTION = {
 
 def _evict(turn: Turn, fault: Fault, incident: int) -> None:
     assert fault.node is not None
+    if fault.spared:
+        leave(turn, fault.node)
+        return
     silent, asked = fault.silent, fault.asked
     eviction.evict(turn, fault.node, incident, fault.summary, silent=silent, asked=asked)
 

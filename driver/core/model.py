@@ -151,6 +151,7 @@ class Fault(Value, frozen=True):
     traceback: str = ""
     silent: bool = False  # there is no evidence but silence
     asked: bool = False  # a person wants the node out: no brake
+    spared: bool = False  # the node has to leave the job, with nothing against it
     spoils: bool = False  # whatever ranks were restored from is to be doubted
 
 

@@ -11,6 +11,7 @@ from holdfast.driver.core.events import (
     ClusterCallFailed,
     ExecutorConnected,
     ExecutorDisconnected,
+    ExecutorEnded,
     NodeAllocated,
     NodeAppeared,
     NodeDistrusted,
@@ -87,6 +88,23 @@ def on_call_failed(turn: Turn, event: ClusterCallFailed) -> None:
     if event.node in turn.nodes:
         turn.node(event.node, retry_s=turn.now + turn.policy.retry_s)
         turn.say(f"{event.call} of {event.node} failed ({event.why}); it is tried again")
+
+
+def on_ended(turn: Turn, event: ExecutorEnded) -> None:
+    """Its place goes to a standby, to another node, or to the same one once it is given back."""
+    node = turn.nodes.get(event.node)
+    if node is None or node.job != event.job or not node.allocated:
+        return
+    fault = Fault(
+        kind=Kind.EXECUTOR_LOST,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=event.node,
+        summary=f"the cluster ended the executor of {event.job} on {event.node}: {event.why}",
+        evidence=(Evidence(source="cluster", text=event.why),),
+        spared=True,
+    )
+    ladder.recover(turn, event.job, fault)
 
 
 def _late(node: Node, cause: int | None) -> bool:

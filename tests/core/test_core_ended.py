@@ -1,0 +1,55 @@
+"""Executors that the cluster ends: a pod deleted, evicted or preempted. The node is no suspect."""
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.effects import Allocate, Distrust, Release
+from holdfast.driver.core.model import Phase
+from holdfast.protocol.faults import Kind
+
+
+def ended(node: str) -> e.ExecutorEnded:
+    return e.ExecutorEnded(job="job", node=node, why="pod job-1-1 was deleted")
+
+
+def test_a_standby_takes_its_place_and_the_node_is_not_blamed(training) -> None:
+    life = training(nodes=2, standbys=1)
+    life.effects.clear()
+    life.do(ended("n1"))
+    life.do(e.ExecutorDisconnected(node="n1", incarnation="n1-first"))
+    assert life.job.places == ("n0", "n2")
+    assert life.ordered(Release) == [Release(node="n1", cause=None)]
+    assert life.ordered(Distrust) == []
+    assert life.incident.kind is Kind.EXECUTOR_LOST
+    assert "pod job-1-1 was deleted" in life.incident.summary
+
+
+def test_without_another_the_same_node_is_taken_again_once_it_is_given_back(training) -> None:
+    life = training(nodes=2)
+    life.do(ended("n1"))
+    life.do(e.ExecutorDisconnected(node="n1", incarnation="n1-first"))
+    assert life.job.places == ("n0", "")
+    life.effects.clear()
+    life.do(e.NodeReleased(node="n1"))
+    assert [effect.node for effect in life.ordered(Allocate)] == ["n1"]
+    life.do(e.NodeAllocated(job="job", node="n1"))
+    life.connect("n1", "n1-second")
+    life.answer()
+    assert life.phase is Phase.RUNNING
+    assert life.evicted == []
+
+
+def test_the_end_of_an_executor_that_the_job_no_longer_has_is_nothing(training) -> None:
+    life = training(nodes=2, standbys=1)
+    life.do(ended("n1"))
+    assert life.do(ended("n1")).idle
+
+
+def test_a_start_whose_executor_is_ended_gives_everything_back(life) -> None:
+    for node in ("n0", "n1"):
+        life.do(e.NodeAppeared(node=node))
+    life.submit(nodes=2)
+    life.do(e.NodeAllocated(job="job", node="n0"))
+    life.do(e.NodeAllocated(job="job", node="n1"))
+    assert life.phase is Phase.ALLOCATING
+    life.do(ended("n1"))
+    assert life.phase is Phase.PENDING
+    assert sorted(effect.node for effect in life.ordered(Release)) == ["n0", "n1"]
