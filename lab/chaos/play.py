@@ -4,7 +4,6 @@ Called by `chaos.main` and by the tests. Must not judge: `score` does.
 """
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -14,7 +13,7 @@ from holdfast.lab import losses
 from holdfast.lab.chaos.lost import steps_lost
 from holdfast.lab.chaos.scenarios import STORE_EVERY, Expected, Scenario
 from holdfast.lab.chaos.score import Facts, Score, score
-from holdfast.lab.cluster import FINISHED, LOOK_S, Lab, TooLate
+from holdfast.lab.cluster import Lab, TooLate
 from holdfast.lab.losses import Losses
 
 NODES, STANDBYS, RANKS_PER_NODE = 2, 1, 2
@@ -66,12 +65,10 @@ def play(
         # between two saves as well as at one
         moment = steps // scenario.longer // 3 + rng.randrange(STORE_EVERY)
         lab.wait(JOB, lambda job: (job["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
-        began_s = time.monotonic()
         done = scenario.do(lab, JOB, rng)
         say(f"{scenario.name}: {done.said}")
-        detected_s = None if done.spread else _detected_s(lab, began_s)
         job = lab.finished(JOB, within_s=JOB_WITHIN_S)
-        incidents = lab.incidents(JOB)
+        incidents, story = lab.incidents(JOB), lab.story(JOB)["lines"]
     return score(
         Facts(
             fault=scenario.name,
@@ -79,7 +76,7 @@ def play(
             done=done,
             phase=job["phase"],
             incidents=incidents,
-            detected_s=detected_s,
+            story=story,
             steps_lost=steps_lost(lab.run, JOB),
             loss_equal_bitwise=_equal(scenario.expected, lab, undisturbed),
         )
@@ -93,15 +90,6 @@ def _lab(folder: Path) -> Lab:
 def _start(lab: Lab, *, steps: int, buggy: bool) -> None:
     lab.ready(READY_WITHIN_S)
     lab.submit(training_job(JOB, steps=steps, folder=lab.run.root, buggy=buggy))
-
-
-def _detected_s(lab: Lab, began_s: float) -> float | None:
-    """Seconds from the fault to its first incident; None where the job ends without one."""
-    while not lab.incidents(JOB):
-        if lab.job(JOB)["phase"] in FINISHED:
-            return None
-        time.sleep(LOOK_S)
-    return time.monotonic() - began_s
 
 
 def _equal(expected: Expected, lab: Lab, undisturbed: Losses) -> bool | None:

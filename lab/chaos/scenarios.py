@@ -37,8 +37,8 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     part: str = ""  # of the victim's node, which the evidence has to name
 
 
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault."""
+class Scenario(msgspec.Struct, frozen=True):
+    """One fault: a row of the table, whose columns are these fields."""
 
     number: int
     name: str
@@ -78,195 +78,152 @@ _TWICE = Expected(
     may_evict=True,
     names_node=False,
     most_steps_lost=4 * STORE_EVERY,
-    told_within_steps=STORE_EVERY,  # it tells of the last of two ways back
+    told_within_steps=STORE_EVERY,  # it counts a step once, the ranks each way back
 )
 
 _kill = rank.signalled(signal.SIGKILL)
+_segfault = rank.signalled(signal.SIGSEGV)
+_stop = rank.signalled(signal.SIGSTOP)
+_killed = process.killed
 
 SCENARIOS: tuple[Scenario, ...] = (
+    Scenario(1, "rank-killed", "a rank dies of SIGKILL", _kill, _IN_PLACE),
+    Scenario(1, "rank-segfault", "a rank dies of SIGSEGV", _segfault, _IN_PLACE),
     Scenario(
-        number=1, name="rank-killed", says="a rank dies of SIGKILL", do=_kill, expected=_IN_PLACE
+        2,
+        "executor-killed",
+        "the executor of a node is killed, its ranks with it",
+        _killed("executor"),
+    ),
+    Scenario(2, "daemon-killed", "the daemon of a node is killed", _killed("daemon"), _UNSEEN),
+    Scenario(
+        2, "launcher-killed", "the warm launcher of a node is killed", _killed("launcher"), _UNSEEN
+    ),
+    Scenario(2, "keeper-killed", "the keeper is killed", process.keeper_killed, _UNSEEN),
+    Scenario(
+        2, "agent-killed", "the checkpoint agent of a node is killed", _killed("agent"), _UNSEEN
     ),
     Scenario(
-        number=1,
-        name="rank-segfault",
-        says="a rank dies of SIGSEGV",
-        do=rank.signalled(signal.SIGSEGV),
-        expected=_IN_PLACE,
-    ),
-    Scenario(
-        number=2,
-        name="executor-killed",
-        says="the executor of a node is killed, its ranks with it",
-        do=process.killed("executor"),
-    ),
-    Scenario(
-        number=2,
-        name="daemon-killed",
-        says="the daemon of a node is killed",
-        do=process.killed("daemon"),
-        expected=_UNSEEN,
-    ),
-    Scenario(
-        number=2,
-        name="launcher-killed",
-        says="the warm launcher of a node is killed",
-        do=process.killed("launcher"),
-        expected=_UNSEEN,
-    ),
-    Scenario(
-        number=2,
-        name="keeper-killed",
-        says="the keeper is killed",
-        do=process.keeper_killed,
-        expected=_UNSEEN,
-    ),
-    Scenario(
-        number=2,
-        name="agent-killed",
-        says="the checkpoint agent of a node is killed",
-        do=process.killed("agent"),
-        expected=_UNSEEN,
-    ),
-    Scenario(
-        number=2,
-        name="store-killed",
-        says="a rank is killed, then the process that serves the next epoch's rendezvous",
-        do=process.store_killed,
-        expected=_IN_PLACE,
+        2,
+        "store-killed",
+        "a rank is killed, then the process that serves the next epoch's rendezvous",
+        process.store_killed,
+        _IN_PLACE,
         longer=10,
     ),
     Scenario(
-        number=2,
-        name="gateway-killed",
-        says="the relay through which all nodes reach the driver is killed",
-        do=process.gateway_killed,
-        expected=_UNSEEN,
+        2,
+        "gateway-killed",
+        "the relay through which all nodes reach the driver is killed",
+        process.gateway_killed,
+        _UNSEEN,
         needs_links=True,
     ),
+    Scenario(3, "node-lost", "a node is lost, its connections are reset", node.lost, _LOST),
     Scenario(
-        number=3,
-        name="node-lost",
-        says="a node is lost, its connections are reset",
-        do=node.lost,
-        expected=_LOST,
-    ),
-    Scenario(
-        number=3,
-        name="node-unplugged",
-        says="the link of a node goes down without a single reset",
-        do=node.unplugged,
-        expected=_LOST,
+        3,
+        "node-unplugged",
+        "the link of a node goes down without a single reset",
+        node.unplugged,
+        _LOST,
         needs_links=True,
     ),
+    Scenario(4, "rank-stopped", "a rank is stopped (SIGSTOP)", _stop, _HANG),
     Scenario(
-        number=4,
-        name="rank-stopped",
-        says="a rank is stopped (SIGSTOP)",
-        do=rank.signalled(signal.SIGSTOP),
-        expected=_HANG,
-    ),
-    Scenario(
-        number=4,
-        name="rank-spins",
-        says="a rank spins in Python for ever",
-        do=user_bug.armed("spin"),
-        expected=_HANG,
+        4,
+        "rank-spins",
+        "a rank spins in Python for ever",
+        user_bug.armed("spin"),
+        _HANG,
         buggy=True,
     ),
     Scenario(
-        number=4,
-        name="rank-on-pipe",
-        says="a rank waits on a pipe that nobody writes to",
-        do=user_bug.armed("pipe"),
-        expected=_HANG,
+        4,
+        "rank-on-pipe",
+        "a rank waits on a pipe that nobody writes to",
+        user_bug.armed("pipe"),
+        _HANG,
         buggy=True,
     ),
     Scenario(
-        number=7,
-        name="exception-always",
-        says="the user's script raises at each attempt",
-        do=user_bug.armed("raise", again=True),
-        expected=_FAILED,
+        7,
+        "exception-always",
+        "the user's script raises at each attempt",
+        user_bug.armed("raise", again=True),
+        _FAILED,
         buggy=True,
     ),
     Scenario(
-        number=8,
-        name="exception-once",
-        says="the user's script raises once",
-        do=user_bug.armed("raise"),
-        expected=_USER,
+        8,
+        "exception-once",
+        "the user's script raises once",
+        user_bug.armed("raise"),
+        _USER,
         buggy=True,
     ),
     Scenario(
-        number=14,
-        name="link-slow",
-        says="a node's link is slow, and one of its ranks dies each time it is back",
-        do=link.slow_and_deadly(),
-        expected=_LINK,
+        14,
+        "link-slow",
+        "a node's link is slow, and one of its ranks dies each time it is back",
+        link.slow_and_deadly(),
+        _LINK,
         needs_links=True,
     ),
     *(
         Scenario(
-            number=24,
-            name=f"checkpoint-{damage.__name__}",
-            says=f"the newest checkpoint is damaged ({damage.__name__}), then a node is lost",
-            do=checkpoint.damaged(damage),
-            expected=_FROM_STORE,
+            24,
+            f"checkpoint-{damage.__name__}",
+            f"the newest checkpoint is damaged ({damage.__name__}), then a node is lost",
+            checkpoint.damaged(damage),
+            _FROM_STORE,
         )
         for damage in (checkpoint.flip, checkpoint.truncate, checkpoint.drop, checkpoint.tear)
     ),
     Scenario(
-        number=25,
-        name="save-torn",
-        says="a node is lost between two shards of a checkpoint",
-        do=checkpoint.torn_save,
-        expected=_FROM_STORE,
+        25,
+        "save-torn",
+        "a node is lost between two shards of a checkpoint",
+        checkpoint.torn_save,
+        _FROM_STORE,
     ),
-    Scenario(
-        number=35,
-        name="driver-killed",
-        says="the driver is killed while all is well",
-        do=driver.killed,
-        expected=_UNSEEN,
-    ),
+    Scenario(35, "driver-killed", "the driver is killed while all is well", driver.killed, _UNSEEN),
     *(
         Scenario(
-            number=35,
-            name=f"driver-killed-{phase.lower()}",
-            says=f"a rank is killed, then the driver while its job is {phase}",
-            do=driver.killed_in(phase),
+            35,
+            f"driver-killed-{phase.lower()}",
+            f"a rank is killed, then the driver while its job is {phase}",
+            driver.killed_in(phase),
         )
         for phase in ("Suspending", "Restoring", "Starting", "Running")
     ),
     Scenario(
-        number=35,
-        name="driver-killed-often",
-        says="the driver is killed twenty times at random moments, and a rank meanwhile",
-        do=driver.killed_often(20),
-        expected=_IN_PLACE,
+        35,
+        "driver-killed-often",
+        "the driver is killed twenty times at random moments, and a rank meanwhile",
+        driver.killed_often(20),
+        _IN_PLACE,
         longer=10,
     ),
     Scenario(
-        number=41,
-        name="rank-twice",
-        says="a rank is killed, and another while the job recovers",
-        do=driver.followed(_kill, _kill),
-        expected=_TWICE,
+        41,
+        "rank-twice",
+        "a rank is killed, and another while the job recovers",
+        driver.followed(_kill, _kill),
+        _TWICE,
     ),
     Scenario(
-        number=41,
-        name="node-after-rank",
-        says="a rank is killed, and a node is lost while the job recovers",
-        do=driver.followed(_kill, node.lost),
-        expected=_TWICE,
+        41,
+        "node-after-rank",
+        "a rank is killed, and a node is lost while the job recovers",
+        driver.followed(_kill, node.lost),
+        _TWICE,
     ),
     Scenario(
-        number=41,
-        name="driver-after-node",
-        says="a node is lost, and the driver is killed while the job recovers",
-        do=driver.followed(node.lost, driver.killed),
-        expected=_LOST,
+        41,
+        "driver-after-node",
+        "a node is lost, and the driver is killed while the job recovers",
+        driver.followed(node.lost, driver.killed),
+        _LOST,
     ),
 )
 

@@ -5,6 +5,7 @@ evicted, how long, how much lost, and the losses bit for bit.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -15,16 +16,22 @@ from holdfast.lab.chaos.scenarios import Expected
 Incident = Mapping[str, Any]
 
 
+Line = Mapping[str, Any]
+"""Of the job's story."""
+
+
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of `holdfast chaos run --json`. Seconds count from the fault; None: not so."""
+    """One line of `holdfast chaos run --json`. Seconds count from the blow; None: not so."""
 
     fault: str
     passed: bool
     detected_s: float | None
+    """Until the journal has what was decided on it; of a bad part: until the tests name that."""
     blame: str
     blame_right: bool
     innocent_evicted: int
     down_s: float | None
+    """Until the first new step after the last recovery."""
     steps_lost: int | None
     steps_lost_told: int | None
     """What the driver says of it, over all incidents: to be compared with the ranks' own count."""
@@ -39,7 +46,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     done: Done
     phase: str  # how the job ended
     incidents: Sequence[Incident]
-    detected_s: float | None
+    story: Sequence[Line]
     steps_lost: int  # counted from what the ranks left, not from what the driver says
     loss_equal_bitwise: bool | None
 
@@ -63,7 +70,7 @@ def score(facts: Facts) -> Score:
     return Score(
         fault=facts.fault,
         passed=passed,
-        detected_s=_rounded(facts.detected_s),
+        detected_s=_rounded(detected_s(expected, facts.done, facts.incidents, facts.story)),
         blame="; ".join(_blame(incident) for incident in facts.incidents),
         blame_right=right,
         innocent_evicted=len(innocent),
@@ -75,16 +82,19 @@ def score(facts: Facts) -> Score:
 
 
 def _blame_right(facts: Facts) -> bool:
-    """Whether the first incident names what was hurt, and nothing was found where nothing was."""
+    """Whether an incident names what was hurt, and nothing was found where nothing was.
+
+    It has to be the first one; of a bad part, the first whose evidence has that.
+    """
     expected = facts.expected
     if not facts.incidents or not expected.incident:
         return not facts.incidents and not expected.incident
-    first = facts.incidents[0]
+    named = next((each for each in facts.incidents if _names_part(facts, each)), None)
     return (
-        first["blame"] in expected.blame
-        and (not expected.names_node or first["node"] == facts.done.node)
-        and (not expected.names_rank or first["rank"] == facts.done.rank)
-        and _names_part(facts)
+        named is not None
+        and named["blame"] in expected.blame
+        and (not expected.names_node or named["node"] == facts.done.node)
+        and (not expected.names_rank or named["rank"] == facts.done.rank)
     )
 
 
@@ -92,11 +102,11 @@ def _told(incidents: Sequence[Incident]) -> int:
     return sum(incident["steps_lost"] or 0 for incident in incidents)
 
 
-def _names_part(facts: Facts) -> bool:
+def _names_part(facts: Facts, incident: Incident) -> bool:
     """Whether the evidence says which part of the victim's node is bad, where it has to."""
     part = f"{facts.done.node}'s {facts.expected.part}"
-    told = [piece["text"] for incident in facts.incidents for piece in incident["evidence"]]
-    return not facts.expected.part or any(part in text for text in told)
+    texts = [piece["text"] for piece in incident["evidence"]]
+    return not facts.expected.part or any(part in text for text in texts)
 
 
 def _blame(incident: Incident) -> str:
@@ -104,15 +114,32 @@ def _blame(incident: Incident) -> str:
     return f"{incident['kind']} {incident['node'] or 'nobody'}{rank} ({incident['blame']})"
 
 
+def detected_s(
+    expected: Expected, done: Done, incidents: Sequence[Incident], story: Sequence[Line]
+) -> float | None:
+    """Until the first decision on the first incident, or until the bad part was named."""
+    if not incidents:
+        return None
+    number = incidents[0]["number"]
+    if expected.part:
+        named = f"{done.node}: its {expected.part}"
+        lines = [line for line in story if named in line["verdict"]]
+    else:
+        lines = [line for line in story if line["incident"] == number and not line["seen"]]
+    return _since(done, lines[0]) if lines else None
+
+
 def _down_s(facts: Facts) -> float | None:
-    """From the fault to the last recovery's first new step."""
-    if facts.detected_s is None or not facts.incidents:
+    """Until the last thing told of the last incident: the step with which it was over."""
+    if not facts.incidents or facts.incidents[-1]["recovered_s"] is None:
         return None
-    first, last = facts.incidents[0], facts.incidents[-1]
-    if last["recovered_s"] is None:
-        return None
-    between_s: float = last["found_s"] - first["found_s"]
-    return facts.detected_s + between_s + float(last["recovered_s"])
+    number = facts.incidents[-1]["number"]
+    lines = [line for line in facts.story if line["incident"] == number]
+    return _since(facts.done, lines[-1]) if lines else None
+
+
+def _since(done: Done, line: Line) -> float:
+    return datetime.fromisoformat(line["at"]).timestamp() - done.at_s
 
 
 def _rounded(seconds: float | None) -> float | None:

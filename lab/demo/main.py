@@ -19,6 +19,7 @@ from rich.console import Console
 from holdfast.lab import losses
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import Scenario
+from holdfast.lab.chaos.score import detected_s
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import FINISHED, Lab, Refused, TooLate
 from holdfast.lab.demo.job import NODES, RANKS_PER_NODE, STANDBYS, training_job
@@ -62,8 +63,9 @@ class Demo:
         self._set(f"starting {NODES} nodes and {STANDBYS} standby")
         self._lab.ready(within_s=60.0)
         fault = self._options.fault
-        done, delayed_s = self._train_and_hurt()
+        done = self._train_and_hurt()
         job, incidents = self._lab.job(HURT), self._lab.incidents(HURT)
+        delayed_s = detected_s(fault.expected, done, incidents, self._lab.story(HURT)["lines"])
         self._bring_back(incidents)
         self._train_alone()
         run = self._lab.run
@@ -88,30 +90,15 @@ class Demo:
 
         return summary
 
-    def _train_and_hurt(self) -> tuple[Done, float | None]:
+    def _train_and_hurt(self) -> Done:
         fault = self._options.fault
         looker = self._submit(HURT, "training", standbys=STANDBYS, buggy=fault.buggy)
         self._until(looker, lambda scene: scene.step >= self._options.steps // 3)
-        before = len(self._lab.incidents(HURT))
-        at_s = time.monotonic()
         done = fault.do(self._lab, HURT, Random(HURT))
         self._set(f"{done.said}, from outside")
         looker.tell(f"--------    {done.said}, from outside")
-        delayed_s = self._noticed(looker, before, at_s)
         self._until(looker, lambda scene: scene.phase in FINISHED)
-        return done, None if done.spread else delayed_s
-
-    def _noticed(self, looker: Looker, before: int, at_s: float) -> float | None:
-        """Seconds from the fault to its incident; None where the job ended without one."""
-        found: list[float] = []
-
-        def noticed(scene: Scene) -> bool:
-            if len(self._lab.incidents(HURT)) > before and not found:
-                found.append(time.monotonic() - at_s)
-            return bool(found) or scene.phase in FINISHED
-
-        self._until(looker, noticed)
-        return found[0] if found else None
+        return done
 
     def _bring_back(self, incidents: list[dict[str, Any]]) -> None:
         """Evicted nodes are restored where they live, so that the cluster is the same again."""

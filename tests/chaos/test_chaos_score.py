@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from holdfast.lab.chaos.score import Facts, Score, score
 from holdfast.protocol.paths import RunPaths
 
 RIGHT = {
+    "number": 1,
     "kind": "rank-crashed",
     "blame": "infrastructure",
     "node": "node-1",
@@ -25,6 +27,21 @@ RIGHT = {
     "recovered_s": 0.5,
 }
 EXPECTED = Expected(names_rank=True)
+BLOW_S = 1_000.0
+
+
+def line(after_s: float, text: str, *, incident: int | None = 1, seen=False, verdict=""):
+    at = datetime.fromtimestamp(BLOW_S + after_s, UTC).isoformat()
+    return {"at": at, "text": text, "incident": incident, "seen": seen, "verdict": verdict}
+
+
+STORY = [
+    line(-5.0, "the job runs", incident=None),
+    line(0.05, "rank 1 died", seen=True),
+    line(0.1, "restart its job in place"),
+    line(0.6, "completed step 23, further than ever", seen=True),
+    line(9.0, "the job is done", incident=None, seen=True),
+]
 
 
 def scored(
@@ -33,10 +50,10 @@ def scored(
     facts = Facts(
         fault="f",
         expected=expected,
-        done=Done(said="", node="node-1", rank=1),
+        done=Done(said="", node="node-1", rank=1, at_s=BLOW_S),
         phase="Succeeded",
         incidents=list(incidents),
-        detected_s=0.1,
+        story=STORY,
         steps_lost=1,
         loss_equal_bitwise=True,
     )
@@ -83,14 +100,14 @@ def test_it_fails_when_the_losses_differ_and_not_when_they_are_not_compared():
 
 
 def test_it_fails_when_nothing_was_noticed():
-    missed = scored(EXPECTED, detected_s=None)
+    missed = scored(EXPECTED)
     assert not missed.passed
-    assert missed.down_s is None
+    assert (missed.detected_s, missed.down_s) == (None, None)
 
 
 def test_it_fails_when_a_fault_is_seen_where_there_is_none():
     quiet = Expected(incident=False)
-    assert scored(quiet, detected_s=None, steps_lost=0).passed
+    assert scored(quiet, steps_lost=0).passed
     assert not scored(quiet, RIGHT).passed
 
 
@@ -102,15 +119,20 @@ def test_a_node_that_must_go_has_to_be_evicted():
 
 
 def test_the_victim_of_a_second_fault_is_no_innocent():
-    done = Done(said="", node="node-1", rank=1, also="node-2")
+    done = Done(said="", node="node-1", rank=1, also="node-2", at_s=BLOW_S)
     may = Expected(may_evict=True)
     assert scored(may, RIGHT | {"evicted": ["node-2"]}, done=done).passed
     assert not scored(may, RIGHT | {"evicted": ["node-3"]}, done=done).passed
 
 
 def test_down_time_reaches_to_the_end_of_the_last_recovery():
-    twice = scored(EXPECTED, RIGHT, RIGHT | {"found_s": 12.0, "recovered_s": 1.0}, steps_lost=2)
-    assert twice.down_s == 3.1
+    later = [line(2.1, "restart again", incident=2), line(3.1, "completed step 30", incident=2)]
+    twice = scored(EXPECTED, RIGHT, RIGHT | {"number": 2}, steps_lost=2, story=STORY + later)
+    assert (twice.detected_s, twice.down_s) == (0.1, 3.1)
+
+
+def test_there_is_no_down_time_where_the_last_recovery_never_trained():
+    assert scored(EXPECTED, RIGHT | {"recovered_s": None}).down_s is None
 
 
 def test_it_fails_when_too_many_steps_are_lost():
@@ -125,12 +147,13 @@ def test_it_fails_when_the_driver_tells_of_other_losses_than_the_ranks():
 def test_the_part_that_is_bad_has_to_be_in_the_evidence():
     bad_link = Expected(part="link")
     said = {"evidence": [{"source": "diagnosis", "text": "1-2: 11.2 MB/s -> node-1's link"}]}
-    assert scored(bad_link, RIGHT | said).passed
+    verdict = "node-1: its link failed the tests"
+    named = line(4.0, "allreduce with node-2: 11.2 MB/s", seen=True, verdict=verdict)
+    found = scored(bad_link, RIGHT | said, story=[*STORY, named])
+    assert found.passed
+    assert found.detected_s == 4.0, "the first death is not what had to be found"
     assert not scored(bad_link, RIGHT).passed
-
-
-def test_what_was_done_over_a_while_has_no_moment_to_count_from():
-    assert scored(EXPECTED, RIGHT, detected_s=None).down_s is None
+    assert scored(bad_link, RIGHT, RIGHT | said | {"number": 2}, steps_lost=2).passed, "by then"
 
 
 def test_steps_lost_are_those_that_all_had_completed_and_that_were_trained_again(tmp_path):

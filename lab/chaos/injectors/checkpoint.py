@@ -26,7 +26,8 @@ def damaged(damage: Damage) -> Injector:
         folder = target.wait_for(newest_of_two, f"two whole checkpoints of {job}", WITHIN_S)
         said = damage(folder, rng)
         done = node.lost(lab, job, rng)
-        return Done(said=f"{said} in {folder.name}; {done.said}", node=done.node)
+        said = f"{said} in {folder.name}; {done.said}"
+        return Done(said=said, node=done.node, at_s=done.at_s)
 
     return do
 
@@ -42,7 +43,8 @@ def torn_save(lab: Lab, job: str, rng: Random) -> Done:
     target.wait_for(lambda: whole_checkpoints(lab, job), f"a whole checkpoint of {job}", WITHIN_S)
     folder = target.wait_for(between_shards, f"a save of {job} under way", WITHIN_S)
     done = node.lost(lab, job, rng)
-    return Done(said=f"{done.said} between two shards of {folder.name}", node=done.node)
+    said = f"{done.said} between two shards of {folder.name}"
+    return Done(said=said, node=done.node, at_s=done.at_s)
 
 
 def store(lab: Lab, job: str) -> Path:

@@ -38,7 +38,7 @@ def killed_in(phase: str) -> Injector:
         target.wait_for(lambda: reached() or None, f"{job} in {phase}", 30.0)
         second = killed(lab, job, rng)
         said = f"{first.said}; in {phase}: {second.said}"
-        return Done(said=said, node=first.node, rank=first.rank)
+        return Done(said=said, node=first.node, rank=first.rank, at_s=first.at_s)
 
     return do
 
@@ -57,7 +57,7 @@ def killed_often(times: int) -> Injector:
             os.kill(pid, signal.SIGKILL)
             processes.wait_gone([pid], 10.0)
         said = f"SIGKILL to the driver, {times} times, with the {turn + 1}th {done.said}"
-        return Done(said=said, node=done.node, rank=done.rank, spread=True)
+        return Done(said=said, node=done.node, rank=done.rank, at_s=done.at_s)
 
     return do
 
@@ -70,6 +70,6 @@ def followed(first: Injector, second: Injector) -> Injector:
         time.sleep(rng.uniform(0.0, RECOVERY_S))
         then = second(lab, job, rng)
         said = f"{done.said}, then {then.said}"
-        return Done(said=said, node=done.node, rank=done.rank, also=then.node)
+        return Done(said=said, node=done.node, rank=done.rank, also=then.node, at_s=done.at_s)
 
     return do

@@ -29,12 +29,13 @@ def slow_and_deadly(rate: str = "100mbit") -> Injector:
         node = rng.choice(target.hosts_of(lab, job))
         rank = rng.choice(_ranks_on(lab, job, node))
         _slow(target.cluster(lab), node, rate)
+        slow_s = time.time()
         lives = 0
         while lives < MOST_LIVES and (pid := _next_life(lab, job, rank, node)):
             time.sleep(LIVES_S)
             lives += processes.kill(pid)
         said = f"the link of {node.name} has {rate}, and its rank {rank} died {lives} times"
-        return Done(said=said, node=node.name, rank=rank, spread=True)
+        return Done(said=said, node=node.name, rank=rank, at_s=slow_s)
 
     return do
 

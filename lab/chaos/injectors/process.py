@@ -48,7 +48,7 @@ def store_killed(lab: Lab, job: str, rng: Random) -> Done:
     node = target.hosts_of(lab, job)[0]
     os.kill(target.process_pid(lab, node, "store"), signal.SIGKILL)
     said = f"{first.said}, then to the store process on {node.name}"
-    return Done(said=said, node=first.node, rank=first.rank)
+    return Done(said=said, node=first.node, rank=first.rank, at_s=first.at_s)
 
 
 def gateway_killed(lab: Lab, _job: str, _rng: Random) -> Done:
