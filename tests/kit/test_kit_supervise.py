@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from waiting import DEADLINE_S
 
 from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
 
@@ -36,7 +37,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     assert all(child.pid == 0 for child in children)
 
 
-def look_after_until(child: Child, fact: Callable[[], bool], within_s: float = 20.0) -> None:
+def look_after_until(child: Child, fact: Callable[[], bool], within_s: float = DEADLINE_S) -> None:
     deadline_s = time.monotonic() + within_s
     while not fact():
         assert time.monotonic() < deadline_s

@@ -5,7 +5,9 @@ Each rank calls PROGRAM of `programs.py` with its place, its layout and a folder
 OUT; OUT/tp,pp,dp/rank_R. Exits with 1 when a rank failed; its traceback is on stderr.
 """
 
+import ctypes
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -26,6 +28,7 @@ def forked(body: Callable[[], None]) -> int:
     pid = os.fork()
     if pid:
         return pid
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: a killed test leaves no ranks
     try:
         body()
     except BaseException:  # noqa: BLE001 - the child ends here, with its traceback

@@ -5,17 +5,19 @@ Results go to files in the rank's folder.
 
 import json
 import os
+import signal
 import socket
 import struct
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
 
+from holdfast.checkpoint.checkpointer import Checkpointer
 from holdfast.protocol.topology import Topology
 from holdfast.workload.data import corpus
 from holdfast.workload.grid import Grid, joined
@@ -185,9 +187,24 @@ def train(topology: Topology, place: Place) -> None:
         "HOLDFAST_RANK_DIR": str(place.rank_dir),
         "HOLDFAST_TOPOLOGY": msgspec.json.encode(topology).decode(),
     }
+    if hold_at := os.environ.get("TEST_HOLD_AT"):
+        hold_after(int(hold_at))
     code = main(json.loads(os.environ["TEST_ARGUMENTS"]))
     if code != 0:
         raise SystemExit(f"the workload ended with {code}")
+
+
+def hold_after(last: int) -> None:
+    """Go no further than this step, so that a kill from outside comes before the end."""
+    save = Checkpointer.save
+
+    def save_and_hold(self: Checkpointer, step: int, *state: Any, **more: Any) -> bool:
+        saved = save(self, step, *state, **more)
+        if step >= last:
+            signal.pause()
+        return saved
+
+    Checkpointer.save = save_and_hold  # type: ignore[method-assign]
 
 
 PROGRAMS = {"agree": agree, "wire": wire, "train": train}

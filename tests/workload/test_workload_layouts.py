@@ -7,7 +7,7 @@ import torch
 from assembled import gradients, note, sizes
 from programs import CASES, MAIN, SHAPE
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def relative(one: torch.Tensor, other: torch.Tensor) -> float:

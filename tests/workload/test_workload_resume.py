@@ -5,22 +5,23 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import msgspec
 import pytest
+from waiting import eventually
 
 from holdfast.checkpoint.slots import SlotFolder
 from holdfast.protocol.messages import Restore
 from holdfast.workload.main import main
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.timeout(600)]
 HERE = Path(__file__).parent
 LAYOUT, RANKS = "2,2,2", 8
 STEPS, BATCH, SEQ = 24, 4, 8
+RUN_S = 180.0
+"""Ten seconds where there are two free cores."""
 ARGUMENTS = (
     f"--layers 2 --hidden 16 --heads 2 --seq {SEQ} --global-batch {BATCH} --micro-batch 1 "
     f"--steps {STEPS} --warmup-steps 3 --data"
@@ -30,23 +31,16 @@ Lines = dict[int, list[dict[str, Any]]]
 """Lines of `metrics.jsonl` by step, one a replica."""
 
 
-def eventually(fact: Callable[[], bool], within_s: float) -> None:
-    deadline_s = monotonic() + within_s
-    while not fact():
-        assert monotonic() < deadline_s, "it did not become true"
-        sleep(0.005)
-
-
 class Run:
     """One attempt of the workload: its ranks are one process group, which is gone at the end."""
 
-    def __init__(self, folder: Path, text: Path, *, slots: Path, epoch: int, restore: str) -> None:
+    def __init__(self, folder: Path, text: Path, *, slots: Path, epoch: int, **more: str) -> None:
         self.folder = folder
         environment = os.environ | {
             "TEST_ARGUMENTS": json.dumps([*ARGUMENTS, str(text)]),
             "TEST_SLOTS": str(slots),
             "HOLDFAST_EPOCH": str(epoch),
-            "HOLDFAST_RESTORE": restore,
+            **more,
         }
         command = [sys.executable, str(HERE / "launch.py"), "train", str(folder), LAYOUT]
         folder.mkdir()
@@ -67,7 +61,7 @@ class Run:
             self.process.wait()
 
     def finish(self) -> Lines:
-        assert self.process.wait(60) == 0, (self.folder / "stderr.log").read_text()
+        assert self.process.wait(RUN_S) == 0, (self.folder / "stderr.log").read_text()
         return self.lines()
 
     def lines(self) -> Lines:
@@ -107,17 +101,17 @@ def text(tmp_path: Path) -> Path:
 def test_a_run_killed_and_resumed_is_bit_for_bit_the_run_that_was_not(
     tmp_path: Path, text: Path
 ) -> None:
-    with Run(tmp_path / "whole", text, slots=tmp_path / "a", epoch=1, restore="") as whole:
+    with Run(tmp_path / "whole", text, slots=tmp_path / "a", epoch=1) as whole:
         expected = whole.finish()
     slots = tmp_path / "b"
-    with Run(tmp_path / "killed", text, slots=slots, epoch=1, restore="") as killed:
-        eventually(lambda: max(killed.lines(), default=0) >= 6, within_s=60)
+    with Run(tmp_path / "killed", text, slots=slots, epoch=1, TEST_HOLD_AT="20") as killed:
+        eventually(lambda: max(killed.lines(), default=0) >= 6, "step 6", RUN_S)
         killed.kill()
     before = killed.lines()
     step = newest_common_step(slots)
     assert 5 <= step < STEPS
     restore = msgspec.json.encode(Restore(source="memory", step=step, epoch=1)).decode()
-    with Run(tmp_path / "resumed", text, slots=slots, epoch=2, restore=restore) as resumed:
+    with Run(tmp_path / "resumed", text, slots=slots, epoch=2, HOLDFAST_RESTORE=restore) as resumed:
         after = resumed.finish()
 
     assert sorted(after) == list(range(step + 1, STEPS + 1))
@@ -133,7 +127,7 @@ def test_alone_it_learns_more_than_how_frequent_each_byte_is(tmp_path: Path) -> 
     command = [sys.executable, "-m", "holdfast.workload.main", "--steps", "60"]
     environment = os.environ | {"HOLDFAST_RANK_DIR": str(tmp_path)}
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=90, check=True
+        command, env=environment, capture_output=True, text=True, timeout=RUN_S, check=True
     )
     entropy_bits = float(done.stdout.split("unigram entropy ")[1].split()[0])
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
