@@ -7,10 +7,10 @@ STAMP  := $(VENV)/.ready
 DRIVER_VENV := .venv-driver
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-driver check lint types layers format pins clean
+.PHONY: help setup demo test test-driver control-plane check lint types layers format pins clean
 
 help: ## Say what each target does
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with everything that is needed (about a minute the first time)
 
@@ -22,19 +22,22 @@ $(UV):
 
 $(STAMP): pyproject.toml requirements/pins.txt | $(UV)
 	@echo "installing Holdfast and its libraries, torch among them: about a minute cold"
-	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,dev]'
 	@touch $@
 
 demo: $(STAMP) ## A real training job on an emulated cluster loses a node and gets it back
 	@$(BIN)/holdfast demo
 
-test: $(STAMP) test-driver ## Run all tests (under ten minutes on two cores)
+test: $(STAMP) test-driver control-plane ## Run all tests (under ten minutes on two cores)
 	@$(BIN)/python -m pytest
 
 test-driver: $(STAMP) ## Run the driver's tests in an environment that has no torch
 	@test -x $(DRIVER_VENV)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(DRIVER_VENV)
 	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[dev]'
 	@$(DRIVER_VENV)/bin/python -m pytest tests/driver tests/protocol -m "not torch"
+
+control-plane: $(STAMP) ## Build Kubernetes for the tests, once: 4 to 10 minutes where there is Go
+	@$(BIN)/python -m holdfast.lab.kubernetes.build
 
 check: lint types layers ## Lint, formatting, types and layers
 

@@ -137,6 +137,12 @@ class ControlPlane:
         """Does the API server say that it is ready?"""
         return self._answers("/readyz")
 
+    def check(self) -> None:
+        """Raise `NotReady` where a program has ended by itself."""
+        for process in self._running.values():
+            if process.ended:
+                raise NotReady(process.last_words())
+
     # ------------------------------------------------------------ inside
 
     def _settled(self) -> bool:
@@ -157,9 +163,7 @@ class ControlPlane:
     def _until(self, fact: Callable[[], bool], what: str) -> None:
         deadline_s = time.monotonic() + READY_WITHIN_S
         while not fact():
-            for process in self._running.values():
-                if process.ended:
-                    raise NotReady(process.last_words())
+            self.check()
             if time.monotonic() > deadline_s:
                 raise NotReady(f"not within {READY_WITHIN_S:g} s: {what}; logs: {self.at.folder}")
             time.sleep(LOOK_S)

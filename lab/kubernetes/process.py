@@ -17,9 +17,17 @@ LAST_LINES = 8
 class Process:
     """Runs from its making to `stop` or `kill`."""
 
-    def __init__(self, name: str, command: Sequence[str], *, log: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        log: Path,
+        stops_within_s: float = STOPS_WITHIN_S,
+    ) -> None:
         self.name = name
         self._log = log
+        self._stops_within_s = stops_within_s
         with log.open("ab") as out:
             self._holder = subprocess.Popen(
                 [sys.executable, "-S", "-E", str(HOLDER), *command],
@@ -42,7 +50,7 @@ class Process:
         """Ask it to end and wait until it has; killed when it takes too long."""
         self._holder.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._holder.wait(STOPS_WITHIN_S)
+            self._holder.wait(self._stops_within_s)
         self.kill()
 
     def kill(self) -> None:

@@ -1,0 +1,101 @@
+"""The binary is built once, whole or not at all. A stand-in for Go, so that it takes no minutes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from waiting import eventually
+
+from holdfast.lab.kubernetes.build import BuildFailed, NotHere, build, cached
+from holdfast.lab.kubernetes.programs import command
+
+GO = """#!/bin/sh
+echo started >> "$STARTS"
+while [ "$1" != -o ]; do shift; done
+while [ -e "$HOLD" ]; do sleep 0.01; done
+echo k8s.io/kubernetes >&2
+mkdir -p "${2%/*}" && printf '#!/bin/sh\\n' > "$2"
+"""
+BROKEN = "#!/bin/sh\necho 'main.go:1: no such package' >&2; exit 1\n"
+
+
+@pytest.fixture
+def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The compiler's stand-in, in front of all others; the cache is empty."""
+    stand_in = tmp_path / "bin" / "go"
+    stand_in.parent.mkdir()
+    stand_in.write_text(GO)
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("STARTS", str(tmp_path / "starts"))
+    monkeypatch.setenv("HOLD", str(tmp_path / "hold"))
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    return stand_in
+
+
+def starts(go: Path) -> int:
+    told = go.parent.parent / "starts"
+    return len(told.read_text().splitlines()) if told.exists() else 0
+
+
+def test_it_is_built_once_and_tells_how_far_it_is(go: Path) -> None:
+    said: list[str] = []
+    binary = build(said.append)
+    assert binary == cached() == Path(command("kubectl")[0])
+    assert build(said.append) == binary
+    assert starts(go) == 1
+    assert str(binary.parent) in said[0]
+    assert "1 of up to" in said[-1]
+
+
+def test_two_builders_at_once_build_it_once_and_the_second_says_that_it_waits(go: Path) -> None:
+    hold = go.parent.parent / "hold"
+    hold.touch()
+    words = [sys.executable, "-m", "holdfast.lab.kubernetes.build"]
+    builders = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True)]
+    eventually(lambda: starts(go) == 1, "the first builds")
+    builders.append(subprocess.Popen(words, stderr=subprocess.PIPE, text=True))
+    waiting = builders[1].stderr
+    assert waiting is not None
+    assert "waiting for somebody else's build" in waiting.readline()
+    hold.unlink()
+    for builder in builders:
+        builder.communicate(timeout=60)
+        assert builder.returncode == 0
+    assert starts(go) == 1
+
+
+def test_a_build_that_fails_says_why_and_leaves_nothing_behind(go: Path) -> None:
+    go.write_text(BROKEN)
+    with pytest.raises(BuildFailed, match="no such package"):
+        build(lambda _: None)
+    assert [left.suffix for left in cached().parent.parent.iterdir()] == [".lock"]
+
+
+def test_without_go_and_without_assets_it_is_said_what_is_missing(
+    go: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go.unlink()
+    monkeypatch.setenv("PATH", str(go.parent))
+    with pytest.raises(NotHere, match="there is no Go here"):
+        build(lambda _: None)
+    with pytest.raises(NotHere, match=r"kubectl is not here.*python -m holdfast\.lab\.kubernetes"):
+        command("kubectl")
+
+
+def test_an_envtest_folder_comes_before_what_we_build(
+    go: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    (assets / "etcd").touch()
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(assets))
+    assert command("etcd") == [str(assets / "etcd")]
+    built = build(lambda _: None)
+    assert command("kube-scheduler") == [str(built), "kube-scheduler"]
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path / "nowhere"))
+    with pytest.raises(NotHere, match="no folder"):
+        command("etcd")

@@ -1,0 +1,122 @@
+"""The control plane is the real one, says who did what, and leaves nothing however it ends."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from waiting import eventually
+
+from holdfast.lab.kubernetes.kubectl import KubectlFailed, kubectl
+from holdfast.lab.kubernetes.plane import COMPONENTS, ControlPlane
+from holdfast.lab.kubernetes.process import Process
+
+pytestmark = pytest.mark.kubernetes
+
+HOLDFAST = [sys.executable, "-m", "holdfast.cli.main", "lab", "kubernetes"]
+NODE = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s"}}'
+
+
+def programs_of(folder: Path) -> list[int]:
+    """Processes whose command line names the folder, found by looking at the machine."""
+    found = []
+    for each in Path("/proc").iterdir():
+        try:
+            words = (each / "cmdline").read_bytes() if each.name.isdigit() else b""
+        except OSError:
+            continue
+        if f"{folder}/".encode() in words:
+            found.append(int(each.name))
+    return found
+
+
+def test_a_nodes_identity_is_that_node_and_no_other(plane: ControlPlane) -> None:
+    me = plane.kubeconfig("system:node:own-1", ["system:nodes"], name="own-1")
+    kubectl(me, ["create", "-f", "-"], input=NODE % "own-1")
+    with pytest.raises(KubectlFailed, match='node "own-1" is not allowed to modify node "own-2"'):
+        kubectl(me, ["create", "-f", "-"], input=NODE % "own-2")
+    with pytest.raises(KubectlFailed, match=r"own-1.*cannot list resource .secrets"):
+        kubectl(me, ["get", "secrets", "-A"])
+    plane.kubectl("delete", "node", "own-1")
+
+
+def test_the_audit_log_says_who_wrote_what_and_by_which_right(plane: ControlPlane) -> None:
+    person = plane.kubeconfig("ada", ["speech"], name="ada")
+    with pytest.raises(KubectlFailed, match="ada"):
+        kubectl(person, ["create", "namespace", "of-ada"])
+
+    def refused() -> list[str]:
+        return [
+            event["annotations"]["authorization.k8s.io/decision"]
+            for event in plane.audit()
+            if event["user"]["username"] == "ada" and event["verb"] == "create"
+        ]
+
+    assert eventually(refused, "the refusal is in the audit log") == ["forbid"]
+
+
+def test_a_pod_is_bound_to_a_node_that_is_ready(plane: ControlPlane) -> None:
+    """Scheduler and controllers work: a pod of a Deployment gets as far as its node."""
+    plane.kubectl("create", "namespace", "bound")
+    plane.kubectl("-n", "bound", "create", "deployment", "web", "--image=none", "--replicas=1")
+    path = "jsonpath={.items[*].status.conditions[*].reason}"
+
+    def why() -> str:
+        return plane.kubectl("-n", "bound", "get", "pods", "-o", path)
+
+    assert eventually(why, "the scheduler has judged the pod") == "Unschedulable"
+    plane.kubectl("delete", "namespace", "bound", "--wait=false")
+
+
+@contextmanager
+def lab_up(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command that keeps a control plane up, once it is up."""
+    words = [*HOLDFAST, "up", "--folder", str(folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) as lab:
+        try:
+            assert lab.stdout is not None
+            assert lab.stdout.readline().startswith("export KUBECONFIG=")
+            yield lab
+        finally:
+            lab.kill()
+
+
+@pytest.mark.timeout(240)  # it starts a control plane twice
+def test_killed_it_leaves_nothing_and_the_next_one_takes_its_folder_over(tmp_path: Path) -> None:
+    folder = tmp_path / "lab"
+    here = ["--folder", str(folder)]
+    with lab_up(folder) as first:
+        assert len(programs_of(folder)) == 2 * len(COMPONENTS)  # each with its holder
+        first.kill()
+        first.wait()
+        eventually(lambda: not programs_of(folder), "no program is left of it")
+    with lab_up(folder) as second:
+        asked = [*HOLDFAST, "kubectl", *here, "get", "namespaces", "-o", "json"]
+        names = json.loads(subprocess.run(asked, check=True, capture_output=True).stdout)["items"]
+        assert "kube-system" in {each["metadata"]["name"] for each in names}
+        assert subprocess.run([*HOLDFAST, "down", *here], check=False).returncode == 0
+        assert second.wait(timeout=10) == 0
+    assert programs_of(folder) == []
+    assert not folder.exists()
+
+
+def test_a_program_that_ends_by_itself_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+    script = ["sh", "-c", "echo no room >&2; exit 3"]
+    process = Process("etcd", script, log=tmp_path / "etcd.log")
+    eventually(lambda: process.ended, "it has ended")
+    assert process.last_words().endswith("no room")
+    assert "etcd ended with exit code 3" in process.last_words()
+    process.kill()
+
+
+def test_a_program_that_does_not_heed_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
+    deaf = ["sh", "-c", "trap '' TERM; echo up; while :; do read x < /dev/zero; done"]
+    process = Process("deaf", deaf, log=tmp_path / "log", stops_within_s=0.1)
+    eventually(lambda: "up" in (tmp_path / "log").read_text(), "it runs")
+    pid = process.pid
+    process.stop()
+    assert not Path(f"/proc/{pid}").exists()
