@@ -20,17 +20,23 @@ import msgspec
 from holdfast.driver.adapters.kubernetes import credentials, watching
 from holdfast.driver.adapters.kubernetes.bucket import TokenBucket
 from holdfast.driver.adapters.kubernetes.errors import Malformed, TooMany, error_of_answer
-from holdfast.driver.adapters.kubernetes.transport import Request, Transport, body_of
+from holdfast.driver.adapters.kubernetes.transport import Request, Transport
 from holdfast.driver.ports import PermanentError
 
 Object = dict[str, Any]
 """An object, a list or a Status, as JSON has it."""
 
-CALLS_AT_ONCE = 64
-CALLS_PER_S = 300.0
-CALLS_IN_A_BURST = 1_000
-"""Wide enough that a gang of 1,500 pods does not wait for us; what is too much for a server is said
-by the server (429), which empties the bucket."""
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one client asks of a server. Wide enough that a gang of 1,500 pods does not wait for us;
+    what is too much for a server it says itself (429), and then we hold.
+    """
+
+    calls_per_s: float = 300.0
+    burst: int = 1_000
+    calls_at_once: int = 64
+    answer_within_s: float = 30.0
+    """To the head of an answer, and from there to its end."""
 
 
 class Patch(StrEnum):
@@ -50,33 +56,42 @@ class Client:
     """
 
     def __init__(
-        self, load: credentials.Load, *, user_agent: str, bucket: TokenBucket | None = None
+        self, load: credentials.Load, *, user_agent: str, limits: Limits | None = None
     ) -> None:
         self._credentials = credentials.Credentials(load)
         self._user_agent = user_agent
-        self._bucket = bucket or TokenBucket(per_s=CALLS_PER_S, burst=CALLS_IN_A_BURST)
+        self._limits = limits or Limits()
+        self._bucket = TokenBucket(per_s=self._limits.calls_per_s, burst=self._limits.burst)
 
     @classmethod
-    def from_kubeconfig(cls, path: Path, *, user_agent: str, context: str | None = None) -> Self:
+    def from_kubeconfig(
+        cls,
+        path: Path,
+        *,
+        user_agent: str,
+        context: str | None = None,
+        limits: Limits | None = None,
+    ) -> Self:
         """Who the kubeconfig says we are; the file and its token files are read on entry."""
-        return cls(credentials.from_kubeconfig(path, context), user_agent=user_agent)
+        load = credentials.from_kubeconfig(path, context)
+        return cls(load, user_agent=user_agent, limits=limits)
 
     @classmethod
-    def in_cluster(cls, *, user_agent: str) -> Self:
+    def in_cluster(cls, *, user_agent: str, limits: Limits | None = None) -> Self:
         """Who this pod's service account is."""
-        return cls(credentials.in_cluster(), user_agent=user_agent)
+        return cls(credentials.in_cluster(), user_agent=user_agent, limits=limits)
 
     def on_behalf_of(self, token: str) -> "Client":
         """Another client of the same server, as the person who holds `token`."""
         if not token.isascii() or not token.isprintable() or " " in token:
             raise PermanentError("the token has characters that no bearer token has")
         load = credentials.as_bearer(self._configuration, token)
-        return Client(load, user_agent=self._user_agent, bucket=self._bucket)
+        return Client(load, user_agent=self._user_agent, limits=self._limits)
 
     async def __aenter__(self) -> Self:
         self._configuration = await self._credentials.begin()
-        self._calls = Transport(self._configuration, self._user_agent, most=CALLS_AT_ONCE)
-        self._watches = Transport(self._configuration, self._user_agent, most=0)
+        self._calls = self._transport(most=self._limits.calls_at_once)
+        self._watches = self._transport(most=0)
         return self
 
     async def __aexit__(
@@ -163,11 +178,19 @@ class Client:
                 async for event in events:
                     yield event
 
+    def _transport(self, *, most: int) -> Transport:
+        return Transport(
+            self._configuration,
+            self._user_agent,
+            most=most,
+            answer_within_s=self._limits.answer_within_s,
+        )
+
     async def _call(self, request: Request) -> Object:
         await self._bucket.take()
         try:
             async with self._answer(self._calls, request) as response:
-                body = await body_of(response, request.doing)
+                body = await self._calls.body(response, request)
         except TooMany as error:
             if "DisruptionBudget" not in error.causes:  # that is about one pod, not about us
                 self._bucket.hold(error.retry_after_s or 0.0)
@@ -189,7 +212,7 @@ class Client:
                 renewed = self._credentials.authorization
                 response = await stack.enter_async_context(transport.response(request, renewed))
             if response.status >= 400:
-                body = await body_of(response, request.doing)
+                body = await transport.body(response, request)
                 raise error_of_answer(request.doing, response.status, response.headers, body)
             yield response
 

@@ -47,7 +47,8 @@ class Mirror:
         for listed_object in objects:
             key = key_of(listed_object)
             listed.add(key)
-            if _identity(self.store.get(key)) != _identity(listed_object):
+            listed_object["metadata"].pop("managedFields", None)
+            if self.store.get(key) != listed_object:  # versions alone: a store set back reuses them
                 yield from self._put(key, listed_object)
 
     def end(self, listed: set[str], page: Object) -> Iterator[Change]:
@@ -105,9 +106,3 @@ def version_of(told: Mapping[str, Any]) -> int:
 
 def _uid(told: Mapping[str, Any]) -> str:
     return str(told["metadata"].get("uid", ""))
-
-
-def _identity(told: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    if told is None:
-        return None
-    return _uid(told), str(told["metadata"].get("resourceVersion", ""))

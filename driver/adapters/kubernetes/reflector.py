@@ -137,4 +137,4 @@ class Reflector:
         self._away = str(error)
 
     def _from_short(self) -> Iterator[float]:
-        return full_jitter(base_s=WAIT_BASE_S, cap_s=self._wait_cap_s)
+        return full_jitter(base_s=min(WAIT_BASE_S, self._wait_cap_s), cap_s=self._wait_cap_s)

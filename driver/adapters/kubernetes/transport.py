@@ -7,8 +7,8 @@ calls need. Must not judge a response: only its lack is an error here.
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import aiohttp
@@ -19,8 +19,6 @@ from kubernetes.aio.client.rest import RESTClientObject
 from holdfast.driver.adapters.kubernetes.errors import Unreachable
 from holdfast.driver.ports import PermanentError
 
-ANSWER_WITHIN_S = 30.0
-"""To the head of an answer, and from there to its end."""
 DEAD_AFTER_S = 30
 """A peer that does not even acknowledge bytes for this long is gone (the kernel finds out)."""
 
@@ -43,19 +41,28 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Transport(RESTClientObject):
     """Connections to the server of `configuration`, at most `most` at a time (0: no limit)."""
 
-    def __init__(self, configuration: Configuration, user_agent: str, *, most: int) -> None:
+    def __init__(
+        self, configuration: Configuration, user_agent: str, *, most: int, answer_within_s: float
+    ) -> None:
         try:
             super().__init__(configuration)
         except (OSError, ssl.SSLError) as error:
             raise PermanentError(f"certificates for {configuration.host}: {error}") from error
         self._user_agent = user_agent
         self._most = most
+        self._answer_within_s = answer_within_s
         self._server = str(configuration.host).rstrip("/")
 
     def _create_connector(self) -> aiohttp.TCPConnector:
         return aiohttp.TCPConnector(
             limit=self._most, ssl=self.ssl_context, socket_factory=_kept_alive
         )
+
+    async def body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
+        """The whole body. Raises `Unreachable`."""
+        with unreachable(request.doing):
+            async with asyncio.timeout(self._answer_within_s):
+                return await response.read()
 
     @asynccontextmanager
     async def response(
@@ -67,7 +74,7 @@ class Transport(RESTClientObject):
         if authorization:
             headers["Authorization"] = authorization
         with unreachable(request.doing):
-            async with asyncio.timeout(ANSWER_WITHIN_S):
+            async with asyncio.timeout(self._answer_within_s):
                 answer = await self.request(  # type: ignore[no-untyped-call]
                     request.verb,
                     self._server + request.at,
@@ -82,26 +89,15 @@ class Transport(RESTClientObject):
             response.close()  # gives back a connection that was read to its end, cuts another
 
 
-async def body_of(response: aiohttp.ClientResponse, doing: str) -> bytes:
-    """The whole body. Raises `Unreachable`."""
-    with unreachable(doing):
-        async with asyncio.timeout(ANSWER_WITHIN_S):
-            return await response.read()
-
-
-class unreachable:  # noqa: N801 - reads as `with unreachable("GET /x"):`
+@contextmanager
+def unreachable(doing: str) -> Iterator[None]:
     """Within it, whatever goes wrong with the connection is `Unreachable`."""
-
-    def __init__(self, doing: str) -> None:
-        self._doing = doing
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, TimeoutError):
-            raise Unreachable(f"{self._doing}: no answer in time") from error
-        if isinstance(error, (aiohttp.ClientError, OSError)):
-            raise Unreachable(f"{self._doing}: {str(error) or type(error).__name__}") from error
+    try:
+        yield
+    except TimeoutError as error:
+        raise Unreachable(f"{doing}: no answer in time") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise Unreachable(f"{doing}: {str(error) or type(error).__name__}") from error
 
 
 def _kept_alive(address: Any) -> socket.socket:

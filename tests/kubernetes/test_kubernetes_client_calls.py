@@ -1,0 +1,167 @@
+"""Calls of the client against a server that fails: every answer is its own error, in a sentence."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from api_clients import client_of, kubeconfig
+from fake_apiserver import PATH, FakeApiServer, OnCall, serving
+from waiting import eventually_async
+
+from holdfast.driver.adapters.kubernetes import errors, paths
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.ports import PermanentError, TemporaryError
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with serving(FakeApiServer()) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(server: FakeApiServer, tmp_path: Path) -> AsyncIterator[Client]:
+    async with client_of(server, tmp_path) as entered:
+        yield entered
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "says"),
+    [
+        (OnCall.GONE, errors.Gone, "said 410"),
+        (OnCall.BUSY, errors.TooMany, "said 429"),
+        (OnCall.BROKEN, errors.Unavailable, "said 500"),
+        (OnCall.PROXY, errors.Unavailable, "answered 502 with 33 bytes of text/html"),
+        (OnCall.LIE, errors.Malformed, "answered what is no object"),
+        (OnCall.CUT, errors.Unreachable, "disconnected"),
+    ],
+)
+async def test_each_answer_is_an_error_of_its_own_that_names_the_call(
+    server: FakeApiServer, client: Client, fault: OnCall, error: type[Exception], says: str
+) -> None:
+    server.on_calls += [fault, fault]  # aiohttp tries a GET again on a kept connection
+    with pytest.raises(error, match=f"GET {PATH}.*{says}") as raised:
+        await client.get(PATH)
+    assert isinstance(raised.value, TemporaryError)
+
+
+async def test_a_call_that_is_never_answered_ends_in_the_stated_time(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    server.on_calls.append(OnCall.HANG)
+    async with client_of(server, tmp_path, answer_within_s=0.1) as client:
+        with pytest.raises(errors.Unreachable, match="no answer in time"):
+            await client.get(PATH)
+
+
+async def test_nobody_at_the_address_is_unreachable(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, "http://127.0.0.1:9", token="t")
+    async with Client.from_kubeconfig(path, user_agent="holdfast/test") as client:
+        with pytest.raises(errors.Unreachable, match=r"127\.0\.0\.1"):
+            await client.get(PATH)
+
+
+async def test_a_token_that_was_renewed_in_its_file_is_read_again_once_it_is_refused(
+    server: FakeApiServer, client: Client, tmp_path: Path
+) -> None:
+    await client.get(PATH)
+    server.token = "second"
+    (tmp_path / "token").write_text("second")
+    await asyncio.gather(*(client.get(PATH) for _ in range(5)))
+    asked = [request.headers["Authorization"] for request in server.requests]
+    assert asked.count("Bearer second") == 5
+
+
+async def test_a_token_that_is_refused_and_not_renewed_is_unauthorized_after_one_try(
+    server: FakeApiServer, client: Client
+) -> None:
+    server.token = "nobody has this"
+    with pytest.raises(errors.Unauthorized):
+        await client.get(PATH)
+    assert len(server.requests) == 1
+
+
+async def test_a_429_holds_the_calls_after_it_until_the_server_wants_them(
+    server: FakeApiServer, client: Client
+) -> None:
+    server.on_calls.append(OnCall.BUSY)
+    server.retry_after = "1"
+    with pytest.raises(errors.TooMany) as raised:
+        await client.get(PATH)
+    assert raised.value.retry_after_s == 1.0
+    before_s = asyncio.get_running_loop().time()
+    await client.get(PATH)
+    assert asyncio.get_running_loop().time() - before_s > 0.9
+
+
+async def test_a_disruption_budget_that_says_no_to_one_eviction_holds_nobody_else(
+    server: FakeApiServer, client: Client
+) -> None:
+    server.on_calls.append(OnCall.BUSY)
+    server.retry_after, server.causes = "30", [{"reason": "DisruptionBudget"}]
+    with pytest.raises(errors.TooMany) as raised:
+        await client.get(PATH)
+    assert raised.value.causes == ("DisruptionBudget",)
+    async with asyncio.timeout(10):
+        await client.get(PATH)
+
+
+async def test_the_user_agent_says_which_effect_asked(
+    server: FakeApiServer, client: Client
+) -> None:
+    await client.get(PATH, agent="effect 7; term 3")
+    assert server.requests[0].headers["User-Agent"] == "holdfast/test (effect 7; term 3)"
+
+
+async def test_a_call_on_behalf_of_a_person_has_their_token_and_never_becomes_ours(
+    server: FakeApiServer, client: Client
+) -> None:
+    async with client.on_behalf_of("theirs") as theirs:
+        with pytest.raises(errors.Unauthorized):
+            await theirs.get(PATH)
+    assert [request.headers["Authorization"] for request in server.requests] == ["Bearer theirs"]
+    with pytest.raises(PermanentError, match="no bearer token"):
+        client.on_behalf_of("theirs\r\nX-Remote-User: admin")
+
+
+async def test_a_list_comes_in_pages_of_one_moment_with_the_kind_of_each_item(
+    server: FakeApiServer, client: Client
+) -> None:
+    for name in "abcde":
+        server.put(name)
+    pages = []
+    async for page in client.pages(PATH, limit=2):
+        pages.append([item["metadata"]["name"] for item in page["items"]])
+        assert {(item["apiVersion"], item["kind"]) for item in page["items"]} == {("v1", "Pod")}
+        server.put("late")
+    assert pages == [["a", "b"], ["c", "d"], ["e"]]
+
+
+async def test_a_hundred_watches_leave_calls_their_connections(
+    server: FakeApiServer, client: Client
+) -> None:
+    async def watch() -> None:
+        async for _ in client.watch(PATH, since=str(server.version), quiet_s=60, lasting_s=60):
+            pass
+
+    watches = [asyncio.create_task(watch()) for _ in range(100)]
+    await eventually_async(lambda: len(server.requests) == 100, "all watches are there")
+    async with asyncio.timeout(10):
+        await client.get(PATH)
+    for each in watches:
+        each.cancel()
+    await asyncio.gather(*watches, return_exceptions=True)
+
+
+@pytest.mark.parametrize("name", ["../nodes/n1", "..", "a/b", "a%2fb"])
+def test_a_name_that_would_be_another_path_is_refused(name: str) -> None:
+    with pytest.raises(PermanentError, match="no object is called that"):
+        paths.pods("default", name)
+
+
+def test_a_kubeconfig_that_cannot_be_used_says_so_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text("clusters: []\n")
+    for path in (tmp_path / "broken", tmp_path / "missing"):
+        with pytest.raises(PermanentError, match=f"{path} cannot be used"):
+            asyncio.run(Client.from_kubeconfig(path, user_agent="x").__aenter__())
