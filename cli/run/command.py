@@ -32,6 +32,7 @@ def run(
         typer.Option(
             *("-n", "--ranks", "--nproc-per-node", "--nproc_per_node"),
             min=1,
+            max=1_024,
             help="Ranks on each node. Default: one a GPU, else 1.",
         ),
     ] = None,

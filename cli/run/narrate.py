@@ -69,7 +69,7 @@ def then(incident: Mapping[str, Any], ranks: int, job: Mapping[str, Any] | None)
     """`; restarting 2 ranks, attempt 2 of 4`: what is done about a fault."""
     doing = {
         1: f"; restarting {plural(ranks, 'rank')}",
-        2: "; another node takes over",
+        2: "; another node is to take over",
         3: "; testing the suspects",
         4: "; testing every node",
     }

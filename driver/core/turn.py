@@ -116,8 +116,9 @@ class Turn:
     # ------------------------------------------------------------ saying and ordering
 
     def say(self, sentence: str, *jobs: str) -> None:
-        """Add a reason; it becomes the last decision of `jobs`."""
-        self.reasons.append(sentence)
+        """Add a reason, once; it becomes the last decision of `jobs`."""
+        if sentence not in self.reasons:
+            self.reasons.append(sentence)
         for name in jobs:
             if name in self.jobs:
                 self.job(name, why=sentence)

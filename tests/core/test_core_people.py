@@ -33,6 +33,14 @@ REFUSALS = {
 }
 
 
+def test_what_follows_from_a_request_is_told_once(training) -> None:
+    life = training()
+    why = life.do(e.NodeEvictRequested(node="n0", reason="loud")).why.split("; ")
+    assert why[0].startswith("a person wants n0 out: loud")
+    assert any("no node is free" in reason for reason in why)
+    assert len(why) == len(set(why))
+
+
 @pytest.mark.parametrize(("event", "code"), REFUSALS.values(), ids=REFUSALS.keys())
 def test_it_refuses(training, event, code) -> None:
     life = training()
