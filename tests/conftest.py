@@ -1,6 +1,8 @@
 """Fixtures for all tests."""
 
 import asyncio
+import os
+import re
 import signal
 
 from hypothesis import settings
@@ -9,11 +11,21 @@ settings.register_profile("holdfast", deadline=None)  # machines are noisy: no t
 settings.load_profile("holdfast")
 
 
+INHERITED = re.compile(
+    r"HOLDFAST_(?!TEST_).*"
+    r"|TORCHELASTIC_.*|MASTER_(ADDR|PORT)|((LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE))"
+    r"|.*_NUM_THREADS|(FORCE|NO)_COLOR|CLICOLOR.*|TTY_.*|COLUMNS|LINES"
+)
+"""What a machine, a CI or a rank may have set and a test would wonder at."""
+
+
 def pytest_configure() -> None:
-    """Begin as from a terminal, however the tests were started.
+    """Begin as from a terminal of a newcomer, however and wherever the tests were started.
 
     There is no event loop yet (pytest-asyncio else makes one that nobody closes), and SIGINT is
     heard (a shell has what it starts in the background ignore it).
     """
+    for name in filter(INHERITED.fullmatch, list(os.environ)):
+        del os.environ[name]
     asyncio.set_event_loop(None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
