@@ -64,8 +64,13 @@ class NodeNeeds:
     """What a node's processes are told, the same in every factory."""
 
     def __init__(
-        self, *, driver_url: str, token_file: Path, commands: dict[str, list[str]] | None = None
+        self,
+        *,
+        driver_url: str,
+        token_file: Path | None,
+        commands: dict[str, list[str]] | None = None,
     ) -> None:
+        """`token_file`: None where its processes come with a token, and need not wait for one."""
         self.driver_url = driver_url
         self.token_file = token_file
         self.commands = commands or COMMANDS
@@ -80,7 +85,7 @@ class NodeNeeds:
             "HOLDFAST_NODE_ADDRESS": node.address,
             "HOLDFAST_IFNAME": node.interface,
             "HOLDFAST_DRIVER_URL": driver_url or self.driver_url,
-            "HOLDFAST_NODE_TOKEN_FILE": str(self.token_file),
+            "HOLDFAST_NODE_TOKEN_FILE": str(self.token_file or ""),
             "HOLDFAST_SCRATCH": str(folder / "scratch"),
             "HOLDFAST_MEMORY": node.memory,
             "HOLDFAST_PROBE_PORT": str(state.probe_port),
@@ -93,7 +98,7 @@ class NodeNeeds:
             token=state.token,
             environment=environment,
             commands=self.commands,
-            wait_for=str(self.token_file),
+            wait_for=str(self.token_file or ""),
         )
         path = folder / "host.config.json"
         write_atomic(path, json.dumps(config._asdict()).encode(), mode=0o600)

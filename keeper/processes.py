@@ -15,7 +15,7 @@ from pathlib import Path
 RUN_MARK = "HOLDFAST_RUN_ID"
 """Environment that every process of a run inherits: how a sweep tells its own, never by name."""
 
-PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 
 
 def become_subreaper() -> None:
@@ -23,6 +23,13 @@ def become_subreaper() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill us when the thread that forked us ends. Raises `OSError` off Linux."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
 
 
 def all_pids() -> list[int]:

@@ -1,7 +1,8 @@
-"""An equal share of the processors for each node, where a cpu cgroup can be had.
+"""An equal share of the processors for each node, where a cpu cgroup can be had; and where memory
+can be limited.
 
-Used by the emulator's factory. Without one the kernel shares by process: a node with more ranks
-gets more. What could not be had is said, never hidden.
+Used by the emulator's factory and the nodes' runtimes. Without a cpu cgroup the kernel shares by
+process: a node with more ranks gets more. What could not be had is said, never hidden.
 """
 
 import contextlib
@@ -15,24 +16,37 @@ one group of the default weight it would get no more than any single one of its 
 
 def parent_for(run_id: str) -> tuple[Path | None, str]:
     """A new cgroup whose children share the processors equally, or None and the reason."""
+    made, version, why = _made(run_id, "cpu")
+    if made is None:
+        return None, why
+    (made / WEIGHT_FILES[version]).write_text(str(WEIGHT_OF_RUN[version]))
+    return made, f"cpu cgroups ({version})"
+
+
+def memory_parent(run_id: str) -> tuple[Path | None, str, str]:
+    """A cgroup below which memory can be limited, its version, and why there is none."""
+    return _made(run_id, "memory")
+
+
+def _made(run_id: str, controller: str) -> tuple[Path | None, str, str]:
+    """The run's cgroup with this controller, the version of its kind, and why there is none."""
     reasons = []
-    for version, base in (("v1", _v1_base()), ("v2", _v2_base())):
+    for version, base in (("v1", _v1_base(controller)), ("v2", _v2_base())):
         if base is None:
             reasons.append(f"{version}: not mounted")
             continue
         made = base / f"holdfast-{run_id}"
         try:
             made.mkdir(exist_ok=True)
-            (made / WEIGHT_FILES[version]).write_text(str(WEIGHT_OF_RUN[version]))
             if version == "v2":
-                (made / "cgroup.subtree_control").write_text("+cpu")
+                (made / "cgroup.subtree_control").write_text(f"+{controller}")
         except OSError as error:
             reasons.append(f"{version}: {error.strerror}")
             with contextlib.suppress(OSError):
                 made.rmdir()
             continue
-        return made, f"cpu cgroups ({version})"
-    return None, "no cpu cgroups (" + "; ".join(reasons) + ")"
+        return made, version, ""
+    return None, "", f"no {controller} cgroups (" + "; ".join(reasons) + ")"
 
 
 def join(parent: Path, name: str, pid: int) -> Path:
@@ -43,8 +57,13 @@ def join(parent: Path, name: str, pid: int) -> Path:
     return group
 
 
+def of_run(run_id: str) -> list[Path]:
+    """The run's cgroups, one for each controller that it uses."""
+    return [group for group in all_runs() if group.name == f"holdfast-{run_id}"]
+
+
 def remove(parent: Path) -> None:
-    """Remove the run's cgroups that are empty."""
+    """Remove the cgroup of a run, and those in it that are empty."""
     for group in [*parent.glob("*/"), parent]:
         with contextlib.suppress(OSError):  # still has a dying process: the next sweep has it
             group.rmdir()
@@ -52,15 +71,15 @@ def remove(parent: Path) -> None:
 
 def all_runs() -> list[Path]:
     """Cgroups of all runs that are still there, for sweeps and for counting leftovers."""
-    bases = [base for base in (_v1_base(), _v2_base()) if base]
+    bases = {base for base in (_v1_base("cpu"), _v1_base("memory"), _v2_base()) if base}
     return [found for base in bases for found in base.glob("holdfast-*")]
 
 
-def _v1_base() -> Path | None:
+def _v1_base(controller: str) -> Path | None:
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, rest = line.partition(" - ")
         kind, _, options = rest.split(" ", 2)
-        if kind == "cgroup" and "cpu" in options.replace(" ", ",").split(","):
+        if kind == "cgroup" and controller in options.replace(" ", ",").split(","):
             return Path(fields.split()[4])
     return None
 

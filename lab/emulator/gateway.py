@@ -1,4 +1,4 @@
-"""The switch's only service: relays the nodes' connections to the driver outside.
+"""The switch's only service: relays the nodes' connections to the driver, or to others, outside.
 
 Started by the emulator's keeper inside the switch's namespaces, which it keeps open: it outlives
 the keeper, so that a keeper that comes back finds the switch as it was. A node's bytes to the
@@ -23,10 +23,10 @@ PIECE_BYTES = 65_536
 
 
 class Gateway:
-    """A TCP port on the switch; behind it the driver's Unix socket."""
+    """A TCP port on the switch; behind it a Unix socket: the driver's, or the way to another."""
 
-    def __init__(self, driver_socket: Path) -> None:
-        self._driver_socket = driver_socket
+    def __init__(self, behind: Path) -> None:
+        self._behind = behind
 
     async def serve(self, host: str, port: int) -> asyncio.Server:
         return await asyncio.start_server(self._relay, host, port)
@@ -35,20 +35,28 @@ class Gateway:
         link = writer.get_extra_info("socket")
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GIVE_UP_AFTER_MS)
         try:
-            inner_reader, inner_writer = await asyncio.open_unix_connection(self._driver_socket)
+            inner_reader, inner_writer = await asyncio.open_unix_connection(self._behind)
         except OSError:
-            writer.close()  # no driver there: the node tries again
+            writer.close()  # nobody is there: the node tries again
             return
-        ways = {
-            asyncio.create_task(_pump(reader, inner_writer)),
-            asyncio.create_task(_pump(inner_reader, writer)),
-        }
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
-        for side in (writer, inner_writer):
-            side.close()
+        await join((reader, writer), (inner_reader, inner_writer))
+
+
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def join(one: Ends, other: Ends) -> None:
+    """Pass octets both ways until one side ends; then both are closed."""
+    ways = {
+        asyncio.create_task(_pump(one[0], other[1])),
+        asyncio.create_task(_pump(other[0], one[1])),
+    }
+    await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    for way in ways:
+        way.cancel()
+    await asyncio.gather(*ways, return_exceptions=True)
+    for _, writer in (one, other):
+        writer.close()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -78,15 +86,18 @@ async def _until_nobody_keeps_us(lock: Path, ending: asyncio.Event) -> None:
 async def _main(options: argparse.Namespace) -> None:
     ending = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
-    server = await Gateway(options.driver_socket).serve(options.host, options.port)
+    servers = [
+        await Gateway(Path(behind)).serve(options.host, int(port))
+        for port, _, behind in (relay.partition("=") for relay in options.relay)
+    ]
     await _until_nobody_keeps_us(options.lock, ending)
-    server.close()
+    for server in servers:
+        server.close()
 
 
 if __name__ == "__main__":
     _options = argparse.ArgumentParser()
     _options.add_argument("--host", required=True)
-    _options.add_argument("--port", type=int, required=True)
-    _options.add_argument("--driver-socket", type=Path, required=True)
+    _options.add_argument("--relay", action="append", default=[], help="PORT=UNIX-SOCKET")
     _options.add_argument("--lock", type=Path, required=True)
     asyncio.run(_main(_options.parse_args()))

@@ -36,7 +36,7 @@ def look(run_id: str, root: Path) -> Leftovers:
         mounts=sorted({mount for pid in pids for mount in _mounts(pid, root)}),
         links=_links(pids, root),
         shared_memory=[str(path) for path in [memory_root(run_id)] if path.exists()],
-        cgroups=[str(path) for path in cgroups.all_runs() if path.name == f"holdfast-{run_id}"],
+        cgroups=[str(path) for path in cgroups.of_run(run_id)],
     )
 
 

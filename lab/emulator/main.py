@@ -24,12 +24,20 @@ from holdfast.lab.emulator import cgroups, namespaces, nodes
 from holdfast.lab.emulator.namespaces import Kind, Missing
 from holdfast.protocol import exitcodes
 
+RUNTIME = {"runtime": [sys.executable, "-m", "holdfast.lab.emulator.kubelet.runtime"]}
+"""What a node of Kubernetes runs instead of an executor and a daemon, which come in pods."""
+
 log = structlog.get_logger()
 
 
 def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options = parser("python -m holdfast.lab.emulator.main")
     options.add_argument("--driver-socket", type=Path, required=True, help="driver.sock of its run")
+    options.add_argument(
+        "--api-socket",
+        type=Path,
+        help="the way to a Kubernetes API server, whose kubelet gives the nodes their work",
+    )
     options.add_argument("--memory-mib", type=int, default=1_024, help="memory of each node")
     options.add_argument("--scratch-mib", type=int, default=256, help="disk of each node")
     options.add_argument("--kind", type=Kind, choices=list(Kind), help="default: the best there is")
@@ -64,7 +72,9 @@ def _keep(given: argparse.Namespace, settings: Settings, commands: Commands | No
     states.save(root, state)
     serve.mark_run(state.run_id)
     needs = NodeNeeds(
-        driver_url=settings.driver_url, token_file=settings.token_file, commands=commands
+        driver_url=settings.driver_url,
+        token_file=None if given.api_socket else settings.token_file,
+        commands=RUNTIME if given.api_socket else commands,
     )
     factory = _factory(given, settings, state, needs)
     sweep(state)
@@ -86,10 +96,15 @@ def _factory(
     given: argparse.Namespace, settings: Settings, state: KeeperState, needs: NodeNeeds
 ) -> NodeFactory:
     if state.kind.startswith(Kind.LOOPBACK):
+        if given.api_socket:
+            raise Missing(f"Nodes that run pods need namespaces, and these are {state.kind}.")
         return LocalNodes(needs, reboots=False)
     enter_switch(state, Kind(state.kind.partition(",")[0]))
     sizes = nodes.Sizes(given.memory_mib, given.scratch_mib)
-    return nodes.EmulatedNodes(needs, given.driver_socket.resolve(), settings.state, sizes)
+    relays = {nodes.GATEWAY_PORT: given.driver_socket.resolve()}
+    if given.api_socket:
+        relays[nodes.API_PORT] = given.api_socket.resolve()
+    return nodes.EmulatedNodes(needs, relays, settings.state, sizes)
 
 
 def enter_switch(state: KeeperState, kind: Kind) -> None:

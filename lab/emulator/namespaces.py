@@ -18,6 +18,8 @@ NEW_NET = 0x40000000
 
 MS_NODEV, MS_NOSUID, MS_NOEXEC = 4, 2, 8  # mount(2)
 MS_BIND, MS_REC, MS_PRIVATE = 4_096, 16_384, 1 << 18
+MS_RDONLY, MS_REMOUNT = 1, 32
+MNT_DETACH = 2
 
 NODE = NEW_NET | NEW_MOUNT | NEW_PID | NEW_IPC
 """What each node has of its own."""
@@ -64,6 +66,13 @@ def mount(source: str, target: Path, kind: str, flags: int = 0, options: str = "
     if done:
         number = ctypes.get_errno()
         raise OSError(number, f"mount {kind} on {target}: {os.strerror(number)}")
+
+
+def unmount(target: Path) -> None:
+    """umount2(2), at once even where it is in use (MNT_DETACH). Raises `OSError`."""
+    if _libc().umount2(os.fsencode(target), MNT_DETACH):
+        number = ctypes.get_errno()
+        raise OSError(number, f"unmount {target}: {os.strerror(number)}")
 
 
 def become_user_root() -> None:

@@ -26,6 +26,12 @@ SWITCH_MAC = "02:00:c6:12:00:01"
 
 GATEWAY_PORT = 7480
 DRIVER_URL = f"http://{SWITCH_ADDRESS}:{GATEWAY_PORT}"
+API_PORT = 7443
+"""Of the gateway, behind which is a Kubernetes API server."""
+
+API_NAME = "kubernetes.default.svc"
+"""How nodes call it: a name that the certificate of every API server is good for."""
+
 INTERFACE = "eth0"
 
 
@@ -46,9 +52,10 @@ class EmulatedNodes:
 
     reboots = False
 
-    def __init__(self, needs: NodeNeeds, driver_socket: Path, root: Path, sizes: Sizes) -> None:
+    def __init__(self, needs: NodeNeeds, relays: dict[int, Path], root: Path, sizes: Sizes) -> None:
+        """`relays`: what the gateway relays to, Unix sockets by its ports."""
         self._needs = needs
-        self._driver_socket = driver_socket
+        self._relays = relays
         self._root = root
         self._sizes = sizes
         self._counters = Counters()
@@ -94,8 +101,8 @@ class EmulatedNodes:
             processes.kill(state.switch_pid)
             processes.wait_gone([state.switch_pid], 1.0)
         state.switch_pid = state.switch_start_ticks = 0
-        if self._cgroup is not None:
-            cgroups.remove(self._cgroup)
+        for group in cgroups.of_run(state.run_id):
+            cgroups.remove(group)
 
     # ------------------------------------------------------------ helpers
 
@@ -117,6 +124,7 @@ class EmulatedNodes:
 
     def _write_hosts(self, state: KeeperState) -> None:
         names = [f"{record.address} {record.name}" for record in state.nodes.values()]
+        names += [f"{SWITCH_ADDRESS} {API_NAME}"] if API_PORT in self._relays else []
         path = self._root / "nodes" / "hosts"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(["127.0.0.1 localhost", *names]) + "\n")
@@ -129,9 +137,9 @@ class EmulatedNodes:
         if self._gateway_lives(state):
             return
         command = [sys.executable, "-m", "holdfast.lab.emulator.gateway"]
-        command += ["--host", SWITCH_ADDRESS, "--port", str(GATEWAY_PORT)]
-        command += ["--driver-socket", str(self._driver_socket)]
-        command += ["--lock", str(self._root / "keeper.lock")]
+        command += ["--host", SWITCH_ADDRESS, "--lock", str(self._root / "keeper.lock")]
+        for port, behind in self._relays.items():
+            command += ["--relay", f"{port}={behind}"]
         log = str(self._root / "gateway.log")
         state.switch_pid = os.posix_spawn(
             command[0],

@@ -1,0 +1,144 @@
+"""One container: a process with PIDs, mounts and shared memory of its own inside a node.
+
+Used by the runtime, whose child it becomes. Its root is the machine's own file system, for there
+are no images here; what is private is /proc, /run, /dev/shm and its volumes. Must leave nothing in
+that root: a mount point that is not there can only be had below /run.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.keeper import processes
+from holdfast.lab.emulator import namespaces
+from holdfast.lab.emulator.kubelet.orders import Mount, Start
+
+OWN = namespaces.NEW_MOUNT | namespaces.NEW_PID | namespaces.NEW_IPC
+QUIET = namespaces.MS_NODEV | namespaces.MS_NOSUID
+SHARED_MEMORY_MIB = 64
+"""Of a container that mounts nothing at /dev/shm, as container runtimes have it."""
+
+
+class CannotStart(Exception):
+    """The container could not be started; the message says why."""
+
+
+def launch(order: Start, sys_class: Path, group: Path | None) -> int:
+    """Start it; the pid of its init in the caller's PID namespace. Raises `CannotStart`.
+
+    The caller has to be a subreaper: whoever made the namespaces is gone when this returns.
+    `sys_class`: what it sees as /sys/class. `group`: its memory cgroup.
+    """
+    log = Path(order.log)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    hears, says = os.pipe2(os.O_CLOEXEC)
+    outer = os.fork()
+    if outer == 0:
+        _never_returning(lambda: _make(order, sys_class, group, says), says)
+    os.close(says)
+    with os.fdopen(hears) as said:
+        pid, _, refusal = said.read().partition("\n")
+    os.waitpid(outer, 0)
+    if refusal or not pid:
+        with contextlib.suppress(ChildProcessError, ValueError):
+            os.waitpid(int(pid), 0)
+        raise CannotStart(refusal or "its namespaces could not be made")
+    return int(pid)
+
+
+def execute(init: int, argv: list[str], environment: dict[str, str]) -> int:
+    """Run a command inside the container with this init; the pid of a child with its exit code."""
+    outer = os.fork()
+    if outer == 0:
+        _never_returning(lambda: _join(init, argv, environment), os.open(os.devnull, os.O_WRONLY))
+    return outer
+
+
+def _join(init: int, argv: list[str], environment: dict[str, str]) -> None:
+    namespaces.enter(init, "pid", "mnt", "ipc")
+    inner = os.fork()
+    if inner == 0:
+        processes.die_with_parent()
+        reset_signals()
+        os.execvpe(argv[0], argv, environment)
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]) & 0xFF)
+
+
+def _make(order: Start, sys_class: Path, group: Path | None, says: int) -> None:
+    namespaces.unshare(OWN)
+    init = os.fork()
+    if init:
+        os.write(says, f"{init}\n".encode())
+        os._exit(0)
+    if group is not None:
+        (group / "cgroup.procs").write_text("0")
+    _become(order, sys_class)
+
+
+def _become(order: Start, sys_class: Path) -> None:
+    os.setsid()
+    log = os.open(order.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for number in (1, 2):
+        os.dup2(log, number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    _mount_own(order.mounts, sys_class)
+    if order.cwd:
+        os.chdir(order.cwd)
+    reset_signals()
+    os.execvpe(order.argv[0], order.argv, order.environment)
+
+
+def _mount_own(mounts: list[Mount], sys_class: Path) -> None:
+    """Private mounts, the outer before the inner ones."""
+    bind = namespaces.MS_BIND | namespaces.MS_REC
+    namespaces.mount("none", Path("/"), "", namespaces.MS_REC | namespaces.MS_PRIVATE)
+    namespaces.mount("proc", Path("/proc"), "proc", QUIET | namespaces.MS_NOEXEC)
+    namespaces.mount("holdfast", Path("/run"), "tmpfs", QUIET, "mode=755")
+    namespaces.mount(
+        "holdfast", Path("/dev/shm"), "tmpfs", QUIET, f"size={SHARED_MEMORY_MIB}m,mode=1777"
+    )
+    if sys_class.is_dir():
+        namespaces.mount(str(sys_class), Path("/sys/class"), "", bind)
+    for mount in sorted(mounts, key=lambda mount: mount.target):
+        target = _mount_point(mount)
+        namespaces.mount(mount.source, target, "", bind)
+        if mount.read_only:
+            flags = namespaces.MS_BIND | namespaces.MS_REMOUNT | namespaces.MS_RDONLY | QUIET
+            namespaces.mount("none", target, "", flags)
+
+
+def _mount_point(mount: Mount) -> Path:
+    """Where to mount, made below /run where it is not there. Raises `CannotStart`."""
+    target = Path(mount.target).resolve()
+    if target.exists():
+        return target
+    if not target.is_relative_to("/run"):
+        raise CannotStart(
+            f"mountPath: {mount.target} is not on this machine, whose root an emulated node has. "
+            "Mount below /run, or at a folder that is there."
+        )
+    if Path(mount.source).is_dir():
+        target.mkdir(parents=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    return target
+
+
+def reset_signals() -> None:
+    """Signals as a new process expects them: Python ignores some, the runtime handles some."""
+    for number in (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def _never_returning(run: Callable[[], None], says: int) -> None:
+    """Call `run` in a forked child; whatever it raises is said, and the child ends."""
+    try:
+        signal.set_wakeup_fd(-1)
+        run()
+    except BaseException as error:  # noqa: BLE001 - a forked child must never go on as its parent
+        os.write(says, str(error).encode() or repr(error).encode())
+    os._exit(127)
