@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.effects import Distrust, Instruct, TakeStacks
-from holdfast.driver.core.model import Phase, Rollback
+from holdfast.driver.core.effects import Instruct, TakeStacks
+from holdfast.driver.core.model import Phase
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 
@@ -166,102 +166,6 @@ def test_echoes_alone_are_a_restart_in_place(training) -> None:
     assert life.evicted == []
 
 
-def test_a_deterministic_exception_fails_after_its_budget_with_the_traceback_first(
-    training,
-) -> None:
-    life = training(user=e.Budget(restarts=3, window_s=3600))
-    for _ in range(4):
-        assert life.phase is Phase.RUNNING
-        life.dies(1, exception="ValueError", step=5)
-        if life.phase is not Phase.FAILED:
-            life.answer()
-    assert life.phase is Phase.FAILED
-    assert str(life.job.failure).startswith("Traceback: ValueError")
-    assert "All 3 restarts for user faults" in life.job.failure.reason
-    assert life.evicted == []
-    assert life.ordered(Distrust) == []
-
-
-@pytest.mark.parametrize(
-    ("restarts", "window_s", "said"),
-    [
-        (0, 3600, "No restart is allowed for user faults"),
-        (1, 3600, "The one restart for user faults within 1 h is used"),
-        (2, 90, "All 2 restarts for user faults within 90 s are used"),
-    ],
-)
-def test_how_many_restarts_are_used_is_told_in_the_right_number(
-    training, restarts: int, window_s: float, said: str
-) -> None:
-    life = training(user=e.Budget(restarts=restarts, window_s=window_s))
-    for _ in range(restarts + 1):
-        life.dies(1, exception="ValueError", step=5)
-        if life.phase is not Phase.FAILED:
-            life.answer()
-    assert life.job.failure.reason == f"rank 1 on n0 raised ValueError. {said}"
-
-
-NO_FOLDER = "workdir: '/no' is not a folder on this node. Give the path of one that is."
-
-
-def test_a_job_that_cannot_be_started_fails_at_once_with_field_value_and_fix(life) -> None:
-    life.node("n0")
-    life.submit(nodes=1)
-    life.answer()
-    life.dies(0, code=126, unstartable=NO_FOLDER)
-    assert life.phase is Phase.FAILED
-    assert life.job.failure.reason == f"rank 0 on n0 could not be started: {NO_FOLDER}"
-    assert (life.job.attempt, life.incident.kind) == (1, Kind.START_FAILED)
-    assert life.evicted == []
-
-
-def test_the_same_exit_code_of_a_program_that_ran_is_tried_again(life) -> None:
-    life.node("n0")
-    life.submit(nodes=1)
-    life.answer()
-    life.dies(0, code=126)
-    assert life.phase is Phase.SUSPENDING
-
-
-def test_a_job_that_has_trained_is_tried_again_where_its_folder_is_missing(training) -> None:
-    life = training()
-    life.dies(2, code=126, unstartable=NO_FOLDER)
-    assert life.phase is Phase.SUSPENDING
-
-
-def test_a_transient_exception_costs_one_retry(training) -> None:
-    life = training()
-    life.dies(1, exception="ValueError")
-    life.answer()
-    life.progress(2)
-    assert life.phase is Phase.RUNNING
-    assert life.job.incident is None
-    assert life.incident.closed_s is not None
-    assert len(life.job.spent) == 1
-
-
-def test_old_recoveries_leave_the_sliding_window(training) -> None:
-    life = training(user=e.Budget(restarts=1, window_s=100))
-    for step in range(2, 6):
-        life.dies(1, exception="ValueError")
-        life.answer()
-        life.progress(step)
-        life.wait(until_s=life.now + 101)
-    assert life.phase is Phase.RUNNING
-
-
-def test_a_budget_of_none_fails_at_the_first_fault(training) -> None:
-    life = training(infrastructure=e.Budget(restarts=0, window_s=100))
-    life.dies(1, signal=9)
-    assert life.phase is Phase.FAILED
-
-
-def test_budgets_of_user_and_infrastructure_are_apart(training) -> None:
-    life = training(user=e.Budget(restarts=0, window_s=3600))
-    life.dies(1, signal=9)
-    assert life.phase is Phase.SUSPENDING
-
-
 def test_the_same_crash_climbs_the_ladder_to_its_end(training) -> None:
     life = training(nodes=3)
     rungs = []
@@ -400,74 +304,3 @@ def test_orders_that_an_executor_refuses_are_given_again_in_a_newer_epoch(traini
     life.do(e.DesiredRefused(node="n1", generation=generation, why="older epoch"))
     assert life.job.epoch > old
     assert life.phase is Phase.SUSPENDING
-
-
-def test_an_incident_keeps_its_times_in_order_and_the_steps_lost(training) -> None:
-    life = training(standbys=1)
-    first = life.job.epoch
-    life.dies(3, signal=9, step=12)
-    life.answer(snapshots=[(10, first)])
-    life.progress(13)
-    incident = life.incident
-    times = [incident.found_s, incident.suspended_s, incident.restored_s, incident.resumed_s]
-    assert times == sorted(times)
-    assert incident.rollbacks == {"job": Rollback(before=12, restored=10)}
-    assert incident.steps_lost == 2
-    assert incident.outcome == "back at step 13"
-
-
-def test_of_two_ways_back_the_further_counts_and_counts_once(training) -> None:
-    life = training(standbys=1)
-    first = life.job.epoch
-    life.dies(3, signal=9, step=12)
-    life.answer(snapshots=[(12, first)])
-    assert life.incident.steps_lost == 0
-    life.lose("n1")
-    life.answer(stored=[(5, first)])
-    assert life.incident.steps_lost == 7
-    second = life.job.epoch
-    life.dies(3, signal=9, step=9)
-    life.answer(snapshots=[(9, second)])
-    life.progress(13)
-    assert life.state.incident_count == 1
-    assert life.incident.rollbacks == {"job": Rollback(before=12, restored=5)}
-    assert life.incident.steps_lost == 7, "not the last way back, and 6 to 9 not twice"
-
-
-def test_what_is_trained_between_two_ways_back_was_not_there_before(training) -> None:
-    life = training()
-    first = life.job.epoch
-    life.dies(3, signal=9, step=12)
-    life.answer(stored=[(10, first)])
-    life.dies(3, signal=9, step=14)
-    life.answer(stored=[(10, first)])
-    assert life.incident.steps_lost == 2
-
-
-def test_an_incident_of_two_jobs_has_the_sum_of_what_each_lost(life) -> None:
-    for k in range(4):
-        life.node(f"n{k}", rack="r")
-    for name in ("a", "b"):
-        life.submit(name)
-        life.answer(name)
-        life.progress(1, name)
-    first = {name: life.state.jobs[name].epoch for name in ("a", "b")}
-    life.lose("n1")
-    life.lose("n3")
-    life.node("n4")
-    life.node("n5")
-    for name, before, restored in (("a", 1_000, 990), ("b", 20, 15)):
-        life.answer(name, stored=[(restored, first[name])])
-        epoch = life.state.jobs[name].epoch
-        life.do(e.ProgressSeen(job=name, epoch=epoch, step=before + 1, before=before))
-    assert life.incident.jobs == ("a", "b")
-    assert life.incident.steps_lost == 10 + 5
-
-
-def test_a_job_whose_steps_cannot_be_seen_settles(training) -> None:
-    life = training()
-    life.dies(3, signal=9)
-    life.answer()
-    life.wait(until_s=life.now + life.policy.settle_s + 1)
-    assert life.job.incident is None
-    assert life.incident.closed_s is not None

@@ -1,0 +1,104 @@
+"""Restart budgets: how many restarts a fault of the user may cost, over how long."""
+
+import pytest
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.model import Phase
+from holdfast.protocol.faults import Kind
+
+
+def test_a_deterministic_exception_fails_after_its_budget_with_the_traceback_first(
+    training,
+) -> None:
+    life = training(user=e.Budget(restarts=3, window_s=3600))
+    for _ in range(4):
+        assert life.phase is Phase.RUNNING
+        life.dies(1, exception="ValueError", step=5)
+        if life.phase is not Phase.FAILED:
+            life.answer()
+    assert life.phase is Phase.FAILED
+    assert str(life.job.failure).startswith("Traceback: ValueError")
+    assert "All 3 restarts for user faults" in life.job.failure.reason
+    assert life.evicted == []
+    assert life.ordered(Distrust) == []
+
+
+@pytest.mark.parametrize(
+    ("restarts", "window_s", "said"),
+    [
+        (0, 3600, "No restart is allowed for user faults"),
+        (1, 3600, "The one restart for user faults within 1 h is used"),
+        (2, 90, "All 2 restarts for user faults within 90 s are used"),
+    ],
+)
+def test_how_many_restarts_are_used_is_told_in_the_right_number(
+    training, restarts: int, window_s: float, said: str
+) -> None:
+    life = training(user=e.Budget(restarts=restarts, window_s=window_s))
+    for _ in range(restarts + 1):
+        life.dies(1, exception="ValueError", step=5)
+        if life.phase is not Phase.FAILED:
+            life.answer()
+    assert life.job.failure.reason == f"rank 1 on n0 raised ValueError. {said}"
+
+
+NO_FOLDER = "workdir: '/no' is not a folder on this node. Give the path of one that is."
+
+
+def test_a_job_that_cannot_be_started_fails_at_once_with_field_value_and_fix(life) -> None:
+    life.node("n0")
+    life.submit(nodes=1)
+    life.answer()
+    life.dies(0, code=126, unstartable=NO_FOLDER)
+    assert life.phase is Phase.FAILED
+    assert life.job.failure.reason == f"rank 0 on n0 could not be started: {NO_FOLDER}"
+    assert (life.job.attempt, life.incident.kind) == (1, Kind.START_FAILED)
+    assert life.evicted == []
+
+
+def test_the_same_exit_code_of_a_program_that_ran_is_tried_again(life) -> None:
+    life.node("n0")
+    life.submit(nodes=1)
+    life.answer()
+    life.dies(0, code=126)
+    assert life.phase is Phase.SUSPENDING
+
+
+def test_a_job_that_has_trained_is_tried_again_where_its_folder_is_missing(training) -> None:
+    life = training()
+    life.dies(2, code=126, unstartable=NO_FOLDER)
+    assert life.phase is Phase.SUSPENDING
+
+
+def test_a_transient_exception_costs_one_retry(training) -> None:
+    life = training()
+    life.dies(1, exception="ValueError")
+    life.answer()
+    life.progress(2)
+    assert life.phase is Phase.RUNNING
+    assert life.job.incident is None
+    assert life.incident.closed_s is not None
+    assert len(life.job.spent) == 1
+
+
+def test_old_recoveries_leave_the_sliding_window(training) -> None:
+    life = training(user=e.Budget(restarts=1, window_s=100))
+    for step in range(2, 6):
+        life.dies(1, exception="ValueError")
+        life.answer()
+        life.progress(step)
+        life.wait(until_s=life.now + 101)
+    assert life.phase is Phase.RUNNING
+
+
+def test_a_budget_of_none_fails_at_the_first_fault(training) -> None:
+    life = training(infrastructure=e.Budget(restarts=0, window_s=100))
+    life.dies(1, signal=9)
+    assert life.phase is Phase.FAILED
+
+
+def test_budgets_of_user_and_infrastructure_are_apart(training) -> None:
+    life = training(user=e.Budget(restarts=0, window_s=3600))
+    life.dies(1, signal=9)
+    assert life.phase is Phase.SUSPENDING

@@ -1,0 +1,75 @@
+"""What an incident remembers: its times, the steps lost, and when it is over."""
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.model import Rollback
+
+
+def test_an_incident_keeps_its_times_in_order_and_the_steps_lost(training) -> None:
+    life = training(standbys=1)
+    first = life.job.epoch
+    life.dies(3, signal=9, step=12)
+    life.answer(snapshots=[(10, first)])
+    life.progress(13)
+    incident = life.incident
+    times = [incident.found_s, incident.suspended_s, incident.restored_s, incident.resumed_s]
+    assert times == sorted(times)
+    assert incident.rollbacks == {"job": Rollback(before=12, restored=10)}
+    assert incident.steps_lost == 2
+    assert incident.outcome == "back at step 13"
+
+
+def test_of_two_ways_back_the_further_counts_and_counts_once(training) -> None:
+    life = training(standbys=1)
+    first = life.job.epoch
+    life.dies(3, signal=9, step=12)
+    life.answer(snapshots=[(12, first)])
+    assert life.incident.steps_lost == 0
+    life.lose("n1")
+    life.answer(stored=[(5, first)])
+    assert life.incident.steps_lost == 7
+    second = life.job.epoch
+    life.dies(3, signal=9, step=9)
+    life.answer(snapshots=[(9, second)])
+    life.progress(13)
+    assert life.state.incident_count == 1
+    assert life.incident.rollbacks == {"job": Rollback(before=12, restored=5)}
+    assert life.incident.steps_lost == 7, "not the last way back, and 6 to 9 not twice"
+
+
+def test_what_is_trained_between_two_ways_back_was_not_there_before(training) -> None:
+    life = training()
+    first = life.job.epoch
+    life.dies(3, signal=9, step=12)
+    life.answer(stored=[(10, first)])
+    life.dies(3, signal=9, step=14)
+    life.answer(stored=[(10, first)])
+    assert life.incident.steps_lost == 2
+
+
+def test_an_incident_of_two_jobs_has_the_sum_of_what_each_lost(life) -> None:
+    for k in range(4):
+        life.node(f"n{k}", rack="r")
+    for name in ("a", "b"):
+        life.submit(name)
+        life.answer(name)
+        life.progress(1, name)
+    first = {name: life.state.jobs[name].epoch for name in ("a", "b")}
+    life.lose("n1")
+    life.lose("n3")
+    life.node("n4")
+    life.node("n5")
+    for name, before, restored in (("a", 1_000, 990), ("b", 20, 15)):
+        life.answer(name, stored=[(restored, first[name])])
+        epoch = life.state.jobs[name].epoch
+        life.do(e.ProgressSeen(job=name, epoch=epoch, step=before + 1, before=before))
+    assert life.incident.jobs == ("a", "b")
+    assert life.incident.steps_lost == 10 + 5
+
+
+def test_a_job_whose_steps_cannot_be_seen_settles(training) -> None:
+    life = training()
+    life.dies(3, signal=9)
+    life.answer()
+    life.wait(until_s=life.now + life.policy.settle_s + 1)
+    assert life.job.incident is None
+    assert life.incident.closed_s is not None
