@@ -234,7 +234,7 @@ async def test_a_neighbour_whose_process_is_gone_refuses_which_is_an_answer() ->
 async def test_a_stopped_process_still_answers_for_its_node() -> None:
     port = free_port()
     with socket.create_server(("127.0.0.1", port), backlog=100):  # nobody accepts
-        await probed(port, lambda seen: seen.ok)
+        assert (await probed(port, lambda seen: seen.ok)).rtt_s > 0
 
 
 async def test_a_neighbour_that_drops_everything_is_silent() -> None:

@@ -194,8 +194,8 @@ def test_a_token_that_everybody_can_read_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--listen", "everywhere"], "listen: Value error, give an IP address and a port"),
-        (["--listen", "127.0.0.1:99999"], "listen: Value error, give an IP address and a port"),
+        (["--listen", "everywhere"], "listen: give an IP address and a port"),
+        (["--listen", "127.0.0.1:99999"], "listen: give an IP address and a port"),
         (["--listen", "198.51.100.1:0"], "listen 198.51.100.1:0: "),
         (["--heartbeat-period-s", "0"], "heartbeat_period_s: "),
         (["--state", "/tmp/" + "x" * 120], "too long a path for a Unix socket"),

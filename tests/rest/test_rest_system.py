@@ -64,4 +64,5 @@ def test_the_application_loads_without_torch() -> None:
         "import holdfast.driver.adapters.rest.app\n"
         "assert not {'safetensors', 'fsspec'} & set(sys.modules), sys.modules.keys()\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    loaded = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+    assert loaded.returncode == 0
