@@ -182,7 +182,7 @@ class FakeApiServer:
         await response.prepare(request)
         with suppress(ConnectionError):
             going = True
-            while going:
+            while going and not self.over.is_set():
                 if since < self.oldest:
                     await response.write(_line("ERROR", status(410, "Expired")))
                     break
