@@ -32,6 +32,20 @@ def check(document: object) -> TrainingJob:
     raise BadDocument(mistakes)
 
 
+def check_without_pods(document: object) -> TrainingJob:
+    """As `check`, for a cluster that has no pods: what it would not honour is refused."""
+    job = check(document)
+    if job.spec.pod is not None:
+        raise BadDocument([_NO_PODS])
+    return job
+
+
+_NO_PODS = Mistake(
+    field="spec.pod",
+    value="",
+    why="nodes of this driver have no pods.",
+    fix="Remove it, or create the job with kubectl.",
+)
 _SHAPE = "Write a mapping with metadata (name) and spec (command, nodes, …)."
 
 

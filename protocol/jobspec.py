@@ -9,8 +9,6 @@ import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
     field_validator,
@@ -20,6 +18,8 @@ from pydantic_core import PydanticCustomError
 
 from holdfast.protocol import jobrules
 from holdfast.protocol.jobrules import RESERVED as RESERVED
+from holdfast.protocol.podspec import Pod
+from holdfast.protocol.specmodel import Model, sentence
 from holdfast.protocol.topology import DEFAULT_ORDER, Axis, Topology
 
 Name = Annotated[
@@ -30,26 +30,6 @@ EnvName = Annotated[
 ]
 Text = Annotated[str, StringConstraints(max_length=32_768)]
 Label = Annotated[str, StringConstraints(max_length=63)]
-
-
-def _sentence(why: str, fix: str) -> PydanticCustomError:
-    """A mistake in our words, for `protocol.mistakes` to pass on."""
-    return PydanticCustomError("sentence", "{why} {fix}", {"why": why, "fix": fix})
-
-
-class Model(BaseModel):
-    """Base: unknown fields are mistakes, values are frozen, names are camelCase outside."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        allow_inf_nan=False,
-        populate_by_name=True,
-        alias_generator=lambda name: "".join(
-            part if place == 0 else part.capitalize() for place, part in enumerate(name.split("_"))
-        ),
-        use_attribute_docstrings=True,
-    )
 
 
 class Metadata(Model):
@@ -76,7 +56,7 @@ class Parallel(Model):
     @model_validator(mode="after")
     def _each_axis_once(self) -> Self:
         if sorted(self.order) != sorted(Axis):
-            raise _sentence(
+            raise sentence(
                 f"order {[str(axis) for axis in self.order]} does not have each axis once.",
                 "Name each of dp, pp, tp exactly once, e.g. [tp, dp, pp].",
             )
@@ -91,8 +71,8 @@ class Checkpoint(Model):
     store_interval_steps: int = Field(default=50, ge=0, le=10_000_000)
     """Steps between checkpoints to the store; 0 writes none."""
     store_url: str = Field(default="", max_length=4_096)
-    """Where checkpoints go, e.g. `file:///data/ckpt`; empty: beside the job's logs. Each job that is
-    submitted writes to a folder of its own there, and reads no other."""
+    """Where checkpoints go, e.g. `file:///data/ckpt`; empty: beside the job's logs. Each job that
+    is submitted writes to a folder of its own there, and reads no other."""
     retention: int = Field(default=2, ge=1, le=10_000)
     """Whole checkpoints that are kept in the store, newest first."""
 
@@ -144,7 +124,7 @@ class LogRule(Model):
         try:
             re.compile(pattern)
         except re.error as error:
-            raise _sentence(
+            raise sentence(
                 f"this is not a regular expression: {error}.",
                 "Escape what is meant literally with a backslash.",
             ) from error
@@ -193,6 +173,8 @@ class Spec(Model):
     """Seconds from submission until the job is ended as Failed; none by default."""
     ttl_s: float | None = Field(default=None, ge=0, le=31_536_000)
     """Seconds that a finished job is kept before it is deleted; for ever by default."""
+    pod: Pod | None = None
+    """How its pods are made, where it runs on Kubernetes; nobody else takes it."""
 
     @property
     def world_size(self) -> int:

@@ -17,7 +17,7 @@ from holdfast.driver.core import events
 from holdfast.driver.core.model import Job, Phase
 from holdfast.driver.plan import plan_of
 from holdfast.kit.ids import new_id
-from holdfast.protocol.jobcheck import check
+from holdfast.protocol.jobcheck import check_without_pods
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[Depends(person)])
 
@@ -30,7 +30,7 @@ async def submit(
 ) -> Done:
     """Submit a TrainingJob. All mistakes are told at once; then nothing was changed."""
     document = await read_json(request)
-    job = check(document)
+    job = check_without_pods(document)
     name = job.metadata.name
     plan = plan_of(job, control.settings.paths, life=new_id("life", length_bytes=8))
     event = events.JobSubmitted(job=name, plan=plan, by=PERSON)

@@ -1,0 +1,59 @@
+"""`spec.pod`: a bounded part of Kubernetes' PodSpec, refused where nobody would honour it."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.protocol.jobcheck import check, check_without_pods
+from holdfast.protocol.mistakes import BadDocument, Mistake
+
+
+def job(**pod: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "speech"},
+        "spec": {"command": ["python", "train.py"], "pod": {"image": "speech:1", **pod}},
+    }
+
+
+def mistakes(document: dict[str, Any]) -> dict[str, Mistake]:
+    with pytest.raises(BadDocument) as refused:
+        check(document)
+    return {mistake.field: mistake for mistake in refused.value.mistakes}
+
+
+def test_a_quantity_may_be_a_number_as_yaml_reads_it() -> None:
+    pod = check(job(resources={"limits": {"nvidia.com/gpu": 8, "memory": "512Gi"}})).spec.pod
+    assert pod is not None
+    assert pod.resources.limits == {"nvidia.com/gpu": "8", "memory": "512Gi"}
+    assert "spec.pod.shm" in mistakes(job(shm="64 GB"))
+    assert "spec.pod.shm" in mistakes(job(shm=True))
+
+
+@pytest.mark.parametrize(
+    ("volumes", "why"),
+    [
+        ([{"name": "data", "mountPath": "/data"}], "a volume has exactly one source."),
+        (
+            [{"name": "data", "mountPath": "/d", "emptyDir": {}, "secret": {"secretName": "s"}}],
+            "a volume has exactly one source.",
+        ),
+        ([{"name": "shm", "mountPath": "/d", "emptyDir": {}}], "are Holdfast's own."),
+        (
+            [{"name": "data", "mountPath": path, "emptyDir": {}} for path in ("/a", "/b")],
+            "two volumes have the same name.",
+        ),
+    ],
+)
+def test_volumes_that_contradict_themselves_are_told(
+    volumes: list[dict[str, Any]], why: str
+) -> None:
+    (found,) = mistakes(job(volumes=volumes)).values()
+    assert found.field.startswith("spec.pod")
+    assert why in found.why
+    assert found.fix
+
+
+def test_a_cluster_without_pods_refuses_what_it_would_not_honour() -> None:
+    assert check(job()).spec.pod
+    with pytest.raises(BadDocument, match=r"spec\.pod: nodes of this driver have no pods\."):
+        check_without_pods(job())
