@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import structlog
@@ -17,6 +18,7 @@ from websockets.asyncio.client import ClientConnection, connect, unix_connect
 
 from holdfast.daemon.settings import Settings
 from holdfast.kit.backoff import full_jitter
+from holdfast.protocol import nodeenv
 from holdfast.protocol.messages import (
     MAX_FRAME_BYTES,
     Hello,
@@ -30,6 +32,7 @@ from holdfast.protocol.wire import Decoder, ProtocolError, encode
 USER_TIMEOUT_MS = 5_000
 """Unacknowledged data ends a connection after this, instead of the kernel's quarter of an hour."""
 OPEN_TIMEOUT_S = 5.0
+BASE_S = 0.1
 
 Received = Callable[[ToDaemon], Awaitable[None]]
 
@@ -47,16 +50,18 @@ class Link:
     def __init__(self, settings: Settings, hello: Hello) -> None:
         self._settings = settings
         self._urls = itertools.cycle(settings.driver_urls)
+        cap_s = nodeenv.longest_wait_s(settings.driver_urls)
+        self._waits = partial(full_jitter, base_s=BASE_S, cap_s=cap_s)
         self._hello = hello
         self._socket: ClientConnection | None = None
 
     async def run(self, received: Received) -> None:
         """For ever: connect, greet, hand on what comes; wait a little when it ends."""
-        waits = full_jitter(base_s=0.1, cap_s=5.0)
+        waits = self._waits()
         while True:
             try:
                 async with self._open(received) as connection:
-                    waits = full_jitter(base_s=0.1, cap_s=5.0)
+                    waits = self._waits()
                     async for frame in connection:
                         await received(_DECODER.decode(frame))
             except (Away, ProtocolError, OSError, websockets.WebSocketException) as error:

@@ -9,6 +9,7 @@ import itertools
 import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Protocol
 
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
@@ -17,6 +18,7 @@ from websockets.exceptions import WebSocketException
 from holdfast.executor.settings import Settings
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.logs import LazyLogger
+from holdfast.protocol import nodeenv
 from holdfast.protocol.messages import (
     MAX_FRAME_BYTES,
     AskLog,
@@ -32,7 +34,7 @@ from holdfast.protocol.messages import (
 from holdfast.protocol.version import PROTOCOL_VERSION
 from holdfast.protocol.wire import Decoder, ProtocolError, encode
 
-BASE_S, CAP_S = 0.1, 5.0
+BASE_S = 0.1
 OPEN_LIMIT_S = 5.0
 UNACKNOWLEDGED_MS = 10_000
 """TCP gives a connection up when data was not acknowledged for so long: a half-open one shows."""
@@ -60,6 +62,8 @@ class Link:
     def __init__(self, settings: Settings, served: Served) -> None:
         self._settings = settings
         self._urls = itertools.cycle(settings.driver_urls)
+        cap_s = nodeenv.longest_wait_s(settings.driver_urls)
+        self._waits = partial(full_jitter, base_s=BASE_S, cap_s=cap_s)
         self._served = served
         self._decoder: Decoder[ToExecutor] = Decoder(ToExecutor)
         self._changed = asyncio.Event()
@@ -77,12 +81,12 @@ class Link:
 
     async def run(self) -> None:
         """Connect, serve, and again, until cancelled."""
-        waits = full_jitter(base_s=BASE_S, cap_s=CAP_S)
+        waits = self._waits()
         while True:
             try:
                 async with self._connect() as connection:
                     if await self._greeted(connection):
-                        waits = full_jitter(base_s=BASE_S, cap_s=CAP_S)
+                        waits = self._waits()
                         await self._serve(connection)
             except (OSError, WebSocketException, ProtocolError, TimeoutError) as error:
                 self._say_no_driver(error)

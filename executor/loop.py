@@ -19,7 +19,7 @@ from holdfast.executor.core import actions as do
 from holdfast.executor.core import events as ev
 from holdfast.executor.core.converge import next_deadline, step
 from holdfast.executor.core.fence import Fence
-from holdfast.executor.core.model import State
+from holdfast.executor.core.model import State, warm_key
 from holdfast.executor.core.observe import observed
 from holdfast.executor.diagnosing import diagnose
 from holdfast.executor.link import Link
@@ -56,7 +56,10 @@ class Executor:
         self._clock = clock
         node = settings.node
         self._state = State(
-            node=node.name, incarnation=new_id("x"), fence=_load(node.paths.executor_state)
+            node=node.name,
+            incarnation=new_id("x"),
+            fence=_load(node.paths.executor_state),
+            warmed=warm_key(settings.expected) if settings.expected else None,
         )
         self._events: deque[ev.AnyEvent] = deque()
         self._sequence = 0
@@ -80,6 +83,8 @@ class Executor:
     async def run(self) -> None:
         """Serve until cancelled; then nothing that was started here is left."""
         self._children.start()
+        if self._settings.expected is not None:
+            self._spawner.warm(self._settings.expected)
         link = asyncio.create_task(self._link.run())
         try:
             await asyncio.wait((link, self._failed), return_when=asyncio.FIRST_COMPLETED)

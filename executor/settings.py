@@ -7,17 +7,22 @@ from pathlib import Path
 import msgspec
 
 from holdfast.protocol import nodeenv
+from holdfast.protocol.messages import Task
 from holdfast.protocol.nodeenv import BadSettings
 from holdfast.protocol.rankenv import NodeFacts
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """One node's executor. Each driver URL is http://HOST:PORT or unix:/path."""
+    """One node's executor. Each driver URL is http://HOST:PORT or unix:/path.
+
+    `expected`: what the driver is likely to order, to be warm for it before.
+    """
 
     node: NodeFacts
     address: str
     driver_urls: tuple[str, ...]
     token_file: Path
+    expected: Task | None = None
 
     def token(self) -> str:
         """The node's token, read anew for each connection. Raises `OSError`."""
@@ -37,6 +42,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         address=nodeenv.address_of(environment),
         driver_urls=nodeenv.urls_of(environment),
         token_file=Path(environment[nodeenv.TOKEN_FILE]),
+        expected=_expected(environment.get(nodeenv.EXPECTED_TASK, "")),
     )
     _check_token(settings)
     return settings
@@ -50,4 +56,13 @@ def _check_token(settings: Settings) -> None:
         raise BadSettings(
             f"{nodeenv.TOKEN_FILE}: {file!r} cannot be read ({error.strerror}). "
             f"Set it to {nodeenv.REQUIRED[nodeenv.TOKEN_FILE]}."
+        ) from error
+
+
+def _expected(text: str) -> Task | None:
+    try:
+        return msgspec.json.decode(text, type=Task) if text else None
+    except msgspec.DecodeError as error:
+        raise BadSettings(
+            f"{nodeenv.EXPECTED_TASK}: {error}. Set it to the JSON of a task, or not at all."
         ) from error

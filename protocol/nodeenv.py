@@ -3,7 +3,7 @@
 Called by the `settings` of both, with the environment that they have read. Must not read it itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.protocol.paths import NodePaths
@@ -21,6 +21,8 @@ SCRATCH = "HOLDFAST_SCRATCH"
 MEMORY = "HOLDFAST_MEMORY"
 PROBE_PORT = "HOLDFAST_PROBE_PORT"
 """Of the daemon; 0: none."""
+EXPECTED_TASK = "HOLDFAST_EXPECTED_TASK"
+"""Of the executor: JSON of `messages.Task`, for which it is warm before a driver has spoken."""
 
 REQUIRED = {
     NODE: "the node's name",
@@ -29,7 +31,7 @@ REQUIRED = {
     SCRATCH: "a folder on the node's disk",
     MEMORY: "a folder in the node's tmpfs",
 }
-NAMES = frozenset({*REQUIRED, ADDRESS, IFNAME, PROBE_PORT})
+NAMES = frozenset({*REQUIRED, ADDRESS, IFNAME, PROBE_PORT, EXPECTED_TASK})
 
 
 class BadSettings(ValueError):
@@ -56,6 +58,11 @@ def urls_of(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Addresses of the driver, or of all drivers of which one leads, in the order given."""
     given = environment.get(DRIVER_URL)
     return tuple(url.strip().rstrip("/") for url in given.split(",")) if given else ()
+
+
+def longest_wait_s(urls: Sequence[str]) -> float:
+    """Between two tries to reach a driver. One here is not overrun, and may only be starting."""
+    return 0.3 if all(url.startswith("unix:") for url in urls) else 5.0
 
 
 def address_of(environment: Mapping[str, str]) -> str:

@@ -138,6 +138,17 @@ def job_of(
     }
 
 
+def expected_task(options: Options, name: str) -> dict[str, Any]:
+    """Of that job, what decides on the launcher from which its ranks are forked, as JSON values."""
+    spec = job_of(options, name)["spec"]
+    return {
+        "command": spec["command"],
+        "workdir": spec["workdir"],
+        "env": spec["env"],
+        "ranks_per_node": spec["ranksPerNode"],
+    }
+
+
 def _environment(options: Options, environment: Mapping[str, str]) -> dict[str, str]:
     """What ranks get beyond what they inherit.
 

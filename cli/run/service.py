@@ -3,19 +3,26 @@
 Made by `cli.run.follow`. Must not know what is asked, nor show anything.
 """
 
+import json
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from holdfast.cli import find
 from holdfast.cli.client import Client
 from holdfast.cli.errors import Stopped
-from holdfast.cli.run.options import Options
+from holdfast.cli.run.options import Options, expected_task
+from holdfast.driver.adapters.tokens import load_tokens
 from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
 from holdfast.protocol import exitcodes
+from holdfast.protocol.nodeenv import EXPECTED_TASK
 from holdfast.protocol.paths import RunPaths
 
 T = TypeVar("T")
+
+MAX_CHARACTERS = 100_000
+"""Linux takes 128 KiB for one variable; a longer command is not announced, and starts as it did."""
 
 
 class Service:
@@ -28,8 +35,13 @@ class Service:
         self._children: list[Child] = []
 
     def start(self) -> None:
-        """Side by side: the driver's socket has its name before it is there."""
+        """Side by side: the driver's socket has its name before it is there, and the nodes their
+        token; they import what the script needs while the driver starts.
+        """
         root, options = self._paths.root, self._options
+        load_tokens(self._paths)
+        expected = json.dumps(expected_task(options, root.name))
+        told = {EXPECTED_TASK: expected} if len(expected) < MAX_CHARACTERS else {}
         self._child("driver", "--state", str(root), "--keeper", str(root / "keeper.sock"))
         self._child(
             "keeper",
@@ -37,11 +49,20 @@ class Service:
             *("--nodes", str(options.nodes), "--standbys", str(options.standbys)),
             *("--driver", f"unix:{self._paths.socket}"),
             *("--token-file", str(self._paths.node_token)),
+            environment={**os.environ, **told},
         )
 
-    def _child(self, name: str, *arguments: str) -> None:
-        log = self._paths.root / f"{name}.log"
-        child = Child(name, f"holdfast.{name}.main", arguments, log=log, lifeline=self._lifeline)
+    def _child(
+        self, name: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        child = Child(
+            name,
+            f"holdfast.{name}.main",
+            arguments,
+            log=self._paths.root / f"{name}.log",
+            lifeline=self._lifeline,
+            environment=environment,
+        )
         self._children.append(child)
         child.look_after(time.monotonic())
 

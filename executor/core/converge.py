@@ -12,7 +12,7 @@ from holdfast.executor.core import actions as do
 from holdfast.executor.core.care import agent_order
 from holdfast.executor.core.events import AnyEvent
 from holdfast.executor.core.fold import fold
-from holdfast.executor.core.model import Care, Exam, Run, State, own_seats
+from holdfast.executor.core.model import Care, Exam, Run, State, own_seats, warm_key
 from holdfast.protocol.messages import DiagnosticOrder, RankError, RankStatus
 
 Step = tuple[State, list[do.AnyAction]]
@@ -43,7 +43,7 @@ def _warm(state: State, now: float) -> Step:
     task = state.desired.task if state.desired else None
     if task is None:
         return state, []
-    key = (*task.command, task.workdir, *(f"{k}={v}" for k, v in sorted(task.env.items())))
+    key = warm_key(task)
     if key == state.warmed:
         return state, []
     return replace(state, warmed=key), [do.Warm(task=task)]

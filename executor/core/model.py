@@ -11,6 +11,7 @@ from holdfast.protocol.messages import (
     RankStatus,
     Rendezvous,
     Seat,
+    Task,
 )
 
 
@@ -63,3 +64,8 @@ def own_seats(state: State) -> tuple[Seat, ...]:
     """The seats of the desired state, in rank order."""
     seats = state.desired.seats if state.desired else ()
     return tuple(sorted(seats, key=lambda seat: seat.rank))
+
+
+def warm_key(task: Task) -> tuple[str, ...]:
+    """Equal for tasks that one launcher is warm for."""
+    return (*task.command, task.workdir, *(f"{k}={v}" for k, v in sorted(task.env.items())))

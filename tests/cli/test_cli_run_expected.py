@@ -1,0 +1,24 @@
+"""What a run tells its nodes to be warm for is what the driver then makes of its job."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from holdfast.cli.run.options import Options, expected_task, job_of
+from holdfast.driver.plan import plan_of
+from holdfast.executor.core.model import warm_key
+from holdfast.protocol.jobspec import TrainingJob
+from holdfast.protocol.messages import Task
+from holdfast.protocol.paths import RunPaths
+from holdfast.protocol.rankenv import base_environment
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_a_node_is_warm_for_the_very_task_that_the_driver_orders(ranks: int) -> None:
+    options = Options(command=("python", "train.py", "--lr", "3e-4"), ranks=ranks)
+    expected = msgspec.convert(expected_task(options, "train-1234"), Task)
+    job = TrainingJob.model_validate(job_of(options, "train-1234"))
+    ordered = plan_of(job, RunPaths(Path("/state")), life="life-1").task
+    assert warm_key(expected) == warm_key(ordered)
+    assert base_environment({}, expected) == base_environment({}, ordered)
