@@ -1,0 +1,172 @@
+"""Keeps a node's executor and daemon alive: starts them again when they die, kills their orphans.
+
+Used by the node's host and by a pod's first process. Must start at once (small imports), and must
+never touch what its charges do. Writes `host.json` into its folder.
+"""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from holdfast.keeper import processes
+from holdfast.kit.backoff import full_jitter
+from holdfast.kit.files import write_atomic
+
+STEADY_AFTER_S = 10.0
+"""A process that lived this long starts again at once when it dies: its backoff is forgotten."""
+
+END_WITHIN_S = 1.0
+"""From SIGTERM to SIGKILL when the node ends: its processes have nothing to save."""
+
+
+class Charge:
+    """One process in the supervisor's care, over all its lives."""
+
+    def __init__(self, name: str, command: list[str], log: Path | None) -> None:
+        self.name = name
+        self.command = command
+        self.pid = 0
+        self.starts = 0
+        self.start_at_s = 0.0
+        self._log = log
+        self._started_s = 0.0
+        self._guard = -1  # our end of its stdin: it reads end-of-file when we are gone
+        self._waits = self._new_waits()
+
+    def start(self, environment: Mapping[str, str], now_s: float) -> None:
+        theirs, self._guard = os.pipe()
+        self.pid = os.posix_spawn(
+            self.command[0],
+            self.command,
+            environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 0), *self._output()],
+            setsid=True,
+            setsigmask=[],
+        )
+        os.close(theirs)
+        self.starts += 1
+        self._started_s = now_s
+
+    def ended(self, now_s: float) -> None:
+        """It died: decide when it starts again."""
+        os.close(self._guard)
+        self.pid = 0
+        if now_s - self._started_s >= STEADY_AFTER_S:
+            self._waits = self._new_waits()
+        self.start_at_s = now_s + next(self._waits)
+
+    def _output(self) -> list[tuple[object, ...]]:
+        """Where it writes: its log, else where we write."""
+        if self._log is None:
+            return []
+        append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        return [
+            (os.POSIX_SPAWN_OPEN, 1, str(self._log), append, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+
+    def _new_waits(self) -> Iterator[float]:
+        return full_jitter(base_s=0.1, cap_s=5.0)
+
+
+class Supervisor:
+    """The charges of one node. `wake` is readable with each signal: then `care` is due.
+
+    `told`: what else `host.json` says. `logs`: a file in `folder` for each charge, else our output.
+    """
+
+    def __init__(
+        self,
+        commands: Mapping[str, list[str]],
+        environment: Mapping[str, str],
+        folder: Path,
+        *,
+        told: Mapping[str, str],
+        wait_for: str = "",
+        logs: bool = True,
+    ) -> None:
+        self.ending = False
+        self.charges = [
+            Charge(name, command, folder / f"{name}.log" if logs else None)
+            for name, command in commands.items()
+        ]
+        self._environment = environment
+        self._folder = folder
+        self._told = told
+        self._wait_for = wait_for
+        self._orphans_possible = False
+        self.wake = self._listen_to_signals()
+
+    def care(self, now_s: float) -> None:
+        """Reap, kill orphans, and start again what died once nothing of it is left."""
+        changed = self._reap(now_s)
+        if self._kill_orphans():
+            return  # what they leave comes to us by another SIGCHLD
+        for charge in self.charges:
+            if charge.pid == 0 and now_s >= charge.start_at_s and self._may_start():
+                charge.start(self._environment, now_s)
+                changed = True
+        if changed:
+            self._say()
+
+    def heard(self) -> None:
+        """`wake` was readable."""
+        os.read(self.wake, 4_096)
+
+    def end(self) -> None:
+        """SIGTERM to the charges, a moment, then SIGKILL to whatever is still below us."""
+        pids = [charge.pid for charge in self.charges if charge.pid]
+        for pid in pids:
+            processes.kill(pid, signal.SIGTERM)
+        processes.wait_gone(pids, END_WITHIN_S)
+        deadline_s = time.monotonic() + END_WITHIN_S
+        while (left := processes.children_of(os.getpid())) and time.monotonic() < deadline_s:
+            for pid in left:
+                processes.kill(pid)
+            processes.wait_gone(left, deadline_s - time.monotonic())
+            processes.reap()
+
+    def _listen_to_signals(self) -> int:
+        """A descriptor that becomes readable with each signal; SIGTERM and SIGINT end us."""
+        read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._asked_to_end)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        return read_end
+
+    def _asked_to_end(self, *_: object) -> None:
+        self.ending = True
+
+    def _reap(self, now_s: float) -> bool:
+        ended = processes.reap()
+        mine = [charge for charge in self.charges if charge.pid in ended]
+        for charge in mine:
+            charge.ended(now_s)
+        self._orphans_possible |= bool(ended)
+        return bool(mine)
+
+    def _kill_orphans(self) -> int:
+        """Kill every child that is not a charge: it outlived the executor or daemon above it."""
+        if not self._orphans_possible:
+            return 0
+        ours = {charge.pid for charge in self.charges}
+        orphans = [pid for pid in processes.children_of(os.getpid()) if pid not in ours]
+        self._orphans_possible = bool(orphans)
+        return sum(processes.kill(pid) for pid in orphans)
+
+    def _may_start(self) -> bool:
+        return not self._wait_for or Path(self._wait_for).exists()
+
+    def _say(self) -> None:
+        """Leave pids (as seen from here) where a person or a tool can look."""
+        said = {
+            **self._told,
+            "pid": os.getpid(),
+            **{charge.name: charge.pid for charge in self.charges},
+            "starts": {charge.name: charge.starts for charge in self.charges},
+        }
+        write_atomic(self._folder / "host.json", json.dumps(said).encode())
