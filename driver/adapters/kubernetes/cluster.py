@@ -1,0 +1,228 @@
+"""Kubernetes as `ports.Cluster`: nodes are Node objects, an executor is a pod, distrust is a taint.
+
+Made by the driver's wiring; `run` has to run beside the loop. What exists is read off the API
+server and known by its UID; what is not ours is left alone. Must not decide: a pod that ends, or
+cannot be placed, is told.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from holdfast.driver.adapters.kubernetes import facts, names, paths, pods
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.marking import Marking
+from holdfast.driver.adapters.kubernetes.placing import (
+    PLACED_WITHIN_S,
+    Hold,
+    Placing,
+    hold_of,
+    lowest_slot,
+)
+from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
+from holdfast.driver.ports import Ended, Fact, PermanentError, TemporaryError
+from holdfast.kit.clock import Clock
+
+Object = dict[str, Any]
+
+OURS = f"app.kubernetes.io/managed-by={names.MANAGER}"
+
+STUCK_S = 5.0
+"""After the time at which a deleted pod should be gone from a node that is not there: forced."""
+
+
+class Owners(Protocol):
+    """The TrainingJobs behind core jobs."""
+
+    async def seen(self) -> None:
+        """Return once all that there are were listed."""
+        ...
+
+    def owner(self, job: str) -> Object | None:
+        """The object of a core job; None where there is none."""
+        ...
+
+
+class KubernetesCluster:
+    """Nodes of a Kubernetes cluster, those that `node_selector` (a label selector) selects."""
+
+    def __init__(
+        self,
+        client: Client,
+        owners: Owners,
+        *,
+        clock: Clock,
+        driver_urls: Sequence[str],
+        namespace: str = "",
+        node_selector: str = "",
+        placed_within_s: float = PLACED_WITHIN_S,
+    ) -> None:
+        self._owners = owners
+        self._clock = clock
+        self._nodes = Reflector(client, paths.nodes(), labelSelector=node_selector)
+        self._pods = Reflector(client, paths.pods(namespace), labelSelector=OURS)
+        self.book = PodBook()
+        self._marking = Marking(client, clock)
+        self._placing = Placing(
+            client, self.book, driver_urls=driver_urls, placed_within_s=placed_within_s
+        )
+        self._seen = asyncio.Event()  # nodes and pods were both listed
+        self._facts: dict[str, Fact] = {}
+        self._holds: dict[str, Hold] = {}
+        self._current: dict[str, str] = {}  # UID of the pod of each hold, by node
+        self._expected: dict[str, str] = {}
+        self._listeners: set[asyncio.Queue[Fact | Ended]] = set()
+
+    # ------------------------------------------------------------ its life
+
+    def expect(self, held: Mapping[str, str]) -> None:
+        """Jobs by node, as the driver before knew them: each pod is adopted, or told as ended."""
+        self._expected = dict(held)
+
+    async def run(self) -> None:
+        """Keep up with the API server, for ever."""
+        listed = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow_nodes(listed))
+            group.create_task(self._follow_pods(listed))
+            group.create_task(self._sweep())
+
+    def away(self) -> str:
+        """Why nothing new is known of nodes, in a sentence; "" while the API server is heard."""
+        why = self._nodes.away() or self._pods.away()
+        return f"the API server is not heard: {why}" if why else ""
+
+    # ------------------------------------------------------------ the port `Cluster`
+
+    async def facts(self) -> AsyncIterator[Fact | Ended]:
+        await self._seen.wait()
+        told: asyncio.Queue[Fact | Ended] = asyncio.Queue()
+        self._listeners.add(told)
+        try:
+            for fact in tuple(self._facts.values()):
+                yield fact
+            while self._expected:
+                node, job = self._expected.popitem()
+                yield Ended(job=job, node=node, why="no pod of it is left")
+            while True:
+                yield await told.get()
+        finally:
+            self._listeners.discard(told)
+
+    async def allocate(self, job: str, node: str) -> None:
+        await self._seen.wait()
+        owner, seen = self._owners.owner(job), self._nodes.store.get(node)
+        if owner is None:
+            raise PermanentError(f"job {job}: it has no TrainingJob any more")
+        if seen is None:
+            raise PermanentError(f"node: there is no Node {node!r}")
+        if why := facts.distrust_of(seen):
+            raise PermanentError(f"node {node} is distrusted: {why}")
+        hold = self._take(job, owner["metadata"]["uid"], node)
+        try:
+            pod = await self._placing.pod(hold, owner, seen)
+            self._current[node] = pod["metadata"]["uid"]
+            await self._placing.placed(pod)
+        except (TemporaryError, PermanentError):
+            self._let_go(node)
+            raise
+
+    async def release(self, node: str) -> None:
+        await self._seen.wait()
+        self._let_go(node)
+        for pod in self.book.on(node):
+            await self._placing.delete(pod, force=not self._present(node))
+
+    async def distrust(self, node: str, *, incident: int, reason: str) -> None:
+        await self._marking.distrust(node, incident=incident, reason=reason)
+
+    async def trust(self, node: str) -> None:
+        await self._marking.trust(node)
+
+    # ------------------------------------------------------------ what the API server tells
+
+    async def _follow_nodes(self, listed: asyncio.Event) -> None:
+        async for change in self._nodes.changes():
+            match change:
+                case Synced():
+                    listed.set()
+                case Changed(told):
+                    self._tell(facts.fact_of(told))
+                case Removed(told):
+                    self._tell(facts.gone(told["metadata"]["name"]))
+
+    async def _follow_pods(self, nodes_listed: asyncio.Event) -> None:
+        async for change in self._pods.changes():
+            match change:
+                case Synced():
+                    await nodes_listed.wait()
+                    await self._owners.seen()
+                    self._adopt()
+                    self._seen.set()
+                case Changed(told):
+                    self.book.put(told)
+                    if why := pods.end(told):
+                        self._ended(told, why)
+                case Removed(told):
+                    self.book.drop(told)
+                    self._ended(told, f"pod {told['metadata']['name']} is gone")
+
+    def _adopt(self) -> None:
+        """Take over the pods that the journal knows of, by the UID of their owner."""
+        for node, job in tuple(self._expected.items()):
+            owner = self._owners.owner(job)
+            pod = self.book.living(node, owner["metadata"]["uid"]) if owner else None
+            if pod is not None:
+                self._holds[node] = hold_of(pod, job)
+                self._current[node] = pod["metadata"]["uid"]
+                del self._expected[node]
+
+    async def _sweep(self) -> None:
+        """Remove what a node that is away will never confirm; its process is fenced by epoch."""
+        while True:
+            await asyncio.sleep(STUCK_S)
+            for pod in tuple(self.book.all()):
+                if pods.ending(pod) and not self._present(pods.node_of(pod)):
+                    due = datetime.fromisoformat(pod["metadata"]["deletionTimestamp"])
+                    if (self._clock.wall() - due).total_seconds() > STUCK_S:
+                        await self._placing.delete(pod, force=True)
+
+    # ------------------------------------------------------------ what is known
+
+    def _present(self, node: str) -> bool:
+        fact = self._facts.get(node)
+        return fact is not None and fact.present
+
+    def _tell(self, fact: Fact) -> None:
+        """To those who listen, if it is new."""
+        if self._facts.get(fact.node) != fact:
+            self._facts[fact.node] = fact
+            self._say(fact)
+
+    def _say(self, what: Fact | Ended) -> None:
+        for listener in self._listeners:
+            listener.put_nowait(what)
+
+    def _take(self, job: str, owner: str, node: str) -> Hold:
+        hold = self._holds.get(node)
+        if hold is not None and hold.job != job:
+            raise TemporaryError(f"node {node} is held by {hold.job}")
+        if hold is None or hold.owner != owner:
+            known = self.book.living(node, owner)
+            slot = lowest_slot(tuple(self._holds.values()), owner)
+            hold = self._holds[node] = hold_of(known, job) if known else Hold(job, owner, slot)
+        return hold
+
+    def _let_go(self, node: str) -> None:
+        self._holds.pop(node, None)
+        self._current.pop(node, None)
+
+    def _ended(self, pod: Object, why: str) -> None:
+        """Tell of the end of a pod that a job still had."""
+        node = pods.node_of(pod)
+        hold = self._holds.get(node)
+        if hold is not None and self._current.get(node) == pod["metadata"]["uid"]:
+            self._let_go(node)
+            self._say(Ended(job=hold.job, node=node, why=why))

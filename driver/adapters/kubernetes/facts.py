@@ -1,0 +1,96 @@
+"""What a Node object says, as a `Fact`; and whether a pod could run there at all. Pure.
+
+Used by `cluster`. Must not judge a node: it passes on what the cluster and people say of it.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from holdfast.driver.adapters.kubernetes import names
+from holdfast.driver.ports import Fact
+
+Json = Mapping[str, Any]
+
+KEEPS_OFF = ("NoSchedule", "NoExecute")
+"""Effects of a taint that keep a pod off which does not tolerate it."""
+
+
+def fact_of(node: Json) -> Fact:
+    """The fact of a Node that is there. A cordon closes it to new work; what runs there runs on."""
+    absent, distrust = _absence(node), distrust_of(node)
+    cordon = "it is cordoned" if node.get("spec", {}).get("unschedulable") else ""
+    return Fact(
+        node=node["metadata"]["name"],
+        rack=node["metadata"].get("labels", {}).get(names.RACK, ""),
+        present=not absent,
+        distrusted=distrust is not None,
+        closed=distrust or cordon,
+        why=absent or distrust or cordon,
+    )
+
+
+def gone(node: str) -> Fact:
+    """The fact of a Node object that was deleted."""
+    return Fact(node=node, present=False, why="its Node object is deleted")
+
+
+def distrust_of(node: Json) -> str | None:
+    """Why Holdfast distrusts the node; None where it has no taint of ours."""
+    for taint in taints(node):
+        if taint["key"] == names.TAINT:
+            annotations = node["metadata"].get("annotations", {})
+            return annotations.get(names.WHY) or f"it has the taint {names.TAINT}"
+    return None
+
+
+def ready(node: Json) -> bool:
+    return not _absence(node)
+
+
+def taints(node: Json) -> list[dict[str, Any]]:
+    return node.get("spec", {}).get("taints") or []
+
+
+def misfit(node: Json, pod: Json) -> str:
+    """Why the pod cannot run on the node, whatever else runs there; "" where it could.
+
+    The scheduler decides; this only spares everybody a wait whose end is known.
+    """
+    spec = pod["spec"]
+    for taint in taints(node):
+        if taint.get("effect") in KEEPS_OFF and not _tolerated(taint, spec.get("tolerations", ())):
+            said = f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
+            return f"its taint {said} is not tolerated"
+    offered = node.get("status", {}).get("allocatable", {})
+    lacking = [name for name in _requested(spec) if name not in offered and "/" in name]
+    return f"it has no {', '.join(lacking)}" if lacking else ""
+
+
+def _absence(node: Json) -> str:
+    """Why the node does not count as there; "" while it does."""
+    if node["metadata"].get("deletionTimestamp"):
+        return "its Node object is being deleted"
+    for condition in node.get("status", {}).get("conditions", ()):
+        if condition["type"] == "Ready":
+            if condition["status"] == "True":
+                return ""
+            said = condition.get("message") or condition.get("reason") or "no reason given"
+            return f"Ready is {condition['status']}: {said}"
+    return "it has not said yet that it is ready"
+
+
+def _requested(spec: Json) -> Iterable[str]:
+    """Names of all resources that its containers ask for."""
+    for container in spec["containers"]:
+        resources = container.get("resources", {})
+        yield from {**resources.get("limits", {}), **resources.get("requests", {})}
+
+
+def _tolerated(taint: Json, tolerations: Iterable[Json]) -> bool:
+    """The rule of `k8s.io/api/core/v1` Toleration.ToleratesTaint."""
+    return any(
+        each.get("effect") in (None, "", taint["effect"])
+        and each.get("key") in (None, "", taint["key"])
+        and (each.get("operator") == "Exists" or each.get("value", "") == taint.get("value", ""))
+        for each in tolerations
+    )

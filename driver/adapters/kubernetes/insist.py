@@ -1,0 +1,30 @@
+"""Make a call again while what hinders it may pass.
+
+Used by all that write to the API server on the core's behalf; `client` itself tries once.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from holdfast.driver.ports import TemporaryError
+from holdfast.kit.backoff import full_jitter
+
+T = TypeVar("T")
+
+INSIST_S = 20.0
+"""Longer than an API server needs to start anew; then the core is told, which tries again later."""
+
+
+async def insist(call: Callable[[], Awaitable[T]], *, within_s: float = INSIST_S) -> T:
+    """What the call gives. Raises the last `TemporaryError`, or at once what is permanent."""
+    waits = full_jitter(base_s=0.1, cap_s=2.0)
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + within_s
+    while True:
+        try:
+            return await call()
+        except TemporaryError:
+            if loop.time() > deadline_s:
+                raise
+        await asyncio.sleep(next(waits))

@@ -1,0 +1,67 @@
+"""Puts the marks of a distrusted node on it, and takes them off.
+
+Used by `cluster`; what the marks are says `marks`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from holdfast.driver.adapters.kubernetes import marks, paths
+from holdfast.driver.adapters.kubernetes.client import Client, Patch
+from holdfast.driver.adapters.kubernetes.errors import NotFound
+from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.kit.clock import Clock
+
+Object = dict[str, Any]
+
+_log = structlog.get_logger()
+
+
+class Marking:
+    """Writes to Node objects, each write refused where the node has changed meanwhile."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    async def distrust(self, node: str, *, incident: int, reason: str) -> None:
+        at = self._now()
+
+        def mark(seen: Object) -> Object | None:
+            if marks.marked(seen, incident=incident):
+                return None
+            return marks.distrust(seen, incident=incident, reason=reason, at=at)
+
+        await self._mark(node, mark, marks.condition(distrusted=True, why=reason, at=at))
+
+    async def trust(self, node: str) -> None:
+        why = "Holdfast may use it again"
+        condition = marks.condition(distrusted=False, why=why, at=self._now())
+        await self._mark(node, marks.trust, condition)
+
+    def _now(self) -> str:
+        """RFC 3339 in UTC, whole seconds, as Kubernetes writes a time."""
+        return self._clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    async def _mark(
+        self, node: str, mark: Callable[[Object], Object | None], condition: Object
+    ) -> None:
+        """Patch the Node as `mark` says of its newest version, the condition first.
+
+        Taint last: where it is, all is done. A node that is not there needs no mark.
+        """
+
+        async def once() -> None:
+            if mark(await self._client.get(paths.nodes(node))) is None:
+                return
+            status = paths.nodes(node, "status")
+            seen = await self._client.patch(status, condition, Patch.STRATEGIC)
+            if patch := mark(seen):
+                await self._client.patch(paths.nodes(node), patch)
+
+        try:
+            await insist(once)
+        except NotFound:
+            _log.info("no node to mark", node=node)

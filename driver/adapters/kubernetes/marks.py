@@ -1,0 +1,70 @@
+"""The marks of a node that Holdfast distrusts: taint, condition, annotations; as patches. Pure.
+
+Used by `cluster`. The taint alone is the decision, the rest says who, why, when. Only marks of ours
+are written or taken away, each patch with what it must not overwrite as its precondition.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.driver.adapters.kubernetes import facts, names
+
+Json = Mapping[str, Any]
+Patch = dict[str, Any]
+
+MAX_MESSAGE_CHARACTERS = 1_024
+"""Of a condition: what a person reads in `kubectl describe node`."""
+
+
+def distrust(node: Json, *, incident: int, reason: str, at: str) -> Patch:
+    """Merge patch of the Node: our taint beside those of others, refused where it has changed.
+
+    `at` is RFC 3339. A list cannot be merged, hence the resourceVersion.
+    """
+    ours = {"key": names.TAINT, "value": f"incident-{incident}", "effect": "NoSchedule"}
+    annotations = {
+        names.BY: names.MANAGER,
+        names.WHY: reason,
+        names.SINCE: at,
+        names.INCIDENT: str(incident),
+    }
+    return _patch(node, [*_of_others(node), ours], annotations)
+
+
+def trust(node: Json) -> Patch | None:
+    """Merge patch of the Node without our marks; None where it has none."""
+    annotated = node["metadata"].get("annotations", {})
+    annotations = {mark: None for mark in names.MARKS if mark in annotated}
+    if not annotations and facts.distrust_of(node) is None:
+        return None
+    return _patch(node, _of_others(node), annotations)
+
+
+def condition(*, distrusted: bool, why: str, at: str) -> Patch:
+    """Strategic merge patch of the Node's status: conditions of others stay as they are."""
+    said = {
+        "type": names.CONDITION,
+        "status": "True" if distrusted else "False",
+        "reason": "Evicted" if distrusted else "Restored",
+        "message": why[:MAX_MESSAGE_CHARACTERS],
+        "lastHeartbeatTime": at,
+        "lastTransitionTime": at,
+    }
+    return {"status": {"conditions": [said]}}
+
+
+def marked(node: Json, *, incident: int) -> bool:
+    """Whether it has our taint for this incident already."""
+    return any(
+        taint["key"] == names.TAINT and taint.get("value") == f"incident-{incident}"
+        for taint in facts.taints(node)
+    )
+
+
+def _of_others(node: Json) -> list[dict[str, Any]]:
+    return [taint for taint in facts.taints(node) if taint["key"] != names.TAINT]
+
+
+def _patch(node: Json, taints: list[dict[str, Any]], annotations: Mapping[str, Any]) -> Patch:
+    metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": annotations}
+    return {"metadata": metadata, "spec": {"taints": taints or None}}

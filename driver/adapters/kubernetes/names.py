@@ -1,0 +1,83 @@
+"""Every name that Holdfast has in a Kubernetes cluster: kinds, labels, annotations, taint, pods.
+
+Used by the modules of this folder, and by no other: outside it nobody knows Kubernetes. Pure.
+"""
+
+import re
+from typing import NamedTuple
+
+from holdfast.driver.adapters.kubernetes.paths import GROUP as GROUP
+from holdfast.driver.adapters.kubernetes.paths import VERSION
+
+API_VERSION = f"{GROUP}/{VERSION}"
+KIND = "TrainingJob"
+
+MANAGER = "holdfast"
+AUDIENCE = "holdfast"
+"""Of the tokens of executors: no other service accepts them, and we accept no other."""
+
+JOB = f"{GROUP}/job"
+JOB_UID = f"{GROUP}/job-uid"
+SLOT = f"{GROUP}/slot"
+"""Which pod of its job it is, counted from 0; a number of the pod, not a rank."""
+INCARNATION = f"{GROUP}/incarnation"
+"""How many pods the slot had, this one among them."""
+NODE = f"{GROUP}/node"
+"""Annotation of a pod: the node that it is for. A label may not be as long as a node's name."""
+
+RACK = "topology.holdfast.dev/rack"
+"""Label of a node. Not in kubernetes.io: a node may not label itself there (NodeRestriction)."""
+
+TAINT = f"{GROUP}/distrusted"
+"""The decision; its value is the incident."""
+CONDITION = "HoldfastDistrusted"
+"""The reason, as a condition of the node."""
+BY, WHY, SINCE, INCIDENT = (
+    f"{GROUP}/distrusted-by",
+    f"{GROUP}/distrusted-why",
+    f"{GROUP}/distrusted-since",
+    f"{GROUP}/distrusted-incident",
+)
+MARKS = (BY, WHY, SINCE, INCIDENT)
+
+_POD = re.compile(r"(?P<job>.+)-(?P<slot>\d+)-(?P<incarnation>\d+)")
+
+
+class Object(NamedTuple):
+    """A TrainingJob, as the API server knows it."""
+
+    namespace: str
+    name: str
+
+
+class Jobs:
+    """The one place that turns objects into names of core jobs, and back.
+
+    With one namespace they are the same; with all of them it is NAMESPACE.NAME, which is unique,
+    for neither may have a dot in it.
+    """
+
+    def __init__(self, namespace: str = "") -> None:
+        self.namespace = namespace
+
+    def job(self, of: Object) -> str:
+        return of.name if self.namespace else f"{of.namespace}.{of.name}"
+
+    def object(self, job: str) -> Object:
+        if self.namespace:
+            return Object(self.namespace, job)
+        namespace, _, name = job.partition(".")
+        return Object(namespace, name)
+
+
+def pod_name(job: str, slot: int, incarnation: int) -> str:
+    """`JOB-SLOT-INCARNATION`: both numbers are always there, so no two jobs share a pod name."""
+    return f"{job}-{slot}-{incarnation}"
+
+
+def incarnation_of(pod: str, job: str, slot: int) -> int:
+    """The incarnation that a pod's name tells of this job and slot; 0 where it is of others."""
+    parts = _POD.fullmatch(pod)
+    if parts is None or (parts["job"], parts["slot"]) != (job, str(slot)):
+        return 0
+    return int(parts["incarnation"])

@@ -1,0 +1,186 @@
+"""Follows TrainingJobs: what they want becomes requests to the core, what becomes of them a status.
+
+Made by the wiring, beside the loop. Must not decide: a request follows from object and state
+(`jobs.missing`), the status is a projection (`status`). One job is worked on at a time, any number
+of jobs at once.
+"""
+
+import asyncio
+from typing import Any
+
+import structlog
+
+from holdfast.driver.adapters.kubernetes import jobs, paths, pods, status
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.errors import Conflict, NotFound
+from holdfast.driver.adapters.kubernetes.names import Jobs
+from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
+from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
+from holdfast.driver.core.events import JobSubmitted
+from holdfast.driver.core.model import Job, State
+from holdfast.driver.loop import Loop, NotAccepting, Refused
+from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.driver.watch import Watch
+from holdfast.kit.clock import Clock
+from holdfast.protocol.mistakes import BadDocument
+
+Object = dict[str, Any]
+
+PROGRESS_EVERY_S = 10.0
+"""Between two writes of a status in which only the progress is new."""
+AT_ONCE = 8
+"""Jobs that are worked on at a time: each of them waits for the API server most of the time."""
+
+_log = structlog.get_logger()
+
+
+class Operator:
+    """One driver's TrainingJobs."""
+
+    def __init__(
+        self,
+        client: Client,
+        objects: TrainingJobs,
+        *,
+        names: Jobs,
+        loop: Loop,
+        watch: Watch,
+        book: PodBook,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._objects = objects
+        self._names = names
+        self._loop = loop
+        self._watch = watch
+        self._book = book
+        self._clock = clock
+        self._queue = KeyedQueue()
+        self._state = State()
+        self._had: dict[str, str] = {}  # UID of the object of each job that the core had
+        self._written: dict[str, tuple[str, float]] = {}  # UID of the object, and when
+
+    def follow(self, state: State) -> None:
+        """Look again at each job that this commit changed."""
+        before, self._state = self._state, state
+        for name in before.jobs.keys() | state.jobs.keys():
+            if before.jobs.get(name) is not state.jobs.get(name):
+                self._queue.add(name)
+
+    async def run(self) -> None:
+        """For ever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow_objects())
+            await self._objects.seen()
+            group.create_task(self._queue.work(self._bring_about, at_once=AT_ONCE))
+
+    async def _follow_objects(self) -> None:
+        async for name in self._objects.changes():
+            for each in [name] if name else [*self._objects.names(), *self._state.jobs]:
+                self._queue.add(each)
+
+    async def _bring_about(self, name: str) -> None:
+        """Bring one job nearer to its object, and its object's status to the job."""
+        wanted, job = self._objects.owner(name), self._loop.state.jobs.get(name)
+        if wanted is not None and job is None and self._was_dropped(name, wanted):
+            await self._delete(wanted)
+            return
+        why = ""
+        try:
+            await self._ask(name, wanted, job)
+        except jobs.Refused as refused:
+            why = str(refused)
+        except BadDocument as bad:
+            why = "\n".join(str(mistake) for mistake in bad.mistakes)
+        if wanted is not None and not jobs.going(wanted):
+            await self._say(name, wanted, why)
+
+    def _was_dropped(self, name: str, wanted: Object) -> bool:
+        """The core had the object's job and has it no more: its time to live is over."""
+        return self._had.get(name) == wanted["metadata"]["uid"] and not jobs.going(wanted)
+
+    async def _ask(self, name: str, wanted: Object | None, job: Job | None) -> None:
+        if job is not None:
+            self._had[name] = jobs.uid_of(job)
+        elif wanted is None:
+            self._had.pop(name, None)
+            self._written.pop(name, None)
+        event = jobs.missing(wanted, job, name)
+        if event is None:
+            return
+        try:
+            await self._loop.request(event)
+        except NotAccepting as error:
+            raise TemporaryError(str(error)) from error
+        except Refused as error:
+            raise PermanentError(str(error)) from error
+        if isinstance(event, JobSubmitted) and wanted is not None:
+            self._had[name] = wanted["metadata"]["uid"]
+
+    async def _delete(self, wanted: Object) -> None:
+        metadata = wanted["metadata"]
+        at = paths.training_jobs(metadata["namespace"], metadata["name"])
+        try:
+            await self._client.delete(at, uid=metadata["uid"])
+        except (NotFound, Conflict):
+            _log.info("gone already", object=at)
+
+    async def _say(self, name: str, wanted: Object, why: str) -> None:
+        """Write the status, at once where a person would want to know, else now and then."""
+        job = self._loop.state.jobs.get(name)
+        if job is not None and jobs.uid_of(job) != wanted["metadata"]["uid"]:
+            return  # that of an object before it, on its way out
+        new = self._refusal(wanted, why) if why else self._status(job, wanted) if job else None
+        if new is None:
+            return
+        await self._write(name, wanted, new)
+        if job is not None and not job.finished:
+            self._queue.add(name, after_s=PROGRESS_EVERY_S)
+
+    async def _write(self, name: str, wanted: Object, new: status.Status) -> None:
+        old = {key: value for key, value in wanted.get("status", {}).items() if value is not None}
+        given = {key: value for key, value in new.items() if value is not None}
+        if given == old:
+            return
+        uid, now_s = wanted["metadata"]["uid"], self._clock.monotonic_s()
+        last_uid, last_s = self._written.get(name, ("", 0.0))
+        only_progress = status.without_live(given) == status.without_live(old)
+        if only_progress and last_uid == uid and now_s - last_s < PROGRESS_EVERY_S:
+            return
+        metadata = wanted["metadata"]
+        at = paths.training_jobs(metadata["namespace"], metadata["name"], "status")
+        cleared = dict.fromkeys(old.keys() - new.keys())
+        try:
+            body = {"metadata": {"uid": uid}, "status": {**cleared, **new}}
+            await self._client.patch(at, body)
+        except (NotFound, Conflict):
+            return  # another object has the name: its own change brings us back
+        self._written[name] = uid, now_s
+
+    def _refusal(self, wanted: Object, why: str) -> status.Status:
+        return status.refused(
+            why,
+            wanted.get("status", {}),
+            reason="Invalid",
+            generation=wanted["metadata"]["generation"],
+            at=self._at(),
+        )
+
+    def _status(self, job: Job, wanted: Object) -> status.Status:
+        uid = wanted["metadata"]["uid"]
+        mine = [pod for pod in self._book.all() if pods.owner_uid(pod) == uid]
+        hindered = (why for pod in mine if (why := pods.hindrance(pod)))
+        return status.status_of(
+            job,
+            self._loop.state,
+            live=self._watch.progress(job.name),
+            pods_ready=sum(pods.ready(pod) for pod in mine),
+            hindrance=next(hindered, ""),
+            before=wanted.get("status", {}),
+            generation=wanted["metadata"]["generation"],
+            at=self._at(),
+        )
+
+    def _at(self) -> str:
+        return self._clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")

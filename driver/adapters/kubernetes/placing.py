@@ -1,0 +1,121 @@
+"""Makes, finds and deletes the pods of jobs, one call at a time.
+
+Used by `cluster`. A pod is ours by the UID of its owner, never by its name: one that only has the
+name is left alone, and that is said.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from holdfast.driver.adapters.kubernetes import facts, names, paths, pods
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.errors import AlreadyExists, Conflict, NotFound
+from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.ports import PermanentError, TemporaryError
+
+Object = dict[str, Any]
+
+PLACED_WITHIN_S = 30.0
+"""From a pod's creation until a scheduler has placed it; a gang that misses one gives all back."""
+
+
+class Hold(NamedTuple):
+    """A node that a job was given."""
+
+    job: str  # as the core calls it
+    owner: str  # UID of its TrainingJob
+    slot: int
+
+
+class Placing:
+    """Calls about pods, with what is known of them in `book`."""
+
+    def __init__(
+        self,
+        client: Client,
+        book: PodBook,
+        *,
+        driver_urls: Sequence[str],
+        placed_within_s: float = PLACED_WITHIN_S,
+    ) -> None:
+        self._client = client
+        self._book = book
+        self._driver_urls = driver_urls
+        self._placed_within_s = placed_within_s
+
+    async def pod(self, hold: Hold, owner: Object, node: Object) -> Object:
+        """The hold's pod on this Node: the one that is there, else a new one.
+
+        Raises `TemporaryError` where the node cannot run it, `PermanentError` for a foreign pod.
+        """
+        name = node["metadata"]["name"]
+        if known := self._book.living(name, hold.owner):
+            return known
+        while True:
+            incarnation = self._book.next_incarnation(hold.owner, hold.slot)
+            order = pods.Order(owner, name, hold.slot, incarnation, self._driver_urls)
+            if why := facts.misfit(node, pods.manifest(order)):
+                raise TemporaryError(f"node {name}: {why}")
+            if pod := await self._make(order):
+                self._book.put(pod)
+                return pod
+            self._book.skip(hold.owner, hold.slot, incarnation)
+
+    async def placed(self, pod: Object) -> None:
+        """Return once the pod has its node.
+
+        Raises `TemporaryError` with the scheduler's reason; the pod is deleted then.
+        """
+        uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
+        try:
+            async with asyncio.timeout(self._placed_within_s):
+                seen = await self._book.until(uid, lambda seen: seen is None or pods.bound(seen))
+        except TimeoutError:
+            why = pods.hindrance(self._book.get(uid) or pod) or "no scheduler placed it"
+            await self.delete(pod, force=False)
+            raise TemporaryError(f"pod {name} was not placed: {why}") from None
+        if seen is None or pods.ending(seen):
+            raise TemporaryError(f"pod {name} was deleted before it ran")
+
+    async def delete(self, pod: Object, *, force: bool) -> None:
+        """Delete this pod and no other of its name; `force`: without its node's consent."""
+        metadata = pod["metadata"]
+        at = paths.pods(metadata["namespace"], metadata["name"])
+
+        async def once() -> None:
+            try:
+                grace_s = 0 if force else None
+                await self._client.delete(at, uid=metadata["uid"], grace_s=grace_s)
+            except (NotFound, Conflict):
+                self._book.drop(pod)  # it is gone; the name may be another's by now
+
+        await insist(once)
+
+    async def _make(self, order: pods.Order) -> Object | None:
+        """The pod, made or found; None where the name is that of an earlier pod of ours."""
+        wanted, namespace = pods.manifest(order), order.job["metadata"]["namespace"]
+        try:
+            return await insist(lambda: self._client.create(paths.pods(namespace), wanted))
+        except AlreadyExists:
+            at = paths.pods(namespace, order.name)
+            found = await insist(lambda: self._client.get(at))
+        if pods.owner_uid(found) != order.job["metadata"]["uid"]:
+            raise PermanentError(
+                f"pod {order.name} in namespace {namespace} is not of this job, and has the name "
+                "that its pod would get. Delete or rename it."
+            )
+        same = pods.node_of(found) == order.node and not pods.ending(found)
+        return found if same else None
+
+
+def lowest_slot(holds: Sequence[Hold], owner: str) -> int:
+    """The lowest slot of the job with this UID that none of `holds` has."""
+    taken = {hold.slot for hold in holds if hold.owner == owner}
+    return next(slot for slot in range(len(taken) + 1) if slot not in taken)
+
+
+def hold_of(pod: Object, job: str) -> Hold:
+    """The hold of a pod that was made for the core's `job`."""
+    return Hold(job, pods.owner_uid(pod), pods.number(pod, names.SLOT))

@@ -1,0 +1,82 @@
+"""Pods of ours as last seen, by the node they are for; whoever waits for one of them is told.
+
+Used by `cluster`, which shows it each change, and by `identity`. Must not order anything.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from holdfast.driver.adapters.kubernetes import names, pods
+
+Object = dict[str, Any]
+
+
+class PodBook:
+    """Every pod that a TrainingJob controls and that says which node it is for."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Object] = {}  # by UID
+        self._nodes: defaultdict[str, dict[str, Object]] = defaultdict(dict)  # by node, by UID
+        self._incarnations: dict[tuple[str, int], int] = {}  # by UID of the job, and slot
+        self._bells: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
+
+    def put(self, pod: Object) -> None:
+        """There is this pod, new or changed; one that is none of ours is passed over."""
+        node, job = pods.node_of(pod), pods.owner_uid(pod)
+        if not node or not job:
+            return
+        uid = pod["metadata"]["uid"]
+        self._known[uid] = self._nodes[node][uid] = pod
+        slot = job, pods.number(pod, names.SLOT)
+        incarnation = pods.number(pod, names.INCARNATION)
+        self._incarnations[slot] = max(incarnation, self._incarnations.get(slot, 0))
+        self._ring(uid)
+
+    def drop(self, pod: Object) -> None:
+        """This pod is gone."""
+        uid = pod["metadata"]["uid"]
+        if self._known.pop(uid, None) is not None:
+            on_node = self._nodes[pods.node_of(pod)]
+            del on_node[uid]
+            if not on_node:
+                del self._nodes[pods.node_of(pod)]
+        self._ring(uid)
+
+    def get(self, uid: str) -> Object | None:
+        return self._known.get(uid)
+
+    def on(self, node: str) -> list[Object]:
+        """All that are for this node, those that end among them."""
+        return list(self._nodes.get(node, {}).values())
+
+    def living(self, node: str, job: str) -> Object | None:
+        """The pod for this node of the job with this UID, if it is there to stay."""
+        for pod in self.on(node):
+            if pods.owner_uid(pod) == job and not pods.end(pod):
+                return pod
+        return None
+
+    def all(self) -> Iterator[Object]:
+        yield from self._known.values()
+
+    def next_incarnation(self, job: str, slot: int) -> int:
+        return self._incarnations.get((job, slot), 0) + 1
+
+    def skip(self, job: str, slot: int, incarnation: int) -> None:
+        """This number is used up, by a pod that is not seen here."""
+        self._incarnations[job, slot] = max(incarnation, self._incarnations.get((job, slot), 0))
+
+    async def until(self, uid: str, fact: Callable[[Object | None], bool]) -> Object | None:
+        """The pod (None: it is gone) once `fact` holds of it."""
+        while not fact(pod := self.get(uid)):
+            bell: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._bells[uid].append(bell)
+            await bell
+        return pod
+
+    def _ring(self, uid: str) -> None:
+        for bell in self._bells.pop(uid, ()):
+            if not bell.done():
+                bell.set_result(None)

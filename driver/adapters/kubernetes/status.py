@@ -1,0 +1,167 @@
+"""The status of a TrainingJob, from what the driver knows of its job. Pure.
+
+Used by `operator`. A projection: nothing is read back from it but when each condition turned.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from holdfast.driver.core.model import Incident, Job, Phase, State
+from holdfast.driver.watch import JobProgress
+
+Json = Mapping[str, Any]
+Status = dict[str, Any]
+
+RECOVERING = frozenset(
+    {Phase.SUSPENDING, Phase.DIAGNOSING, Phase.REPLACING, Phase.RESTORING, Phase.STARTING}
+)
+MAX_MESSAGE_CHARACTERS = 4_096
+"""Of a condition; its schema allows 32,768, and a traceback is whole in the journal."""
+
+LIVE = ("step", "loss", "tokensPerSecond", "stepSeconds")
+"""What changes with every step: written now and then, unlike the rest."""
+
+
+class Said(NamedTuple):
+    """One condition before it has its times."""
+
+    type: str
+    true: bool
+    reason: str
+    message: str
+
+
+def status_of(
+    job: Job,
+    state: State,
+    *,
+    live: JobProgress | None,
+    pods_ready: int,
+    hindrance: str,
+    before: Json,
+    generation: int,
+    at: str,
+) -> Status:
+    """The whole status. `before`: what the object has now; `at`: now, RFC 3339."""
+    incident = _latest(job, state)
+    return {
+        "observedGeneration": generation,
+        "phase": job.phase.value,
+        "message": _message(job, hindrance),
+        "nodes": list(job.nodes),
+        "standbys": list(job.standbys),
+        "ready": f"{pods_ready}/{job.plan.nodes + job.plan.standbys}",
+        "attempt": job.attempt,
+        "epoch": job.epoch,
+        "restarts": len(job.spent),
+        "incident": _incident(incident),
+        "lastRecoverySeconds": _recovery_s(incident),
+        **_live(job, live),
+        "conditions": conditions(_said(job, hindrance), before, generation=generation, at=at),
+    }
+
+
+def refused(why: str, before: Json, *, reason: str, generation: int, at: str) -> Status:
+    """The status of an object of whose spec no job can be made."""
+    said = [Said("Accepted", False, reason, why)]
+    return {
+        "observedGeneration": generation,
+        "phase": "Refused",
+        "message": why[:MAX_MESSAGE_CHARACTERS],
+        "conditions": conditions(said, before, generation=generation, at=at),
+    }
+
+
+def conditions(
+    said: Sequence[Said], before: Json, *, generation: int, at: str
+) -> list[dict[str, Any]]:
+    """As `metav1.Condition`s. One that says what it said before keeps the time it turned."""
+    old = {each["type"]: each for each in before.get("conditions", ())}
+    return [_condition(each, old.get(each.type, {}), generation, at) for each in said]
+
+
+def ended(status: Json) -> bool:
+    """Whether the object's job is over for good: it is never started again."""
+    return any(
+        each["type"] in ("Succeeded", "Failed") and each["status"] == "True"
+        for each in status.get("conditions", ())
+    )
+
+
+def without_live(status: Json) -> Status:
+    """What has to be written at once when it changes."""
+    return {key: value for key, value in status.items() if key not in LIVE}
+
+
+def _condition(said: Said, old: Json, generation: int, at: str) -> dict[str, Any]:
+    status = "True" if said.true else "False"
+    turned = at if old.get("status") != status else old["lastTransitionTime"]
+    return {
+        "type": said.type,
+        "status": status,
+        "observedGeneration": generation,
+        "lastTransitionTime": turned,
+        "reason": said.reason,
+        "message": said.message[:MAX_MESSAGE_CHARACTERS],
+    }
+
+
+def _said(job: Job, hindrance: str) -> list[Said]:
+    phase, failure = job.phase.value, str(job.failure or "")
+    over = job.phase in (Phase.FAILED, Phase.STOPPED)
+    allocated = bool(job.places) and "" not in job.places
+    recovering = job.phase in RECOVERING and job.attempt > 0
+    return [
+        Said("Accepted", True, "Accepted", "the spec is good"),
+        Said("Allocated", allocated, phase, _message(job, hindrance)),
+        Said("Running", job.phase is Phase.RUNNING, phase, job.why),
+        Said("Recovering", recovering, phase, job.why if recovering else ""),
+        Said("Suspended", job.phase is Phase.SUSPENDED, phase, ""),
+        Said("Succeeded", job.phase is Phase.SUCCEEDED, phase, ""),
+        Said("Failed", over, phase, failure or job.why if over else ""),
+    ]
+
+
+def _message(job: Job, hindrance: str) -> str:
+    parts = [job.parked or job.waiting or job.why, hindrance]
+    return "; ".join(filter(None, parts))[:MAX_MESSAGE_CHARACTERS]
+
+
+def _latest(job: Job, state: State) -> Incident | None:
+    """Its open incident, else the newest that hit it."""
+    if job.incident is not None and job.incident in state.incidents:
+        return state.incidents[job.incident]
+    mine = [number for number, each in state.incidents.items() if job.name in each.jobs]
+    return state.incidents[max(mine)] if mine else None
+
+
+def _incident(incident: Incident | None) -> dict[str, Any] | None:
+    if incident is None:
+        return None
+    return {
+        "number": incident.id,
+        "kind": incident.kind.value,
+        "summary": incident.summary[:MAX_MESSAGE_CHARACTERS],
+        "open": incident.open,
+        "evicted": list(incident.evicted),
+    }
+
+
+def _recovery_s(incident: Incident | None) -> str | None:
+    """Seconds from the end of progress to the first new step; decimals are strings in an API."""
+    if incident is None or incident.resumed_s is None:
+        return None
+    return f"{incident.resumed_s - incident.found_s + incident.stalled_s:.2f}"
+
+
+def _live(job: Job, live: JobProgress | None) -> dict[str, Any]:
+    seen = [job.best_step, live.step if live else None]
+    step = max((each for each in seen if each is not None), default=None)
+    if live is None:
+        return {"step": step}
+    figures = {
+        "loss": live.loss,
+        "tokensPerSecond": live.tokens_per_s,
+        "stepSeconds": live.step_s,
+    }
+    return {"step": step, **{key: f"{v:.6g}" for key, v in figures.items() if v is not None}}
