@@ -27,5 +27,6 @@ def pytest_configure() -> None:
     """
     for name in filter(INHERITED.fullmatch, list(os.environ)):
         del os.environ[name]
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/tmp")  # sockets need short paths (unix(7))
     asyncio.set_event_loop(None)
     signal.signal(signal.SIGINT, signal.default_int_handler)

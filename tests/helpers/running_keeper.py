@@ -56,7 +56,13 @@ class RunningKeeper:
         log = (self.root / "keeper.log").open("ab")
         self.process = subprocess.Popen([*self.command(), *more], stderr=log, pass_fds=pass_fds)
         log.close()
-        eventually(self.socket.exists, f"the keeper listens; see {self.root}/keeper.log")
+        eventually(self.listens, "the keeper listens")
+
+    def listens(self) -> bool:
+        said = (self.root / "keeper.log").read_text()
+        assert self.process is not None
+        assert self.process.poll() is None, f"the keeper has ended: {said}"
+        return self.socket.exists()
 
     def node(self, name: str = "node-1") -> NodeRecord:
         return self.state.nodes[name]
