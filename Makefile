@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.ready
 DRIVER_VENV := .venv-driver
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-driver control-plane check lint types layers format pins clean
+.PHONY: help setup demo test test-driver control-plane check lint types layers format crd pins clean
 
 help: ## Say what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ layers: $(STAMP)
 
 format: $(STAMP) ## Format the code and mend what the linter can
 	@$(BIN)/ruff check --fix-only --quiet . ; $(BIN)/ruff format .
+
+crd: $(STAMP) ## Write the custom resource definition anew from the job spec
+	@$(BIN)/python -m holdfast.driver.adapters.kubernetes.crd > deploy/kubernetes/base/crd.yaml
 
 pins: $(STAMP) ## Choose library versions anew and write requirements/pins.txt
 	@$(UV) pip compile --quiet --all-extras --no-annotate --no-header --no-emit-index-url --no-emit-find-links --output-file requirements/pins.txt pyproject.toml

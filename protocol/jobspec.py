@@ -22,9 +22,8 @@ from holdfast.protocol.podspec import Pod
 from holdfast.protocol.specmodel import Model, sentence
 from holdfast.protocol.topology import DEFAULT_ORDER, Axis, Topology
 
-Name = Annotated[
-    str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", min_length=1, max_length=63)
-]
+NAME_PATTERN = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, min_length=1, max_length=63)]
 EnvName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", min_length=1, max_length=256)
 ]
@@ -39,6 +38,9 @@ class Metadata(Model):
     """Name of the job, unique among the jobs of this driver (DNS-1035, at most 63 characters)."""
     labels: dict[Label, Label] = Field(default_factory=dict, max_length=64)
     """Free labels, for filters: `?label=team=speech`."""
+
+
+ORDER_FIX = "Name each of dp, pp, tp exactly once, e.g. [tp, dp, pp]."
 
 
 class Parallel(Model):
@@ -58,7 +60,7 @@ class Parallel(Model):
         if sorted(self.order) != sorted(Axis):
             raise sentence(
                 f"order {[str(axis) for axis in self.order]} does not have each axis once.",
-                "Name each of dp, pp, tp exactly once, e.g. [tp, dp, pp].",
+                ORDER_FIX,
             )
         return self
 
@@ -174,7 +176,7 @@ class Spec(Model):
     ttl_s: float | None = Field(default=None, ge=0, le=31_536_000)
     """Seconds that a finished job is kept before it is deleted; for ever by default."""
     pod: Pod | None = None
-    """How its pods are made, where it runs on Kubernetes; nobody else takes it."""
+    """How its pods are made. Needed on Kubernetes, refused by clusters without pods."""
 
     @property
     def world_size(self) -> int:

@@ -12,6 +12,8 @@ from holdfast.lab.kubernetes.given import KUBECONFIG, GivenCluster, NotPossible
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.kubernetes.programs import command
 
+CRD = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base" / "crd.yaml"
+
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
@@ -29,6 +31,14 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         pytest.skip(str(missing))
     with ControlPlane(tmp_path_factory.mktemp("kubernetes")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def crd(plane: ControlPlane) -> ControlPlane:
+    """The control plane that knows TrainingJobs."""
+    plane.kubectl("apply", "-f", str(CRD))
+    plane.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
+    return plane
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,0 +1,195 @@
+"""TrainingJob as a resource: the API server itself takes what is right and says what is wrong.
+
+All of it with stock kubectl, as a platform engineer has it.
+"""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from holdfast.driver.adapters.kubernetes import crd as generator
+from holdfast.lab.kubernetes.kubectl import KubectlFailed
+from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.protocol.jobcheck import check
+from holdfast.protocol.mistakes import BadDocument
+
+pytestmark = pytest.mark.kubernetes
+
+BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
+NAMESPACE = "of-specs"
+GOOD: dict[str, Any] = {
+    "apiVersion": "holdfast.dev/v1alpha1",
+    "kind": "TrainingJob",
+    "metadata": {"name": "speech"},
+    "spec": {
+        "nodes": 4,
+        "ranksPerNode": 2,
+        "command": ["python", "train.py"],
+        "topology": {"tp": 2, "pp": 2},
+        "pod": {"image": "speech:1", "resources": {"limits": {"nvidia.com/gpu": 8}}},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(crd: ControlPlane) -> ControlPlane:
+    crd.kubectl("create", "namespace", NAMESPACE)
+    return crd
+
+
+def job(*, name: str = "speech", **spec: Any) -> dict[str, Any]:
+    document = copy.deepcopy(GOOD)
+    document["metadata"]["name"] = name
+    document["spec"].update(spec)
+    return document
+
+
+def applied(cluster: ControlPlane, document: dict[str, Any], *more: str) -> str:
+    words = ("-n", NAMESPACE, "apply", *more, "-f", "-")
+    return cluster.kubectl(*words, input=json.dumps(document))
+
+
+def refusal(cluster: ControlPlane, document: dict[str, Any]) -> str:
+    with pytest.raises(KubectlFailed) as refused:
+        applied(cluster, document, "--dry-run=server")
+    return str(refused.value)
+
+
+def test_the_definition_in_the_repository_is_the_one_that_the_spec_gives() -> None:
+    assert (BASE / "crd.yaml").read_text() == generator.text(), "make crd"
+
+
+def test_a_job_is_taken_with_every_default_of_the_spec(cluster: ControlPlane) -> None:
+    applied(cluster, job(name="whole"))
+    read = cluster.kubectl("-n", NAMESPACE, "get", "tj", "whole", "-o", "json")
+    spec = json.loads(read)["spec"]
+    ours = check(job()).model_dump(mode="json", by_alias=True, exclude_none=True)["spec"]
+    assert check(job(**spec)) == check(job())
+    assert set(spec) == set(ours)
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [
+        {"tp": 2, "pp": 2, "dp": 3},
+        {"tp": 3, "pp": 2},
+        {"tp": 3, "pp": 1},
+        {"tp": 1, "pp": 1, "dp": 3},
+        {"tp": 1, "pp": 3, "dp": 3},
+    ],
+)
+def test_sizes_that_do_not_multiply_are_refused_in_the_same_words_as_everywhere(
+    cluster: ControlPlane, topology: dict[str, int]
+) -> None:
+    document = job(topology=topology)
+    with pytest.raises(BadDocument) as ours:
+        check(document)
+    (mistake,) = ours.value.mistakes
+    said = refusal(cluster, document)
+    assert f"spec.topology: Invalid value: {mistake.why}  {mistake.fix}" in said
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (job(nodes=0), "spec.nodes: Invalid value: 0: "),
+        (job(nodes="4"), 'spec.nodes in body must be of type integer: "string"'),
+        (job(command=[]), "spec.command"),
+        (job(pod=None), "spec.pod: Required value"),
+        (job(topology={"order": ["tp", "tp", "dp"]}), "the order does not have each axis once."),
+        (job(env={"RANK": "1", "A": "2"}), '["RANK"]: set by Holdfast for each rank.'),
+        (job(nodez=1), 'unknown field "spec.nodez"'),
+        (job(name="1st"), "name 1st is not valid for a job.  Begin with a letter"),
+        (job(name="a" * 64), "is not valid for a job."),
+        (
+            job(pod={"image": "a", "volumes": [{"name": "data", "mountPath": "/data"}]}),
+            "spec.pod.volumes[0]: Invalid value: a volume has exactly one source.  Give one of",
+        ),
+        (job(pod={"image": "a", "shm": "64 GB"}), "spec.pod.shm"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_the_api_server_itself(
+    cluster: ControlPlane, document: dict[str, Any], said: str
+) -> None:
+    assert said in refusal(cluster, document)
+
+
+def test_another_version_is_refused_by_its_name(cluster: ControlPlane) -> None:
+    said = refusal(cluster, job() | {"apiVersion": "holdfast.dev/v1"})
+    assert 'no matches for kind "TrainingJob" in version "holdfast.dev/v1"' in said
+
+
+def test_only_suspend_can_change_once_the_job_is_made(cluster: ControlPlane) -> None:
+    applied(cluster, job(name="fixed", deadlineS=60))
+    applied(cluster, job(name="fixed", deadlineS=60, suspend=True))
+    changes: list[dict[str, Any]] = [
+        {"nodes": 8},
+        {"command": ["sh"]},
+        {"env": {"A": "1"}},
+        {"standbys": 1},
+        {"deadlineS": 61},
+        {"ttlS": 1},
+        {"pod": {"image": "speech:2"}},
+    ]
+    for change in changes:
+        (field,) = change
+        said = refusal(cluster, job(**{"name": "fixed", "deadlineS": 60, **change}))
+        assert f"{field} cannot change once the job is made.  Delete the job and create it" in said
+    patch = '[{"op": "remove", "path": "/spec/deadlineS"}]'
+    with pytest.raises(KubectlFailed, match="deadlineS cannot change"):
+        cluster.kubectl("-n", NAMESPACE, "patch", "tj", "fixed", "--type=json", "-p", patch)
+
+
+def test_the_status_is_written_apart_and_shown_in_columns(cluster: ControlPlane) -> None:
+    applied(cluster, job(name="shown"))
+    status = {
+        "phase": "Running",
+        "ready": "4/5",
+        "step": 1200,
+        "restarts": 2,
+        "lastRecoverySeconds": "3.49",
+        "conditions": [
+            {
+                "type": "Running",
+                "status": "True",
+                "reason": "Running",
+                "message": "every rank runs",
+                "observedGeneration": 1,
+                "lastTransitionTime": "2026-01-02T03:04:05Z",
+            }
+        ],
+    }
+    patch = json.dumps({"status": status, "spec": {"suspend": True}})
+    here = ("-n", NAMESPACE)
+    how = ("--subresource=status", "--type=merge", "-p", patch)
+    cluster.kubectl(*here, "patch", "tj", "shown", *how)
+    head, row = cluster.kubectl(*here, "get", "trainingjobs", "shown").splitlines()
+    assert head.split() == "NAME STATE READY STEP RESTARTS LAST RECOVERY (S) AGE".split()
+    assert row.split()[:6] == "shown Running 4/5 1200 2 3.49".split()
+    assert cluster.kubectl(*here, "wait", "tj/shown", "--for=condition=Running")
+    suspended = "jsonpath={.spec.suspend}"
+    assert cluster.kubectl(*here, "get", "tj", "shown", "-o", suspended) == "false"
+    assert "trainingjob.holdfast.dev/shown" in cluster.kubectl(*here, "get", "all", "-o", "name")
+
+
+def test_every_field_explains_itself(cluster: ControlPlane) -> None:
+    (version,) = yaml.safe_load((BASE / "crd.yaml").read_text())["spec"]["versions"]
+
+    def unexplained(schema: dict[str, Any], place: str) -> list[str]:
+        found = []
+        for name, field in schema.get("properties", {}).items():
+            inner = field.get("items", field)
+            here = f"{place}.{name}"
+            found += [] if field.get("description", "").endswith(".") else [here]
+            found += unexplained(inner, here)
+        return found
+
+    properties = version["schema"]["openAPIV3Schema"]["properties"]
+    assert unexplained(properties["spec"], "spec") == []
+    assert unexplained(properties["status"], "status") == []
+    said = cluster.kubectl("explain", "tj.spec.timeouts.hangFloorS")
+    assert "Shortest standstill that counts, in seconds" in said
