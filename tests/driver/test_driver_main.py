@@ -351,7 +351,7 @@ def is_done(driver: DriverProcess) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_a_job_with_a_crash_ends_well_though_the_driver_is_killed_again_and_again(
     driver: DriverProcess, tmp_path: Path
 ) -> None:
