@@ -11,7 +11,6 @@ import random
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from copy import deepcopy
 from enum import Enum
 from typing import Any
 from uuid import uuid4
@@ -19,7 +18,7 @@ from uuid import uuid4
 from aiohttp import web
 
 PATH = "/api/v1/namespaces/default/pods"
-BOOKMARK_S = 0.05
+BOOKMARK_S = 0.02
 """How often the fake sends bookmarks: a real one does so a minute apart."""
 
 
@@ -79,6 +78,7 @@ class FakeApiServer:
         self.bookmarks = True
         self.retry_after = "0"  # of a 429, in seconds
         self.causes: list[dict[str, str]] = []  # of a 429
+        self._said = 0
         self._history: list[tuple[int, str, dict[str, Any]]] = []
         self._pages: dict[str, tuple[int, list[dict[str, Any]]]] = {}
         self._news = asyncio.Event()
@@ -121,7 +121,9 @@ class FakeApiServer:
             "resourceVersion": str(self.version),
             "managedFields": [{"manager": "test"}],
         }
-        told = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata}
+        self._said += 1
+        spec = {"said": self._said}  # which no two have, though a version may come again
+        told = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec}
         if kind == "DELETED":
             del self.objects[name]
         else:
@@ -172,7 +174,7 @@ class FakeApiServer:
         if len(items) > limit:
             metadata["continue"] = str(uuid4())
             self._pages[metadata["continue"]] = (version, items[limit:])
-        told = [{"metadata": deepcopy(item["metadata"])} for item in items[:limit]]
+        told = [{"metadata": item["metadata"], "spec": item["spec"]} for item in items[:limit]]
         return _answer(
             200, {"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": told}
         )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from api_clients import client_of
@@ -36,16 +37,13 @@ def reflector(client: Client) -> Reflector:
 async def same(server: FakeApiServer, told: Told) -> None:
     """Wait until what was told is what the server has."""
     await eventually_async(
-        lambda: uids(told.live) == uids({f"default/{n}": o for n, o in server.objects.items()}),
+        lambda: said(told.live) == said({f"default/{n}": o for n, o in server.objects.items()}),
         f"told {sorted(told.live)}, there {sorted(server.objects)}",
     )
 
 
-def uids(objects: dict[str, dict[str, dict[str, str]]]) -> dict[str, tuple[str, str]]:
-    return {
-        key: (each["metadata"]["uid"], each["metadata"]["resourceVersion"])
-        for key, each in objects.items()
-    }
+def said(objects: dict[str, dict[str, Any]]) -> dict[str, tuple[str, int]]:
+    return {key: (each["metadata"]["uid"], each["spec"]["said"]) for key, each in objects.items()}
 
 
 async def test_a_list_is_read_in_pages_and_watched_from_its_moment(
@@ -142,14 +140,15 @@ async def test_a_store_that_was_set_back_is_believed_though_its_versions_are_use
     server: FakeApiServer, client: Client
 ) -> None:
     reflector = Reflector(client, PATH, quiet_s=0.2, wait_cap_s=0.02)
+    backup = server.version
     async with told_by(reflector) as told:
         await same(server, told)
+        server.put("b")
         server.put("late")
         await same(server, told)
         del server.objects["late"]
-        server.set_back(12)
-        server.put("b")
-        server.put("other")
+        server.set_back(backup)
+        server.put("b")  # the version that "b" had, and another content
         await same(server, told)
 
 

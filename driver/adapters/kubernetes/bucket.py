@@ -23,7 +23,11 @@ class TokenBucket:
         self._left -= 1.0  # below nought is what those who wait have taken in advance
         wait_s = self._ready_s() - now_s
         if wait_s > 0.0:
-            await asyncio.sleep(wait_s)
+            try:
+                await asyncio.sleep(wait_s)
+            except asyncio.CancelledError:
+                self._left += 1.0
+                raise
 
     def hold(self, wait_s: float) -> None:
         """No token before `wait_s` seconds from now: the server has said 429."""
