@@ -7,6 +7,7 @@ on SIGTERM and SIGINT; after anything else the next start takes the journal's wo
 import asyncio
 import contextlib
 import signal
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,22 +20,22 @@ from pydantic_settings import CliApp
 
 from holdfast.driver import watch as watching
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
-from holdfast.driver.adapters.local_cluster import LocalCluster
-from holdfast.driver.adapters.no_cluster import NoCluster
 from holdfast.driver.adapters.rest.app import make_app
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens, load_tokens
 from holdfast.driver.control import Control
+from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.effects import Effects
 from holdfast.driver.listening import address, announce, listen, withdraw
 from holdfast.driver.lock import Locked, take_lock
 from holdfast.driver.loop import Loop
+from holdfast.driver.outside import Outside, outside
 from holdfast.driver.ports import Journal, PermanentError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.driver.watching import Watching
-from holdfast.kit.clock import SystemClock
+from holdfast.kit.clock import Clock, SystemClock
 from holdfast.kit.logs import set_up_logs
 from holdfast.protocol import exitcodes
 from holdfast.protocol.messages import MAX_FRAME_BYTES
@@ -54,15 +55,17 @@ class Driver:
         *,
         tokens: Tokens,
         journal: Journal,
-        cluster: LocalCluster | NoCluster,
+        outside: Outside,
+        clock: Clock,
     ) -> None:
-        clock = SystemClock()
         watch = Watch(watching.Settings(heartbeat_period_s=settings.heartbeat_period_s))
+        self._watch = watch
         self._settings = settings
-        self._cluster = cluster
-        self.loop = Loop(journal, clock=clock, policy=Policy())
+        self._outside = outside
+        policy = Policy(connect_s=settings.connect_s)
+        self.loop = Loop(journal, clock=clock, policy=policy)
         self.sessions = Sessions(
-            tokens=tokens,
+            refusal=outside.refusal,
             watch=watch,
             emit=self.loop.post,
             term=lambda: self.loop.state.term,
@@ -80,7 +83,7 @@ class Driver:
             tokens=tokens,
             settings=settings,
             clock=clock,
-            away=cluster.away,
+            away=outside.cluster.away,
         )
 
     def app(self) -> FastAPI:
@@ -92,13 +95,20 @@ class Driver:
     async def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Take over from the driver before, then keep going in tasks of `group`; gives those."""
         effects = Effects(
-            cluster=self._cluster, nodes=self.sessions, emit=self.loop.post, group=group
+            cluster=self._outside.cluster, nodes=self.sessions, emit=self.loop.post, group=group
         )
-        await self.loop.start(perform=effects.start, follow=self._watching.follow)
+        follow, tasks = self._outside.start(self.loop, self._watch, self.sessions, group)
+
+        def show(state: State) -> None:
+            self._watching.follow(state)
+            follow(state)
+
+        await self.loop.start(perform=effects.start, follow=show)
         return [
+            *tasks,
             group.create_task(self.loop.run()),
             group.create_task(self._watching.tick(self._settings.watch_period_s)),
-            group.create_task(self._watching.facts(self._cluster)),
+            group.create_task(self._watching.facts(self._outside.cluster)),
         ]
 
 
@@ -157,21 +167,28 @@ async def _serve(settings: Settings) -> None:
     sockets = listen(settings)
     journal = open_sqlite(paths.journal)
     try:
-        cluster = LocalCluster(settings.keeper) if settings.keeper else NoCluster()
-        driver = Driver(settings, tokens=tokens, journal=journal, cluster=cluster)
+        await _serve_on(settings, sockets, tokens, journal)
+    finally:
+        withdraw(paths)
+        journal.close()
+
+
+async def _serve_on(
+    settings: Settings, sockets: list[socket.socket], tokens: Tokens, journal: Journal
+) -> None:
+    clock, url = SystemClock(), f"http://{address(sockets[0])}"
+    async with outside(settings, tokens, clock=clock, listening=[url]) as around:
+        driver = Driver(settings, tokens=tokens, journal=journal, outside=around, clock=clock)
         server = Server(server_config(driver.app()))
         _end_when_told(server, settings.die_with_fd)
         async with asyncio.TaskGroup() as group:
             tasks = await driver.start(group)
             announce(settings, sockets[0])
-            _say_ready(f"http://{address(sockets[0])}", paths.root)
-            _log.info("driver.started", state=str(paths.root), term=driver.loop.state.term)
+            _say_ready(url, settings.paths.root)
+            _log.info("driver.started", state=str(settings.paths.root), term=driver.loop.state.term)
             await server.serve(sockets)
             for task in tasks:
                 task.cancel()
-    finally:
-        withdraw(paths)
-        journal.close()
 
 
 def _end_when_told(server: Server, die_with_fd: int | None) -> None:

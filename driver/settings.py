@@ -6,6 +6,7 @@ its unit, its default's reason and its bound.
 
 import ipaddress
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -32,6 +33,18 @@ class Settings(BaseSettings):
     """IP address and port for people and nodes; port 0 takes a free one, and later the same."""
     keeper: Path | None = None
     """Unix socket of the keeper of a local cluster; without one there are no nodes."""
+    cluster: Literal["local", "kubernetes"] = "local"
+    """Where nodes come from: a keeper, or Kubernetes, where jobs are TrainingJobs."""
+    kubeconfig: Path | None = None
+    """Who we are at which API server; without one: this pod's service account."""
+    namespace: str = ""
+    """The one namespace whose TrainingJobs are ours; empty: all of them."""
+    node_selector: str = ""
+    """Label selector of the Nodes that jobs may get, e.g. `pool=training`; empty: all of them."""
+    driver_urls: str = ""
+    """What pods are told of where drivers are, commas between; empty: where this one listens."""
+    connect_s: float = Field(default=120, ge=1, le=86_400)
+    """Seconds from a node's allocation until its executor has connected; an image may be large."""
     heartbeat_period_s: float = Field(default=0.5, ge=0.05, le=60)
     """Seconds between a daemon's heartbeats; longer by itself where there are very many nodes."""
     watch_period_s: float = Field(default=0.1, ge=0.01, le=10)

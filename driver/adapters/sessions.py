@@ -5,7 +5,7 @@ the detectors. Must not decide anything: it keeps what a node was told, and says
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import structlog
@@ -16,7 +16,7 @@ from holdfast.driver.adapters.sessions_daemon import Daemons
 from holdfast.driver.adapters.sessions_executor import ExecutorSide
 from holdfast.driver.adapters.sessions_link import Link
 from holdfast.driver.adapters.sessions_seats import Seating
-from holdfast.driver.adapters.tokens import Tokens, bearer
+from holdfast.driver.adapters.tokens import bearer
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
@@ -30,6 +30,7 @@ from holdfast.protocol.messages import (
     Hello,
     LogChunk,
     Observed,
+    Refused,
     Stacks,
     Welcome,
 )
@@ -44,6 +45,9 @@ _log = structlog.get_logger()
 
 T = TypeVar("T", Stacks, LogChunk)
 
+Refusal = Callable[[str, str], Awaitable[str]]
+"""Why a process with this token may not connect as this node, in a sentence; "" where it may."""
+
 
 class Sessions:
     """Connections of executors and daemons, and what each node was told last."""
@@ -51,14 +55,14 @@ class Sessions:
     def __init__(
         self,
         *,
-        tokens: Tokens,
+        refusal: Refusal,
         watch: Watch,
         emit: Callable[[AnyEvent], None],
         term: Callable[[], int],
         now: Callable[[], float],
         heartbeat_period_s: float,
     ) -> None:
-        self._tokens = tokens
+        self._refusal = refusal
         self._watch = watch
         self._emit = emit
         self._term = term
@@ -72,6 +76,15 @@ class Sessions:
         """Add the two endpoints to the application."""
         app.add_api_websocket_route("/v1alpha1/nodes/{node}/executor", self._executor)
         app.add_api_websocket_route("/v1alpha1/nodes/{node}/daemon", self._daemon)
+
+    def drop(self, node: str, why: str) -> None:
+        """End what connections the node has; whoever is to have others has to be admitted anew."""
+        refused = Refused(what="connection", why=why, fix="Nothing is to be done.")
+        if (side := self._executors.get(node)) and side.link is not None:
+            link = side.link
+            link.close(refused)
+            side.ended(link, why)
+        self.daemons.drop(node, refused)
 
     # ------------------------------------------------------------ the port `Nodes`
 
@@ -128,7 +141,7 @@ class Sessions:
     # ------------------------------------------------------------ the endpoints
 
     async def _executor(self, socket: WebSocket, node: str) -> None:
-        if not await self._admit(socket):
+        if not await self._admit(socket, node):
             return
         side = self._of(node)
         link = Link(socket, _EXECUTOR, node=node, process="executor")
@@ -142,7 +155,7 @@ class Sessions:
             self._executors.pop(node, None)
 
     async def _daemon(self, socket: WebSocket, node: str) -> None:
-        if not await self._admit(socket):
+        if not await self._admit(socket, node):
             return
         link = Link(socket, _DAEMON, node=node, process="daemon")
         why = await link.run(
@@ -152,15 +165,15 @@ class Sessions:
         )
         self.daemons.ended(node, link, why)
 
-    async def _admit(self, socket: WebSocket) -> bool:
-        if self._tokens.is_node(bearer(socket.headers.get("authorization"))):
+    async def _admit(self, socket: WebSocket, node: str) -> bool:
+        why = await self._refusal(node, bearer(socket.headers.get("authorization")))
+        if not why:
             await socket.accept()
             return True
         problem = {
             "title": "not a node of this driver",
             "status": 401,
-            "detail": "Authorization: no node token, or a wrong one. Send `Bearer TOKEN` with the "
-            "content of the driver's tokens/node.",
+            "detail": f"Authorization: {why}.",
         }
         await socket.send_denial_response(
             JSONResponse(problem, status_code=401, media_type="application/problem+json")

@@ -55,6 +55,12 @@ class Daemons:
         self._watch.connected(node, "daemon", self._now())
         self._tell(node, link)
 
+    def drop(self, node: str, refused: Refused) -> None:
+        """End the node's connection, if it has one."""
+        if link := self._links.get(node):
+            link.close(refused)
+            self.ended(node, link, refused.why)
+
     def received(self, node: str, link: Link, message: object) -> None:
         """A heartbeat is acknowledged, then its findings go on; a predecessor's is ignored."""
         if self._links.get(node) is not link:

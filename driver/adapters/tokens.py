@@ -29,6 +29,15 @@ class Tokens:
     def is_node(self, given: str) -> bool:
         return hmac.compare_digest(self._node, given.encode())
 
+    async def refusal(self, node: str, given: str) -> str:
+        """Why a process may not connect as `node`; "" where it has the one token of all nodes."""
+        if self.is_node(given):
+            return ""
+        return (
+            "no node token, or a wrong one. Send `Bearer TOKEN` with the content of the driver's "
+            "tokens/node"
+        )
+
 
 def bearer(authorization: str | None) -> str:
     """The token of an `Authorization` header; empty, which matches nothing, where there is none."""

@@ -123,7 +123,7 @@ async def edge(
     watch, app = RecordingWatch(), FastAPI()
     events: list[AnyEvent] = []
     sessions = Sessions(
-        tokens=Tokens(user="a token of a person", node=NODE_TOKEN),
+        refusal=Tokens(user="a token of a person", node=NODE_TOKEN).refusal,
         watch=watch,  # type: ignore[arg-type]
         emit=events.append,
         term=lambda: 3,

@@ -13,7 +13,6 @@ import structlog
 from holdfast.driver.adapters.kubernetes import jobs, paths, pods, status
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import Conflict, NotFound
-from holdfast.driver.adapters.kubernetes.names import Jobs
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
@@ -43,7 +42,6 @@ class Operator:
         client: Client,
         objects: TrainingJobs,
         *,
-        names: Jobs,
         loop: Loop,
         watch: Watch,
         book: PodBook,
@@ -51,7 +49,6 @@ class Operator:
     ) -> None:
         self._client = client
         self._objects = objects
-        self._names = names
         self._loop = loop
         self._watch = watch
         self._book = book

@@ -20,6 +20,7 @@ class PodBook:
         self._known: dict[str, Object] = {}  # by UID
         self._nodes: defaultdict[str, dict[str, Object]] = defaultdict(dict)  # by node, by UID
         self._incarnations: dict[tuple[str, int], int] = {}  # by UID of the job, and slot
+        self._gone: list[Callable[[Object], None]] = []
         self._bells: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
 
     def put(self, pod: Object) -> None:
@@ -42,7 +43,13 @@ class PodBook:
             del on_node[uid]
             if not on_node:
                 del self._nodes[pods.node_of(pod)]
+            for tell in self._gone:
+                tell(pod)
         self._ring(uid)
+
+    def when_gone(self, tell: Callable[[Object], None]) -> None:
+        """Call `tell` with each pod that goes."""
+        self._gone.append(tell)
 
     def get(self, uid: str) -> Object | None:
         return self._known.get(uid)

@@ -1,0 +1,83 @@
+"""Who connects as a node: a pod of ours, by a token that the API server vouches for.
+
+Made by the wiring, asked by `sessions` at each connect. The token says which pod (by its UID), and
+the pod which node: no name that a peer gives is believed. When a pod goes its connections end: a
+token outlives its pod by some seconds.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.driver.adapters.kubernetes import names, paths, pods
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.ports import PermanentError, TemporaryError
+
+Object = dict[str, Any]
+
+POD_UID = "authentication.kubernetes.io/pod-uid"
+"""In `status.user.extra` of a TokenReview of a token that is bound to a pod."""
+
+
+class PodIdentity:
+    """Admits the processes of pods in `book`."""
+
+    def __init__(self, client: Client, book: PodBook) -> None:
+        self._client = client
+        self._book = book
+        self._admitted: dict[str, str] = {}  # UID of the pod by node
+
+    def when_gone(self, drop: Callable[[str, str], None]) -> None:
+        """Call `drop(node, why)` once the pod is gone whose processes are connected as `node`."""
+
+        def gone(pod: Object) -> None:
+            node = pods.node_of(pod)
+            if self._admitted.get(node) == pod["metadata"]["uid"]:
+                del self._admitted[node]
+                drop(node, f"pod {pod['metadata']['name']} is gone")
+
+        self._book.when_gone(gone)
+
+    async def refusal(self, node: str, token: str) -> str:
+        """Why a process with this token may not connect as `node`; "" where it may."""
+        try:
+            uid, why = reviewed(await self._client.create(paths.token_reviews(), review(token)))
+        except (TemporaryError, PermanentError) as error:
+            return f"the API server does not say whose token it is: {error}"
+        if why:
+            return why
+        why = unfit(self._book.get(uid), node)
+        if not why:
+            self._admitted[node] = uid
+        return why
+
+
+def review(token: str) -> Object:
+    """What is posted to have a token reviewed, for our audience alone."""
+    return {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "spec": {"token": token, "audiences": [names.AUDIENCE]},
+    }
+
+
+def reviewed(answer: Object) -> tuple[str, str]:
+    """UID of the pod that the token is bound to, or "" and why it is refused."""
+    status = answer.get("status", {})
+    if not status.get("authenticated"):
+        return "", f"the token is not good: {status.get('error') or 'it is not known'}"
+    if names.AUDIENCE not in status.get("audiences", ()):
+        return "", f"the token is for another audience than {names.AUDIENCE!r}"
+    uids = status.get("user", {}).get("extra", {}).get(POD_UID) or [""]
+    return uids[0], "" if uids[0] else "the token is not bound to a pod"
+
+
+def unfit(pod: Object | None, node: str) -> str:
+    """Why this pod may not connect as `node`; "" where it may."""
+    if pod is None:
+        return "its pod is none of ours, or gone"
+    if pods.ending(pod):
+        return f"pod {pod['metadata']['name']} is being deleted"
+    if pods.node_of(pod) != node or pod["spec"].get("nodeName") != node:
+        return f"pod {pod['metadata']['name']} is not on node {node}"
+    return ""

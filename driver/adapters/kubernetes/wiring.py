@@ -1,0 +1,88 @@
+"""All that a driver has of Kubernetes, put together.
+
+Used by `driver.main` where the cluster is Kubernetes, and imported only then: it needs the extra
+`kubernetes`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
+from holdfast.driver.adapters.kubernetes.identity import PodIdentity
+from holdfast.driver.adapters.kubernetes.names import Jobs
+from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
+from holdfast.driver.adapters.kubernetes.operator import Operator
+from holdfast.driver.adapters.sessions import Sessions
+from holdfast.driver.core.model import State
+from holdfast.driver.loop import Loop
+from holdfast.driver.settings import Settings
+from holdfast.driver.watch import Watch
+from holdfast.kit.clock import Clock
+
+USER_AGENT = "holdfast-driver"
+
+
+class Kubernetes:
+    """The `Outside` of a driver in Kubernetes: its operator begins once there is a loop to ask."""
+
+    def __init__(
+        self, client: Client, settings: Settings, *, clock: Clock, driver_urls: Sequence[str]
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._jobs = Jobs(settings.namespace)
+        self._objects = TrainingJobs(client, self._jobs)
+        self.cluster = KubernetesCluster(
+            client,
+            self._objects,
+            clock=clock,
+            driver_urls=driver_urls,
+            namespace=settings.namespace,
+            node_selector=settings.node_selector,
+        )
+        self._identity = PodIdentity(client, self.cluster.book)
+        self.refusal = self._identity.refusal
+
+    def start(
+        self, loop: Loop, watch: Watch, sessions: Sessions, group: asyncio.TaskGroup
+    ) -> tuple[Callable[[State], None], list[asyncio.Task[None]]]:
+        """Begin, before the loop does; who is to be shown each committed state, and the tasks."""
+        operator = Operator(
+            self._client,
+            self._objects,
+            loop=loop,
+            watch=watch,
+            book=self.cluster.book,
+            clock=self._clock,
+        )
+        self._identity.when_gone(sessions.drop)
+        self.cluster.expect(held(loop.state))
+        return operator.follow, [
+            group.create_task(self.cluster.run()),
+            group.create_task(operator.run()),
+        ]
+
+
+def held(state: State) -> Mapping[str, str]:
+    """Jobs by the nodes on which the cluster confirmed an executor for them."""
+    return {
+        node.name: node.job
+        for node in state.nodes.values()
+        if node.job is not None and node.allocated
+    }
+
+
+@asynccontextmanager
+async def kubernetes(
+    settings: Settings, *, clock: Clock, driver_urls: Sequence[str]
+) -> AsyncIterator[Kubernetes]:
+    """Connected as the kubeconfig says, else as this pod's service account."""
+    client = (
+        Client.from_kubeconfig(settings.kubeconfig, user_agent=USER_AGENT)
+        if settings.kubeconfig
+        else Client.in_cluster(user_agent=USER_AGENT)
+    )
+    async with client:
+        yield Kubernetes(client, settings, clock=clock, driver_urls=driver_urls)

@@ -1,0 +1,84 @@
+"""What is around a driver: its cluster, who may connect as a node, and what else follows its state.
+
+`main` makes one `Outside`: `Local` here, or that of Kubernetes, which is imported only where it is
+used. Must not decide.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from holdfast.driver.adapters.local_cluster import LocalCluster
+from holdfast.driver.adapters.no_cluster import NoCluster
+from holdfast.driver.adapters.sessions import Sessions
+from holdfast.driver.adapters.tokens import Tokens
+from holdfast.driver.core.model import State
+from holdfast.driver.loop import Loop
+from holdfast.driver.ports import Cluster, PermanentError
+from holdfast.driver.settings import Settings
+from holdfast.driver.watch import Watch
+from holdfast.kit.clock import Clock
+
+Follow = Callable[[State], None]
+
+
+class SeenCluster(Cluster, Protocol):
+    """A cluster that says why it cannot be seen."""
+
+    def away(self) -> str:
+        """Why nothing is known of nodes now, in a sentence; "" if all is well."""
+        ...
+
+
+class Outside(Protocol):
+    """See the module."""
+
+    @property
+    def cluster(self) -> SeenCluster: ...
+
+    async def refusal(self, node: str, token: str) -> str:
+        """Why a process with this token may not connect as `node`; "" where it may."""
+        ...
+
+    def start(
+        self, loop: Loop, watch: Watch, sessions: Sessions, group: asyncio.TaskGroup
+    ) -> tuple[Follow, list[asyncio.Task[None]]]:
+        """Begin, before the loop does; who is to be shown each committed state, and the tasks."""
+        ...
+
+
+class Local:
+    """Nodes of a keeper, which all have the one token of nodes."""
+
+    def __init__(self, cluster: LocalCluster | NoCluster, tokens: Tokens) -> None:
+        self.cluster = cluster
+        self.refusal = tokens.refusal
+
+    def start(
+        self, loop: Loop, watch: Watch, sessions: Sessions, group: asyncio.TaskGroup
+    ) -> tuple[Follow, list[asyncio.Task[None]]]:
+        return lambda _: None, []
+
+
+@asynccontextmanager
+async def outside(
+    settings: Settings, tokens: Tokens, *, clock: Clock, listening: Sequence[str]
+) -> AsyncIterator[Outside]:
+    """What the settings say. `listening`: where this driver can be reached.
+
+    Raises `PermanentError` where Kubernetes is wanted and its library is not there.
+    """
+    if settings.cluster == "local":
+        yield Local(LocalCluster(settings.keeper) if settings.keeper else NoCluster(), tokens)
+        return
+    try:
+        from holdfast.driver.adapters.kubernetes.wiring import kubernetes
+    except ModuleNotFoundError as error:
+        raise PermanentError(
+            f"cluster kubernetes: {error.name} is not installed. "
+            "Install the extra: pip install 'holdfast[kubernetes]'"
+        ) from error
+    urls = settings.driver_urls.split(",") if settings.driver_urls else listening
+    async with kubernetes(settings, clock=clock, driver_urls=urls) as made:
+        yield made
