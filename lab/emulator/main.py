@@ -108,14 +108,18 @@ def _factory(
 
 
 def enter_switch(state: KeeperState, kind: Kind) -> None:
-    """Enter the switch that an earlier keeper left open, or make a new one, without nodes."""
+    """Enter the switch that an earlier keeper left open, or make a new one, without nodes.
+
+    What is left of the nodes is killed, and nothing else of the run: a driver carries its mark too.
+    """
     pid = state.switch_pid
     if pid and processes.start_ticks(pid) == state.switch_start_ticks:
         namespaces.enter(pid, *(("user", "net") if kind is Kind.USER else ("net",)))
         log.info("found the switch as it was", gateway=pid)
         return
-    processes.kill_marked(state.run_id)
     for record in state.nodes.values():
+        if record.host_pid:
+            processes.kill_marked(state.run_id, HOLDFAST_NODE=record.name)
         record.host_pid, record.lost = 0, False
     namespaces.enter_new(kind)
     nodes.make_switch()

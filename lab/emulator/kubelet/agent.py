@@ -73,7 +73,10 @@ class Agent:
         return named[-1] if named else None
 
     def _ready(self) -> tuple[bool, str]:
-        return (True, "the runtime answers") if self._snapshot else (False, "the runtime is silent")
+        if self._snapshot is None:
+            return False, "the runtime is silent"
+        degraded = self._snapshot.degraded
+        return True, f"the runtime answers{f'; {degraded}' if degraded else ''}"
 
     # ------------------------------------------------------------ what is there
 

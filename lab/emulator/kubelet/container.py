@@ -25,18 +25,19 @@ class CannotStart(Exception):
     """The container could not be started; the message says why."""
 
 
-def launch(order: Start, sys_class: Path, group: Path | None) -> int:
+def launch(order: Start, shown: list[Mount], group: Path | None) -> int:
     """Start it; the pid of its init in the caller's PID namespace. Raises `CannotStart`.
 
     The caller has to be a subreaper: whoever made the namespaces is gone when this returns.
-    `sys_class`: what it sees as /sys/class. `group`: its memory cgroup.
+    `shown`: what of the node it sees in the machine's place, so far as both have it. `group`: its
+    memory cgroup.
     """
     log = Path(order.log)
     log.parent.mkdir(parents=True, exist_ok=True)
     hears, says = os.pipe2(os.O_CLOEXEC)
     outer = os.fork()
     if outer == 0:
-        _never_returning(lambda: _make(order, sys_class, group, says), says)
+        _never_returning(lambda: _make(order, shown, group, says), says)
     os.close(says)
     with os.fdopen(hears) as said:
         pid, _, refusal = said.read().partition("\n")
@@ -66,7 +67,7 @@ def _join(init: int, argv: list[str], environment: dict[str, str]) -> None:
     os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]) & 0xFF)
 
 
-def _make(order: Start, sys_class: Path, group: Path | None, says: int) -> None:
+def _make(order: Start, shown: list[Mount], group: Path | None, says: int) -> None:
     namespaces.unshare(OWN)
     init = os.fork()
     if init:
@@ -74,23 +75,23 @@ def _make(order: Start, sys_class: Path, group: Path | None, says: int) -> None:
         os._exit(0)
     if group is not None:
         (group / "cgroup.procs").write_text("0")
-    _become(order, sys_class)
+    _become(order, shown)
 
 
-def _become(order: Start, sys_class: Path) -> None:
+def _become(order: Start, shown: list[Mount]) -> None:
     os.setsid()
     log = os.open(order.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for number in (1, 2):
         os.dup2(log, number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    _mount_own(order.mounts, sys_class)
+    _mount_own(order.mounts, shown)
     if order.cwd:
         os.chdir(order.cwd)
     reset_signals()
     os.execvpe(order.argv[0], order.argv, order.environment)
 
 
-def _mount_own(mounts: list[Mount], sys_class: Path) -> None:
+def _mount_own(mounts: list[Mount], shown: list[Mount]) -> None:
     """Private mounts, the outer before the inner ones."""
     bind = namespaces.MS_BIND | namespaces.MS_REC
     namespaces.mount("none", Path("/"), "", namespaces.MS_REC | namespaces.MS_PRIVATE)
@@ -99,8 +100,9 @@ def _mount_own(mounts: list[Mount], sys_class: Path) -> None:
     namespaces.mount(
         "holdfast", Path("/dev/shm"), "tmpfs", QUIET, f"size={SHARED_MEMORY_MIB}m,mode=1777"
     )
-    if sys_class.is_dir():
-        namespaces.mount(str(sys_class), Path("/sys/class"), "", bind)
+    for mount in shown:
+        if Path(mount.source).exists() and Path(mount.target).exists():
+            namespaces.mount(mount.source, Path(mount.target), "", bind)
     for mount in sorted(mounts, key=lambda mount: mount.target):
         target = _mount_point(mount)
         namespaces.mount(mount.source, target, "", bind)

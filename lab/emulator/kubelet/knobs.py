@@ -21,7 +21,7 @@ class Knobs(msgspec.Struct, kw_only=True, omit_defaults=True):
     """It does nothing at all: no lease, no status, no pods. What runs goes on."""
     drops_leases: bool = False
     drops_statuses: bool = False
-    """What it would say of its pods is lost, and it does not notice."""
+    """What it would say of its pods is lost, until it is mended."""
     drops_pods: bool = False
     """It does not hear what is wanted of it."""
     lies: bool = False

@@ -1,7 +1,7 @@
 """Memory limits of containers by cgroup, v1 or v2, where one may be made.
 
-Used by the runtime. Without one there is no limit, and `MemoryGroups.missing` says why: the kubelet
-tells it on the Node object.
+Used by the runtime. Without one there is no limit, and `MemoryGroups.missing` says why: the Node
+object tells it.
 """
 
 import contextlib

@@ -112,6 +112,7 @@ class Snapshot(msgspec.Struct, tag="snapshot"):
 
     lives: list[Life]
     prepared: list[str]
+    degraded: str = ""  # what it cannot do here, and why
 
 
 def socket_path(folder: Path) -> Path:

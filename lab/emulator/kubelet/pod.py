@@ -64,6 +64,7 @@ class Pod:
         self.over = False
         self.lives: dict[str, Life] = {}
         self._lost: dict[str, Life] = {}
+        self._previous: dict[str, Life] = {}
         self.ready: dict[str, bool] = {}
         self._restarts = Restarts(around.restart_base_s)
         self._filled: volumes.Filled | None = None
@@ -112,6 +113,7 @@ class Pod:
             elif life.phase is Phase.EXITED and not podstatus.exit_is_final(self._policy, life):
                 wait_s = self._restarts.wait_s(life, now_s)
                 if wait_s <= 0:
+                    self._previous[life.container] = life
                     self._restarts.restarted(life)
                     await self._start(container, life.attempt + 1)
                 else:
@@ -210,14 +212,15 @@ class Pod:
         life = self._life(container)
         if life and self._knobs.lies:
             life = structs.replace(life, phase=Phase.RUNNING)
+        previous = self._previous.get(container["name"])
         if life is None:
-            return Seen(None, self._waiting)
+            return Seen(None, self._waiting, previous)
         if life.phase is Phase.RUNNING:
             ready = self.ready.get(container["name"], "readinessProbe" not in container)
-            return Seen(life, None, ready=ready, started=True)
+            return Seen(life, None, previous, ready=ready, started=True)
         if ending or podstatus.exit_is_final(self._policy, life):
-            return Seen(life, None)
-        return Seen(life, Waiting("CrashLoopBackOff", "restarting failed container"))
+            return Seen(life, None, previous)
+        return Seen(life, Waiting("CrashLoopBackOff", "restarting failed container"), previous)
 
     async def _tell(self, seen: dict[str, Seen], failure: tuple[str, str] | None = None) -> None:
         """Patch the status where it says anything new. Lost to a conflict: another has the name."""
@@ -229,10 +232,7 @@ class Pod:
             started_at=self._started_at,
             failure=failure,
         )
-        if status == self._told:
-            return
-        if self._knobs.drops_statuses:
-            self._told = status
+        if status == self._told or self._knobs.drops_statuses:
             return
         meta = self._pod["metadata"]
         at = paths.pods(meta["namespace"], meta["name"], "status")

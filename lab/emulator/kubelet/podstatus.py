@@ -25,6 +25,8 @@ class Seen(NamedTuple):
 
     life: Life | None
     waiting: Waiting | None
+    previous: Life | None = None
+    """The life before that one, where this kubelet saw it end."""
     ready: bool = False
     started: bool = False
 
@@ -107,9 +109,8 @@ def _state(seen: Seen, before: Object) -> tuple[Object, Object]:
         waiting = {"reason": seen.waiting.reason}
         waiting |= {"message": seen.waiting.message} if seen.waiting.message else {}
         return {"waiting": waiting}, ended or before.get("lastState", {})
-    last = before.get("lastState", {})
-    if before.get("restartCount", 0) < (life.attempt if life else 0):
-        last = {"terminated": term} if (term := before["state"].get("terminated")) else last
+    known = {"terminated": _terminated(seen.previous)} if seen.previous else {}
+    last = known or before.get("lastState", {})
     if ended or life is None:
         return ended, last
     return {"running": {"startedAt": stamp(life.started_at_s)}}, last

@@ -21,8 +21,9 @@ from holdfast.kit.files import write_atomic
 from holdfast.lab.emulator import namespaces
 from holdfast.lab.emulator.kubelet import container, orders
 from holdfast.lab.emulator.kubelet.memory import MemoryGroups
-from holdfast.lab.emulator.kubelet.orders import Done, Life, Phase, Snapshot
+from holdfast.lab.emulator.kubelet.orders import Done, Life, Mount, Phase, Snapshot
 from holdfast.protocol import nodeenv
+from holdfast.protocol.paths import NodePaths
 
 KILLED = 128  # and the signal's number: how a shell and a kubelet tell it
 CANNOT_START = 128
@@ -34,6 +35,11 @@ class Runtime:
     def __init__(self, scratch: Path, groups: MemoryGroups) -> None:
         self._scratch = scratch
         self._groups = groups
+        node = NodePaths(scratch, scratch)
+        self._shown = [
+            Mount(source=str(node.sys / "class"), target="/sys/class"),
+            Mount(source=str(node.kernel_log), target="/dev/kmsg"),
+        ]
         self._lives: dict[tuple[str, str], Life] = {}
         self._executing: dict[int, asyncio.Future[int]] = {}
         self._changed: set[Callable[[], None]] = set()
@@ -64,7 +70,9 @@ class Runtime:
         """`tell` what there is now and after each change, until `ended`."""
 
         def changed() -> None:
-            tell(Snapshot(lives=list(self._lives.values()), prepared=self._prepared()))
+            lives = list(self._lives.values())
+            degraded = self._groups.missing
+            tell(Snapshot(lives=lives, prepared=self._prepared(), degraded=degraded))
 
         self._changed.add(changed)
         changed()
@@ -115,7 +123,7 @@ class Runtime:
         self._lives[key] = life
         try:
             group = self._groups.make(order.uid, order.container, order.memory_bytes)
-            life.pid = container.launch(order, self._scratch / "sys" / "class", group)
+            life.pid = container.launch(order, self._shown, group)
         except (container.CannotStart, OSError) as error:
             life.reason, life.message = "StartError", str(error)
             self._ended(key, life, CANNOT_START)

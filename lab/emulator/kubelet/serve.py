@@ -7,6 +7,8 @@ that was lost loses its agent. Ends with its owner, and leaves the nodes' contai
 import argparse
 import asyncio
 import contextlib
+import json
+import os
 import signal
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from holdfast.keeper import processes
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import with_our_python
 from holdfast.keeper.state import KeeperState, NodeRecord
+from holdfast.kit.files import write_atomic
 from holdfast.kit.logs import set_up_logs
 from holdfast.lab.emulator import namespaces
 from holdfast.lab.emulator.kubelet.agent import Agent
@@ -56,6 +59,8 @@ class Kubelet:
             Client.from_kubeconfig(config, user_agent=USER_AGENT) as client,
             self._logs.served(),
         ):
+            said = {"pid": os.getpid(), "port": self._logs.port}
+            write_atomic(self._given.state / "kubelet.json", json.dumps(said).encode())
             watching = asyncio.create_task(self._watch(client))
             try:
                 while not ending.is_set():

@@ -1,0 +1,157 @@
+"""Emulated nodes in a control plane, for as long as a `with`: for the demo, chaos and tests.
+
+    with ControlPlane(folder) as plane, Joined(plane, folder / "nodes", nodes=4) as nodes:
+        nodes.ready()
+        nodes.unplug("node-2")
+
+What is done here to a node is done from outside and told to nobody. Must not be used by anything
+that the driver's word depends on.
+"""
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from holdfast.keeper import processes
+from holdfast.keeper import state as states
+from holdfast.keeper.state import KeeperState, NodeRecord
+from holdfast.kit.supervise import Child, Lifeline
+from holdfast.lab.emulator.inside import in_switch
+from holdfast.lab.emulator.kubelet import knobs
+from holdfast.lab.emulator.kubelet.knobs import Knobs
+from holdfast.lab.emulator.leftovers import Leftovers, look
+from holdfast.lab.emulator.namespaces import Kind
+from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.lab.nursery import Nursery
+
+LOOK_S = 0.05
+WATCHER = "holdfast:emulated-kubelet"
+
+
+class NotReady(Exception):
+    """The nodes did not come; the message says where their logs are."""
+
+
+class Joined:
+    """The nodes `node-1` to `node-N`. `more`: further options of `kubelet.main`."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        root: Path,
+        *,
+        nodes: int,
+        kind: Kind | None = None,
+        more: Sequence[str] = (),
+    ) -> None:
+        self.root = root.resolve()
+        self.run_id = secrets.token_hex(6)
+        self.names = [f"node-{place + 1}" for place in range(nodes)]
+        self._plane = plane
+        self._more = [*more, "--kind", kind] if kind else [*more]
+        self._nursery: Nursery | None = None
+
+    def __enter__(self) -> Self:
+        self.root.mkdir(parents=True, exist_ok=True)
+        for name in self.names:
+            self._plane.kubeconfig(f"system:node:{name}", ["system:nodes"], name=name)
+        identities = self._plane.kubeconfig(WATCHER, name="kubelet").parent
+        role = resources.files(__package__).joinpath("role.yaml").read_text()
+        self._plane.kubectl("apply", "-f", "-", input=role)
+        lifeline = Lifeline()
+        words = ["--state", str(self.root), "--kubeconfig-dir", str(identities)]
+        words += ["--run-id", self.run_id, "--nodes", str(len(self.names)), *self._more]
+        child = Child(
+            "nodes",
+            "holdfast.lab.emulator.kubelet.main",
+            words,
+            log=self.root / "nodes.log",
+            lifeline=lifeline,
+            environment=os.environ | {processes.RUN_MARK: self.run_id},
+        )
+        self._nursery = Nursery([child], lifeline)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._nursery is not None:
+            self._nursery.end()
+        self._plane.kubectl("delete", "node", "--ignore-not-found", "--wait=false", *self.names)
+
+    # ------------------------------------------------------------ what there is
+
+    def state(self) -> KeeperState:
+        """What the keeper wrote. Raises `NotReady` before it has."""
+        found = states.load(self.root)
+        if found is None:
+            raise NotReady(f"there are no nodes yet; logs are in {self.root}")
+        return found
+
+    def node(self, name: str) -> NodeRecord:
+        return self.state().nodes[name]
+
+    def ready(self, within_s: float = 60.0) -> None:
+        """Wait until every node is Ready. Raises `NotReady`."""
+        word = "{.items[*].status.conditions[?(@.type=='Ready')].status}"
+
+        def all_ready() -> bool:
+            said = self._plane.kubectl("get", "nodes", *self.names, "-o", f"jsonpath={word}")
+            return said.split() == ["True"] * len(self.names)
+
+        self._until(lambda: self.registered() and all_ready(), "all nodes are Ready", within_s)
+
+    def registered(self) -> bool:
+        """Whether every node has its Node object."""
+        said = self._plane.kubectl("get", "nodes", "-o", "name").split()
+        return all(f"node/{name}" in said for name in self.names)
+
+    def kubelet_pid(self) -> int:
+        """Of the kubelet of all nodes, 0 between two lives."""
+        path = self.root / "kubelet.json"
+        pid = int(json.loads(path.read_bytes())["pid"]) if path.exists() else 0
+        return pid if pid and processes.start_ticks(pid) else 0
+
+    def leftovers(self) -> Leftovers:
+        """What of these nodes is on the machine now, found by looking at the machine."""
+        return look(self.run_id, self.root)
+
+    # ------------------------------------------------------------ what is done to it
+
+    def unplug(self, name: str) -> None:
+        """Cut the node's link: nobody outside hears of it any more, and what runs there goes on."""
+        in_switch(self.state(), "ip", "link", "set", self.node(name).switch_interface, "down")
+
+    def plug(self, name: str) -> None:
+        """The link is there again."""
+        in_switch(self.state(), "ip", "link", "set", self.node(name).switch_interface, "up")
+
+    def kill(self, name: str) -> None:
+        """The node is lost, with all that runs on it, for good."""
+        processes.kill(self.node(name).host_pid)
+
+    def kill_kubelet(self) -> None:
+        """SIGKILL to the kubelet of all nodes, which is started again; what runs goes on."""
+        processes.kill(self.kubelet_pid())
+
+    def turn(self, name: str, how: Knobs) -> None:
+        """Break the kubelet of this node; `Knobs()` mends it."""
+        knobs.turn(Path(self.node(name).folder), how)
+
+    def _until(self, fact: Callable[[], bool], what: str, within_s: float) -> None:
+        deadline_s = time.monotonic() + within_s
+        while not fact():
+            if self._nursery is not None and self._nursery.failure is not None:
+                raise NotReady(f"{what}: {self._nursery.failure}")
+            if time.monotonic() > deadline_s:
+                raise NotReady(f"not within {within_s:g} s: {what}; logs are in {self.root}")
+            time.sleep(LOOK_S)
