@@ -68,6 +68,11 @@ class Reflector:
     def store(self) -> dict[str, Object]:
         return self._mirror.store
 
+    @property
+    def promised(self) -> int:
+        """The resource version up to which `store` misses nothing; 0 before the first list."""
+        return self._mirror.promised
+
     def away(self) -> str:
         """Why the copy may be old, in a sentence; "" while the server is heard."""
         return self._away
