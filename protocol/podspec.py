@@ -56,6 +56,20 @@ class Toleration(Model):
     effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
     """Effect of the taint; empty: every effect."""
 
+    @model_validator(mode="after")
+    def _names_what_it_tolerates(self) -> Self:
+        if self.operator == "Exists" and self.value:
+            raise sentence(EXISTS_VALUE, EXISTS_VALUE_FIX)
+        if self.operator == "Equal" and not self.key:
+            raise sentence(EVERY_KEY, EVERY_KEY_FIX)
+        return self
+
+
+EXISTS_VALUE = "operator Exists is for any value."
+EXISTS_VALUE_FIX = "Remove value, or set operator: Equal."
+EVERY_KEY = "an empty key means every taint, whatever its value."
+EVERY_KEY_FIX = "Name a key, or set operator: Exists."
+
 
 class HostPath(Model):
     """A folder of the node itself."""
@@ -161,6 +175,8 @@ class Pod(Model):
     """Taints that the pods do not mind."""
     service_account_name: str = Field(default="", max_length=253)
     """Account of the pods; empty: the namespace's default."""
+    priority_class_name: str = Field(default="", max_length=253)
+    """PriorityClass of the pods, which keeps others from taking one of a gang; empty: none."""
     image_pull_secrets: tuple[ImagePullSecret, ...] = Field(default=(), max_length=16)
     """For registries that ask who pulls."""
 

@@ -20,6 +20,7 @@ CONTROLLERS = (
     "node-lifecycle-controller",
     "taint-eviction-controller",
     "disruption-controller",
+    "persistentvolumeclaim-protection-controller",
     "resourcequota-controller",
     "deployment-controller",
     "replicaset-controller",

@@ -110,6 +110,10 @@ def test_sizes_that_do_not_multiply_are_refused_in_the_same_words_as_everywhere(
             "spec.pod.volumes[0]: Invalid value: a volume has exactly one source.  Give one of",
         ),
         (job(pod={"image": "a", "shm": "64 GB"}), "spec.pod.shm"),
+        (
+            job(pod={"image": "a", "tolerations": [{"effect": "NoSchedule"}]}),
+            "an empty key means every taint, whatever its value.",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_by_the_api_server_itself(

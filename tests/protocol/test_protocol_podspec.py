@@ -57,3 +57,16 @@ def test_a_cluster_without_pods_refuses_what_it_would_not_honour() -> None:
     assert check(job()).spec.pod
     with pytest.raises(BadDocument, match=r"spec\.pod: nodes of this driver have no pods\."):
         check_without_pods(job())
+
+
+@pytest.mark.parametrize(
+    ("toleration", "why"),
+    [
+        ({"key": "a", "operator": "Exists", "value": "b"}, "operator Exists is for any value."),
+        ({"effect": "NoSchedule"}, "an empty key means every taint, whatever its value."),
+    ],
+)
+def test_tolerations_that_kubernetes_would_refuse_are_told_before(
+    toleration: dict[str, str], why: str
+) -> None:
+    assert mistakes(job(tolerations=[toleration]))["spec.pod.tolerations[0]"].why == why

@@ -107,6 +107,14 @@ _OPTIONAL_UNCHANGED = [
 ]
 """On the spec: a rule of the field itself is not asked where the field goes or comes."""
 
+_EXISTS = _rule(
+    "self.operator != 'Exists' || self.value == ''",
+    podspec.EXISTS_VALUE,
+    podspec.EXISTS_VALUE_FIX,
+)
+_EVERY_KEY = _rule(
+    "self.operator == 'Exists' || self.key != ''", podspec.EVERY_KEY, podspec.EVERY_KEY_FIX
+)
 _VOLUME_NAMES = _rule(
     "self.all(one, self.exists_one(other, other.name == one.name))",
     podspec.SAME_NAME,
@@ -117,6 +125,7 @@ RULES: dict[str, list[Rule]] = {
     "spec": [_SIZES, *_OPTIONAL_UNCHANGED],
     "spec.env": [_ENVIRONMENT],
     "spec.topology.order": [_ORDER],
+    "spec.pod.tolerations[]": [_EXISTS, _EVERY_KEY],
     "spec.pod.volumes": [_VOLUME_NAMES],
     "spec.pod.volumes[]": [_ONE_SOURCE, _OWN_VOLUME],
 }

@@ -1,0 +1,135 @@
+"""deploy/kubernetes as a person applies it, to a real API server; and what its roles allow."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from waiting import eventually
+
+from holdfast.driver.settings import Settings
+from holdfast.lab.kubernetes.plane import ControlPlane
+
+pytestmark = pytest.mark.kubernetes
+
+DEPLOY = Path(__file__).parents[2] / "deploy" / "kubernetes"
+DRIVER = "system:serviceaccount:holdfast:holdfast-driver"
+
+
+@pytest.fixture(scope="module")
+def deployed(plane: ControlPlane) -> ControlPlane:
+    plane.kubectl("apply", "-k", str(DEPLOY))
+    return plane
+
+
+def may(cluster: ControlPlane, who: str, verb: str, what: str, namespace: str = "any") -> bool:
+    """`what` is RESOURCE[.GROUP][/SUBRESOURCE]."""
+    name, _, sub = what.partition("/")
+    resource, _, group = name.partition(".")
+    asked = {"verb": verb, "resource": resource, "group": group, "subresource": sub}
+    spec = {"user": who, "resourceAttributes": {**asked, "namespace": namespace}}
+    kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    review = json.dumps({**kind, "spec": spec})
+    words = ("create", "-f", "-", "-o", "jsonpath={.status.allowed}")
+    return cluster.kubectl(*words, input=review) == "true"
+
+
+def test_it_is_applied_twice_without_a_change_and_without_a_warning(
+    deployed: ControlPlane,
+) -> None:
+    assert "configured" not in deployed.kubectl("apply", "-k", str(DEPLOY))
+    pods = "jsonpath={.items[*].status.conditions[?(@.type=='PodScheduled')].message}"
+
+    def why() -> str:
+        return deployed.kubectl("-n", "holdfast", "get", "pods", "-o", pods)
+
+    assert eventually(why, "the driver's pod passed all admission and waits for a node")
+
+
+def test_the_driver_starts_with_the_settings_that_its_deployment_gives() -> None:
+    """Words that the driver would refuse would be found only in a cluster, by a pod that fails."""
+    (deployment, *_) = yaml.safe_load_all((DEPLOY / "base" / "driver.yaml").read_text())
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    given = dict(word.removeprefix("--").split("=", 1) for word in container["args"])
+    settings = Settings(**{name.replace("-", "_"): value for name, value in given.items()})  # type: ignore[arg-type]
+    assert settings.cluster == "kubernetes"
+    assert settings.port == container["ports"][0]["containerPort"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "what", "allowed"),
+    [
+        ("create", "pods", True),
+        ("delete", "pods", True),
+        ("create", "pods/exec", False),
+        ("update", "pods", False),
+        ("patch", "nodes", True),
+        ("delete", "nodes", False),
+        ("patch", "trainingjobs.holdfast.dev/status", True),
+        ("patch", "trainingjobs.holdfast.dev", False),
+        ("list", "secrets", False),
+        ("get", "configmaps", False),
+        ("create", "tokenreviews.authentication.k8s.io", True),
+        ("create", "serviceaccounts/token", False),
+    ],
+)
+def test_the_driver_may_do_what_it_does_and_nothing_else(
+    deployed: ControlPlane, verb: str, what: str, allowed: bool
+) -> None:
+    assert may(deployed, DRIVER, verb, what) is allowed
+
+
+def test_whoever_edits_a_namespace_edits_its_jobs_and_whoever_views_it_views_them(
+    deployed: ControlPlane,
+) -> None:
+    deployed.kubectl("create", "namespace", "people")
+    for who, role in (("ada", "edit"), ("bob", "view")):
+        words = ("-n", "people", "create", "rolebinding", who, f"--clusterrole={role}")
+        deployed.kubectl(*words, f"--user={who}")
+    jobs = "trainingjobs.holdfast.dev"
+    eventually(lambda: may(deployed, "ada", "create", jobs, "people"), "roles are put together")
+    assert may(deployed, "bob", "list", jobs, "people")
+    assert not may(deployed, "bob", "delete", jobs, "people")
+    assert not may(deployed, "ada", "create", jobs, "holdfast")
+    assert not may(deployed, "ada", "patch", f"{jobs}/status", "people")
+
+
+def test_the_example_is_a_job_that_the_api_server_takes(deployed: ControlPlane) -> None:
+    example = str(DEPLOY / "examples" / "job.yaml")
+    assert "created" in deployed.kubectl("apply", "--dry-run=server", "-f", example)
+
+
+def test_held_to_one_namespace_it_has_rights_on_jobs_and_pods_there_alone(
+    deployed: ControlPlane,
+) -> None:
+    overlay = deployed.kubectl("kustomize", str(DEPLOY / "overlays" / "one-namespace"))
+    parts = [each for each in yaml.safe_load_all(overlay) if each]
+    roles = {each["kind"]: each["rules"] for each in parts if _is_drivers_role(each)}
+    everywhere = {what for rule in roles["ClusterRole"] for what in rule["resources"]}
+    assert everywhere == {"nodes", "nodes/status", "tokenreviews"}
+    base = list(yaml.safe_load_all((DEPLOY / "base" / "rbac.yaml").read_text()))
+    assert _sorted(roles["ClusterRole"] + roles["Role"]) == _sorted(base[1]["rules"])
+    (deployment,) = (each for each in parts if each["kind"] == "Deployment")
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--namespace=training" in arguments
+
+
+def test_uninstalled_in_the_wrong_order_nothing_is_stuck(deployed: ControlPlane) -> None:
+    """The definition goes first, with a job there: no finalizer waits for a driver that is gone."""
+    deployed.kubectl("create", "namespace", "left")
+    document = yaml.safe_load((DEPLOY / "examples" / "job.yaml").read_text())
+    deployed.kubectl("-n", "left", "apply", "-f", "-", input=json.dumps(document))
+    definition = str(DEPLOY / "base" / "crd.yaml")
+    deployed.kubectl("delete", "-f", definition, "--timeout=60s")
+    deployed.kubectl("delete", "-k", str(DEPLOY), "--ignore-not-found", "--timeout=60s")
+    deployed.kubectl("apply", "-f", definition)  # for the tests that come after
+    deployed.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
+
+
+def _is_drivers_role(part: dict[str, Any]) -> bool:
+    return part["kind"] in ("Role", "ClusterRole") and part["metadata"]["name"] == "holdfast-driver"
+
+
+def _sorted(rules: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(rule, sort_keys=True) for rule in rules)
