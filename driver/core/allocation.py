@@ -10,6 +10,9 @@ from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.model import Job, Node, Phase, Timer, Wanted
 from holdfast.driver.core.turn import Turn
 
+SAID_NODES = 3
+"""Of the nodes that a job cannot have, those that are told with their reason."""
+
 
 def usable(node: Node, now: float) -> bool:
     """True where a job may be given this node."""
@@ -62,7 +65,8 @@ def _lacks(job: Job) -> bool:
 def _start(turn: Turn, name: str, free: list[str]) -> None:
     plan = turn.jobs[name].plan
     if len(free) < plan.nodes:
-        turn.wait_for(name, f"nodes needed: {plan.nodes}, free: {len(free)}")
+        counts = f"nodes needed: {plan.nodes}, free: {len(free)}"
+        turn.wait_for(name, "; ".join([counts, *_kept_out(turn)]))
         return
     places = tuple(free[: plan.nodes])
     del free[: plan.nodes]
@@ -70,6 +74,16 @@ def _start(turn: Turn, name: str, free: list[str]) -> None:
     turn.job(name, places=places)
     turn.say(f"{name} gets {', '.join(places)}", name)
     take(turn, name, places)
+
+
+def _kept_out(turn: Turn) -> list[str]:
+    """Why nodes that are there cannot be had now, the first few of them."""
+    said = []
+    for node in turn.nodes.values():
+        resting = node.rest_why if node.rest_until_s > turn.now else ""
+        if node.present and node.job is None and (why := node.closed or resting):
+            said.append(f"{node.name}: {why}")
+    return said[:SAID_NODES]
 
 
 def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
@@ -167,4 +181,4 @@ def drop_unready(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
     for node in nodes:
         turn.say(f"{name} does without {node}: {why}", name)
         leave(turn, node)
-        turn.node(node, rest_until_s=turn.now + turn.policy.rest_s)
+        turn.node(node, rest_until_s=turn.now + turn.policy.rest_s, rest_why=why)

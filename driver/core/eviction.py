@@ -34,7 +34,8 @@ def evict(
     if turn.nodes[node].job is not None:
         leave(turn, node)
     if not asked and not may_evict(turn, silent=silent):
-        turn.node(node, rest_until_s=turn.now + turn.policy.rest_s)
+        rest_until_s = turn.now + turn.policy.rest_s
+        turn.node(node, rest_until_s=rest_until_s, rest_why="too many were evicted lately")
         turn.say(f"{node} is left out, not evicted: too many were evicted lately")
         return
     turn.node(

@@ -95,6 +95,7 @@ class Node(Value, frozen=True):
     epoch: int = 0  # newest epoch that it was told
     silent_check_s: float | None = None  # when its silence is looked at (again)
     rest_until_s: float = 0.0  # not chosen before: it failed lately without proof against it
+    rest_why: str = ""
     quarantined: bool = False  # evicted: not used until a person restores it
     marked: bool = False  # the cluster took note of the quarantine
     trusting: bool = False  # a person restored it, and the cluster has not taken note yet

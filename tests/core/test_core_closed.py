@@ -15,8 +15,19 @@ def test_a_closed_node_gets_no_job_until_it_is_open(life) -> None:
     life.submit(nodes=2)
     assert life.phase is Phase.PENDING
     assert "closed to new work: it is cordoned" in " ".join(life.whys)
+    assert life.job.waiting == "nodes needed: 2, free: 1; n1: it is cordoned"
     life.do(e.NodeAppeared(node="n1"))
     assert sorted(allocated(life)) == ["n0", "n1"]
+
+
+def test_a_job_that_waits_says_why_nodes_that_are_there_could_not_be_had(life) -> None:
+    for node in ("n0", "n1"):
+        life.do(e.NodeAppeared(node=node))
+    life.submit(nodes=2)
+    life.do(e.AllocationFailed(job="job", node="n1", why="Insufficient nvidia.com/gpu"))
+    life.do(e.NodeReleased(node="n0"))
+    assert life.phase is Phase.PENDING
+    assert "n1: it could not be allocated: Insufficient nvidia.com/gpu" in life.job.waiting
 
 
 def test_ranks_on_a_node_that_is_closed_run_on(training) -> None:
