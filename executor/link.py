@@ -134,8 +134,6 @@ class Link:
                 tasks.create_task(self._receive(connection))
         except* (OSError, WebSocketException) as lost:
             _log.info("connection lost", error=str(lost.exceptions[0]))
-        if (task := asyncio.current_task()) and task.cancelling():
-            raise asyncio.CancelledError  # at the same time; before Python 3.13 a group forgets it
 
     async def _send(self, connection: ClientConnection) -> None:
         last: Observed | None = None
