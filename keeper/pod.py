@@ -11,6 +11,7 @@ import time
 
 from holdfast.keeper import processes
 from holdfast.keeper.factory import COMMANDS, with_our_python
+from holdfast.keeper.interfaces import interface_of
 from holdfast.keeper.supervisor import Supervisor
 from holdfast.protocol import exitcodes, nodeenv
 
@@ -27,7 +28,7 @@ def main() -> int:
     paths = nodeenv.paths_of(os.environ)
     supervisor = Supervisor(
         COMMANDS,
-        os.environ | {"PATH": with_our_python(os.environ.get("PATH", os.defpath))},
+        _environment(),
         paths.scratch,
         told={"node": os.environ[nodeenv.NODE]},
         wait_for=os.environ[nodeenv.TOKEN_FILE],
@@ -39,6 +40,12 @@ def main() -> int:
             supervisor.heard()
     supervisor.end()
     return exitcodes.OK
+
+
+def _environment() -> dict[str, str]:
+    """Of both processes: ours, with what Kubernetes cannot tell a pod."""
+    found = {nodeenv.IFNAME: interface_of(nodeenv.address_of(os.environ))}
+    return found | os.environ | {"PATH": with_our_python(os.environ.get("PATH", os.defpath))}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 from waiting import DEADLINE_S, eventually
 
 from holdfast.keeper import processes
+from holdfast.keeper.interfaces import interface_of
 from holdfast.protocol import exitcodes, nodeenv
 
 POD = [sys.executable, "-m", "holdfast.keeper.pod"]
@@ -67,6 +68,18 @@ def test_all_of_the_pod_ends_when_it_is_told_to_end(
     pod.send_signal(signal.SIGTERM)
     assert pod.wait(DEADLINE_S) == exitcodes.OK
     assert [processes.start_ticks(said[name]) for name in ("executor", "daemon")] == [None, None]
+
+
+def test_the_interface_of_its_address_is_found_for_the_ranks(
+    pod: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    said = eventually(lambda: told(tmp_path))
+    assert processes.environment_of(said["executor"])[nodeenv.IFNAME] == "lo"
+
+
+@pytest.mark.parametrize(("address", "name"), [("127.0.0.1", "lo"), ("192.0.2.77", "")])
+def test_an_address_leads_to_its_interface_or_to_none(address: str, name: str) -> None:
+    assert interface_of(address) == name
 
 
 def test_what_its_processes_write_is_the_log_of_the_pod(
