@@ -94,7 +94,7 @@ def _spec(order: Order, template: Json) -> dict[str, Any]:
         "containers": [_container(order, template)],
         "volumes": _volumes(template),
     }
-    for field in ("serviceAccountName", "imagePullSecrets"):
+    for field in ("serviceAccountName", "imagePullSecrets", "priorityClassName"):
         if template.get(field):
             spec[field] = template[field]
     return spec

@@ -1,0 +1,71 @@
+"""Node objects without machines: made, kept Ready and removed through a real API server.
+
+Used by tests of what the driver makes of nodes and of pods that are bound to them; nothing runs.
+"""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes.client import Client, Patch
+
+RENEW_S = 2.0
+"""Of a lease that is over after 8 s on the tests' control plane."""
+
+
+class MadeNodes:
+    """Nodes of this test. `keep` has to run for as long as they are to be Ready."""
+
+    def __init__(self, client: Client, *nodes: str, resources: dict[str, str] | None = None) -> None:
+        self._client = client
+        self.nodes = list(nodes)
+        self._resources = {"cpu": "8", "memory": "8Gi", "pods": "8"} | (resources or {})
+
+    async def make(self) -> None:
+        for node in self.nodes:
+            body = {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": node, "labels": {names.RACK: "rack-1", "made": node}},
+            }
+            await self._client.create(paths.nodes(), body)
+            lease = {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": node, "namespace": "kube-node-lease"},
+                "spec": {"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": micro()},
+            }
+            await self._client.create(paths.leases("kube-node-lease"), lease)
+            await self.ready(node)
+
+    async def ready(self, node: str, status: str = "True") -> None:
+        """Say so, as its kubelet would."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        said: dict[str, Any] = {
+            "type": "Ready",
+            "status": status,
+            "reason": "Made",
+            "message": f"the test says {status}",
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+        }
+        told = {"conditions": [said], "capacity": self._resources, "allocatable": self._resources}
+        await self._client.patch(paths.nodes(node, "status"), {"status": told}, Patch.STRATEGIC)
+
+    async def keep(self) -> None:
+        """Renew their leases, for ever."""
+        while True:
+            for node in self.nodes:
+                at = paths.leases("kube-node-lease", node)
+                await self._client.patch(at, {"spec": {"renewTime": micro()}})
+            await asyncio.sleep(RENEW_S)
+
+    async def remove(self) -> None:
+        for node in self.nodes:
+            await self._client.delete(paths.nodes(node))
+            await self._client.delete(paths.leases("kube-node-lease", node))
+
+
+def micro() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
