@@ -18,6 +18,7 @@ from websockets.exceptions import WebSocketException
 from holdfast.executor.settings import Settings
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.logs import LazyLogger
+from holdfast.kit.together import until_first
 from holdfast.protocol import nodeenv
 from holdfast.protocol.messages import (
     MAX_FRAME_BYTES,
@@ -129,11 +130,9 @@ class Link:
         self._missed = False
         self._changed.set()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._send(connection))
-                tasks.create_task(self._receive(connection))
-        except* (OSError, WebSocketException) as lost:
-            _log.info("connection lost", error=str(lost.exceptions[0]))
+            await until_first(self._send(connection), self._receive(connection))
+        except (OSError, WebSocketException) as lost:
+            _log.info("connection lost", error=str(lost))
 
     async def _send(self, connection: ClientConnection) -> None:
         last: Observed | None = None
