@@ -78,13 +78,14 @@ class Sessions:
         app.add_api_websocket_route("/v1alpha1/nodes/{node}/daemon", self._daemon)
 
     def drop(self, node: str, why: str) -> None:
-        """End what connections the node has; whoever is to have others has to be admitted anew."""
+        """Its processes are gone: their connections end, and others have to be admitted anew."""
         refused = Refused(what="connection", why=why, fix="Nothing is to be done.")
         if (side := self._executors.get(node)) and side.link is not None:
             link = side.link
             link.close(refused)
             side.ended(link, why)
         self.daemons.drop(node, refused)
+        self._watch.gone(node, self._now())
 
     # ------------------------------------------------------------ the port `Nodes`
 

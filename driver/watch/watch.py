@@ -75,6 +75,12 @@ class Watch:
             self._nodes.pop(node, None)
             self._orders = None
 
+    def gone(self, node: str, now: float) -> None:
+        """What ran on the node is gone for good: whatever comes next begins its life anew."""
+        seen = self._nodes.get(node)
+        if seen is not None:
+            self._nodes[node] = NodeSeen(node=node, known_s=now, present=seen.present)
+
     def fact(self, node: str, present: bool, now: float) -> None:
         """The cluster's word on a node."""
         self._put(self._seen(node, now), present=present)

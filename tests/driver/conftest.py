@@ -67,6 +67,9 @@ class RecordingWatch:
     def disconnected(self, node: str, process: str, now: float, why: str) -> None:
         self.calls.append(("disconnected", node, process))
 
+    def gone(self, node: str, now: float) -> None:
+        self.calls.append(("gone", node))
+
     def heard(self, heartbeat: Heartbeat, now: float) -> list[AnyEvent]:
         self.calls.append(("heard", heartbeat.sequence))
         return self.conclusions

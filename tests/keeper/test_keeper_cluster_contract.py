@@ -2,86 +2,17 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
+from cluster_contract import PROMISES
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.local_cluster import LocalCluster
-from holdfast.driver.ports import Cluster, Fact, PermanentError, TemporaryError
+from holdfast.driver.ports import Fact, PermanentError, TemporaryError
 from holdfast.protocol import keeping
 
-
-async def first_facts(cluster: Cluster, count: int) -> dict[str, Fact]:
-    """Facts by node until there are `count` nodes, all present."""
-    facts: dict[str, Fact] = {}
-    async with asyncio.timeout(DEADLINE_S):
-        async for fact in cluster.facts():
-            facts[fact.node] = fact
-            if len(facts) == count and all(fact.present for fact in facts.values()):
-                break
-    return facts
-
-
-async def every_node_is_told_to_each_who_asks(cluster: Cluster) -> None:
-    assert sorted(await first_facts(cluster, 2)) == ["node-1", "node-2"]
-    assert sorted(await first_facts(cluster, 2)) == ["node-1", "node-2"]
-
-
-async def a_node_is_held_by_one_job(cluster: Cluster) -> None:
-    await cluster.allocate("one", "node-1")
-    await cluster.allocate("one", "node-1")
-    with pytest.raises(TemporaryError, match="one"):
-        await cluster.allocate("other", "node-1")
-    await cluster.release("node-1")
-    await cluster.release("node-1")
-    await cluster.allocate("other", "node-1")
-    await cluster.release("node-1")
-
-
-async def a_distrusted_node_is_said_and_not_given(cluster: Cluster) -> None:
-    await cluster.distrust("node-2", incident=3, reason="its link is slow")
-    fact = (await first_facts(cluster, 2))["node-2"]
-    assert fact.distrusted
-    assert fact.why == "its link is slow"
-    with pytest.raises(PermanentError, match="its link is slow"):
-        await cluster.allocate("one", "node-2")
-    await cluster.trust("node-2")
-    await cluster.trust("node-2")
-    assert not (await first_facts(cluster, 2))["node-2"].distrusted
-    await cluster.allocate("one", "node-2")
-    await cluster.release("node-2")
-
-
-async def a_change_is_told_to_who_listens(cluster: Cluster) -> None:
-    heard: asyncio.Queue[Fact] = asyncio.Queue()
-
-    async def listen() -> None:
-        async for fact in cluster.facts():
-            heard.put_nowait(fact)
-
-    async with asyncio.timeout(DEADLINE_S):
-        listening = asyncio.create_task(listen())
-        await heard.get(), await heard.get()
-        await cluster.distrust("node-1", incident=1, reason="no reason")
-        while not (await heard.get()).distrusted:
-            pass
-        listening.cancel()
-    await cluster.trust("node-1")
-
-
-async def an_unknown_node_is_refused_for_good(cluster: Cluster) -> None:
-    with pytest.raises(PermanentError, match="node-9"):
-        await cluster.allocate("one", "node-9")
-
-
-PROMISES: list[Callable[[Cluster], Awaitable[None]]] = [
-    every_node_is_told_to_each_who_asks,
-    a_node_is_held_by_one_job,
-    a_distrusted_node_is_said_and_not_given,
-    a_change_is_told_to_who_listens,
-    an_unknown_node_is_refused_for_good,
-]
+NODES = ("node-1", "node-2")
 
 
 class InMemory:
@@ -139,7 +70,7 @@ class InMemory:
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
 async def test_in_memory_keeps(promise):
-    await promise(InMemory())
+    await promise(InMemory(), NODES)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +92,7 @@ async def test_a_cluster_that_breaks_a_promise_is_caught(broken):
     for promise in PROMISES:
         try:
             async with asyncio.timeout(0.3):
-                await promise(InMemory(broken))
+                await promise(InMemory(broken), NODES)
         except (
             AssertionError,
             pytest.fail.Exception,
@@ -177,7 +108,7 @@ async def test_a_cluster_that_breaks_a_promise_is_caught(broken):
 async def test_a_real_keeper_keeps_every_promise_and_answers_strangers(keeper):
     await asyncio.to_thread(keeper.start)
     for promise in PROMISES:
-        await promise(LocalCluster(keeper.socket))
+        await promise(LocalCluster(keeper.socket), NODES)
     assert "5000000 octets" in (await said_to(keeper.socket, struct.pack(">I", 5_000_000))).why
     assert "request" in (await said_to(keeper.socket, struct.pack(">I", 2) + b"\xc1\xc1")).why
 
