@@ -15,19 +15,20 @@ RENEW_S = 2.0
 
 
 class MadeNodes:
-    """Nodes of this test. `keep` has to run for as long as they are to be Ready."""
+    """Nodes with the label `made=MARK`. `keep` has to run for as long as they are to be Ready."""
 
-    def __init__(self, client: Client, *nodes: str, resources: dict[str, str] | None = None) -> None:
+    def __init__(self, client: Client, *nodes: str, mark: str) -> None:
         self._client = client
         self.nodes = list(nodes)
-        self._resources = {"cpu": "8", "memory": "8Gi", "pods": "8"} | (resources or {})
+        self._labels = {names.RACK: "rack-1", "made": mark}
+        self._resources = {"cpu": "8", "memory": "8Gi", "pods": "8"}
 
     async def make(self) -> None:
         for node in self.nodes:
             body = {
                 "apiVersion": "v1",
                 "kind": "Node",
-                "metadata": {"name": node, "labels": {names.RACK: "rack-1", "made": node}},
+                "metadata": {"name": node, "labels": self._labels},
             }
             await self._client.create(paths.nodes(), body)
             lease = {

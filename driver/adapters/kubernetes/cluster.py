@@ -6,6 +6,7 @@ cannot be placed, is told.
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from holdfast.driver.adapters.kubernetes import facts, names, paths, pods
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.marking import Marking
+from holdfast.driver.adapters.kubernetes.mirror import version_of
 from holdfast.driver.adapters.kubernetes.placing import (
     PLACED_WITHIN_S,
     Hold,
@@ -31,6 +33,10 @@ OURS = f"app.kubernetes.io/managed-by={names.MANAGER}"
 
 STUCK_S = 5.0
 """After the time at which a deleted pod should be gone from a node that is not there: forced."""
+
+
+SEEN_WITHIN_S = 5.0
+"""Of what we wrote to a node, until it comes back to us."""
 
 
 class Owners(Protocol):
@@ -73,6 +79,7 @@ class KubernetesCluster:
         self._holds: dict[str, Hold] = {}
         self._current: dict[str, str] = {}  # UID of the pod of each hold, by node
         self._expected: dict[str, str] = {}
+        self._bell = asyncio.Event()  # rings with each change of a node
         self._listeners: set[asyncio.Queue[Fact | Ended]] = set()
 
     # ------------------------------------------------------------ its life
@@ -136,15 +143,17 @@ class KubernetesCluster:
             await self._placing.delete(pod, force=not self._present(node))
 
     async def distrust(self, node: str, *, incident: int, reason: str) -> None:
-        await self._marking.distrust(node, incident=incident, reason=reason)
+        await self._until_seen(await self._marking.distrust(node, incident=incident, reason=reason))
 
     async def trust(self, node: str) -> None:
-        await self._marking.trust(node)
+        await self._until_seen(await self._marking.trust(node))
 
     # ------------------------------------------------------------ what the API server tells
 
     async def _follow_nodes(self, listed: asyncio.Event) -> None:
         async for change in self._nodes.changes():
+            self._bell.set()
+            self._bell = asyncio.Event()
             match change:
                 case Synced():
                     listed.set()
@@ -190,6 +199,16 @@ class KubernetesCluster:
                         await self._placing.delete(pod, force=True)
 
     # ------------------------------------------------------------ what is known
+
+    async def _until_seen(self, written: Object | None) -> None:
+        """Return once what was written is what is told, or it is told no more for a while."""
+        if written is None:
+            return
+        name, version = written["metadata"]["name"], version_of(written)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SEEN_WITHIN_S):
+                while (seen := self._nodes.store.get(name)) and version_of(seen) < version:
+                    await self._bell.wait()
 
     def _present(self, node: str) -> bool:
         fact = self._facts.get(node)

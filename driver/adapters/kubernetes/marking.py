@@ -26,7 +26,8 @@ class Marking:
         self._client = client
         self._clock = clock
 
-    async def distrust(self, node: str, *, incident: int, reason: str) -> None:
+    async def distrust(self, node: str, *, incident: int, reason: str) -> Object | None:
+        """The marked Node; None where there is none."""
         at = self._now()
 
         def mark(seen: Object) -> Object | None:
@@ -34,12 +35,13 @@ class Marking:
                 return None
             return marks.distrust(seen, incident=incident, reason=reason, at=at)
 
-        await self._mark(node, mark, marks.condition(distrusted=True, why=reason, at=at))
+        return await self._mark(node, mark, marks.condition(distrusted=True, why=reason, at=at))
 
-    async def trust(self, node: str) -> None:
+    async def trust(self, node: str) -> Object | None:
+        """The Node without our marks; None where there is none."""
         why = "Holdfast may use it again"
         condition = marks.condition(distrusted=False, why=why, at=self._now())
-        await self._mark(node, marks.trust, condition)
+        return await self._mark(node, marks.trust, condition)
 
     def _now(self) -> str:
         """RFC 3339 in UTC, whole seconds, as Kubernetes writes a time."""
@@ -47,21 +49,23 @@ class Marking:
 
     async def _mark(
         self, node: str, mark: Callable[[Object], Object | None], condition: Object
-    ) -> None:
+    ) -> Object | None:
         """Patch the Node as `mark` says of its newest version, the condition first.
 
         Taint last: where it is, all is done. A node that is not there needs no mark.
         """
 
-        async def once() -> None:
-            if mark(await self._client.get(paths.nodes(node))) is None:
-                return
+        async def once() -> Object:
+            seen = await self._client.get(paths.nodes(node))
+            if mark(seen) is None:
+                return seen
             status = paths.nodes(node, "status")
             seen = await self._client.patch(status, condition, Patch.STRATEGIC)
-            if patch := mark(seen):
-                await self._client.patch(paths.nodes(node), patch)
+            patch = mark(seen)
+            return await self._client.patch(paths.nodes(node), patch) if patch else seen
 
         try:
-            await insist(once)
+            return await insist(once)
         except NotFound:
             _log.info("no node to mark", node=node)
+            return None

@@ -1,0 +1,217 @@
+"""Kubernetes as a cluster, on a real API server: what it promises, and whom it leaves alone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from cluster_contract import PROMISES, first_facts
+from made_nodes import MadeNodes
+from waiting import DEADLINE_S
+
+from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
+from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
+from holdfast.driver.ports import Ended, PermanentError, TemporaryError
+from holdfast.kit.clock import SystemClock
+
+pytestmark = pytest.mark.kubernetes
+
+NODES = ("contract-1", "contract-2")
+JOBS = ("one", "other")
+
+
+def training_job(name: str, **pod: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "metadata": {"name": name},
+        "spec": {"command": ["true"], "pod": {"image": "holdfast-executor:1", **pod}},
+    }
+
+
+class Trial:
+    """A namespace with two TrainingJobs, two nodes, and clusters that see them."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client = client
+        self.namespace = namespace
+        self.nodes = MadeNodes(client, *NODES, mark=namespace)
+
+    @asynccontextmanager
+    async def cluster(
+        self, held: dict[str, str] | None = None, *, placed_within_s: float = DEADLINE_S
+    ) -> AsyncIterator[KubernetesCluster]:
+        """As one driver has it; `held`: what the driver's journal says."""
+        objects = TrainingJobs(self.client, names.Jobs(self.namespace))
+        made = KubernetesCluster(
+            self.client,
+            objects,
+            clock=SystemClock(),
+            driver_urls=["http://127.0.0.1:1"],
+            namespace=self.namespace,
+            node_selector=f"made={self.namespace}",
+            placed_within_s=placed_within_s,
+        )
+        made.expect(held or {})
+
+        async def follow() -> None:
+            async for _ in objects.changes():
+                pass
+
+        running = [asyncio.create_task(made.run()), asyncio.create_task(follow())]
+        yield made
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+
+    async def pods(self) -> dict[str, dict[str, Any]]:
+        """Those that are to stay, by name."""
+        found = (await self.client.get(paths.pods(self.namespace)))["items"]
+        return {
+            each["metadata"]["name"]: each
+            for each in found
+            if "deletionTimestamp" not in each["metadata"]
+        }
+
+    async def delete(self, pod: str) -> None:
+        await self.client.delete(paths.pods(self.namespace, pod), grace_s=0)
+
+
+@pytest.fixture
+async def trial(crd, request) -> AsyncIterator[Trial]:
+    namespace = f"trial-{abs(hash(request.node.name)) % 10**8}"
+    crd.kubectl("create", "namespace", namespace)
+    async with Client.from_kubeconfig(crd.admin, user_agent="tests") as client:
+        made = Trial(client, namespace)
+        for job in JOBS:
+            await client.create(paths.training_jobs(namespace), training_job(job))
+        at = paths.service_accounts(namespace, "default")
+
+        async with asyncio.timeout(DEADLINE_S):
+            while not await there(client, at):
+                await asyncio.sleep(0.05)
+        await made.nodes.make()
+        keeping = asyncio.create_task(made.nodes.keep())
+        yield made
+        keeping.cancel()
+        await asyncio.wait([keeping])
+        await made.nodes.remove()
+        crd.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+async def test_kubernetes_keeps_what_every_cluster_promises(trial: Trial) -> None:
+    async with trial.cluster() as cluster:
+        for promise in PROMISES:
+            await promise(cluster, NODES)
+
+
+async def test_a_pod_of_another_with_our_name_is_refused_and_left_alone(trial: Trial) -> None:
+    foreign = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "one-0-1"},
+        "spec": {"containers": [{"name": "c", "image": "x"}], "nodeName": NODES[1]},
+    }
+    before = await trial.client.create(paths.pods(trial.namespace), foreign)
+    async with trial.cluster() as cluster:
+        with pytest.raises(PermanentError, match=r"one-0-1.*not of this job"):
+            await cluster.allocate("one", NODES[0])
+        await cluster.release(NODES[0])
+    after = (await trial.pods())["one-0-1"]
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert "ownerReferences" not in after["metadata"]
+
+
+async def test_a_driver_that_takes_over_adopts_pods_by_uid_and_tells_of_those_that_went(
+    trial: Trial,
+) -> None:
+    async with trial.cluster() as cluster:
+        await cluster.allocate("one", NODES[0])
+        await cluster.allocate("other", NODES[1])
+    before = await trial.pods()
+    await trial.delete("other-0-1")
+    held = {NODES[0]: "one", NODES[1]: "other"}
+    async with trial.cluster(held) as cluster, asyncio.timeout(DEADLINE_S):
+        ended = [each async for each in until_ended(cluster)][-1]
+        assert ended == Ended(job="other", node=NODES[1], why="no pod of it is left")
+        with pytest.raises(TemporaryError, match="held by one"):
+            await cluster.allocate("other", NODES[0])
+    after = await trial.pods()
+    assert after["one-0-1"]["metadata"]["uid"] == before["one-0-1"]["metadata"]["uid"]
+    assert list(after) == ["one-0-1"]
+
+
+async def test_the_end_of_a_pod_that_nobody_released_is_told_once(trial: Trial) -> None:
+    async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
+        await cluster.allocate("one", NODES[0])
+        telling = until_ended(cluster)
+        assert await anext(telling)  # it listens from here on
+        await trial.delete("one-0-1")
+        ended = [each async for each in telling][-1]
+        assert (ended.job, ended.node) == ("one", NODES[0])
+        assert "one-0-1" in ended.why
+        await cluster.allocate("one", NODES[0])
+        await cluster.release(NODES[0])
+
+
+async def test_a_pod_that_no_node_has_room_for_is_taken_back_with_the_schedulers_reason(
+    trial: Trial,
+) -> None:
+    greedy = training_job("greedy", resources={"limits": {"cpu": "9"}})
+    await trial.client.create(paths.training_jobs(trial.namespace), greedy)
+    async with trial.cluster(placed_within_s=4.0) as cluster:
+        await first_facts(cluster, 2)
+        with pytest.raises(TemporaryError, match="Insufficient cpu"):
+            await cluster.allocate("greedy", NODES[0])
+        assert await trial.pods() == {}
+
+
+async def test_a_node_that_is_not_ready_is_gone_and_its_pods_are_removed_by_force(
+    trial: Trial,
+) -> None:
+    async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
+        await cluster.allocate("one", NODES[0])
+        await trial.nodes.ready(NODES[0], "False")
+        async for fact in cluster.facts():
+            if not isinstance(fact, Ended) and fact.node == NODES[0] and not fact.present:
+                break
+        assert fact.why == "Ready is False: the test says False"
+        await cluster.release(NODES[0])
+        listed = (await trial.client.get(paths.pods(trial.namespace)))["items"]
+        assert listed == []
+
+
+async def test_a_person_may_mark_a_node_too_and_keeps_that_mark(trial: Trial) -> None:
+    theirs = {"spec": {"taints": [{"key": "of/theirs", "effect": "NoSchedule"}]}}
+    async with trial.cluster() as cluster:
+        await first_facts(cluster, 2)
+        await cluster.distrust(NODES[0], incident=7, reason="it lies")
+        seen = await trial.client.get(paths.nodes(NODES[0]))
+        taints = [*seen["spec"]["taints"], *theirs["spec"]["taints"]]
+        await trial.client.patch(paths.nodes(NODES[0]), {"spec": {"taints": taints}})
+        await cluster.trust(NODES[0])
+        seen = await trial.client.get(paths.nodes(NODES[0]))
+    assert [each["key"] for each in seen["spec"]["taints"]] == ["of/theirs"]
+    assert not set(names.MARKS) & seen["metadata"].get("annotations", {}).keys()
+    said = {each["type"]: each["status"] for each in seen["status"]["conditions"]}
+    assert said[names.CONDITION] == "False"
+    assert said["Ready"] == "True"
+
+
+async def there(client: Client, at: str) -> bool:
+    try:
+        await client.get(at)
+    except PermanentError:
+        return False
+    return True
+
+
+async def until_ended(cluster: KubernetesCluster) -> AsyncIterator[Any]:
+    """What the cluster tells, up to the first end of an executor."""
+    async for each in cluster.facts():
+        yield each
+        if isinstance(each, Ended):
+            return
