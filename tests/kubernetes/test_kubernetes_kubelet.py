@@ -1,6 +1,7 @@
 """Emulated nodes in a real control plane: pods are processes, and what breaks is really broken."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ class Pods:
 
     def __init__(self, plane, nodes: Joined) -> None:
         self._plane = plane
-        self._nodes = nodes
+        self.nodes = nodes
         self._names: list[str] = []
 
     def run(self, name: str, script: str, **spec: Any) -> None:
@@ -75,7 +76,7 @@ class Pods:
 
     def output(self, name: str) -> str:
         """Of the last life of its container, as it is on the machine."""
-        node = next(iter(self._nodes.root.glob(f"nodes/*/pods/default_{name}_*")))
+        node = next(iter(self.nodes.root.glob(f"nodes/*/pods/default_{name}_*")))
         lives = sorted(node.glob("main/*.log"), key=lambda path: int(path.stem))
         return lives[-1].read_text() if lives else ""
 
@@ -248,6 +249,24 @@ def test_a_container_that_ends_is_started_again_with_backoff(pods):
     pods.seen("crash", lambda pod: waiting(pod) == "CrashLoopBackOff", "it backs off")
 
 
+def test_probes_say_who_is_ready_and_have_the_dead_started_again(pods):
+    serve = "mkdir /run/www; cd /run/www; python -m http.server 8123 & sleep 1000"
+    often = {"periodSeconds": 1, "failureThreshold": 1}
+    ask = {"httpGet": {"path": "/well", "port": 8123}, **often}
+    look = {"exec": {"command": ["sh", "-c", "! test -e /run/ill"]}, **often}
+    come = {"tcpSocket": {"port": 8123}, "periodSeconds": 1, "failureThreshold": 60}
+    container = {"readinessProbe": ask, "livenessProbe": look, "startupProbe": come}
+    pods.run("probed", serve, container=container, terminationGracePeriodSeconds=1)
+    pod = pods.seen("probed", lambda pod: waiting(pod) == "" and main(pod)["started"], "it is up")
+    assert not ready(pod)
+    init = f"/proc/{running(pods.nodes, pod['metadata']['uid'])[0]}/root/run"
+    Path(init, "www", "well").touch()
+    pods.running("probed")
+    Path(init, "ill").touch()
+    pod = pods.seen("probed", lambda pod: main(pod)["restartCount"] == 1, "it is started again")
+    assert main(pod)["lastState"]["terminated"]["exitCode"] == 137
+
+
 def test_memory_is_limited_where_it_can_be(plane, nodes, pods):
     if "no memory cgroups" in plane.kubectl("describe", "node", "node-1"):
         pytest.skip("no memory cgroups here; the node says so")
@@ -298,9 +317,11 @@ def test_a_frozen_kubelet_says_nothing_and_what_runs_goes_on(plane, nodes, pods)
     nodes.turn("node-2", Knobs(frozen=True))
     said = len(pods.output("calm"))
     pods.delete("calm", "--grace-period=0")
-    eventually(lambda: len(pods.output("calm")) > said + 60, "it goes on, for three seconds")
+    eventually(lambda: len(pods.output("calm")) > said + 20, "it goes on")
     before = renewed(plane, "node-2")
-    eventually(lambda: len(pods.output("calm")) > said + 120, "it goes on still")
+    eventually(
+        lambda: len(pods.output("calm")) > said + 80, "it goes on still, for two beats and more"
+    )
     assert renewed(plane, "node-2") == before
     nodes.turn("node-2", Knobs())
     eventually(lambda: pods.get("calm") is None, "it heard at last")
@@ -323,3 +344,34 @@ def test_a_kubelet_that_drops_or_lies_does_not_tell_an_end(plane, nodes, pods):
         nodes.turn(node, Knobs())
         end = pods.ended(f"on-{node}")
         assert (end["phase"], end["exitCode"], end["signal"]) == ("Failed", 137, 9)
+
+
+def test_a_node_that_is_killed_is_lost_with_all_that_ran_there(plane, nodes, pods):
+    pods.run("doomed", COUNT, tolerations=[{"operator": "Exists"}], **on("node-1"))
+    uid = pods.running("doomed")["metadata"]["uid"]
+    nodes.kill("node-1")
+    eventually(lambda: not running(nodes, uid), "the kernel ended all of it")
+    eventually(lambda: node_is(plane, "node-1", "Unknown"), "it is not heard of")
+    pods.delete("doomed", "--grace-period=0", "--force")
+
+
+@pytest.mark.parametrize(
+    "kind", [Kind.ROOT, Kind.USER] if os.geteuid() == 0 else [Kind.USER], ids=str
+)
+def test_nothing_outlives_the_process_that_keeps_the_nodes(plane, tmp_path, kind):
+    if best_kind()[0] is Kind.LOOPBACK:
+        pytest.skip(f"no namespaces here: {best_kind()[1]}")
+    with Joined(
+        plane, tmp_path, nodes=1, kind=kind, more=[*OPTIONS, "--image", "busybox"]
+    ) as joined:
+        made = Pods(plane, joined)
+        joined.ready()
+        made.run("counts", COUNT)
+        uid = made.running("counts")["metadata"]["uid"]
+        kept = joined.node("node-1").host_pid
+        processes.kill(joined.pid)
+        eventually(lambda: not running(joined, uid), "it ends with its node")
+        eventually(lambda: joined.node("node-1").host_pid not in (0, kept), "another begins")
+        eventually(lambda: running(joined, uid), "with the pod that is still wanted")
+        made.end()
+    assert joined.leftovers().count == 0

@@ -6,7 +6,6 @@ nothing, and what runs there goes on.
 """
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -16,10 +15,10 @@ from holdfast.driver.adapters.kubernetes.errors import ApiError
 from holdfast.keeper.state import NodeRecord
 from holdfast.lab.emulator.kubelet import orders
 from holdfast.lab.emulator.kubelet.heart import Heart
-from holdfast.lab.emulator.kubelet.knobs import KnobsOf
 from holdfast.lab.emulator.kubelet.nodeobject import Shape
 from holdfast.lab.emulator.kubelet.orders import Life, Snapshot
-from holdfast.lab.emulator.kubelet.pod import Pod, Surroundings
+from holdfast.lab.emulator.kubelet.pod import Pod
+from holdfast.lab.emulator.kubelet.preparing import Surroundings
 from holdfast.lab.emulator.kubelet.runtimes import Refused
 
 LOOK_AGAIN_S = 10.0
@@ -36,9 +35,8 @@ class Agent:
     def __init__(self, record: NodeRecord, around: Surroundings, shape: Shape, port: int) -> None:
         self._record = record
         self._around = around
-        self._knobs = KnobsOf(Path(record.folder))
+        self._knobs = around.knobs
         self._pods: dict[str, Pod] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._woken: dict[str, asyncio.Event] = {}
         self._snapshot: Snapshot | None = None
         self._look = asyncio.Event()
@@ -86,6 +84,7 @@ class Agent:
                 async for snapshot in self._around.runtime.snapshots():
                     if self._snapshot is None:
                         self._look.set()
+                        self._heart.speak()
                     self._snapshot = snapshot
                     self._share(snapshot.lives)
             except OSError:
@@ -132,10 +131,10 @@ class Agent:
         snapshot = self._snapshot or Snapshot(lives=[], prepared=[])
         for uid, pod in wanted.items():
             if uid not in self._pods:
-                self._pods[uid] = Pod(self._around, pod)
-                self._woken[uid] = asyncio.Event()
+                woken = self._woken[uid] = asyncio.Event()
+                self._pods[uid] = Pod(self._around, pod, woken.set)
                 self._share(snapshot.lives)
-                self._tasks[uid] = group.create_task(self._tend(self._pods[uid]))
+                group.create_task(self._tend(self._pods[uid]))
         for uid, known in self._pods.items():
             known.wanted = wanted.get(uid)
             self._woken[uid].set()
@@ -144,20 +143,23 @@ class Agent:
 
     async def _tend(self, pod: Pod) -> None:
         woken, refusal = self._woken[pod.uid], ""
-        while not pod.over:
-            woken.clear()
-            knobs = await self._knobs.thawed()
-            await asyncio.sleep(knobs.slow_s)
-            try:
-                again_s = await pod.step(knobs)
-            except (ApiError, OSError, Refused) as error:
-                again_s = AGAIN_S
-                if str(error) != refusal:
-                    log.warning("a pod waits", pod=pod.name, why=str(error))
-                refusal = str(error)
-            if not pod.over:
-                await _either(woken, again_s)
-        del self._pods[pod.uid], self._woken[pod.uid], self._tasks[pod.uid]
+        try:
+            while not pod.over:
+                woken.clear()
+                knobs = await self._knobs.thawed()
+                await asyncio.sleep(knobs.slow_s)
+                try:
+                    again_s = await pod.step()
+                except (ApiError, OSError, Refused) as error:
+                    again_s = AGAIN_S
+                    if str(error) != refusal:
+                        log.warning("a pod waits", pod=pod.name, why=str(error))
+                    refusal = str(error)
+                if not pod.over:
+                    await _either(woken, again_s)
+        finally:
+            pod.close()
+        del self._pods[pod.uid], self._woken[pod.uid]
 
     async def _forget(self, uid: str) -> None:
         """What runs here though nobody wants it: its pod went while no kubelet was there."""

@@ -88,7 +88,10 @@ def _become(order: Start, shown: list[Mount]) -> None:
     if order.cwd:
         os.chdir(order.cwd)
     reset_signals()
-    os.execvpe(order.argv[0], order.argv, order.environment)
+    try:
+        os.execvpe(order.argv[0], order.argv, order.environment)
+    except OSError as error:
+        raise CannotStart(f"command: {order.argv[0]!r} cannot be run: {error.strerror}") from error
 
 
 def _mount_own(mounts: list[Mount], shown: list[Mount]) -> None:

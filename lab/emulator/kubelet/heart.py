@@ -4,6 +4,7 @@ Run by `agent`. A node whose link is cut sends none, which is the point: nobody 
 """
 
 import asyncio
+import contextlib
 import platform
 import time
 from collections.abc import Callable
@@ -53,6 +54,7 @@ class Heart:
         self._status_due_s = 0.0
         self._reported_s = 0.0
         self._away = "not heard yet"
+        self._spoken = asyncio.Event()
 
     @property
     def beat_s(self) -> float:
@@ -62,6 +64,7 @@ class Heart:
     def speak(self) -> None:
         """Have the status told with the next beat, which is now."""
         self._status_due_s = 0.0
+        self._spoken.set()
 
     async def run(self) -> None:
         while True:
@@ -77,7 +80,10 @@ class Heart:
                 log.info("the API server answers", node=self._record.name)
                 self._away = ""
                 self._heard()
-            await asyncio.sleep(self.beat_s)
+            self._spoken.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.beat_s):
+                    await self._spoken.wait()
 
     async def _beat(self) -> None:
         knobs = self._knobs.now()

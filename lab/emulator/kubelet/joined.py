@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
@@ -102,18 +102,17 @@ class Joined:
 
     def ready(self, within_s: float = 60.0) -> None:
         """Wait until every node is Ready. Raises `NotReady`."""
-        word = "{.items[*].status.conditions[?(@.type=='Ready')].status}"
 
         def all_ready() -> bool:
-            said = self._plane.kubectl("get", "nodes", *self.names, "-o", f"jsonpath={word}")
-            return said.split() == ["True"] * len(self.names)
+            listed = json.loads(self._plane.kubectl("get", "nodes", "-o", "json"))["items"]
+            return set(self.names) <= {node["metadata"]["name"] for node in listed if _ready(node)}
 
-        self._until(lambda: self.registered() and all_ready(), "all nodes are Ready", within_s)
+        self._until(all_ready, "all nodes are Ready", within_s)
 
-    def registered(self) -> bool:
-        """Whether every node has its Node object."""
-        said = self._plane.kubectl("get", "nodes", "-o", "name").split()
-        return all(f"node/{name}" in said for name in self.names)
+    @property
+    def pid(self) -> int:
+        """Of the process that keeps the cluster, the way out and the kubelet up."""
+        return self._nursery.children["nodes"].pid if self._nursery else 0
 
     def kubelet_pid(self) -> int:
         """Of the kubelet of all nodes, 0 between two lives."""
@@ -155,3 +154,8 @@ class Joined:
             if time.monotonic() > deadline_s:
                 raise NotReady(f"not within {within_s:g} s: {what}; logs are in {self.root}")
             time.sleep(LOOK_S)
+
+
+def _ready(node: dict[str, Any]) -> bool:
+    conditions = node["status"].get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -35,18 +35,19 @@ class KnobsOf:
 
     def __init__(self, folder: Path) -> None:
         self._path = _path(folder)
-        self._read_at_ns = 0
+        self._read = (0, 0)
         self._knobs = Knobs()
 
     def now(self) -> Knobs:
         """As they are turned now."""
         try:
-            changed_ns = self._path.stat().st_mtime_ns
+            found = self._path.stat()
         except FileNotFoundError:
             return Knobs()
-        if changed_ns != self._read_at_ns:
+        version = (found.st_mtime_ns, found.st_ino)
+        if version != self._read:
             self._knobs = msgspec.json.decode(self._path.read_bytes(), type=Knobs)
-            self._read_at_ns = changed_ns
+            self._read = version
         return self._knobs
 
     async def thawed(self) -> Knobs:

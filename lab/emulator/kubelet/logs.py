@@ -24,7 +24,7 @@ class LoggedPod(Protocol):
 
     lives: dict[str, Life]
 
-    def log_path(self, container: str, attempt: int) -> Path: ...
+    def log(self, container: str, attempt: int) -> str: ...
 
 
 class Node(Protocol):
@@ -68,7 +68,7 @@ class Logs:
         if pod is None or life is None:
             raise web.HTTPNotFound(text=f"container {where['container']} has not started")
         attempt = life.attempt - (query.get("previous") == "true")
-        path = pod.log_path(where["container"], attempt)
+        path = Path(pod.log(where["container"], attempt))
         if not path.exists():
             raise web.HTTPBadRequest(text="there is no previous life of it with a log")
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
@@ -89,7 +89,7 @@ async def _pieces(path: Path, lines: int | None, lives: Callable[[], bool]) -> A
     """The file, or its last `lines`, and what is added while `lives` says so."""
     with path.open("rb") as file:
         if lines is not None:
-            file.seek(_start_of_last(file.read(), lines))
+            file.seek(start_of_last(file.read(), lines))
         while True:
             going_on = lives()
             while piece := file.read(PIECE_BYTES):
@@ -99,7 +99,7 @@ async def _pieces(path: Path, lines: int | None, lives: Callable[[], bool]) -> A
             await asyncio.sleep(LOOK_S)
 
 
-def _start_of_last(content: bytes, lines: int) -> int:
+def start_of_last(content: bytes, lines: int) -> int:
     """Where the last `lines` lines begin. Pure."""
     last = content.splitlines(keepends=True)[-lines:] if lines else []
     return len(content) - sum(map(len, last))

@@ -6,6 +6,7 @@ loopback; the gateway leads to it. A process of its own, for a network does not 
 
 import argparse
 import asyncio
+import contextlib
 import signal
 from pathlib import Path
 
@@ -17,7 +18,7 @@ async def serve(at: Path, host: str, port: int, die_with_fd: int) -> None:
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, ending.set)
-    loop.add_reader(die_with_fd, ending.set)
+    loop.add_reader(die_with_fd, ending.set)  # what follows is short: it stays readable
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -25,7 +26,8 @@ async def serve(at: Path, host: str, port: int, die_with_fd: int) -> None:
         except OSError:
             writer.close()  # no API server there: whoever asked tries again
             return
-        await join((reader, writer), outer)
+        with contextlib.suppress(asyncio.CancelledError):  # we end, and all relays with us
+            await join((reader, writer), outer)
 
     at.unlink(missing_ok=True)
     server = await asyncio.start_unix_server(relay, at)

@@ -7,23 +7,21 @@ Must not act on anything but what the node itself has read over its own link.
 
 import contextlib
 import time
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from msgspec import structs
 
 from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client, Patch
+from holdfast.driver.adapters.kubernetes.client import Patch
 from holdfast.driver.adapters.kubernetes.errors import Conflict, Forbidden, NotFound
-from holdfast.keeper.processes import RUN_MARK
-from holdfast.lab.emulator.kubelet import orders, podspec, podstatus, volumes
-from holdfast.lab.emulator.kubelet.images import Images
-from holdfast.lab.emulator.kubelet.knobs import Knobs
+from holdfast.lab.emulator.kubelet import orders, podspec, podstatus
 from holdfast.lab.emulator.kubelet.orders import Life, Phase
-from holdfast.lab.emulator.kubelet.podspec import BadReference, Here
+from holdfast.lab.emulator.kubelet.podspec import BadReference
 from holdfast.lab.emulator.kubelet.podstatus import TERMINAL, Seen, Waiting
+from holdfast.lab.emulator.kubelet.preparing import Preparation, Surroundings, log_path
+from holdfast.lab.emulator.kubelet.probes import Probing
 from holdfast.lab.emulator.kubelet.restarts import Restarts
-from holdfast.lab.emulator.kubelet.runtimes import Refused, RuntimeOf
 from holdfast.lab.emulator.kubelet.times import stamp
 
 Object = dict[str, Any]
@@ -34,43 +32,25 @@ LOOK_AGAIN_S = 60.0
 UNKNOWN_EXIT_CODE = 137
 
 
-class Surroundings(NamedTuple):
-    """What a pod needs of the node that it is on."""
-
-    node: str
-    address: str
-    scratch: Path  # as the node sees it
-    logs: Path  # folder for the logs of all pods of the node
-    environment: dict[str, str]  # of every container, below its own
-    client: Client
-    runtime: RuntimeOf
-    images: Images
-    memory_bytes: int  # of an emptyDir in memory without a limit
-    token_oldest_s: float
-    restart_base_s: float
-
-
 class Pod:
-    """One pod by its UID, until `over`."""
+    """One pod by its UID, until `over`. `changed` is called when its next step is due at once."""
 
-    def __init__(self, around: Surroundings, wanted: Object) -> None:
+    def __init__(self, around: Surroundings, wanted: Object, changed: Callable[[], None]) -> None:
         self._around = around
+        self._changed = changed
         self.wanted: Object | None = wanted
         """As the API server has it; None once it has it no more."""
         self._pod = wanted
-        self._knobs = Knobs()
         self.uid: str = wanted["metadata"]["uid"]
         self.name = f"{wanted['metadata']['namespace']}/{wanted['metadata']['name']}"
         self.over = False
         self.lives: dict[str, Life] = {}
         self._lost: dict[str, Life] = {}
         self._previous: dict[str, Life] = {}
-        self.ready: dict[str, bool] = {}
+        self._probing: dict[tuple[str, int], Probing] = {}
+        self._preparation = Preparation(around)
         self._restarts = Restarts(around.restart_base_s)
-        self._filled: volumes.Filled | None = None
-        self._values = podspec.Values({})
         self._stop_sent = False
-        self._waiting: Waiting = Waiting()
         self._told: Object | None = None
         self._started_at = stamp(time.time())
 
@@ -78,9 +58,12 @@ class Pod:
     def runs(self) -> bool:
         return any(life.phase is Phase.RUNNING for life in self.lives.values())
 
-    async def step(self, knobs: Knobs) -> float:
+    def log(self, container: str, attempt: int) -> str:
+        """Path of the output of one life of a container."""
+        return str(log_path(self._around.logs, self._pod, container, attempt))
+
+    async def step(self) -> float:
         """Do what is next; after how many seconds to look again though nothing happened."""
-        self._knobs = knobs
         if self.wanted is None:
             await self._around.runtime.order(orders.Forget(uid=self.uid))
             self.over = True
@@ -94,100 +77,70 @@ class Pod:
             await self._tell({}, failure=("Refused", " ".join(wrong)))
             return LOOK_AGAIN_S
         again_s = await self._run()
-        if self._waiting != Waiting() or all(one.life for one in self._seen().values()):
-            await self._tell(self._seen())
+        self._probe()
+        seen = self._seen()
+        if self._preparation.waiting != Waiting() or all(one.life for one in seen.values()):
+            await self._tell(seen)
         return again_s
+
+    def close(self) -> None:
+        """Stop asking its containers anything. They go on."""
+        for probing in self._probing.values():
+            probing.end()
 
     # ------------------------------------------------------------ to run it
 
     async def _run(self) -> float:
-        if not await self._prepare():
+        if not await self._preparation.prepare(self._pod):
             return AGAIN_S
         now_s = time.time()
-        renew_at_s = self._filled.renew_at_s if self._filled else 0.0
-        waits = [renew_at_s - now_s] if renew_at_s else []
+        renew_at_s = self._preparation.renew_at_s
+        waits = [LOOK_AGAIN_S, renew_at_s - now_s] if renew_at_s else [LOOK_AGAIN_S]
         for container in self._containers():
             life = self._life(container)
             if life is None:
                 await self._start(container, 0)
             elif life.phase is Phase.EXITED and not podstatus.exit_is_final(self._policy, life):
                 wait_s = self._restarts.wait_s(life, now_s)
+                waits.append(wait_s)
                 if wait_s <= 0:
                     self._previous[life.container] = life
                     self._restarts.restarted(life)
                     await self._start(container, life.attempt + 1)
-                else:
-                    waits.append(wait_s)
-        return max(0.05, min([*waits, LOOK_AGAIN_S]))
-
-    async def _prepare(self) -> bool:
-        """Have its images, its volumes and all that they come from; False: not yet."""
-        images = [one["image"] for one in self._containers()]
-        unknown = [name for name in images if not self._around.images.find(name)]
-        if unknown:
-            reason = "ImagePullBackOff" if self._told else "ErrImagePull"
-            self._waiting = Waiting(reason, f"image {unknown[0]} is not one that this node knows")
-            return False
-        if self._filled and not 0 < self._filled.renew_at_s <= time.time():
-            return True
-        try:
-            await self._fill()
-        except (BadReference, Refused) as error:
-            self._waiting = Waiting("CreateContainerConfigError", str(error))
-        except Conflict as error:  # the pod was replaced by another: its token is not for us
-            self._waiting = Waiting("ContainerCreating", str(error))
-        return self._filled is not None
-
-    async def _fill(self) -> None:
-        around, pod = self._around, self._pod
-        here = Here(around.address)
-        self._values = await volumes.values(around.client, pod)
-        filled = await volumes.fill(
-            around.client,
-            pod,
-            here,
-            self._values,
-            memory_bytes=around.memory_bytes,
-            now_s=time.time(),
-            oldest_s=around.token_oldest_s,
-        )
-        await around.runtime.order(orders.Prepare(uid=self.uid, volumes=filled.volumes))
-        self._filled, self._waiting = filled, Waiting()
+        return max(0.05, min(waits))
 
     async def _start(self, container: Object, attempt: int) -> None:
-        around, name = self._around, container["name"]
-        image = around.images.find(container["image"])
         try:
-            own = podspec.environment(self._pod, container, Here(around.address), self._values)
+            order = self._preparation.order(self._pod, container, attempt)
         except BadReference as error:
-            self._waiting = Waiting("CreateContainerConfigError", str(error))
+            self._preparation.waiting = Waiting("CreateContainerConfigError", str(error))
             return
-        environment = around.environment | {"HOSTNAME": self._pod["metadata"]["name"]} | own
-        environment[RUN_MARK] = around.environment[RUN_MARK]
-        await around.runtime.order(
-            orders.Start(
-                uid=self.uid,
-                container=name,
-                attempt=attempt,
-                argv=podspec.argv(container, image.entrypoint if image else (), environment),
-                environment=environment,
-                log=str(self.log_path(name, attempt)),
-                cwd=container.get("workingDir", ""),
-                mounts=podspec.mounts(container, volumes.places(self._pod, around.scratch)),
-                memory_bytes=podspec.memory_bytes(container),
-            )
-        )
+        await self._around.runtime.order(order)
 
-    def log_path(self, container: str, attempt: int) -> Path:
-        """Where the output of one life of a container is."""
-        folder = self._around.logs / f"{self.name.replace('/', '_')}_{self.uid}"
-        return folder / container / f"{attempt}.log"
+    def _probe(self) -> None:
+        """Probes for every life that has any, and for no life that is over."""
+        running = {
+            (life.container, life.attempt): life
+            for life in self.lives.values()
+            if life.phase is Phase.RUNNING
+        }
+        for key in self._probing.keys() - running.keys():
+            self._probing.pop(key).end()
+        for container in self._containers():
+            for key, life in running.items():
+                wanted = key[0] == container["name"] and any(
+                    kind in container for kind in podspec.PROBES
+                )
+                if wanted and key not in self._probing:
+                    made = Probing(self._around, self._pod, container, life, self._changed)
+                    self._probing[key] = made
 
     # ------------------------------------------------------------ to end it
 
     async def _end(self) -> float:
         """SIGTERM, grace and SIGKILL are the runtime's; then the last word, and the object goes."""
         meta = self._pod["metadata"]
+        self.close()
         if self.runs:
             if not self._stop_sent:
                 grace_s = float(meta.get("deletionGracePeriodSeconds", 0))
@@ -210,14 +163,15 @@ class Pod:
 
     def _seen_of(self, container: Object, ending: bool) -> Seen:
         life = self._life(container)
-        if life and self._knobs.lies:
+        if life and self._around.knobs.now().lies:
             life = structs.replace(life, phase=Phase.RUNNING)
         previous = self._previous.get(container["name"])
         if life is None:
-            return Seen(None, self._waiting, previous)
+            return Seen(None, self._preparation.waiting, previous)
         if life.phase is Phase.RUNNING:
-            ready = self.ready.get(container["name"], "readinessProbe" not in container)
-            return Seen(life, None, previous, ready=ready, started=True)
+            said = self._probing.get((life.container, life.attempt))
+            ready, started = (said.ready, said.started) if said else (True, True)
+            return Seen(life, None, previous, ready=ready, started=started)
         if ending or podstatus.exit_is_final(self._policy, life):
             return Seen(life, None, previous)
         return Seen(life, Waiting("CrashLoopBackOff", "restarting failed container"), previous)
@@ -232,7 +186,7 @@ class Pod:
             started_at=self._started_at,
             failure=failure,
         )
-        if status == self._told or self._knobs.drops_statuses:
+        if status == self._told or self._around.knobs.now().drops_statuses:
             return
         meta = self._pod["metadata"]
         at = paths.pods(meta["namespace"], meta["name"], "status")

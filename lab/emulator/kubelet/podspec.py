@@ -24,6 +24,7 @@ REFERENCES = {
     "secret": "Secret",
 }
 """What kind of object each field names."""
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 VARIABLE = re.compile(r"\$(\$|\(([A-Za-z_.-][A-Za-z0-9_.-]*)\))")
 
 
@@ -65,6 +66,10 @@ def refusals(pod: Object) -> list[str]:
                 f"{', '.join(KINDS_OF_VOLUME)}."
             )
     for container in spec["containers"]:
+        if any("grpc" in container.get(kind, {}) for kind in PROBES):
+            wrong.append(
+                f"{container['name']}: an emulated node has no gRPC probes. Use tcpSocket."
+            )
         if container.get("lifecycle"):
             wrong.append(f"{container['name']}: lifecycle hooks are not run on an emulated node.")
         if any("subPathExpr" in mount for mount in container.get("volumeMounts", [])):

@@ -176,7 +176,8 @@ class Runtime:
         pid = container.execute(life.pid, order.argv, processes.environment_of(life.pid))
         ended = self._executing[pid] = asyncio.get_running_loop().create_future()
         try:
-            code = await asyncio.wait_for(ended, order.timeout_s)
+            async with asyncio.timeout(order.timeout_s):
+                code = await ended
         except TimeoutError:
             processes.kill(pid)
             return f"timed out after {order.timeout_s:g} s"

@@ -32,7 +32,8 @@ class RuntimeOf:
         reader, writer = await asyncio.open_unix_connection(self._path)
         try:
             writer.write(msgspec.json.encode(order) + b"\n")
-            line = await asyncio.wait_for(reader.readline(), within_s)
+            async with asyncio.timeout(within_s):
+                line = await reader.readline()
         finally:
             writer.close()
         if not line:

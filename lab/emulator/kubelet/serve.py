@@ -26,10 +26,11 @@ from holdfast.kit.logs import set_up_logs
 from holdfast.lab.emulator import namespaces
 from holdfast.lab.emulator.kubelet.agent import Agent
 from holdfast.lab.emulator.kubelet.images import Images
+from holdfast.lab.emulator.kubelet.knobs import KnobsOf
 from holdfast.lab.emulator.kubelet.link import USER_AGENT, NodeClient
 from holdfast.lab.emulator.kubelet.logs import Logs
 from holdfast.lab.emulator.kubelet.nodeobject import Shape
-from holdfast.lab.emulator.kubelet.pod import Surroundings
+from holdfast.lab.emulator.kubelet.preparing import Surroundings
 from holdfast.lab.emulator.kubelet.runtimes import RuntimeOf
 from holdfast.lab.emulator.namespaces import Kind
 from holdfast.lab.emulator.nodes import API_NAME, API_PORT
@@ -66,7 +67,8 @@ class Kubelet:
                 while not ending.is_set():
                     self._follow(states.load(self._given.state))
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(ending.wait(), LOOK_S)
+                        async with asyncio.timeout(LOOK_S):
+                            await ending.wait()
             finally:
                 await _cancel(watching, *self._tasks.values())
 
@@ -97,13 +99,13 @@ class Kubelet:
         given, folder = self._given, Path(record.folder)
         config = given.kubeconfig_dir / f"{record.name}.yaml"
         around = Surroundings(
-            node=record.name,
             address=record.address,
             scratch=folder / "scratch",
             logs=folder / "pods",
             environment=_environment(state, record),
             client=NodeClient(config, record.host_pid),
             runtime=RuntimeOf(folder),
+            knobs=KnobsOf(folder),
             images=Images(given.image),
             memory_bytes=given.memory_mib << 20,
             token_oldest_s=given.token_oldest_s,
@@ -126,17 +128,25 @@ def _environment(state: KeeperState, record: NodeRecord) -> dict[str, str]:
 
 
 async def _cancel(*tasks: asyncio.Task[None]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    """End them all. Asked again and again: before Python 3.13 a cancellation may be forgotten."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=LOOK_S)
 
 
 async def _until_told(given: argparse.Namespace) -> None:
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, ending.set)
+
+    def our_owner_is_gone() -> None:
+        loop.remove_reader(given.die_with_fd)  # its end is readable for ever
+        ending.set()
+
     if given.die_with_fd is not None:
-        loop.add_reader(given.die_with_fd, ending.set)
+        loop.add_reader(given.die_with_fd, our_owner_is_gone)
     await Kubelet(given).run(ending)
 
 
