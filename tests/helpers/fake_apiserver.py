@@ -21,6 +21,9 @@ PATH = "/api/v1/namespaces/default/pods"
 BOOKMARK_S = 0.02
 """How often the fake sends bookmarks: a real one does so a minute apart."""
 
+TURNS_TO_READ = 20
+"""Of the event loop that server and client share, until what was written has been read."""
+
 
 class OnCall(Enum):
     """What happens to the next call (a list among them)."""
@@ -78,6 +81,7 @@ class FakeApiServer:
         self.bookmarks = True
         self.retry_after = "0"  # of a 429, in seconds
         self.causes: list[dict[str, str]] = []  # of a 429
+        self.moments = {self.version: dict(self.objects)}  # what was there at each version
         self._said = 0
         self._history: list[tuple[int, str, dict[str, Any]]] = []
         self._pages: dict[str, tuple[int, list[dict[str, Any]]]] = {}
@@ -128,6 +132,7 @@ class FakeApiServer:
             del self.objects[name]
         else:
             self.objects[name] = told
+        self.moments[self.version] = dict(self.objects)
         self._history.append((self.version, kind, told))
         self._news.set()
         self._news = asyncio.Event()
@@ -224,6 +229,8 @@ class FakeApiServer:
         self, request: web.BaseRequest, response: web.StreamResponse, fault: OnWatch
     ) -> None:
         assert request.transport is not None
+        for _ in range(TURNS_TO_READ):  # a client that is cut off forgets what it has not read
+            await asyncio.sleep(0)
         if fault in (OnWatch.CUT, OnWatch.SHUFFLED_CUT):
             request.transport.abort()
         if fault is OnWatch.HANG:

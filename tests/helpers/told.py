@@ -4,7 +4,7 @@ For the tests of the client layer. `live` is what a reader who believes every wo
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ class Told:
         self.begun: set[str] = set()  # UIDs
         self.ended: set[str] = set()
         self.synced = 0
+        self.over: Callable[[], bool] = lambda: False  # true after a contradiction
 
     def hear(self, change: Change) -> None:
         if isinstance(change, Synced):
@@ -51,6 +52,7 @@ async def told_by(reflector: Reflector) -> AsyncIterator[Told]:
                 told.hear(change)
 
     listening = asyncio.create_task(listen())
+    told.over = listening.done
     try:
         yield told
         if listening.done():
