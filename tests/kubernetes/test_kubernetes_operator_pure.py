@@ -285,13 +285,14 @@ def test_a_changed_spec_is_named_by_its_fields_and_suspend_is_none_of_them() -> 
 # ---------------------------------------------------------------- status
 
 
-def told(job: Job, before: Object | None = None, at: str = "now") -> Object:
+def told(job: Job, before: Object | None = None, at: str = "now", changed: str = "") -> Object:
     return status.status_of(
         job,
         State(jobs={"speech": job}),
         live=None,
         pods_ready=1,
         hindrance="",
+        changed=changed,
         before=before or {},
         generation=4,
         at=at,
@@ -308,6 +309,13 @@ def test_a_condition_keeps_the_time_at_which_it_turned() -> None:
     assert condition(second, "Running")["lastTransitionTime"] == "second"
     assert condition(second, "Accepted")["lastTransitionTime"] == "first"
     assert {each["observedGeneration"] for each in second["conditions"]} == {4}
+
+
+def test_a_changed_spec_is_said_not_to_be_accepted_while_the_job_goes_on() -> None:
+    said = told(core_job(phase=Phase.RUNNING), changed="spec.nodes: changed")
+    assert condition(said, "Accepted")["status"] == "False"
+    assert condition(said, "Accepted")["message"] == "spec.nodes: changed"
+    assert condition(said, "Running")["status"] == "True"
 
 
 @pytest.mark.parametrize("phase", list(Phase))

@@ -174,10 +174,17 @@ class Operator:
             live=self._watch.progress(job.name),
             pods_ready=sum(pods.ready(pod) for pod in mine),
             hindrance=next(hindered, ""),
+            changed=self._changed(wanted, job),
             before=wanted.get("status", {}),
             generation=wanted["metadata"]["generation"],
             at=self._at(),
         )
+
+    def _changed(self, wanted: Object, job: Job) -> str:
+        try:
+            return jobs.changed(wanted, job)
+        except (jobs.Refused, BadDocument) as bad:
+            return f"{bad} The job goes on as it was accepted."
 
     def _at(self) -> str:
         return self._clock.wall().strftime("%Y-%m-%dT%H:%M:%SZ")

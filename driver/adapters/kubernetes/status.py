@@ -38,11 +38,15 @@ def status_of(
     live: JobProgress | None,
     pods_ready: int,
     hindrance: str,
+    changed: str,
     before: Json,
     generation: int,
     at: str,
 ) -> Status:
-    """The whole status. `before`: what the object has now; `at`: now, RFC 3339."""
+    """The whole status. `before`: what the object has now; `at`: now, RFC 3339.
+
+    `hindrance`: what keeps a pod from running; `changed`: what of the spec is not followed.
+    """
     incident = _latest(job, state)
     return {
         "observedGeneration": generation,
@@ -57,7 +61,9 @@ def status_of(
         "incident": _incident(incident),
         "lastRecoverySeconds": _recovery_s(incident),
         **_live(job, live),
-        "conditions": conditions(_said(job, hindrance), before, generation=generation, at=at),
+        "conditions": conditions(
+            _said(job, hindrance, changed), before, generation=generation, at=at
+        ),
     }
 
 
@@ -106,13 +112,14 @@ def _condition(said: Said, old: Json, generation: int, at: str) -> dict[str, Any
     }
 
 
-def _said(job: Job, hindrance: str) -> list[Said]:
+def _said(job: Job, hindrance: str, changed: str) -> list[Said]:
     phase, failure = job.phase.value, str(job.failure or "")
     over = job.phase in (Phase.FAILED, Phase.STOPPED)
     allocated = bool(job.places) and "" not in job.places
     recovering = job.phase in RECOVERING and job.attempt > 0
+    accepted = Said("Accepted", True, "Accepted", "the spec is good")
     return [
-        Said("Accepted", True, "Accepted", "the spec is good"),
+        Said("Accepted", False, "Changed", changed) if changed else accepted,
         Said("Allocated", allocated, phase, _message(job, hindrance)),
         Said("Running", job.phase is Phase.RUNNING, phase, job.why),
         Said("Recovering", recovering, phase, job.why if recovering else ""),

@@ -28,6 +28,17 @@ def no_person(*, sent: bool) -> Problem:
     return Problem(401, why, fix=fix)
 
 
+def own_jobs(request: Request) -> None:
+    """Raises `Problem` (409) where jobs are objects of Kubernetes, which would undo the request."""
+    control: Control = request.app.state.control
+    if control.settings.cluster == "kubernetes":
+        raise Problem(
+            409,
+            "this driver's jobs are TrainingJob objects, and follow them.",
+            fix="Use kubectl: apply or delete the object, or patch its spec.suspend.",
+        )
+
+
 def _control(request: Request) -> Control:
     control: Control = request.app.state.control
     return control

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_json
-from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.guard import Driver, own_jobs, person
 from holdfast.driver.adapters.rest.paging import DEFAULT_LIMIT, MAX_LIMIT, page
 from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.driver.adapters.rest.views import JobList, JobView, job_view
@@ -24,7 +24,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[Depends(person)]
 PERSON = "a person"
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, dependencies=[Depends(own_jobs)])
 async def submit(
     request: Request, response: Response, control: Driver, key: IdempotencyKey = None
 ) -> Done:
@@ -74,13 +74,13 @@ async def progress(job: str, control: Driver) -> Any:
     return msgspec.to_builtins(control.watch.progress(job), str_keys=True)
 
 
-@router.post("/{job}/suspend", status_code=202)
+@router.post("/{job}/suspend", status_code=202, dependencies=[Depends(own_jobs)])
 async def suspend(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
     """Hold the job: it gives its nodes back and keeps its place."""
     return await _about(control, events.SuspendRequested(job=job, by=PERSON), key)
 
 
-@router.post("/{job}/resume", status_code=202)
+@router.post("/{job}/resume", status_code=202, dependencies=[Depends(own_jobs)])
 async def resume(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
     """Let a suspended job go on."""
     return await _about(control, events.ResumeRequested(job=job, by=PERSON), key)
@@ -92,7 +92,7 @@ async def stop(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
     return await _about(control, events.StopRequested(job=job, by=PERSON), key)
 
 
-@router.delete("/{job}", status_code=202)
+@router.delete("/{job}", status_code=202, dependencies=[Depends(own_jobs)])
 async def delete(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
     """End the job if it runs, and forget it. Its logs stay."""
     return await _about(control, events.DeleteRequested(job=job, by=PERSON), key)
