@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from waiting import eventually
 
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.given import KUBECONFIG, GivenCluster, NotPossible
@@ -37,7 +38,9 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 def crd(plane: ControlPlane) -> ControlPlane:
     """The control plane that knows TrainingJobs."""
     plane.kubectl("apply", "-f", str(CRD))
-    plane.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
+    established = "jsonpath={.status.conditions[?(@.type=='Established')].status}"
+    words = ("get", "crd", "trainingjobs.holdfast.dev", "-o", established)
+    eventually(lambda: plane.kubectl(*words) == "True", "TrainingJobs are known")
     return plane
 
 
