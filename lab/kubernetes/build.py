@@ -1,4 +1,4 @@
-"""Builds the Kubernetes binary once into a cache folder outside the repository, telling how far.
+"""Builds Kubernetes, and kwok, once into a cache folder outside the repository, telling how far.
 
 Called by `make`, `holdfast lab kubernetes up` and, to find what was built, `programs`. Two builders
 at once wait for each other; one that was killed leaves nothing that could be taken for a whole one.
@@ -15,22 +15,60 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-SOURCES = Path(__file__).parent / "go"
-KUBERNETES = "v1.36.4"
-_VERSION = "k8s.io/component-base/version.git"
-FLAGS = (
-    "-trimpath",
-    "-ldflags",
-    f"-s -w -X {_VERSION}Version={KUBERNETES} -X {_VERSION}Major=1 -X {_VERSION}Minor=36",
-)
 TELL_EVERY_S = 15.0
 LAST_LINES = 10
-PACKAGES = 2_500
-"""About as many are compiled where Go has compiled none of them before."""
-BINARY = "holdfast-kubernetes"
 HOW = "Build it, 4 to 10 minutes the first time: python -m holdfast.lab.kubernetes.build"
+KUBERNETES = "v1.36.4"
+_VERSION = "k8s.io/component-base/version.git"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A Go module of ours, and what is built of it."""
+
+    name: str
+    sources: Path
+    package: str
+    binary: str
+    flags: tuple[str, ...]
+    packages: int
+    """About as many are compiled where Go has compiled none of them before."""
+    from_module: str = ""
+    """Another module, of which files are kept beside the binary."""
+    files: tuple[str, ...] = ()
+
+
+CONTROL_PLANE = Module(
+    name=f"Kubernetes {KUBERNETES}",
+    sources=Path(__file__).parent / "go",
+    package=".",
+    binary="holdfast-kubernetes",
+    flags=(
+        "-trimpath",
+        "-ldflags",
+        f"-s -w -X {_VERSION}Version={KUBERNETES} -X {_VERSION}Major=1 -X {_VERSION}Minor=36",
+    ),
+    packages=2_500,
+)
+KWOK = Module(
+    name="kwok",
+    sources=Path(__file__).parent / "kwok",
+    package="sigs.k8s.io/kwok/cmd/kwok",
+    binary="kwok",
+    flags=("-trimpath", "-ldflags", "-s -w"),
+    packages=1_500,
+    from_module="sigs.k8s.io/kwok",
+    files=(
+        "kustomize/stage/node/fast/node-initialize.yaml",
+        "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+        "kustomize/stage/pod/fast/pod-ready.yaml",
+        "kustomize/stage/pod/fast/pod-complete.yaml",
+        "kustomize/stage/pod/fast/pod-delete.yaml",
+    ),
+)
 
 
 class NotHere(Exception):
@@ -44,27 +82,27 @@ class BuildFailed(Exception):
 Tell = Callable[[str], None]
 
 
-def cached() -> Path:
+def cached(module: Module = CONTROL_PLANE) -> Path:
     """Where the binary is once it is built: named by the hash of its sources."""
-    digest = hashlib.sha256(" ".join(FLAGS).encode())
-    for source in sorted(SOURCES.glob("*")):
+    digest = hashlib.sha256(" ".join(module.flags).encode())
+    for source in sorted(module.sources.glob("*")):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "holdfast" / "kubernetes" / digest.hexdigest()[:16] / BINARY
+    return base / "holdfast" / "kubernetes" / digest.hexdigest()[:16] / module.binary
 
 
-def build(tell: Tell) -> Path:
+def build(tell: Tell, module: Module = CONTROL_PLANE) -> Path:
     """The binary, built first where it is not there. Raises `NotHere`, `BuildFailed`."""
-    binary = cached()
+    binary = cached(module)
     if binary.exists():
         return binary
     go = shutil.which("go")
     if go is None:
-        raise NotHere("there is no Go here, and the Kubernetes binary is built with it (1.26).")
+        raise NotHere(f"there is no Go here, and {module.name} is built with it (1.26).")
     binary.parent.parent.mkdir(parents=True, exist_ok=True)
     with _alone(binary.parent.with_suffix(".lock"), tell):
         if not binary.exists():
-            _compile(go, binary, tell)
+            _compile(go, module, binary, tell)
     return binary
 
 
@@ -79,23 +117,36 @@ def _alone(lock: Path, tell: Tell) -> Iterator[None]:
         yield
 
 
-def _compile(go: str, binary: Path, tell: Tell) -> None:
+def _compile(go: str, module: Module, binary: Path, tell: Tell) -> None:
     """Beside, then in place by a rename. Raises `BuildFailed`."""
     with tempfile.TemporaryDirectory(dir=binary.parent.parent, prefix=".building-") as beside:
         folder = Path(beside) / binary.parent.name
-        tell(f"building Kubernetes {KUBERNETES} into {binary.parent} (the first time only)")
-        command = [go, "build", "-v", *FLAGS, "-o", str(folder / BINARY), "."]
-        environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
+        tell(f"building {module.name} into {binary.parent} (the first time only)")
+        command = [go, "build", "-v", *module.flags, "-o", str(folder / binary.name)]
         with subprocess.Popen(
-            command, cwd=SOURCES, env=environment, stderr=subprocess.PIPE, text=True
+            [*command, module.package],
+            cwd=module.sources,
+            env=os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"},
+            stderr=subprocess.PIPE,
+            text=True,
         ) as compiler:
-            said = _followed(compiler, tell)
+            said = _followed(compiler, module.packages, tell)
         if compiler.returncode:
             raise BuildFailed("\n".join(["go build failed:", *said[-LAST_LINES:]]))
+        if module.files:
+            _keep_beside(go, module, folder)
         folder.rename(binary.parent)
 
 
-def _followed(compiler: "subprocess.Popen[str]", tell: Tell) -> list[str]:
+def _keep_beside(go: str, module: Module, folder: Path) -> None:
+    words = [go, "list", "-m", "-f", "{{.Dir}}", module.from_module]
+    asked = subprocess.run(words, cwd=module.sources, check=True, capture_output=True, text=True)
+    for file in module.files:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(asked.stdout.strip()) / file, folder / file)
+
+
+def _followed(compiler: "subprocess.Popen[str]", packages: int, tell: Tell) -> list[str]:
     """What the compiler said, to its end: a line a package, or why it fails."""
     started_s = time.monotonic()
     lines: list[str] = []
@@ -103,7 +154,7 @@ def _followed(compiler: "subprocess.Popen[str]", tell: Tell) -> list[str]:
 
     def tell_how_far() -> None:
         took_s = time.monotonic() - started_s
-        tell(f"{len(lines)} of up to {PACKAGES} packages compiled, {took_s:.0f} s")
+        tell(f"{len(lines)} of up to {packages} packages compiled, {took_s:.0f} s")
 
     def now_and_then() -> None:
         while not over.wait(TELL_EVERY_S):
@@ -126,9 +177,10 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """Build it. 0 also where it cannot be built: the tests that need it then say so."""
+    """Build both. 0 also where they cannot be built: the tests that need them then say so."""
     try:
-        build(_say)
+        for module in (CONTROL_PLANE, KWOK):
+            build(_say, module)
     except NotHere as missing:
         _say(f"{missing} Tests of Kubernetes will be skipped.")
     except BuildFailed as failed:

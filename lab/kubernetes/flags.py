@@ -1,6 +1,6 @@
 """The command lines of the control plane's programs, as pure functions of where things are.
 
-Called by `plane`. Every flag here has run on 1.36.4; see docs/kubernetes.md for what they are for.
+Called by `plane`. Every flag here has run on 1.36.4.
 """
 
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ USERS = {
     "kube-scheduler": ("system:kube-scheduler", []),
 }
 DNS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
-READY_WITHIN_S = 60.0
+READY_WITHIN_S = 120.0
 LOOK_S = 0.05
 
 

@@ -6,7 +6,7 @@ Called by whatever starts one. Must not build: a test or a command says first th
 import os
 from pathlib import Path
 
-from holdfast.lab.kubernetes.build import HOW, NotHere, cached
+from holdfast.lab.kubernetes.build import CONTROL_PLANE, HOW, KWOK, NotHere, cached
 
 ASSETS = "KUBEBUILDER_ASSETS"
 """Environment of the ecosystem's convention: a folder with etcd, kube-apiserver and kubectl."""
@@ -17,10 +17,11 @@ def command(program: str) -> list[str]:
     given = assets() / program if os.environ.get(ASSETS) else None
     if given is not None and given.is_file():
         return [str(given)]
-    binary = cached()
+    module = KWOK if program == KWOK.binary else CONTROL_PLANE
+    binary = cached(module)
     if not binary.exists():
-        raise NotHere(f"{program} is not here: Kubernetes is not built yet. {HOW}")
-    return [str(binary), program]
+        raise NotHere(f"{program} is not here: {module.name} is not built yet. {HOW}")
+    return [str(binary)] if module is KWOK else [str(binary), program]
 
 
 def assets() -> Path:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
-from holdfast.lab.kubernetes.build import BuildFailed, NotHere, build, cached
+from holdfast.lab.kubernetes.build import KWOK, BuildFailed, NotHere, build, cached
 from holdfast.lab.kubernetes.programs import command
 
 GO = """#!/bin/sh
+[ "$1" = list ] && { echo "$MODULE"; exit; }
 echo started >> "$STARTS"
 while [ "$1" != -o ]; do shift; done
 while [ -e "$HOLD" ]; do sleep 0.01; done
@@ -32,6 +33,10 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("STARTS", str(tmp_path / "starts"))
     monkeypatch.setenv("HOLD", str(tmp_path / "hold"))
+    monkeypatch.setenv("MODULE", str(tmp_path / "module"))
+    for file in KWOK.files:
+        (tmp_path / "module" / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "module" / file).touch()
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
     return stand_in
 
@@ -65,7 +70,9 @@ def test_two_builders_at_once_build_it_once_and_the_second_says_that_it_waits(go
     for builder in builders:
         builder.communicate(timeout=60)
         assert builder.returncode == 0
-    assert starts(go) == 1
+    assert starts(go) == 2, "Kubernetes and kwok, each once"
+    assert all((cached(KWOK).parent / file).exists() for file in KWOK.files)
+    assert command("kwok") == [str(cached(KWOK))]
 
 
 def test_a_build_that_fails_says_why_and_leaves_nothing_behind(go: Path) -> None:

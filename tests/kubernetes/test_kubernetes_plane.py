@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
+from holdfast.lab.kubernetes.build import NotHere
+from holdfast.lab.kubernetes.fake import FAKE, FakeNodes
 from holdfast.lab.kubernetes.kubectl import KubectlFailed, kubectl
 from holdfast.lab.kubernetes.plane import COMPONENTS, ControlPlane
 from holdfast.lab.kubernetes.process import Process
+from holdfast.lab.kubernetes.programs import command
 
 pytestmark = pytest.mark.kubernetes
 
@@ -69,6 +72,21 @@ def test_a_pod_is_bound_to_a_node_that_is_ready(plane: ControlPlane) -> None:
 
     assert eventually(why, "the scheduler has judged the pod") == "Unschedulable"
     plane.kubectl("delete", "namespace", "bound", "--wait=false")
+
+
+def test_a_fake_node_is_ready_and_says_that_its_pods_run(plane: ControlPlane) -> None:
+    try:
+        command("kwok")
+    except NotHere as missing:
+        pytest.skip(str(missing))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "fake", "annotations": FAKE}}
+    pod = {"containers": [{"name": "a", "image": "none"}], "nodeName": "fake"}
+    with FakeNodes(plane, lease_s=8):
+        plane.kubectl("create", "-f", "-", input=json.dumps(node))
+        plane.kubectl("wait", "--for=condition=Ready", "node/fake", "--timeout=30s")
+        plane.kubectl("run", "on-fake", "--image=none", "--overrides", json.dumps({"spec": pod}))
+        plane.kubectl("wait", "--for=condition=Ready", "pod/on-fake", "--timeout=30s")
+        plane.kubectl("delete", "pod/on-fake", "node/fake")
 
 
 @contextmanager
