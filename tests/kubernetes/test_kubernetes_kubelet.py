@@ -240,11 +240,13 @@ def test_an_unknown_image_is_not_pulled_and_a_missing_command_is_said(pods):
 
 
 def test_a_container_that_ends_is_started_again_with_backoff(pods):
-    pods.run("crash", "echo life; exit 7")
+    words = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    pods.run("crash", "echo life; exit 7", container=words)
     pod = pods.seen(
         "crash", lambda pod: waiting(pod) and main(pod)["restartCount"] >= 2, "it was started again"
     )
-    assert main(pod)["lastState"]["terminated"]["exitCode"] == 7
+    last = main(pod)["lastState"]["terminated"]
+    assert (last["exitCode"], last["message"]) == (7, "life\n")
     assert phase(pod) == "Running"
     pods.seen("crash", lambda pod: waiting(pod) == "CrashLoopBackOff", "it backs off")
 

@@ -19,7 +19,7 @@ from holdfast.lab.emulator.kubelet import orders, podspec, podstatus
 from holdfast.lab.emulator.kubelet.orders import Life, Phase
 from holdfast.lab.emulator.kubelet.podspec import BadReference
 from holdfast.lab.emulator.kubelet.podstatus import TERMINAL, Seen, Waiting
-from holdfast.lab.emulator.kubelet.preparing import Preparation, Surroundings, log_path
+from holdfast.lab.emulator.kubelet.preparing import Preparation, Surroundings, last_words, log_path
 from holdfast.lab.emulator.kubelet.probes import Probing
 from holdfast.lab.emulator.kubelet.restarts import Restarts
 from holdfast.lab.emulator.kubelet.times import stamp
@@ -104,7 +104,7 @@ class Pod:
                 wait_s = self._restarts.wait_s(life, now_s)
                 waits.append(wait_s)
                 if wait_s <= 0:
-                    self._previous[life.container] = life
+                    self._previous[life.container] = self._with_words(container, life) or life
                     self._restarts.restarted(life)
                     await self._start(container, life.attempt + 1)
         return max(0.05, min(waits))
@@ -162,7 +162,7 @@ class Pod:
         return {one["name"]: self._seen_of(one, ending) for one in self._containers()}
 
     def _seen_of(self, container: Object, ending: bool) -> Seen:
-        life = self._life(container)
+        life = self._with_words(container, self._life(container))
         if life and self._around.knobs.now().lies:
             life = structs.replace(life, phase=Phase.RUNNING)
         previous = self._previous.get(container["name"])
@@ -175,6 +175,13 @@ class Pod:
         if ending or podstatus.exit_is_final(self._policy, life):
             return Seen(life, None, previous)
         return Seen(life, Waiting("CrashLoopBackOff", "restarting failed container"), previous)
+
+    def _with_words(self, container: Object, life: Life | None) -> Life | None:
+        """With the end of its output as its message, where it failed and the pod asks for that."""
+        asked = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+        if not asked or life is None or not life.exit_code or life.message:
+            return life
+        return structs.replace(life, message=last_words(self.log(life.container, life.attempt)))
 
     async def _tell(self, seen: dict[str, Seen], failure: tuple[str, str] | None = None) -> None:
         """Patch the status where it says anything new. Lost to a conflict: another has the name."""

@@ -18,6 +18,7 @@ from holdfast.lab.emulator.kubelet.podstatus import Waiting
 from holdfast.lab.emulator.kubelet.runtimes import Refused, RuntimeOf
 
 Object = dict[str, Any]
+LAST_WORDS_BYTES, LAST_WORDS_LINES = 2_048, 80
 
 
 class Surroundings(NamedTuple):
@@ -106,3 +107,13 @@ def log_path(logs: Path, pod: Object, container: str, attempt: int) -> Path:
     meta = pod["metadata"]
     folder = logs / f"{meta['namespace']}_{meta['name']}_{meta['uid']}"
     return folder / container / f"{attempt}.log"
+
+
+def last_words(log: str) -> str:
+    """The end of a log as a kubelet cuts it: at most 2,048 bytes of at most 80 lines."""
+    try:
+        content = Path(log).read_bytes()
+    except FileNotFoundError:
+        return ""
+    lines = content[-LAST_WORDS_BYTES:].splitlines(keepends=True)
+    return b"".join(lines[-LAST_WORDS_LINES:]).decode(errors="replace")
