@@ -12,9 +12,10 @@ class KubectlFailed(Exception):
 
 
 def words(kubeconfig: Path, arguments: Sequence[str]) -> list[str]:
-    """The whole command. Its cache of what the API has is kept beside the kubeconfig."""
-    cache = kubeconfig.with_name("kubectl-cache")
-    return [*command("kubectl"), f"--kubeconfig={kubeconfig}", f"--cache-dir={cache}", *arguments]
+    """The whole command. What it learns of a control plane of ours is kept in that one's folder."""
+    ours = kubeconfig.with_name("ca.key").exists()
+    cache = [f"--cache-dir={kubeconfig.with_name('kubectl-cache')}"] if ours else []
+    return [*command("kubectl"), f"--kubeconfig={kubeconfig}", *cache, *arguments]
 
 
 def kubectl(
