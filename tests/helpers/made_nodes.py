@@ -4,11 +4,13 @@ Used by tests of what the driver makes of nodes and of pods that are bound to th
 """
 
 import asyncio
+import contextlib
 from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names, paths
 from holdfast.driver.adapters.kubernetes.client import Client, Patch
+from holdfast.driver.ports import TemporaryError
 
 RENEW_S = 2.0
 """Of a lease that is over after 8 s on the tests' control plane."""
@@ -59,7 +61,8 @@ class MadeNodes:
         while True:
             for node in self.nodes:
                 at = paths.leases("kube-node-lease", node)
-                await self._client.patch(at, {"spec": {"renewTime": micro()}})
+                with contextlib.suppress(TemporaryError):  # the API server may be away for a test
+                    await self._client.patch(at, {"spec": {"renewTime": micro()}})
             await asyncio.sleep(RENEW_S)
 
     async def remove(self) -> None:

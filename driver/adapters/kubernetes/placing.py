@@ -94,20 +94,23 @@ class Placing:
         await insist(once)
 
     async def _make(self, order: pods.Order) -> Object | None:
-        """The pod, made or found; None where the name is that of an earlier pod of ours."""
+        """The pod, made or found; None where an earlier TrainingJob's pod, or one that ends, has
+        the name.
+        """
         wanted, namespace = pods.manifest(order), order.job["metadata"]["namespace"]
         try:
             return await insist(lambda: self._client.create(paths.pods(namespace), wanted))
         except AlreadyExists:
             at = paths.pods(namespace, order.name)
             found = await insist(lambda: self._client.get(at))
-        if pods.owner_uid(found) != order.job["metadata"]["uid"]:
+        owner = pods.owner_uid(found)
+        if not owner and not pods.ending(found):
             raise PermanentError(
                 f"pod {order.name} in namespace {namespace} is not of this job, and has the name "
                 "that its pod would get. Delete or rename it."
             )
-        same = pods.node_of(found) == order.node and not pods.ending(found)
-        return found if same else None
+        ours = owner == order.job["metadata"]["uid"] and pods.node_of(found) == order.node
+        return found if ours and not pods.ending(found) else None
 
 
 def lowest_slot(holds: Sequence[Hold], owner: str) -> int:
