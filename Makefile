@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml requirements/pins.txt | $(UV)
 demo: $(STAMP) ## A real training job on an emulated cluster loses a node and gets it back
 	@$(BIN)/holdfast demo
 
-test: $(STAMP) test-driver control-plane ## Run all tests (under ten minutes on two cores)
+test: $(STAMP) test-driver ## Run all tests (those on Kubernetes need `make control-plane` once)
 	@$(BIN)/python -m pytest
 
 test-driver: $(STAMP) ## Run the driver's tests in an environment that has no torch
@@ -36,7 +36,7 @@ test-driver: $(STAMP) ## Run the driver's tests in an environment that has no to
 	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[dev]'
 	@$(DRIVER_VENV)/bin/python -m pytest tests/driver tests/protocol -m "not torch"
 
-control-plane: $(STAMP) ## Build Kubernetes for the tests, once: 4 to 10 minutes where there is Go
+control-plane: $(STAMP) ## Build Kubernetes from source, once: 4 to 10 minutes where there is Go
 	@$(BIN)/python -m holdfast.lab.kubernetes.build
 
 check: lint types layers ## Lint, formatting, types and layers

@@ -20,7 +20,7 @@ from pathlib import Path
 
 TELL_EVERY_S = 15.0
 LAST_LINES = 10
-HOW = "Build it, 4 to 10 minutes the first time: python -m holdfast.lab.kubernetes.build"
+HOW = "Build it once, 4 to 10 minutes: make control-plane"
 KUBERNETES = "v1.36.4"
 _VERSION = "k8s.io/component-base/version.git"
 
@@ -121,6 +121,7 @@ def _compile(go: str, module: Module, binary: Path, tell: Tell) -> None:
     """Beside, then in place by a rename. Raises `BuildFailed`."""
     with tempfile.TemporaryDirectory(dir=binary.parent.parent, prefix=".building-") as beside:
         folder = Path(beside) / binary.parent.name
+        _fetch(go, module, tell)
         tell(f"building {module.name} into {binary.parent} (the first time only)")
         command = [go, "build", "-v", *module.flags, "-o", str(folder / binary.name)]
         with subprocess.Popen(
@@ -136,6 +137,16 @@ def _compile(go: str, module: Module, binary: Path, tell: Tell) -> None:
         if module.files:
             _keep_beside(go, module, folder)
         folder.rename(binary.parent)
+
+
+def _fetch(go: str, module: Module, tell: Tell) -> None:
+    """The sources, from wherever this Go gets its modules. Raises `NotHere`: no network, say."""
+    tell(f"fetching the sources of {module.name}")
+    words = [go, "mod", "download"]
+    fetched = subprocess.run(words, cwd=module.sources, capture_output=True, text=True, check=False)
+    if fetched.returncode:
+        last = (fetched.stderr.strip().splitlines() or ["go mod download failed"])[-1]
+        raise NotHere(f"the sources of {module.name} could not be fetched: {last}")
 
 
 def _keep_beside(go: str, module: Module, folder: Path) -> None:

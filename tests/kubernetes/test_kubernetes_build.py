@@ -13,13 +13,14 @@ from holdfast.lab.kubernetes.programs import command
 
 GO = """#!/bin/sh
 [ "$1" = list ] && { echo "$MODULE"; exit; }
+[ "$1" = mod ] && { [ ! -e "$OFFLINE" ] || { echo "dial tcp: no route" >&2; exit 1; }; exit; }
 echo started >> "$STARTS"
 while [ "$1" != -o ]; do shift; done
 while [ -e "$HOLD" ]; do sleep 0.01; done
 echo k8s.io/kubernetes >&2
 mkdir -p "${2%/*}" && printf '#!/bin/sh\\n' > "$2"
 """
-BROKEN = "#!/bin/sh\necho 'main.go:1: no such package' >&2; exit 1\n"
+BROKEN = "#!/bin/sh\n[ $1 = mod ] && exit; echo 'main.go:1: no such package' >&2; exit 1\n"
 
 
 @pytest.fixture
@@ -33,6 +34,7 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("STARTS", str(tmp_path / "starts"))
     monkeypatch.setenv("HOLD", str(tmp_path / "hold"))
+    monkeypatch.setenv("OFFLINE", str(tmp_path / "offline"))
     monkeypatch.setenv("MODULE", str(tmp_path / "module"))
     for file in KWOK.files:
         (tmp_path / "module" / file).parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +54,7 @@ def test_it_is_built_once_and_tells_how_far_it_is(go: Path) -> None:
     assert binary == cached() == Path(command("kubectl")[0])
     assert build(said.append) == binary
     assert starts(go) == 1
-    assert str(binary.parent) in said[0]
+    assert str(binary.parent) in said[1]
     assert "1 of up to" in said[-1]
 
 
@@ -82,6 +84,13 @@ def test_a_build_that_fails_says_why_and_leaves_nothing_behind(go: Path) -> None
     assert [left.suffix for left in cached().parent.parent.iterdir()] == [".lock"]
 
 
+def test_without_a_network_it_is_said_what_could_not_be_fetched(go: Path) -> None:
+    (go.parent.parent / "offline").touch()
+    with pytest.raises(NotHere, match="could not be fetched: dial tcp: no route"):
+        build(lambda _: None)
+    assert starts(go) == 0
+
+
 def test_without_go_and_without_assets_it_is_said_what_is_missing(
     go: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,7 +98,7 @@ def test_without_go_and_without_assets_it_is_said_what_is_missing(
     monkeypatch.setenv("PATH", str(go.parent))
     with pytest.raises(NotHere, match="there is no Go here"):
         build(lambda _: None)
-    with pytest.raises(NotHere, match=r"kubectl is not here.*python -m holdfast\.lab\.kubernetes"):
+    with pytest.raises(NotHere, match=r"kubectl is not here.*make control-plane"):
         command("kubectl")
 
 
