@@ -28,7 +28,7 @@ from holdfast.driver.core.events import (
     StacksFailed,
     StacksTaken,
 )
-from holdfast.driver.ports import Cluster, Nodes, PermanentError, TemporaryError
+from holdfast.driver.ports import Cluster, Nodes, PermanentError, TemporaryError, UnfitError
 
 MAX_STACK_CHARACTERS = 16_384
 """Of one rank, in the journal: some two hundred frames."""
@@ -69,7 +69,7 @@ class Effects:
             async with self._turns[effect.node]:
                 await self._ask_cluster(effect)
         except (TemporaryError, PermanentError) as error:
-            outcome = _failed(effect, str(error))
+            outcome = _failed(effect, error)
         self._emit(outcome)
 
     async def _ask_cluster(self, effect: ClusterCall) -> None:
@@ -130,8 +130,15 @@ def _done(effect: ClusterCall) -> AnyEvent:
             return NodeTrusted(node=effect.node, cause=effect.cause)
 
 
-def _failed(effect: ClusterCall, why: str) -> AnyEvent:
+def _failed(effect: ClusterCall, error: TemporaryError | PermanentError) -> AnyEvent:
+    why = str(error)
     if isinstance(effect, Allocate):
-        return AllocationFailed(job=effect.job, node=effect.node, why=why, cause=effect.cause)
+        return AllocationFailed(
+            job=effect.job,
+            node=effect.node,
+            why=why,
+            unfit=isinstance(error, UnfitError),
+            cause=effect.cause,
+        )
     call = type(effect).__name__.lower()
     return ClusterCallFailed(call=call, node=effect.node, why=why, cause=effect.cause)

@@ -22,6 +22,10 @@ class PermanentError(Exception):
     """It failed and will fail again; the message says what to change."""
 
 
+class UnfitError(TemporaryError):
+    """The job cannot have this node now for a reason of the job's own: others may."""
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One journal entry: what happened, what was decided, and why. `at` is for people only."""
 
@@ -120,7 +124,10 @@ class Cluster(Protocol):
         ...
 
     async def allocate(self, job: str, node: str) -> None:
-        """Have an executor run there for `job`; returns once it is ordered, not once it is up."""
+        """Have an executor run there for `job`; returns once it is ordered, not once it is up.
+
+        Raises `UnfitError` where another job may have the node, else an error about the node.
+        """
         ...
 
     async def release(self, node: str) -> None:

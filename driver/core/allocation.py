@@ -7,7 +7,7 @@ all or nothing, so two jobs never hold half of the cluster each; a replacement i
 from collections.abc import Iterable, Sequence
 
 from holdfast.driver.core.effects import Allocate, Release
-from holdfast.driver.core.model import Job, Node, Phase, Timer, Wanted
+from holdfast.driver.core.model import Job, Node, Phase, Timer, Unfit, Wanted
 from holdfast.driver.core.turn import Turn
 
 SAID_NODES = 3
@@ -62,26 +62,38 @@ def _lacks(job: Job) -> bool:
     return bool(job.places) and len(job.standbys) < job.plan.standbys
 
 
+def _fitting(turn: Turn, job: Job, free: list[str]) -> list[str]:
+    """Those of the free nodes that did not lately prove unable to run this job."""
+    return [node for node in free if node not in job.unfit or job.unfit[node].until_s <= turn.now]
+
+
 def _start(turn: Turn, name: str, free: list[str]) -> None:
-    plan = turn.jobs[name].plan
-    if len(free) < plan.nodes:
-        counts = f"nodes needed: {plan.nodes}, free: {len(free)}"
-        turn.wait_for(name, "; ".join([counts, *_kept_out(turn)]))
+    job = turn.jobs[name]
+    fitting = _fitting(turn, job, free)
+    if len(fitting) < job.plan.nodes:
+        counts = f"nodes needed: {job.plan.nodes}, free: {len(fitting)}"
+        turn.wait_for(name, "; ".join([counts, *_kept_out(turn, job)]))
         return
-    places = tuple(free[: plan.nodes])
-    del free[: plan.nodes]
+    places = tuple(fitting[: job.plan.nodes])
+    _take_out(free, places)
     turn.move(name, Phase.ALLOCATING)
     turn.job(name, places=places)
     turn.say(f"{name} gets {', '.join(places)}", name)
     take(turn, name, places)
 
 
-def _kept_out(turn: Turn) -> list[str]:
-    """Why nodes that are there cannot be had now, the first few of them."""
+def _take_out(free: list[str], nodes: Iterable[str]) -> None:
+    for node in nodes:
+        free.remove(node)
+
+
+def _kept_out(turn: Turn, job: Job) -> list[str]:
+    """Why the job cannot have nodes that are there now, the first few of them."""
     said = []
     for node in turn.nodes.values():
         resting = node.rest_why if node.rest_until_s > turn.now else ""
-        if node.present and node.job is None and (why := node.closed or resting):
+        unfit = job.unfit[node.name].why if node.name in job.unfit else ""
+        if node.present and node.job is None and (why := node.closed or resting or unfit):
             said.append(f"{node.name}: {why}")
     return said[:SAID_NODES]
 
@@ -96,8 +108,9 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
         if standby := _best_standby(turn, job):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
             turn.say(f"standby {standby} takes place {index} of {name}", name)
-        elif free:
-            standby = free.pop(0)
+        elif fitting := _fitting(turn, job, free):
+            standby = fitting[0]
+            free.remove(standby)
             turn.say(f"free node {standby} takes place {index} of {name}", name)
             take(turn, name, [standby])
         else:
@@ -117,10 +130,12 @@ def _best_standby(turn: Turn, job: Job) -> str | None:
 def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
     job = turn.jobs[name]
     missing = job.plan.standbys - len(job.standbys)
-    if missing <= 0 or not free or not job.places or "" in job.places:
+    if missing <= 0 or not job.places or "" in job.places:
         return
-    standbys = free[:missing]
-    del free[:missing]
+    standbys = _fitting(turn, job, free)[:missing]
+    if not standbys:
+        return
+    _take_out(free, standbys)
     turn.job(name, standbys=(*job.standbys, *standbys))
     turn.say(f"{', '.join(standbys)} stands by for {name}", name)
     take(turn, name, standbys)
@@ -182,3 +197,19 @@ def drop_unready(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
         turn.say(f"{name} does without {node}: {why}", name)
         leave(turn, node)
         turn.node(node, rest_until_s=turn.now + turn.policy.rest_s, rest_why=why)
+
+
+def drop_unfit(turn: Turn, name: str, node: str, why: str) -> None:
+    """Do without a node that cannot run this job as it is. Other jobs may have it at once."""
+    turn.say(f"{name} does without {node}: {why}", name)
+    leave(turn, node)
+    unfit = Unfit(until_s=turn.now + turn.policy.rest_s, why=why)
+    turn.job(name, unfit={**turn.jobs[name].unfit, node: unfit})
+
+
+def ask_again(turn: Turn) -> None:
+    """Let jobs have nodes again that could not run them a while ago: much may have changed."""
+    for job in list(turn.jobs.values()):
+        if any(unfit.until_s <= turn.now for unfit in job.unfit.values()):
+            still = {node: unfit for node, unfit in job.unfit.items() if unfit.until_s > turn.now}
+            turn.job(job.name, unfit=still)

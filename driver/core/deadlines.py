@@ -14,6 +14,8 @@ def _deadlines(state: State) -> Iterator[float]:
     for job in state.jobs.values():
         if not job.parked:
             yield from job.timers.values()
+        for unfit in job.unfit.values():
+            yield unfit.until_s
     for node in state.nodes.values():
         if node.silent_check_s is not None:
             yield node.silent_check_s

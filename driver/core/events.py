@@ -225,9 +225,12 @@ class NodeAllocated(Event, frozen=True):
 
 
 class AllocationFailed(Event, frozen=True):
+    """`unfit`: for a reason of the job's own, so that others may have the node."""
+
     job: str
     node: str
     why: str
+    unfit: bool = False
 
 
 class NodeReleased(Event, frozen=True):

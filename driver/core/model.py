@@ -107,6 +107,13 @@ class Node(Value, frozen=True):
     retry_s: float | None = None  # when a failed call to the cluster is made again
 
 
+class Unfit(Value, frozen=True):
+    """A node that could not run a job as that job is: it is not asked for before `until_s`."""
+
+    until_s: float
+    why: str
+
+
 class Quiet(Value, frozen=True):
     """A node has no rank of an older epoch, and holds this."""
 
@@ -207,6 +214,7 @@ class Job(Value, frozen=True):
     history: tuple[Lived, ...] = ()
     spoiled: tuple[Restore, ...] = ()  # restores whose ranks died at once: not used again
     best_step: int | None = None  # highest step known to be completed by all ranks
+    unfit: dict[str, Unfit] = {}  # nodes that could not run it lately; other jobs may have them
     suspects: tuple[str, ...] = ()  # nodes that have to pass their tests before ranks run again
     diagnosis: Diagnosis | None = None
     spent: tuple[Spent, ...] = ()

@@ -5,7 +5,7 @@ when two sources say so; silence alone counts only after a while, and within the
 """
 
 from holdfast.driver.core import eviction, gather, incidents, ladder
-from holdfast.driver.core.allocation import drop_unready, ready
+from holdfast.driver.core.allocation import drop_unfit, drop_unready, ready
 from holdfast.driver.core.events import (
     AllocationFailed,
     ClusterCallFailed,
@@ -59,7 +59,11 @@ def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
     node = turn.nodes.get(event.node)
     if node is None or node.job != event.job or node.allocated or _late(node, event.cause):
         return
-    drop_unready(turn, event.job, [event.node], f"it could not be allocated: {event.why}")
+    why = f"it could not be allocated: {event.why}"
+    if event.unfit:
+        drop_unfit(turn, event.job, event.node, why)
+    else:
+        drop_unready(turn, event.job, [event.node], why)
 
 
 def on_released(turn: Turn, event: NodeReleased) -> None:

@@ -6,6 +6,7 @@ Called by `decide` for `Ticked`. Pure.
 from collections.abc import Callable
 
 from holdfast.driver.core import (
+    allocation,
     diagnosis,
     eviction,
     findings,
@@ -27,6 +28,7 @@ def on_tick(turn: Turn) -> None:
     """Act on everything that is due."""
     for name in list(turn.jobs):
         _job(turn, name)
+    allocation.ask_again(turn)
     for node in list(turn.nodes.values()):
         if node.retry_s is not None and node.retry_s <= turn.now:
             turn.node(node.name, retry_s=None)

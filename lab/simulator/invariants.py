@@ -46,6 +46,9 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
             budget_is_kept(new, now)
     for job in after.jobs.values():
         suspend_ends(job, now)
+    unfit_nodes_are_not_asked_for(before, decision, now)
+    if isinstance(event, e.AllocationFailed) and event.unfit:
+        only_its_job_does_without_it(before, after, event.node)
     for name in decision.nodes:
         holder_and_held_agree(after, name)
         only_the_guilty_are_evicted(world, before, after, name)
@@ -80,6 +83,20 @@ def orders_are_newer(before: State, decision: Decision) -> None:
             require("generation-grows", newer, f"{desired.node}: {desired.generation}")
             fenced = old is None or desired.epoch >= old.epoch
             require("no-order-of-an-older-epoch", fenced, f"{desired.node}: {desired.epoch}")
+
+
+def unfit_nodes_are_not_asked_for(before: State, decision: Decision, now: float) -> None:
+    for effect in decision.effects:
+        if isinstance(effect, f.Allocate) and effect.job in before.jobs:
+            unfit = before.jobs[effect.job].unfit.get(effect.node)
+            asked = unfit is not None and unfit.until_s > now
+            require("an-unfit-node-is-not-asked-for", not asked, f"{effect.node}: {unfit}")
+
+
+def only_its_job_does_without_it(before: State, after: State, node: str) -> None:
+    """That a job cannot have a node says nothing to the other jobs."""
+    rested = after.nodes[node].rest_until_s > before.nodes[node].rest_until_s
+    require("an-unfit-node-is-free-for-others", not rested, node)
 
 
 def ranks_have_good_nodes(state: State, job: Job) -> None:

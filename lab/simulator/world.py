@@ -84,7 +84,7 @@ class World:
         dice = self.rng.random() if self.noisy else 1.0
         late_s = 0.0 if dice > 0.1 else self.rng.uniform(0.0, 10.0)
         if dice < 0.02:
-            outcome = _failure(outcome, node)
+            outcome = _failure(outcome, node, unfit=dice < 0.01)
         elif dice < 0.04:
             self.agenda.after(self.rng.uniform(0.0, 20.0), lambda: self.driver.receive(outcome))
         self.agenda.after(self.delay() + late_s, lambda: self.driver.receive(outcome))
@@ -345,11 +345,11 @@ class World:
             self.agenda.after(1.0, lambda: self.submit(job))
 
 
-def _failure(outcome: e.AnyEvent, node: str) -> e.AnyEvent:
+def _failure(outcome: e.AnyEvent, node: str, *, unfit: bool) -> e.AnyEvent:
     """How the same call ends when it fails."""
     match outcome:
         case e.NodeAllocated(job=job, cause=cause):
-            return e.AllocationFailed(job=job, node=node, why="no room", cause=cause)
+            return e.AllocationFailed(job=job, node=node, why="no room", unfit=unfit, cause=cause)
         case e.NodeReleased(cause=cause):
             return e.ClusterCallFailed(call="release", node=node, why="409", cause=cause)
         case e.NodeDistrusted(cause=cause):

@@ -31,6 +31,8 @@ CAUGHT_BY = {
     "silence-without-a-brake": {"few-are-evicted-for-silence", "never-too-many-evicted"},
     "suspend-without-deadline": {"every-suspend-ends"},
     "two-incidents-for-one-cause": {"a-job-has-one-open-incident"},
+    "unfit-node-asked-again": {"an-unfit-node-is-not-asked-for"},
+    "unfit-node-rests-for-all": {"an-unfit-node-is-free-for-others"},
 }
 """The rule that each bug breaks. A patch that no longer applies has to be made anew."""
 

@@ -32,7 +32,7 @@ from holdfast.driver.core.events import (
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.effects import MAX_STACK_CHARACTERS, Effects
 from holdfast.driver.loop import Loop
-from holdfast.driver.ports import Fact, PermanentError, TemporaryError
+from holdfast.driver.ports import Fact, PermanentError, TemporaryError, UnfitError
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Desired
 
@@ -134,6 +134,12 @@ async def test_a_call_to_the_cluster_ends_done_or_failed_with_its_cause(
     name = type(effect).__name__.lower()
     assert await ends_of([effect], ScriptedCluster()) == [done]
     assert await ends_of([effect], ScriptedCluster(**{name: error})) == [failed]
+
+
+async def test_an_allocation_that_fails_for_the_jobs_own_needs_says_so() -> None:
+    cluster = ScriptedCluster(allocate=UnfitError("it has no GPU"))
+    failed = AllocationFailed(job="j", node="n", why="it has no GPU", unfit=True, cause=5)
+    assert await ends_of([Allocate(job="j", node="n", cause=5)], cluster) == [failed]
 
 
 async def test_calls_for_one_node_come_in_order_and_others_do_not_wait() -> None:

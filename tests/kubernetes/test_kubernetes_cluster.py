@@ -14,7 +14,7 @@ from holdfast.driver.adapters.kubernetes import names, paths
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
-from holdfast.driver.ports import Ended, PermanentError, TemporaryError
+from holdfast.driver.ports import Ended, PermanentError, TemporaryError, UnfitError
 from holdfast.kit.clock import SystemClock
 
 pytestmark = pytest.mark.kubernetes
@@ -117,7 +117,7 @@ async def test_a_pod_of_another_with_our_name_is_refused_and_left_alone(trial: T
     }
     before = await trial.client.create(paths.pods(trial.namespace), foreign)
     async with trial.cluster() as cluster:
-        with pytest.raises(PermanentError, match=r"one-0-1.*not of this job"):
+        with pytest.raises(UnfitError, match=r"one-0-1.*not of this job"):
             await cluster.allocate("one", NODES[0])
         await cluster.release(NODES[0])
     after = (await trial.pods())["one-0-1"]
@@ -164,7 +164,7 @@ async def test_a_pod_that_no_node_has_room_for_is_taken_back_with_the_schedulers
     await trial.client.create(paths.training_jobs(trial.namespace), greedy)
     async with trial.cluster(placed_within_s=4.0) as cluster:
         await first_facts(cluster, 2)
-        with pytest.raises(TemporaryError, match="Insufficient cpu"):
+        with pytest.raises(UnfitError, match="Insufficient cpu"):
             await cluster.allocate("greedy", NODES[0])
         assert await trial.pods() == {}
 

@@ -24,7 +24,7 @@ from holdfast.driver.adapters.kubernetes.placing import (
 )
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
-from holdfast.driver.ports import Ended, Fact, PermanentError, TemporaryError
+from holdfast.driver.ports import Ended, Fact, PermanentError, TemporaryError, UnfitError
 from holdfast.kit.clock import Clock
 
 Object = dict[str, Any]
@@ -122,7 +122,7 @@ class KubernetesCluster:
         await self._seen.wait()
         owner, seen = self._owners.owner(job), self._nodes.store.get(node)
         if owner is None:
-            raise PermanentError(f"job {job}: it has no TrainingJob any more")
+            raise UnfitError(f"job {job}: it has no TrainingJob any more")
         if seen is None:
             raise PermanentError(f"node: there is no Node {node!r}")
         if why := facts.distrust_of(seen):

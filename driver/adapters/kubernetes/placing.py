@@ -10,10 +10,17 @@ from typing import Any, NamedTuple
 
 from holdfast.driver.adapters.kubernetes import facts, names, paths, pods
 from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.errors import AlreadyExists, Conflict, NotFound
+from holdfast.driver.adapters.kubernetes.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    OverQuota,
+)
 from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
-from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.driver.ports import UnfitError
 
 Object = dict[str, Any]
 
@@ -48,7 +55,7 @@ class Placing:
     async def pod(self, hold: Hold, owner: Object, node: Object) -> Object:
         """The hold's pod on this Node: the one that is there, else a new one.
 
-        Raises `TemporaryError` where the node cannot run it, `PermanentError` for a foreign pod.
+        Raises `UnfitError` where the node cannot run it, or the API server will not have it.
         """
         name = node["metadata"]["name"]
         if known := self._book.living(name, hold.owner):
@@ -57,7 +64,7 @@ class Placing:
             incarnation = self._book.next_incarnation(hold.owner, hold.slot)
             order = pods.Order(owner, name, hold.slot, incarnation, self._driver_urls)
             if why := facts.misfit(node, pods.manifest(order)):
-                raise TemporaryError(f"node {name}: {why}")
+                raise UnfitError(f"node {name}: {why}")
             if pod := await self._make(order):
                 self._book.put(pod)
                 return pod
@@ -66,7 +73,7 @@ class Placing:
     async def placed(self, pod: Object) -> None:
         """Return once the pod has its node.
 
-        Raises `TemporaryError` with the scheduler's reason; the pod is deleted then.
+        Raises `UnfitError` with the scheduler's reason; the pod is deleted then.
         """
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
         try:
@@ -75,9 +82,9 @@ class Placing:
         except TimeoutError:
             why = pods.hindrance(self._book.get(uid) or pod) or "no scheduler placed it"
             await self.delete(pod, force=False)
-            raise TemporaryError(f"pod {name} was not placed: {why}") from None
+            raise UnfitError(f"pod {name} was not placed: {why}") from None
         if seen is None or pods.ending(seen):
-            raise TemporaryError(f"pod {name} was deleted before it ran")
+            raise UnfitError(f"pod {name} was deleted before it ran")
 
     async def delete(self, pod: Object, *, force: bool) -> None:
         """Delete this pod and no other of its name; `force`: without its node's consent."""
@@ -100,12 +107,14 @@ class Placing:
         wanted, namespace = pods.manifest(order), order.job["metadata"]["namespace"]
         try:
             return await insist(lambda: self._client.create(paths.pods(namespace), wanted))
+        except (Forbidden, Invalid, OverQuota) as refusal:
+            raise UnfitError(str(refusal)) from refusal
         except AlreadyExists:
             at = paths.pods(namespace, order.name)
             found = await insist(lambda: self._client.get(at))
         owner = pods.owner_uid(found)
         if not owner and not pods.ending(found):
-            raise PermanentError(
+            raise UnfitError(
                 f"pod {order.name} in namespace {namespace} is not of this job, and has the name "
                 "that its pod would get. Delete or rename it."
             )

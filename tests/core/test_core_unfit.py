@@ -1,0 +1,68 @@
+"""Nodes that cannot run one job, for a reason of that job's own: the others may have them."""
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.effects import Allocate
+from holdfast.driver.core.model import Phase
+
+NO_GPU = "it has no nvidia.com/gpu"
+
+
+def refuse(life, job: str, node: str) -> None:
+    life.do(e.AllocationFailed(job=job, node=node, why=NO_GPU, unfit=True))
+    life.do(e.NodeReleased(node=node))
+
+
+def asked(life, job: str) -> list[str]:
+    return [effect.node for effect in life.ordered(Allocate) if effect.job == job]
+
+
+def test_a_job_that_no_node_can_run_leaves_all_of_them_to_the_next(life) -> None:
+    life.node("n0")
+    life.node("n1")
+    life.submit("greedy", nodes=1)
+    refuse(life, "greedy", "n0")
+    refuse(life, "greedy", "n1")
+    life.submit("modest", nodes=2)
+    assert life.state.jobs["modest"].places == ("n0", "n1")
+    assert asked(life, "greedy") == ["n0", "n1"]
+
+
+def test_it_says_which_nodes_could_not_run_it_and_why(life) -> None:
+    life.node("n0")
+    life.submit("greedy", nodes=1)
+    refuse(life, "greedy", "n0")
+    waiting = f"nodes needed: 1, free: 0; n0: it could not be allocated: {NO_GPU}"
+    assert life.state.jobs["greedy"].waiting == waiting
+
+
+def test_such_a_node_is_asked_for_again_after_a_while(life) -> None:
+    life.node("n0")
+    life.submit("greedy", nodes=1)
+    refuse(life, "greedy", "n0")
+    life.wait(until_s=life.now + life.policy.rest_s - 1)
+    assert asked(life, "greedy") == ["n0"]
+    life.wait(until_s=life.now + 2)
+    assert asked(life, "greedy") == ["n0", "n0"]
+    assert life.state.jobs["greedy"].unfit == {}
+
+
+def test_neither_an_empty_place_nor_a_standby_is_filled_with_one(training) -> None:
+    life = training(nodes=2, standbys=1, spare=0)
+    life.node("n9")
+    life.lose("n1")
+    life.do(e.AllocationFailed(job="job", node="n9", why=NO_GPU, unfit=True))
+    life.do(e.NodeReleased(node="n9"))
+    life.answer()
+    assert "n9" not in life.job.members
+    assert asked(life, "job").count("n9") == 1
+
+
+def test_an_executor_that_never_came_is_the_nodes_matter_for_every_job(life) -> None:
+    life.node("n0")
+    life.submit("first", nodes=1)
+    life.do(e.NodeAllocated(job="first", node="n0"))
+    life.silence("n0")
+    life.wait(until_s=life.now + life.policy.connect_s)
+    life.do(e.NodeReleased(node="n0"))
+    life.submit("second", nodes=1)
+    assert life.state.jobs["second"].phase is Phase.PENDING
