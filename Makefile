@@ -7,10 +7,10 @@ STAMP  := $(VENV)/.ready
 DRIVER_VENV := .venv-driver
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-driver control-plane check lint types layers format crd pins clean
+.PHONY: help setup demo demo-kubernetes test test-driver control-plane check lint types layers format crd pins clean
 
 help: ## Say what each target does
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with everything that is needed (about a minute the first time)
 
@@ -22,18 +22,21 @@ $(UV):
 
 $(STAMP): pyproject.toml requirements/pins.txt | $(UV)
 	@echo "installing Holdfast and its libraries, torch among them: about a minute cold"
-	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,postgres,dev]'
 	@touch $@
 
 demo: $(STAMP) ## A real training job on an emulated cluster loses a node and gets it back
 	@$(BIN)/holdfast demo
+
+demo-kubernetes: $(STAMP) ## The same on a real Kubernetes, through kubectl (built with Go the first time, 4 to 10 minutes)
+	@$(BIN)/holdfast demo --cluster kubernetes
 
 test: $(STAMP) test-driver ## Run all tests (those on Kubernetes need `make control-plane` once)
 	@$(BIN)/python -m pytest
 
 test-driver: $(STAMP) ## Run the driver's tests in an environment that has no torch
 	@test -x $(DRIVER_VENV)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(DRIVER_VENV)
-	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[postgres,dev]'
 	@$(DRIVER_VENV)/bin/python -m pytest tests/driver tests/protocol -m "not torch"
 
 control-plane: $(STAMP) ## Build Kubernetes from source, once: 4 to 10 minutes where there is Go

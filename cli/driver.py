@@ -18,15 +18,23 @@ def register(app: typer.Typer) -> None:
 
 
 def driver(
-    state: Annotated[Path, typer.Option(metavar="DIR", help="Journal, tokens, logs of jobs.")],
+    state: Annotated[Path, typer.Option(metavar="DIR", help="Tokens, logs of jobs, the journal.")],
     listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT")] = "127.0.0.1:0",
     keeper: Annotated[
         Path | None, typer.Option(metavar="SOCKET", help="The keeper that has the nodes.")
     ] = None,
+    journal: Annotated[
+        str,
+        typer.Option(
+            metavar="postgresql://USER@HOST/DATABASE",
+            help="The journal, where it is not to be in DIR; its password by PGPASSFILE.",
+        ),
+    ] = "",
 ) -> None:
     """Run a driver until Ctrl-C. This process becomes the driver."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "holdfast.driver.main"]
     command += ["--state", str(state), "--listen", listen]
     command += ["--keeper", str(keeper)] if keeper else []
+    command += ["--journal", journal] if journal else []
     os.execv(sys.executable, command)

@@ -7,18 +7,21 @@ the loop as an event and comes back as the journal entry that it became.
     sessions.mount(app)                                         # WebSockets for nodes, by main
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
-from holdfast.driver.ports import Entry, Journal, Key, Nodes
+from holdfast.driver.ports import Entry, Journal, Key, Nodes, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
 
 PAGE_ENTRIES = 200
+READ_AGAIN_S = 1.0
+"""Until a journal that did not answer is read again."""
 
 
 class Control:
@@ -76,7 +79,13 @@ class Control:
     async def subscribe(self, after: int = 0) -> AsyncIterator[Entry]:
         """Every entry from `after` + 1 on, in order and without a gap, then each as it comes."""
         while True:
-            page = self.journal.entries(after=after, limit=PAGE_ENTRIES)
+            try:
+                page = await asyncio.to_thread(
+                    self.journal.entries, after=after, limit=PAGE_ENTRIES
+                )
+            except TemporaryError:  # `accepting` says so; who reads goes on where he is
+                await asyncio.sleep(READ_AGAIN_S)
+                continue
             for entry in page:
                 yield entry
                 after = entry.sequence

@@ -19,7 +19,7 @@ from holdfast.driver.core.events import AnyEvent, DriverStarted, JobSubmitted, T
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.draft import Draft
-from holdfast.driver.ports import Entry, Journal, Key, TemporaryError
+from holdfast.driver.ports import Claim, Entry, InDoubt, Journal, Key, TemporaryError
 from holdfast.kit.clock import Clock
 
 MAX_BATCH = 64
@@ -30,6 +30,13 @@ LEAST_TICK_S = 0.02
 
 COMMIT_AGAIN_S = 0.5
 """Until a commit that failed is tried again; what waits for it is not started."""
+
+TERM_CHECK_S = 1.0
+"""Between two looks whether the term is still ours: a driver that was stopped and is woken after
+another has taken over ends within so much, whether it has anything to write or not."""
+
+ANSWER_S = 5.0
+"""Of the journal without an answer, until it is said that it is away."""
 
 _log = structlog.get_logger()
 
@@ -58,8 +65,12 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     key: Key | None = None
 
 
+_Earlier = tuple[Claim, Entry]
+"""A key that was used, and the entry of its request."""
+
+
 class Loop:
-    """Owns the state. Made, then `start`, then `run` until cancelled."""
+    """Owns the state. Made, which takes the term; then `start`, then `run` until cancelled."""
 
     def __init__(self, journal: Journal, *, clock: Clock, policy: Policy) -> None:
         self._journal = journal
@@ -68,10 +79,12 @@ class Loop:
         self._queue: asyncio.Queue[Item] = asyncio.Queue()
         self._bell = asyncio.Event()
         self._trouble: str | None = None  # why nothing can be committed
+        self._away: str | None = None  # why nobody knows whether the term is still ours
         self._ticked = float("-inf")
-        encoded, self.sequence, committed_now = journal.load()
-        self.state = State() if encoded is None else decode(encoded)
-        self._since_s = committed_now - clock.monotonic_s()
+        taken = journal.take_over()
+        self._term, self.sequence = taken.term, taken.sequence
+        self.state = State() if taken.state is None else decode(taken.state)
+        self._since_s = taken.now - clock.monotonic_s()
         self._perform: Callable[[AnyEffect], None]
         self._follow: Callable[[State], None]
 
@@ -84,7 +97,7 @@ class Loop:
     @property
     def accepting(self) -> str | None:
         """None while new work is accepted, else why not."""
-        return self._trouble or self._journal.shortage()
+        return self._trouble or self._away or self._journal.shortage()
 
     def post(self, event: AnyEvent) -> None:
         """Have the core told, soon and in order."""
@@ -92,6 +105,8 @@ class Loop:
 
     async def request(self, event: AnyEvent, *, key: Key | None = None) -> Entry:
         """See `Control.request`."""
+        if why := self._trouble or self._away:
+            raise NotAccepting(why)
         reply: asyncio.Future[Entry] = asyncio.get_running_loop().create_future()
         self._queue.put_nowait(Item(event=event, reply=reply, key=key))
         return await reply
@@ -106,17 +121,32 @@ class Loop:
     async def start(
         self, *, perform: Callable[[AnyEffect], None], follow: Callable[[State], None]
     ) -> None:
-        """Take over, with a new term; the core orders anew what earlier terms did not see ended.
+        """Begin the term; the core orders anew what earlier terms did not see ended.
 
         `perform` begins an effect, `follow` is shown each committed state.
         """
         self._perform, self._follow = perform, follow
-        await self._work([Item(event=DriverStarted(term=self.state.term + 1))])
+        await self._work([Item(event=DriverStarted(term=self._term))])
 
     async def run(self) -> None:
         """Work until cancelled. Raises `PermanentError` once another driver has taken over."""
         while True:
             await self._work(await self._batch())
+
+    async def keep_term(self) -> None:
+        """Look at the term until cancelled. Raises `TakenOver` once it is another's."""
+        while True:
+            look = asyncio.ensure_future(asyncio.to_thread(self._journal.check_term))
+            while not (await asyncio.wait({look}, timeout=ANSWER_S))[0]:
+                self._away = (
+                    f"the journal has not answered for {ANSWER_S:.0f} s. Running jobs go on."
+                )
+            try:
+                look.result()
+                self._away = None
+            except TemporaryError as error:
+                self._away = str(error)
+            await asyncio.sleep(TERM_CHECK_S)
 
     async def _batch(self) -> list[Item]:
         """What is queued, waiting for the first, and a tick where a deadline has passed."""
@@ -136,10 +166,12 @@ class Loop:
 
     async def _work(self, batch: Sequence[Item]) -> None:
         """Decide the batch and commit it as one; where that fails, again, without the requests."""
+        batch, earlier = await self._known(batch)
         while batch:
             at = self._clock.wall().isoformat()
             draft = Draft(state=self.state, now=self.now(), at=at, policy=self._policy)
-            replies = [(item.reply, entry) for item in batch if (entry := self._put(item, draft))]
+            put = ((item.reply, self._put(item, draft, earlier)) for item in batch)
+            replies = [(reply, entry) for reply, entry in put if entry]
             if await self._commit(draft):
                 for reply, entry in replies:
                     _answer(reply, entry)
@@ -149,20 +181,54 @@ class Loop:
         self._trouble = None  # nothing waits to be committed
 
     async def _commit(self, draft: Draft) -> bool:
-        """Make the draft true, then act on it. False: nothing was written, and nothing done."""
+        """Make the draft true, then act on it. False: nothing was written, and nothing done.
+
+        A draft that may be written already is tried until that is known: who asked waits, for
+        neither yes nor no would be true.
+        """
         if not draft.entries:
             return True
-        try:
-            state = encode(draft.state)
-            await self._journal.commit(draft.entries, state, claims=draft.claims)
-        except TemporaryError as error:
-            self._trouble = str(error)
-            _log.error("journal.failed", why=self._trouble)
-            return False
-        self._committed(draft)
-        return True
+        state, in_doubt = encode(draft.state), False
+        while True:
+            try:
+                await self._journal.commit(draft.entries, state, claims=draft.claims)
+            except TemporaryError as error:
+                self._in_trouble(str(error))
+                in_doubt = in_doubt or isinstance(error, InDoubt)
+                if not in_doubt:
+                    return False
+                await asyncio.sleep(COMMIT_AGAIN_S)
+            else:
+                self._committed(draft)
+                return True
 
-    def _put(self, item: Item, draft: Draft) -> Entry | None:
+    def _in_trouble(self, why: str) -> None:
+        if why != self._trouble:
+            _log.error("journal.failed", why=why)
+        self._trouble = why
+
+    async def _known(self, batch: Sequence[Item]) -> tuple[Sequence[Item], dict[str, _Earlier]]:
+        """The requests of earlier days with a key of this batch, which the journal alone knows.
+
+        Where it does not answer, the batch without requests.
+        """
+        keys = {item.key.key for item in batch if item.key is not None}
+        if not keys:
+            return batch, {}
+        try:
+            found = await asyncio.to_thread(lambda: [self._earlier(key) for key in keys])
+        except TemporaryError as error:
+            self._in_trouble(str(error))
+            return _without_requests(batch, str(error)), {}
+        return batch, {each[0].key.key: each for each in found if each is not None}
+
+    def _earlier(self, key: str) -> _Earlier | None:
+        claim = self._journal.claim(key)
+        if claim is None:
+            return None
+        return claim, self._journal.entries(after=claim.sequence - 1, limit=1)[0]
+
+    def _put(self, item: Item, draft: Draft, earlier: dict[str, _Earlier]) -> Entry | None:
         """Add to the draft, unless it is a request that must not be; the entry of a request."""
         if item.reply is None:
             draft.add(item.event)
@@ -170,26 +236,10 @@ class Loop:
         if item.reply.done():
             return None  # whoever asked has gone
         try:
-            return self._first(item.key, draft) or self._admitted(item, draft)
+            return _first(item.key, draft, earlier) or self._admitted(item, draft)
         except (Refused, KeyReused, NotAccepting) as error:
             item.reply.set_exception(error)
             return None
-
-    def _first(self, key: Key | None, draft: Draft) -> Entry | None:
-        """The entry of the same request when it came before. Raises `KeyReused`."""
-        if key is None:
-            return None
-        drafted = (each for each in draft.claims if each.key.key == key.key)
-        claim = next(drafted, None) or self._journal.claim(key.key)
-        if claim is None:
-            return None
-        if claim.key.digest != key.digest:
-            raise KeyReused(
-                f"Idempotency-Key: {key.key!r} was used for another request. Use a new key."
-            )
-        if claim.sequence > self.sequence:
-            return next(each for each in draft.entries if each.sequence == claim.sequence)
-        return self._journal.entries(after=claim.sequence - 1, limit=1)[0]
 
     def _admitted(self, item: Item, draft: Draft) -> Entry:
         """Raises `Refused` or `NotAccepting`, with the draft as it was."""
@@ -210,6 +260,23 @@ class Loop:
                 self._perform(effect)
         self._bell.set()
         self._bell = asyncio.Event()
+
+
+def _first(key: Key | None, draft: Draft, earlier: dict[str, _Earlier]) -> Entry | None:
+    """The entry of the same request when it came before. Raises `KeyReused`."""
+    if key is None:
+        return None
+    entries = {each.sequence: each for each in draft.entries}
+    drafted = {each.key.key: (each, entries[each.sequence]) for each in draft.claims}
+    found = drafted.get(key.key) or earlier.get(key.key)
+    if found is None:
+        return None
+    claim, entry = found
+    if claim.key.digest != key.digest:
+        raise KeyReused(
+            f"Idempotency-Key: {key.key!r} was used for another request. Use a new key."
+        )
+    return entry
 
 
 def _answer(reply: asyncio.Future[Entry] | None, entry: Entry) -> None:

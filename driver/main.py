@@ -1,7 +1,9 @@
 """The driver's process: wires the loop, the nodes' connections, REST and the cluster together.
 
-`python -m holdfast.driver.main --state DIR [--listen 127.0.0.1:0] [--keeper SOCKET]`. Ends cleanly
-on SIGTERM and SIGINT; after anything else the next start takes the journal's word for everything.
+`python -m holdfast.driver.main --state DIR [--listen 127.0.0.1:0] [--keeper SOCKET]
+[--journal postgresql://USER@HOST/DATABASE]`. Ends cleanly on SIGTERM and SIGINT, and by itself once
+another driver has taken over; after anything else the next start takes the journal's word for
+everything.
 """
 
 import asyncio
@@ -19,7 +21,6 @@ from pydantic import ValidationError
 from pydantic_settings import CliApp
 
 from holdfast.driver import watch as watching
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.rest.app import make_app
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens, load_tokens
@@ -27,11 +28,12 @@ from holdfast.driver.control import Control
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.effects import Effects
+from holdfast.driver.journals import open_journal
 from holdfast.driver.listening import address, announce, listen, withdraw
 from holdfast.driver.lock import Locked, take_lock
 from holdfast.driver.loop import Loop
 from holdfast.driver.outside import Outside, outside
-from holdfast.driver.ports import Journal, PermanentError
+from holdfast.driver.ports import Journal, PermanentError, TakenOver, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.driver.watching import Watching
@@ -95,7 +97,11 @@ class Driver:
     async def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Take over from the driver before, then keep going in tasks of `group`; gives those."""
         effects = Effects(
-            cluster=self._outside.cluster, nodes=self.sessions, emit=self.loop.post, group=group
+            cluster=self._outside.cluster,
+            nodes=self.sessions,
+            emit=self.loop.post,
+            term=lambda: self.loop.state.term,
+            group=group,
         )
         follow, tasks = self._outside.start(self.loop, self._watch, self.sessions, group)
 
@@ -107,6 +113,7 @@ class Driver:
         return [
             *tasks,
             group.create_task(self.loop.run()),
+            group.create_task(self.loop.keep_term()),
             group.create_task(self._watching.tick(self._settings.watch_period_s)),
             group.create_task(self._watching.facts(self._outside.cluster)),
         ]
@@ -148,8 +155,8 @@ def main(arguments: Sequence[str]) -> int:
     code = exitcodes.OK
     try:
         asyncio.run(_serve(settings))
-    except* Locked as locked:
-        code = _say_all(locked, exitcodes.TRY_AGAIN)
+    except* (Locked, TakenOver, TemporaryError) as now:
+        code = _say_all(now, exitcodes.TRY_AGAIN)
     except* PermanentError as permanent:
         code = _say_all(permanent, exitcodes.CONFIGURATION)
     return code
@@ -165,7 +172,7 @@ async def _serve(settings: Settings) -> None:
     take_lock(paths.lock)
     tokens = load_tokens(paths)
     sockets = listen(settings)
-    journal = open_sqlite(paths.journal)
+    journal = open_journal(settings)
     try:
         await _serve_on(settings, sockets, tokens, journal)
     finally:

@@ -22,6 +22,23 @@ class PermanentError(Exception):
     """It failed and will fail again; the message says what to change."""
 
 
+class InDoubt(TemporaryError):
+    """A commit was sent and its answer was lost: only the very same commit again can tell."""
+
+
+class TakenOver(PermanentError):
+    """Another driver leads, with a later term; this one may not write any more."""
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """What a driver begins with: its term, and what the one before left (`state` encoded)."""
+
+    term: int
+    state: bytes | None
+    sequence: int
+    now: float
+
+
 class UnfitError(TemporaryError):
     """The job cannot have this node now for a reason of the job's own: others may."""
 
@@ -79,19 +96,24 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Journal(Protocol):
-    """Remembers entries and the state that they led to. One writer."""
+    """Remembers entries and the state that they led to. One writer: who took the newest term."""
 
-    def load(self) -> tuple[bytes | None, int, float]:
-        """The newest state (encoded), its sequence, and the `now` that it was committed at."""
+    def take_over(self) -> Taken:
+        """Take the next term. From now on whoever had an earlier one can write nothing more."""
+        ...
+
+    def check_term(self) -> None:
+        """Raises `TakenOver` where the term is not ours any more, `TemporaryError` if unknown."""
         ...
 
     async def commit(
         self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
     ) -> None:
-        """Make entries, state and claims durable in one transaction.
+        """Make entries, state and claims durable in one transaction, while the term is ours.
 
-        Raises `TemporaryError` (disk full: the reserve lets running jobs recover) or
-        `PermanentError` (another driver has taken over), with nothing written.
+        Raises `TemporaryError` (disk full: the reserve lets running jobs recover) or `TakenOver`,
+        with nothing written; or `InDoubt`, after which only the same commit may be tried: it is
+        done where it was done already.
         """
         ...
 

@@ -28,9 +28,11 @@ class Settings(BaseSettings):
     )
 
     state: Path
-    """Folder of the journal, the tokens, the lock and the jobs' logs; made if absent."""
+    """Folder of the tokens, the lock, the jobs' logs and mostly the journal; made if absent."""
     listen: str = "127.0.0.1:0"
     """IP address and port for people and nodes; port 0 takes a free one, and later the same."""
+    journal: str = ""
+    """postgresql://USER@HOST/DATABASE, its password by PGPASSFILE; empty: a file in the state."""
     keeper: Path | None = None
     """Unix socket of the keeper of a local cluster; without one there are no nodes."""
     cluster: Literal["local", "kubernetes"] = "local"
@@ -58,6 +60,13 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
+
+    @field_validator("journal")
+    @classmethod
+    def _database(cls, value: str) -> str:
+        if value and not value.startswith(("postgresql://", "postgres://")):
+            raise ValueError("give postgresql://USER@HOST/DATABASE, or leave it out for a file")
+        return value
 
     @field_validator("listen")
     @classmethod

@@ -1,8 +1,8 @@
 """The journal in a database: entries and the state they led to, in one transaction.
 
-Made by `journal_sqlite.open_sqlite`, used by the driver's loop. One thread writes; every commit is
-fenced by term and sequence, so that a driver that was replaced can write nothing more. Must not
-hold SQL that only one database understands.
+Made by `journal_sqlite` and `journal_postgres`, used by the driver's loop. One thread writes; every
+commit is on condition that term and sequence are as this writer left them, so that a driver that
+was replaced can write nothing more. Must not hold SQL that only one database understands.
 """
 
 import asyncio
@@ -12,12 +12,22 @@ from typing import Any
 
 import msgspec
 import structlog
-from sqlalchemy import Connection, Engine, Row, Select, Table, insert, select, update
+from sqlalchemy import Connection, Engine, Row, Table, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters.journal_reserve import Reserve
-from holdfast.driver.ports import Claim, Entry, Key, PermanentError, TemporaryError
+from holdfast.driver.ports import (
+    Claim,
+    Entry,
+    InDoubt,
+    Key,
+    PermanentError,
+    Taken,
+    TakenOver,
+    TemporaryError,
+)
 
 _log = structlog.get_logger()
 _encode = msgspec.json.Encoder().encode
@@ -41,9 +51,28 @@ class SqlJournal:
         self._engine = engine
         self._translate = translate
         self._reserve = reserve
+        self._term: int | None = None  # none was taken: for reading alone
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
 
+    def take_over(self) -> Taken:
+        head = tables.head.c
+        taking = update(tables.head).where(head.id == 1).values(term=head.term + 1)
+        query = taking.returning(*tables.head.c["term", "state", "sequence", "now"])
+        try:
+            rows = self._read(query)
+        except NoRoom:
+            if not self._make_room():
+                raise
+            rows = self._read(query)
+        term, state, sequence, now = rows[0]
+        self._term = term
+        return Taken(term=term, state=state, sequence=sequence, now=now)
+
+    def check_term(self) -> None:
+        _same_term(self._term, self._read(select(tables.head.c.term))[0][0])
+
     def load(self) -> tuple[bytes | None, int, float]:
+        """The newest state (encoded), its sequence, and the `now` that it was committed at."""
         row = self._read(select(*tables.head.c["state", "sequence", "now"]))[0]
         return row[0], row[1], row[2]
 
@@ -54,9 +83,8 @@ class SqlJournal:
         try:
             await loop.run_in_executor(self._writer, self._write, entries, state, claims)
         except NoRoom:
-            if self._reserve is None or not self._reserve.release():
+            if not self._make_room():
                 raise
-            _log.warning("journal.reserve_released", why="the disk under the journal is full")
             await loop.run_in_executor(self._writer, self._write, entries, state, claims)
 
     def entries(
@@ -92,36 +120,75 @@ class SqlJournal:
         self._writer.shutdown(wait=True)
         self._engine.dispose()
 
-    def _read(self, query: Select[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
+    def _make_room(self) -> bool:
+        """Give the reserve up; False where there is none."""
+        if self._reserve is None or not self._reserve.release():
+            return False
+        _log.warning("journal.reserve_released", why="the disk under the journal is full")
+        return True
+
+    def _read(self, query: TypedReturnsRows[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
+        """The answer of one statement, which is a transaction."""
         try:
-            with self._engine.connect() as connection:
+            with self._engine.begin() as connection:
                 return connection.execute(query).all()
         except SQLAlchemyError as error:
             raise self._translate(error) from error
 
     def _write(self, entries: Sequence[Entry], state: bytes, claims: Sequence[Claim]) -> None:
         """One transaction, on the writer's thread."""
+        sent = False
         try:
-            with self._engine.begin() as connection:
-                _advance(connection, entries, state)
-                _append(connection, entries, claims)
+            with self._engine.connect() as connection:
+                if _advance(connection, self._term, entries, state):
+                    _append(connection, entries, claims)
+                    sent = True
+                    connection.commit()
         except SQLAlchemyError as error:
-            raise self._translate(error) from error
+            failure = self._translate(error)
+            if sent and type(failure) is TemporaryError:
+                raise InDoubt(str(failure)) from error
+            raise failure from error
 
 
-def _advance(connection: Connection, entries: Sequence[Entry], state: bytes) -> None:
-    """Move the head on, if it is where this writer left it and no later term has written."""
+def _advance(
+    connection: Connection, term: int | None, entries: Sequence[Entry], state: bytes
+) -> bool:
+    """Move the head on, if it is where this writer left it and the term is still this writer's.
+
+    False where these very entries are there already, by a commit whose answer was lost. Waits for
+    that commit if it still goes on, for both change the same row.
+    """
     first, last = entries[0], entries[-1]
     head = tables.head.c
     moved = connection.execute(
         update(tables.head)
-        .where(head.id == 1, head.term <= last.term, head.sequence == first.sequence - 1)
-        .values(term=last.term, sequence=last.sequence, now=last.now, state=state)
+        .where(head.id == 1, head.term == term, head.sequence == first.sequence - 1)
+        .values(sequence=last.sequence, now=last.now, state=state)
     )
-    if moved.rowcount != 1:
+    if moved.rowcount == 1:
+        return True
+    found = connection.execute(select(*tables.head.c["term", "sequence"])).one()
+    _same_term(term, found.term)
+    newest = select(tables.entries.c.body).where(tables.entries.c.sequence == last.sequence)
+    if connection.scalar(newest) == _encode(last).decode():
+        return False
+    raise PermanentError(
+        f"journal: entry {first.sequence} refused, for the newest is {found.sequence}, which is "
+        "not what this driver wrote. Start it again, and it goes on from what is there."
+    )
+
+
+def _same_term(ours: int | None, newest: int) -> None:
+    if ours is None or newest < ours:
         raise PermanentError(
-            f"journal: entry {first.sequence} of term {last.term} refused, for another driver has "
-            "written since. Stop this one."
+            f"journal: its term is {newest}, which is older than this driver's ({ours}): it was "
+            "put back. Start the driver again, and it goes on from what is there."
+        )
+    if newest > ours:
+        raise TakenOver(
+            f"journal: another driver has taken over with term {newest}, so this one, of term "
+            f"{ours}, has stopped. It wrote nothing since."
         )
 
 

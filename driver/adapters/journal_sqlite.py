@@ -7,12 +7,12 @@ that is SQLite's own stands here.
 import sqlite3
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
-from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters.journal import NoRoom, SqlJournal
 from holdfast.driver.adapters.journal_reserve import RESERVE_BYTES, Reserve
+from holdfast.driver.adapters.journal_upgrade import bring_up_to_date
 from holdfast.driver.ports import PermanentError, TemporaryError
 
 BUSY_S = 5.0
@@ -30,7 +30,7 @@ def open_sqlite(path: Path, *, reserve_bytes: int = RESERVE_BYTES) -> SqlJournal
     engine = _engine(f"sqlite:///{path}")
     try:
         with engine.begin() as connection:
-            _bring_up_to_date(connection)
+            bring_up_to_date(connection)
     except SQLAlchemyError as error:
         raise translate(error) from error
     reserve = Reserve(path.with_suffix(".reserve"), size_bytes=reserve_bytes)
@@ -68,16 +68,3 @@ def _engine(url: str) -> Engine:
         connection.exec_driver_sql("BEGIN")
 
     return engine
-
-
-def _bring_up_to_date(connection: Connection) -> None:
-    """A new file gets today's tables; one of an older Holdfast is migrated."""
-    if not inspect(connection).has_table(tables.revision.name):
-        tables.metadata.create_all(connection)
-        connection.execute(insert(tables.head).values(id=1, term=0, sequence=0, now=0.0))
-        tables.revision.create(connection)
-        connection.execute(insert(tables.revision).values(version_num=tables.HEAD_REVISION))
-    elif connection.scalar(select(tables.revision.c.version_num)) != tables.HEAD_REVISION:
-        from holdfast.driver.adapters import migrations  # takes half a second, is seldom needed
-
-        migrations.upgrade(connection)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from postgres import Postgres, running_postgres
 from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -20,6 +21,13 @@ from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.main import Server, server_config
 from holdfast.protocol.messages import Heartbeat, Hello, ToDaemon, ToExecutor, Welcome
 from holdfast.protocol.wire import Decoder, encode
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One server for all tests; each takes a database of its own."""
+    with running_postgres() as server:
+        yield server
 
 
 @pytest.fixture

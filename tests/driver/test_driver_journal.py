@@ -12,15 +12,17 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from namespaces import own_mounts
+from postgres import Postgres
 from sqlalchemy import create_engine
 
 from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters import migrations
 from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.adapters.journal_sqlite import open_sqlite, read_only
 from holdfast.driver.core.effects import Allocate
 from holdfast.driver.core.events import NodeAppeared, Ticked
-from holdfast.driver.ports import Claim, Entry, Key, PermanentError
+from holdfast.driver.ports import Claim, Entry, Key, PermanentError, Taken, TakenOver
 
 
 def entry(sequence: int, *, term: int = 1, now: float | None = None, **fields: object) -> Entry:
@@ -37,10 +39,15 @@ def entry(sequence: int, *, term: int = 1, now: float | None = None, **fields: o
     )
 
 
-@pytest.fixture(params=[open_sqlite], ids=["sqlite"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[SqlJournal]]:
-    """Two journals on one store, as two drivers would have it."""
-    journals = [request.param(tmp_path / "journal.sqlite") for _ in range(2)]
+    """Two journals on one store, as two drivers would have it; neither has taken a term."""
+    if request.param == "sqlite":
+        journals = [open_sqlite(tmp_path / "journal.sqlite") for _ in range(2)]
+    else:
+        server: Postgres = request.getfixturevalue("postgres")
+        url = server.url(server.new_database())
+        journals = [open_postgres(url) for _ in range(2)]
     yield journals
     for each in journals:
         each.close()
@@ -48,6 +55,8 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[SqlJ
 
 @pytest.fixture
 def journal(opened: list[SqlJournal]) -> SqlJournal:
+    """Of a driver that has term 1."""
+    assert opened[0].take_over() == Taken(term=1, state=None, sequence=0, now=0.0)
     return opened[0]
 
 
@@ -107,36 +116,67 @@ async def test_a_claim_that_is_there_already_undoes_the_whole_commit(journal: Sq
     assert len(journal.entries()) == 1
 
 
-async def test_a_driver_that_was_replaced_can_write_nothing_more(opened: list[SqlJournal]) -> None:
+async def test_from_the_moment_the_term_is_taken_the_driver_before_can_write_nothing(
+    opened: list[SqlJournal],
+) -> None:
     old, new = opened
+    old.take_over()
     await old.commit([entry(1, term=1)], b"old")
+    old.check_term()
+    assert new.take_over() == Taken(term=2, state=b"old", sequence=1, now=1.5)
+    for _ in range(2):
+        with pytest.raises(TakenOver, match=r"taken over with term 2, so this one, of term 1"):
+            await old.commit([entry(2, term=1)], b"stale", claims=[Claim(Key("k", b"d"), 2)])
+    with pytest.raises(TakenOver):
+        old.check_term()
     await new.commit([entry(2, term=2)], b"new")
-    with pytest.raises(PermanentError, match="another driver has written"):
-        await old.commit([entry(2, term=1)], b"stale")
-    with pytest.raises(PermanentError, match="another driver has written"):
+    with pytest.raises(TakenOver):
         await old.commit([entry(3, term=1)], b"stale, though it knows the sequence")
-    assert new.load()[0] == b"new"
+    assert new.load() == (b"new", 2, 3.0)
     assert [each.term for each in new.entries()] == [1, 2]
+    assert new.claim("k") is None
 
 
-async def test_of_two_drivers_that_start_at_once_one_is_refused(opened: list[SqlJournal]) -> None:
-    outcomes = await asyncio.gather(
-        *(each.commit([entry(1, term=1)], b"s") for each in opened), return_exceptions=True
+async def test_drivers_that_start_at_once_get_different_terms(opened: list[SqlJournal]) -> None:
+    taken = await asyncio.gather(
+        *(asyncio.to_thread(each.take_over) for each in opened * 3), return_exceptions=True
     )
-    assert sorted(type(each) for each in outcomes if each is not None) == [PermanentError]
-    assert len(opened[0].entries()) == 1
+    assert sorted(each.term for each in taken if isinstance(each, Taken)) == [1, 2, 3, 4, 5, 6]
+
+
+async def test_who_took_no_term_can_write_nothing(opened: list[SqlJournal]) -> None:
+    with pytest.raises(PermanentError):
+        await opened[0].commit([entry(1, term=0)], b"s")
+    assert opened[0].load() == (None, 0, 0.0)
+
+
+async def test_the_same_commit_again_is_done_once(journal: SqlJournal) -> None:
+    """As the loop does where the answer to a commit was lost."""
+    claims = [Claim(Key("k", b"d"), 2)]
+    for _ in range(2):
+        await journal.commit([entry(1), entry(2)], b"s", claims=claims)
+    assert [each.sequence for each in journal.entries()] == [1, 2]
+    with pytest.raises(PermanentError, match="not what this driver wrote"):
+        await journal.commit([entry(1), entry(2, jobs=("another",))], b"t")
+    await journal.commit([entry(3)], b"u")
+    assert journal.load() == (b"u", 3, 4.5)
 
 
 # ---------------------------------------------------------------- SQLite
 
 
-async def test_a_reader_sees_a_run_without_its_driver(journal: SqlJournal, tmp_path: Path) -> None:
+async def test_a_reader_sees_a_run_without_its_driver(tmp_path: Path) -> None:
+    journal = open_sqlite(tmp_path / "journal.sqlite")
+    journal.take_over()
     await journal.commit([entry(1, jobs=("a",))], b"s")
     reader = read_only(tmp_path / "journal.sqlite")
     assert [each.sequence for each in reader.entries(job="a")] == [1]
     with pytest.raises(PermanentError):
         await reader.commit([entry(2)], b"t")
+    with pytest.raises(PermanentError):
+        reader.take_over()
     reader.close()
+    journal.close()
 
 
 def test_what_is_no_journal_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -201,6 +241,7 @@ def entry(n):
 
 async def write(path, acknowledged):
     opened = journal_sqlite.open_sqlite(path)
+    opened.take_over()
     for n in (1, 3):
         await opened.commit([entry(n), entry(n + 1)], b"state %d" % (n + 1),
                             claims=[Claim(Key(str(n), b""), n)])
@@ -236,6 +277,7 @@ async def test_killed_between_any_two_steps_it_has_all_of_a_commit_or_nothing(
         assert (state, now) == ((f"state {sequence}".encode() if sequence else None), sequence)
         assert len(journal.entries()) == len(journal.entries(job="a")) == sequence
         assert (journal.claim("3") is not None) == (sequence == 4)
+        journal.take_over()
         await journal.commit([entry(sequence + 1)], b"goes on")
         journal.close()
 
@@ -257,6 +299,7 @@ def entry(n):
 
 async def main():
     journal = open_sqlite(folder / "journal.sqlite", reserve_bytes=2 << 20)
+    journal.take_over()
     await journal.commit([entry(1)], b"s")
     print("roomy:", journal.shortage())
     with (folder / "filler").open("wb", buffering=0) as filler:

@@ -1,10 +1,12 @@
 """The loop towards people, in bad times, and with the clock."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
+from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver import draft
 from holdfast.driver.adapters.journal import SqlJournal
@@ -22,7 +24,15 @@ from holdfast.driver.core.events import (
 from holdfast.driver.core.model import Phase, State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.loop import KeyReused, Loop, NotAccepting, Refused
-from holdfast.driver.ports import Claim, Entry, Key, PermanentError, TemporaryError
+from holdfast.driver.ports import (
+    Claim,
+    Entry,
+    InDoubt,
+    Key,
+    Taken,
+    TakenOver,
+    TemporaryError,
+)
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Task
 
@@ -101,8 +111,10 @@ class Flaky:
     def __init__(self, journal: SqlJournal, *, failures: int = 0, short: str | None = None) -> None:
         self._journal = journal
         self.failures = failures
+        self.lost_answers = 0
         self.short = short
-        self.load, self.entries, self.claim = journal.load, journal.entries, journal.claim
+        self.entries, self.claim = journal.entries, journal.claim
+        self.take_over, self.check_term = journal.take_over, journal.check_term
 
     async def commit(
         self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
@@ -111,6 +123,9 @@ class Flaky:
             self.failures -= 1
             raise TemporaryError("journal: nothing could be written. Free some disk space.")
         await self._journal.commit(entries, state, claims=claims)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise InDoubt("journal: the database is away")
 
     def shortage(self) -> str | None:
         return self.short
@@ -161,14 +176,24 @@ async def test_what_happened_waits_for_the_journal_and_what_was_asked_is_refused
 
 async def test_a_driver_that_was_replaced_ends(open_journal: Callable[[str], SqlJournal]) -> None:
     old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
-    new = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
     nothing = {"perform": lambda effect: None, "follow": lambda state: None}
     await old.start(**nothing)
     new = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
     await new.start(**nothing)
     old.post(NodeAppeared(node="node-1"))
-    with pytest.raises(PermanentError, match="another driver has written"):
+    with pytest.raises(TakenOver, match="another driver has taken over with term 2"):
         await old.run()
+
+
+async def test_a_driver_that_was_replaced_ends_though_it_has_nothing_to_write(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    kept = asyncio.create_task(old.keep_term())
+    Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    with pytest.raises(TakenOver, match="another driver has taken over with term 2"):
+        await asyncio.wait_for(kept, DEADLINE_S)
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), AssertionError("no end")], ids=repr)
@@ -200,6 +225,81 @@ async def test_a_defect_met_in_one_job_parks_that_job_alone(
         task.cancel()
 
 
+async def test_where_the_answer_to_a_commit_was_lost_who_asked_is_told_no_untruth(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was written. A refusal would be a lie, and the next entry would have its number."""
+    monkeypatch.setattr("holdfast.driver.loop.COMMIT_AGAIN_S", 0.01)
+    journal = Flaky(open_journal("journal"))
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        journal.lost_answers = 2
+        entry = await loop.request(submitted(), key=Key("key", b"digest"))
+        assert journal.entries(job="job") == [entry]
+        assert await loop.request(submitted(), key=Key("key", b"digest")) == entry
+        await loop.request(submitted("other"))
+        assert loop.accepting is None
+        task.cancel()
+
+
+async def test_while_the_journal_does_not_answer_nothing_is_accepted_and_that_is_said(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    monkeypatch.setattr("holdfast.driver.loop.ANSWER_S", 0.01)
+    journal = Flaky(open_journal("journal"))
+    answers, away = threading.Event(), threading.Event()
+    looking = journal.check_term
+
+    def check_term() -> None:
+        if away.is_set():
+            raise TemporaryError("journal: the database is away")
+        assert answers.wait(DEADLINE_S)
+        looking()
+
+    journal.check_term = check_term
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        tasks = [await idle(loop, group), group.create_task(loop.keep_term())]
+        await eventually_async(lambda: "has not answered" in (loop.accepting or ""))
+        with pytest.raises(NotAccepting, match="has not answered"):
+            await loop.request(submitted())
+        monkeypatch.setattr("holdfast.driver.loop.ANSWER_S", DEADLINE_S)
+        answers.set()
+        await eventually_async(lambda: loop.accepting is None)
+        away.set()
+        await eventually_async(lambda: loop.accepting == "journal: the database is away")
+        away.clear()
+        await eventually_async(lambda: loop.accepting is None)
+        await loop.request(submitted())
+        for task in tasks:
+            task.cancel()
+
+
+async def test_a_request_whose_key_cannot_be_looked_up_is_refused_and_the_rest_goes_on(
+    open_journal: Callable[[str], SqlJournal],
+) -> None:
+    journal = Flaky(open_journal("journal"))
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        known = journal.claim
+
+        def claim(key: str) -> Claim | None:
+            raise TemporaryError("journal: the database is away")
+
+        journal.claim = claim
+        loop.post(NodeAppeared(node="node-1"))
+        with pytest.raises(NotAccepting, match="the database is away"):
+            await loop.request(submitted(), key=Key("key", b"digest"))
+        await eventually_async(lambda: "node-1" in loop.state.nodes)
+        journal.claim = known
+        await eventually_async(lambda: loop.accepting is None)
+        await loop.request(submitted(), key=Key("key", b"digest"))
+        task.cancel()
+
+
 # ---------------------------------------------------------------- time
 
 
@@ -217,9 +317,17 @@ class InMemory:
         self.committed: list[Entry] = []
         self.state: bytes | None = None
 
-    def load(self) -> tuple[bytes | None, int, float]:
+    def take_over(self) -> Taken:
         last = self.committed[-1] if self.committed else None
-        return self.state, last.sequence if last else 0, last.now if last else 0.0
+        return Taken(
+            term=last.term + 1 if last else 1,
+            state=self.state,
+            sequence=last.sequence if last else 0,
+            now=last.now if last else 0.0,
+        )
+
+    def check_term(self) -> None:
+        """Nobody else is there."""
 
     async def commit(
         self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()

@@ -43,8 +43,8 @@ class AttemptList(View):
 
 
 @router.get("/jobs/{job}/attempts")
-async def attempts(job: str, control: Driver) -> AttemptList:
-    """What each attempt ran, from which step, and what ended it."""
+def attempts(job: str, control: Driver) -> AttemptList:
+    """What each attempt ran, from which step, and what ended it. In a thread: it reads."""
     job_of(control, job)
     return AttemptList(items=attempts_of(job, entries_of(control.journal, job=job)))
 

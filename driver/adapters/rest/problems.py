@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from holdfast.driver.ports import TemporaryError
 from holdfast.protocol.mistakes import BadDocument, Mistake, in_our_words
 
 MEDIA_TYPE = "application/problem+json"
@@ -89,6 +90,7 @@ def install(app: FastAPI) -> None:
     """Have every error of `app` answered as a problem."""
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(BadDocument, _bad_document)
+    app.add_exception_handler(TemporaryError, _temporary)
     app.add_exception_handler(RequestValidationError, _bad_query)
     app.add_exception_handler(HTTPException, _http)
 
@@ -113,6 +115,10 @@ async def _problem(request: Request, error: Exception) -> Response:
 async def _bad_document(request: Request, error: Exception) -> Response:
     assert isinstance(error, BadDocument)
     return answer(request, of_mistakes(error))
+
+
+async def _temporary(request: Request, error: Exception) -> Response:
+    return await _problem(request, Problem(503, str(error), fix="Try again later."))
 
 
 async def _bad_query(request: Request, error: Exception) -> Response:

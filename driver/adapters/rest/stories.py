@@ -1,4 +1,7 @@
-"""Routes that explain: the story of a job, and why a job or a node is as it is."""
+"""Routes that explain: the story of a job, and why a job or a node is as it is.
+
+They read the journal, so each runs in a thread of its own.
+"""
 
 from typing import Annotated
 
@@ -13,7 +16,7 @@ router = APIRouter(tags=["stories"], dependencies=[Depends(person)])
 
 
 @router.get("/jobs/{job}/story")
-async def story(
+def story(
     job: str,
     control: Driver,
     after: Annotated[int, Query(ge=0, description="Begin after this sequence.")] = 0,
@@ -28,12 +31,12 @@ async def story(
 
 
 @router.get("/jobs/{job}/why")
-async def why_of_job(job: str, control: Driver) -> telling.Why:
+def why_of_job(job: str, control: Driver) -> telling.Why:
     """Why the job is as it is, in sentences, from its last incident on."""
     return telling.why_job(control.journal, control.state, job_of(control, job))
 
 
 @router.get("/nodes/{node}/why")
-async def why_of_node(node: str, control: Driver) -> telling.Why:
+def why_of_node(node: str, control: Driver) -> telling.Why:
     """Why the node is as it is, in sentences."""
     return telling.why_node(control.journal, control.state, node_of(control, node))

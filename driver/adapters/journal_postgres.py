@@ -1,0 +1,112 @@
+"""The journal in PostgreSQL: opened, brought to today's tables, and its errors in our words.
+
+Called by `driver.journals` where the settings name a database. All that is PostgreSQL's own stands
+here. Must not be given a password in the address, nor tell one: libpq takes it from PGPASSFILE or
+PGPASSWORD.
+"""
+
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import Engine, create_engine, func, select
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
+
+from holdfast.driver.adapters.journal import NoRoom, SqlJournal
+from holdfast.driver.adapters.journal_upgrade import bring_up_to_date
+from holdfast.driver.ports import PermanentError, TemporaryError
+
+ANSWER_S = 5
+"""Without an answer of the other machine for so long, a connection is lost."""
+
+STATEMENT_S = 10
+"""A statement or a wait for a lock that takes longer is given up by the server."""
+
+POOL_TIMEOUT_S = 5.0
+READERS = 9
+"""Connections beside the writer's: as many people's questions are answered at once."""
+
+_UPGRADE_LOCK = 0x686F6C64
+"""Advisory lock of those who make the tables: two drivers may start at once on a new database."""
+
+_LINK: dict[str, Any] = {
+    "application_name": "holdfast-driver",
+    "connect_timeout": ANSWER_S,
+    "target_session_attrs": "read-write",  # of several hosts the one that is no replica
+    "tcp_user_timeout": ANSWER_S * 1_000,
+    "keepalives_idle": ANSWER_S,
+    "keepalives_interval": 1,
+    "keepalives_count": ANSWER_S,
+}
+_LIMITS = (
+    f"-c statement_timeout={STATEMENT_S}s -c lock_timeout={STATEMENT_S}s "
+    f"-c idle_in_transaction_session_timeout={STATEMENT_S}s -c default_transaction_isolation="
+    "read\\ committed"
+)
+"""The last frees the row that a driver holds which was stopped between two statements."""
+
+DISK_FULL = "53100"
+_PASSING_STATES = ("08", "25006", "25P03", "40", "53", "55P03", "57", "58")
+"""Classes and codes of appendix A of PostgreSQL's manual: connection lost, server on its way to or
+from a replica, rolled back for another's sake, out of something, ended by its administrator."""
+
+
+def open_postgres(url: str) -> SqlJournal:
+    """The journal in the database at `url`, made or migrated where needed.
+
+    Raises `PermanentError` where it is no journal, of a later Holdfast, or the address has a
+    password; `TemporaryError` where the database does not answer.
+    """
+    engine = _engine(_given(url))
+    try:
+        with engine.begin() as connection:
+            connection.execute(select(func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
+            bring_up_to_date(connection)
+    except SQLAlchemyError as error:
+        engine.dispose()
+        raise translate(error) from error
+    return SqlJournal(engine, translate=translate)
+
+
+def translate(error: SQLAlchemyError) -> TemporaryError | PermanentError:
+    """What an error of PostgreSQL, or of the way to it, means to the driver, in a sentence."""
+    cause = error.__cause__ or error
+    said = " ".join(str(cause).split())
+    state = getattr(cause, "sqlstate", None) or ""
+    if state == DISK_FULL:
+        return NoRoom(f"journal: the database has no room ({said}). Give its disk more.")
+    lost = not state and isinstance(error, OperationalError | NoConnectionFree)
+    if lost or state.startswith(_PASSING_STATES):
+        return TemporaryError(f"journal: the database is away ({said}). Running jobs go on.")
+    return PermanentError(f"journal: {said}. Check the database, or name another with --journal.")
+
+
+def _given(url: str) -> dict[str, Any]:
+    """The parts of the address. What is wrong is not repeated: a password may be in it."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        raise PermanentError(
+            "journal: libpq cannot read this address. Give postgresql://USER@HOST/DATABASE"
+        ) from None
+    if "password" in given:
+        raise PermanentError(
+            "journal: the address has a password, which others can read in the list of processes. "
+            "Leave it out there, and give it in the file that PGPASSFILE names."
+        )
+    return given
+
+
+def _engine(given: dict[str, Any]) -> Engine:
+    """An engine whose connections libpq makes, and which tries each before it is used again."""
+    options = " ".join(filter(None, (_LIMITS, given.get("options"))))
+    arguments = {**_LINK, **given, "options": options}
+    return create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(**arguments),
+        pool_pre_ping=True,
+        pool_size=2,
+        max_overflow=READERS - 1,
+        pool_timeout=POOL_TIMEOUT_S,
+    )

@@ -1,0 +1,24 @@
+"""Brings a journal's tables to those of today, in any database.
+
+Called by those who open a journal, in a transaction of theirs. Must not load alembic for nothing.
+"""
+
+from sqlalchemy import Connection, insert, inspect, select
+
+from holdfast.driver.adapters import journal_tables as tables
+
+
+def bring_up_to_date(connection: Connection) -> None:
+    """A new database gets today's tables; one of an older Holdfast is migrated.
+
+    Raises `PermanentError` where it is of a later Holdfast.
+    """
+    if not inspect(connection).has_table(tables.revision.name):
+        tables.metadata.create_all(connection)
+        connection.execute(insert(tables.head).values(id=1, term=0, sequence=0, now=0.0))
+        tables.revision.create(connection)
+        connection.execute(insert(tables.revision).values(version_num=tables.HEAD_REVISION))
+    elif connection.scalar(select(tables.revision.c.version_num)) != tables.HEAD_REVISION:
+        from holdfast.driver.adapters import migrations  # takes half a second, is seldom needed
+
+        migrations.upgrade(connection)

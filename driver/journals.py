@@ -1,0 +1,23 @@
+"""Opens the journal that the settings name: a file in the state folder, or a database.
+
+Called by `driver.main`. Must not decide anything else; each adapter says what it cannot do.
+"""
+
+from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.ports import PermanentError
+from holdfast.driver.settings import Settings
+
+
+def open_journal(settings: Settings) -> SqlJournal:
+    """Raises `PermanentError`, and `TemporaryError` where a database does not answer."""
+    if not settings.journal:
+        return open_sqlite(settings.paths.journal)
+    try:
+        from holdfast.driver.adapters.journal_postgres import open_postgres
+    except ModuleNotFoundError as error:
+        raise PermanentError(
+            f"journal: {error.name} is not installed. "
+            "Install the extra: pip install 'holdfast[postgres]'"
+        ) from error
+    return open_postgres(settings.journal)
