@@ -12,9 +12,7 @@ import msgspec
 
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import Expected
-
-Incident = Mapping[str, Any]
-
+from holdfast.lab.outcome import Incident, Outcome, rounded
 
 Line = Mapping[str, Any]
 """Of the job's story."""
@@ -54,52 +52,47 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 def score(facts: Facts) -> Score:
     """Pass or not, and by how much."""
     expected = facts.expected
-    evicted = [node for incident in facts.incidents for node in incident["evicted"]]
-    hurt = (facts.done.node, facts.done.also) if expected.may_evict else ()
-    innocent = [node for node in evicted if node not in hurt]
-    right = _blame_right(facts)
+    outcome = Outcome.of(facts.incidents, facts.done, expected)
+    right = _blame_right(facts, outcome.acted)
+    told = outcome.steps_lost or 0
     passed = (
         facts.phase == expected.phase
         and right
-        and not innocent
-        and (not expected.must_evict or facts.done.node in evicted)
+        and not outcome.innocent
+        and (not expected.must_evict or facts.done.node in outcome.evicted)
         and facts.steps_lost <= expected.most_steps_lost
-        and abs(_told(facts.incidents) - facts.steps_lost) <= expected.told_within_steps
+        and abs(told - facts.steps_lost) <= expected.told_within_steps
         and facts.loss_equal_bitwise is not False
     )
     return Score(
         fault=facts.fault,
         passed=passed,
-        detected_s=_rounded(detected_s(expected, facts.done, facts.incidents, facts.story)),
-        blame="; ".join(_blame(incident) for incident in facts.incidents),
+        detected_s=rounded(detected_s(expected, facts.done, facts.incidents, facts.story)),
+        blame="; ".join(_blame(incident) for incident in outcome.acted),
         blame_right=right,
-        innocent_evicted=len(innocent),
-        down_s=_rounded(_down_s(facts)),
+        innocent_evicted=len(outcome.innocent),
+        down_s=rounded(down_s(facts.done, outcome, facts.story)),
         steps_lost=facts.steps_lost,
-        steps_lost_told=_told(facts.incidents),
+        steps_lost_told=told,
         loss_equal_bitwise=facts.loss_equal_bitwise,
     )
 
 
-def _blame_right(facts: Facts) -> bool:
+def _blame_right(facts: Facts, acted: Sequence[Incident]) -> bool:
     """Whether an incident names what was hurt, and nothing was found where nothing was.
 
     It has to be the first one; of a bad part, the first whose evidence has that.
     """
     expected = facts.expected
-    if not facts.incidents or not expected.incident:
-        return not facts.incidents and not expected.incident
-    named = next((each for each in facts.incidents if _names_part(facts, each)), None)
+    if not acted or not expected.incident:
+        return not acted and not expected.incident
+    named = next((each for each in acted if _names_part(facts, each)), None)
     return (
         named is not None
         and named["blame"] in expected.blame
         and (not expected.names_node or named["node"] == facts.done.node)
         and (not expected.names_rank or named["rank"] == facts.done.rank)
     )
-
-
-def _told(incidents: Sequence[Incident]) -> int:
-    return sum(incident["steps_lost"] or 0 for incident in incidents)
 
 
 def _names_part(facts: Facts, incident: Incident) -> bool:
@@ -117,10 +110,11 @@ def _blame(incident: Incident) -> str:
 def detected_s(
     expected: Expected, done: Done, incidents: Sequence[Incident], story: Sequence[Line]
 ) -> float | None:
-    """Until the first decision on the first incident, or until the bad part was named."""
-    if not incidents:
+    """Until the first decision on the first that acted, or until the bad part was named."""
+    acted = Outcome.of(incidents, done, expected).acted
+    if not acted:
         return None
-    number = incidents[0]["number"]
+    number = acted[0]["number"]
     if expected.part:
         named = f"{done.node}: its {expected.part}"
         lines = [line for line in story if named in line["verdict"]]
@@ -129,18 +123,14 @@ def detected_s(
     return _since(done, lines[0]) if lines else None
 
 
-def _down_s(facts: Facts) -> float | None:
+def down_s(done: Done, outcome: Outcome, story: Sequence[Line]) -> float | None:
     """Until the last thing told of the last incident: the step with which it was over."""
-    if not facts.incidents or facts.incidents[-1]["recovered_s"] is None:
+    if not outcome.recovered:
         return None
-    number = facts.incidents[-1]["number"]
-    lines = [line for line in facts.story if line["incident"] == number]
-    return _since(facts.done, lines[-1]) if lines else None
+    number = outcome.acted[-1]["number"]
+    lines = [line for line in story if line["incident"] == number]
+    return _since(done, lines[-1]) if lines else None
 
 
 def _since(done: Done, line: Line) -> float:
     return datetime.fromisoformat(line["at"]).timestamp() - done.at_s
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)

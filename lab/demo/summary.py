@@ -8,6 +8,7 @@ import msgspec
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import Expected
 from holdfast.lab.losses import Losses, equal_bitwise, first_difference
+from holdfast.lab.outcome import Outcome, rounded
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,23 +48,18 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 def summarise(facts: Facts) -> Summary:
     """The verdict and its figures."""
-    evicted = [node for incident in facts.incidents for node in incident["evicted"]]
-    hurt = (facts.done.node, facts.done.also) if facts.expected.may_evict else ()
-    innocent = [node for node in evicted if node not in hurt]
-    last = facts.incidents[-1] if facts.incidents else {}
-    took_s = last.get("recovered_s")
-    recovered_s = None if took_s is None or facts.delayed_s is None else facts.delayed_s + took_s
+    outcome = Outcome.of(facts.incidents, facts.done, facts.expected)
     return Summary(
-        verdict=_verdict(facts, innocent),
+        verdict=_verdict(facts, outcome),
         fault=facts.fault,
         nodes=facts.nodes,
         ranks=facts.ranks,
         steps=facts.losses.last_step,
-        detected_s=_rounded(facts.delayed_s),
-        recovered_s=_rounded(recovered_s),
-        steps_lost=last.get("steps_lost"),
-        evicted=evicted,
-        innocent_evicted=len(innocent),
+        detected_s=rounded(facts.delayed_s),
+        recovered_s=rounded(_recovered_s(facts, outcome)),
+        steps_lost=outcome.steps_lost,
+        evicted=list(outcome.evicted),
+        innocent_evicted=len(outcome.innocent),
         loss_equal_bitwise=equal_bitwise(facts.losses, facts.reference)
         if facts.expected.compares_losses
         else None,
@@ -72,14 +68,22 @@ def summarise(facts: Facts) -> Summary:
     )
 
 
-def _verdict(facts: Facts, innocent: list[str]) -> str:
+def _recovered_s(facts: Facts, outcome: Outcome) -> float | None:
+    """From the fault to the first new step, once there was one."""
+    if facts.delayed_s is None or not outcome.recovered:
+        return None
+    took_s: float = outcome.acted[-1]["recovered_s"]
+    return facts.delayed_s + outcome.acted[-1]["found_s"] - outcome.acted[0]["found_s"] + took_s
+
+
+def _verdict(facts: Facts, outcome: Outcome) -> str:
     if facts.job["phase"] != facts.expected.phase:
         return f"the job ended as {facts.job['phase']}: {facts.job['why']}"
-    if facts.expected.incident != bool(facts.incidents):
-        return "a fault was seen where none was" if facts.incidents else "the fault was not noticed"
-    if innocent:
-        return f"evicted without cause: {', '.join(innocent)}"
-    wrong = _losses_wrong(facts) if facts.expected.compares_losses else ""
+    if facts.expected.incident != bool(outcome.acted):
+        return "a fault was seen where none was" if outcome.acted else "the fault was not noticed"
+    if outcome.innocent:
+        return f"evicted without cause: {', '.join(outcome.innocent)}"
+    wrong = _losses_wrong(facts, outcome) if facts.expected.compares_losses else ""
     if wrong:
         return wrong
     if facts.leftovers:
@@ -87,9 +91,9 @@ def _verdict(facts: Facts, innocent: list[str]) -> str:
     return "passed"
 
 
-def _losses_wrong(facts: Facts) -> str:
+def _losses_wrong(facts: Facts, outcome: Outcome) -> str:
     """What is wrong with a job that had to go on to its end; "" where nothing is."""
-    if facts.incidents and facts.incidents[-1].get("recovered_s") is None:
+    if outcome.acted and not outcome.recovered:
         return "no step beyond those before the fault was seen"
     if facts.losses.disputed:
         return f"step {facts.losses.disputed[0]} was trained twice to different losses"
@@ -97,7 +101,3 @@ def _losses_wrong(facts: Facts) -> str:
         step = first_difference(facts.losses, facts.reference)
         return f"losses differ from the undisturbed run at step {step}"
     return ""
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)

@@ -16,6 +16,7 @@ from holdfast.protocol.paths import RunPaths
 
 RIGHT = {
     "number": 1,
+    "rung": 1,
     "kind": "rank-crashed",
     "blame": "infrastructure",
     "node": "node-1",
@@ -225,3 +226,10 @@ def test_no_injector_can_ask_the_code_under_test_to_break_itself():
     assert not {"ask", "submit", "story"} & calls
     forbidden = ("holdfast.driver", "holdfast.executor", "holdfast.daemon", "holdfast.telemetry")
     assert not [module for module in modules if (module or "").startswith(forbidden)]
+
+
+def test_a_report_on_which_nothing_was_done_is_no_answer_to_the_fault():
+    report = RIGHT | {"number": 2, "rung": 0, "node": "node-9", "recovered_s": None}
+    assert scored(EXPECTED, RIGHT, report) == scored(EXPECTED, RIGHT)
+    assert scored(Expected(incident=False), report, steps_lost=0).passed
+    assert not scored(EXPECTED, report).passed

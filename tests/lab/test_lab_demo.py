@@ -16,7 +16,14 @@ from holdfast.lab.demo.view import picture, result, sparkline
 from holdfast.lab.losses import Losses
 
 LOSSES = Losses(by_step={1: (5.5).hex(), 2: (4.25).hex()})
-INCIDENT: dict[str, Any] = {"evicted": ["node-4"], "recovered_s": 1.5, "steps_lost": 1}
+INCIDENT: dict[str, Any] = {
+    "rung": 2,
+    "found_s": 100.0,
+    "evicted": ["node-4"],
+    "recovered_s": 1.5,
+    "steps_lost": 1,
+}
+REPORTED = INCIDENT | {"rung": 0, "evicted": [], "recovered_s": None, "steps_lost": None}
 FACTS = Facts(
     fault="node-lost",
     nodes=4,
@@ -38,6 +45,19 @@ def test_all_well_is_passed_with_seconds_counted_from_the_fault() -> None:
     assert summary.verdict == "passed"
     assert (summary.detected_s, summary.recovered_s, summary.steps_lost) == (1.25, 2.75, 1)
     assert (summary.evicted, summary.innocent_evicted) == (["node-4"], 0)
+
+
+@pytest.mark.parametrize("incidents", [[INCIDENT, REPORTED], [REPORTED, INCIDENT]])
+def test_what_was_only_reported_beside_the_fault_does_not_spoil_the_verdict(
+    incidents: list[dict[str, Any]],
+) -> None:
+    assert summarise(replace(FACTS, incidents=incidents)) == summarise(FACTS)
+
+
+def test_a_second_way_back_counts_from_the_fault_with_its_steps_added() -> None:
+    again = INCIDENT | {"found_s": 104.0, "evicted": []}
+    summary = summarise(replace(FACTS, incidents=[INCIDENT, again]))
+    assert (summary.recovered_s, summary.steps_lost) == (6.75, 2)
 
 
 @pytest.mark.parametrize(
