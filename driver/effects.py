@@ -8,6 +8,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable
 
+from holdfast.driver.acting import acting_for
 from holdfast.driver.core.effects import (
     Allocate,
     AnyEffect,
@@ -45,11 +46,13 @@ class Effects:
         cluster: Cluster,
         nodes: Nodes,
         emit: Callable[[AnyEvent], None],
+        term: Callable[[], int],
         group: asyncio.TaskGroup,
     ) -> None:
         self._cluster = cluster
         self._nodes = nodes
         self._emit = emit
+        self._term = term
         self._group = group
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -66,8 +69,10 @@ class Effects:
     async def _call(self, effect: ClusterCall) -> None:
         outcome = _done(effect)
         try:
-            async with self._turns[effect.node]:
-                await self._ask_cluster(effect)
+            doing = f"{type(effect).__name__} {effect.node}"
+            with acting_for(term=self._term(), entry=effect.cause, doing=doing):
+                async with self._turns[effect.node]:
+                    await self._ask_cluster(effect)
         except (TemporaryError, PermanentError) as error:
             outcome = _failed(effect, error)
         self._emit(outcome)

@@ -93,6 +93,7 @@ async def ends_of(
             cluster=cluster,
             nodes=ScriptedNodes(),  # type: ignore[arg-type]
             emit=events.append,
+            term=lambda: 3,
             group=group,
         )
         for effect in effects:
@@ -179,6 +180,7 @@ async def test_an_instruction_is_handed_over_at_once() -> None:
             cluster=NoCluster(),
             nodes=nodes,  # type: ignore[arg-type]
             emit=pytest.fail,
+            term=lambda: 3,
             group=group,
         )
         runner.start(Instruct(desired=desired))

@@ -251,7 +251,9 @@ async def drive(
             done.set()
 
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
-        effects = Effects(cluster=world, nodes=world, emit=loop.post, group=group)
+        effects = Effects(
+            cluster=world, nodes=world, emit=loop.post, term=lambda: loop.state.term, group=group
+        )
         await loop.start(perform=effects.start, follow=follow)
         world.connect(loop.post)
         tasks = [group.create_task(loop.run()), group.create_task(world.train())]

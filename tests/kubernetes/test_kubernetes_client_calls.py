@@ -9,6 +9,7 @@ from api_clients import client_of, kubeconfig
 from fake_apiserver import PATH, FakeApiServer, OnCall, serving
 from waiting import eventually_async
 
+from holdfast.driver.acting import acting_for
 from holdfast.driver.adapters.kubernetes import errors, paths
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.ports import PermanentError, TemporaryError
@@ -107,11 +108,13 @@ async def test_a_disruption_budget_that_says_no_to_one_eviction_holds_nobody_els
         await client.get(PATH)
 
 
-async def test_the_user_agent_says_which_effect_asked(
+async def test_the_user_agent_says_for_which_effect_of_which_term_it_is(
     server: FakeApiServer, client: Client
 ) -> None:
-    await client.get(PATH, agent="effect 7; term 3")
-    assert server.requests[0].headers["User-Agent"] == "holdfast/test (effect 7; term 3)"
+    with acting_for(term=3, entry=7, doing="Allocate node-1"):
+        await client.get(PATH)
+    said = server.requests[0].headers["User-Agent"]
+    assert said == "holdfast/test (term=3 entry=7 Allocate node-1)"
 
 
 async def test_a_call_on_behalf_of_a_person_has_their_token_and_never_becomes_ours(

@@ -51,8 +51,7 @@ class Patch(StrEnum):
 class Client:
     """Use within `async with`. Every call raises the classes of `errors`, and nothing else.
 
-    `agent=` of a call is added to its User-Agent in brackets, which the audit log keeps: which
-    effect of which term asked. Further keywords are the query (`fieldSelector=`, `dryRun=`).
+    Further keywords are the query (`fieldSelector=`, `dryRun=`).
     """
 
     def __init__(
@@ -103,8 +102,8 @@ class Client:
         await self._calls.close()
         await self._watches.close()
 
-    async def get(self, path: str, *, agent: str = "", **query: object) -> Object:
-        return await self._call(Request(verb="GET", at=_url(path, query), agent=agent))
+    async def get(self, path: str, **query: object) -> Object:
+        return await self._call(Request(verb="GET", at=_url(path, query)))
 
     async def pages(self, path: str, *, limit: int = 500, **query: object) -> AsyncIterator[Object]:
         """A list in pages of at most `limit`, all of one moment: `metadata.resourceVersion`.
@@ -122,25 +121,23 @@ class Client:
             if not onward:
                 return
 
-    async def create(self, path: str, body: Object, *, agent: str = "", **query: object) -> Object:
+    async def create(self, path: str, body: Object, **query: object) -> Object:
         """POST to a collection or subresource. Raises `AlreadyExists` besides."""
-        return await self._call(Request(verb="POST", at=_url(path, query), body=body, agent=agent))
+        return await self._call(Request(verb="POST", at=_url(path, query), body=body))
 
-    async def replace(self, path: str, body: Object, *, agent: str = "", **query: object) -> Object:
+    async def replace(self, path: str, body: Object, **query: object) -> Object:
         """PUT; with `metadata.resourceVersion` raises `Conflict` if it has changed since."""
-        return await self._call(Request(verb="PUT", at=_url(path, query), body=body, agent=agent))
+        return await self._call(Request(verb="PUT", at=_url(path, query), body=body))
 
     async def patch(
         self,
         path: str,
         body: Object | list[Object],
         kind: Patch = Patch.MERGE,
-        *,
-        agent: str = "",
         **query: object,
     ) -> Object:
         return await self._call(
-            Request(verb="PATCH", at=_url(path, query), body=body, agent=agent, content=kind.value)
+            Request(verb="PATCH", at=_url(path, query), body=body, content=kind.value)
         )
 
     async def delete(
@@ -151,7 +148,6 @@ class Client:
         version: str | None = None,
         grace_s: int | None = None,
         propagation: str | None = None,
-        agent: str = "",
     ) -> Object:
         """DELETE; with `uid` or `version` (resourceVersion) raises `Conflict` if it is another."""
         only_if = {"uid": uid, "resourceVersion": version}
@@ -161,7 +157,7 @@ class Client:
             "preconditions": _given(only_if) or None,
         }
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **_given(options)}
-        return await self._call(Request(verb="DELETE", at=path, body=body, agent=agent))
+        return await self._call(Request(verb="DELETE", at=path, body=body))
 
     async def watch(
         self, path: str, *, since: str, quiet_s: float, lasting_s: int, **query: object

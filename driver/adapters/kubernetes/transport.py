@@ -16,6 +16,7 @@ import msgspec
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 
+from holdfast.driver.acting import acting
 from holdfast.driver.adapters.kubernetes.errors import Unreachable
 from holdfast.driver.ports import PermanentError
 
@@ -24,13 +25,13 @@ DEAD_AFTER_S = 30
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """`at`: path and query. `agent` is added to the User-Agent in brackets."""
+    """`at`: path and query. `acting` is added to the User-Agent in brackets."""
 
     verb: str
     at: str
     body: Any = None
     content: str = "application/json"
-    agent: str = ""
+    acting: str = msgspec.field(default_factory=acting)
 
     @property
     def doing(self) -> str:
@@ -69,7 +70,7 @@ class Transport(RESTClientObject):
         self, request: Request, authorization: str
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The head of the response; its body is read within. Raises `Unreachable`."""
-        agent = f"{self._user_agent} ({request.agent})" if request.agent else self._user_agent
+        agent = f"{self._user_agent} ({request.acting})" if request.acting else self._user_agent
         headers = {"Content-Type": request.content, "User-Agent": agent}
         if authorization:
             headers["Authorization"] = authorization
