@@ -3,7 +3,9 @@
 Standing still is: no step completed by all for longer than max(3 median steps, a floor, twice the
 longest pause that ended by itself), and nothing moving in any ring for a second (ten samples).
 A culprit that burns CPU may be in a pause that nobody marked (an evaluation, a checkpoint): it is
-given twice as long, and twice as long again after each restart that such a one had.
+given twice as long, and twice as long again after each restart that such a one had. Before its
+first step a job has a limit of its own, for whatever it prepares; but a process that does not run
+at all prepares nothing.
 """
 
 from collections.abc import Iterable
@@ -21,6 +23,8 @@ LOOK_AGAIN_S = 0.5
 """Following the waits of 12,000 ranks takes some tenths of a second: not at every tick."""
 BUSY_SHARE = 0.5
 """CPU seconds a second above which a rank is at work on something."""
+DARK_FLOORS = 6
+"""Floors after which a rank whose process does not run is a hang also before the first step."""
 GONE = frozenset({"gone", "Z", "X"})
 
 
@@ -53,19 +57,29 @@ def judge(
     if any(seen.process in GONE for seen in ranks.values()):
         return still, ()  # an exit: its executor tells it, and everything else follows from that
     limit_s = patience_s(expected, pace, settings)
+    young = pace.stepped_s is None
+    dark_s = DARK_FLOORS * expected.hang_floor_s if young else limit_s
     stood_s = now - (pace.stepped_s if pace.stepped_s is not None else still.began_s)
-    if stood_s <= limit_s or now - still.looked_s < LOOK_AGAIN_S:
+    if stood_s <= min(limit_s, dark_s) or now - still.looked_s < LOOK_AGAIN_S:
         return still, ()
     still = msgspec.structs.replace(still, looked_s=now)
     missing = {seat.rank for seat in expected.seats} - ranks.keys()
     verdict = hang.culprit(watched, missing)
     is_busy = verdict.rank in set(busy)
+    if young and not is_busy and _dark(watched, verdict, dark_s):
+        limit_s = dark_s
     if verdict.rank is None or (is_busy and not verdict.silent):
         limit_s *= 2 * 2**still.busy_hangs
     if stood_s <= limit_s:
         return still, ()
     finding = _finding(still, expected, verdict, pace, stood_s, limit_s)
     return _after(still, expected, finding, is_busy), (finding,)
+
+
+def _dark(watched: Ranks, verdict: hang.Verdict, dark_s: float) -> bool:
+    """Whether the culprit is known by a pulse that has stood still for so long."""
+    seen = watched.get(verdict.rank) if verdict.rank is not None else None
+    return seen is not None and verdict.silent and seen.silent_s > dark_s
 
 
 def patience_s(expected: Expectation, pace: Pace, settings: Settings) -> float:

@@ -1,5 +1,6 @@
 """Jobs that stand still: who is named, when, and how gravely; and progress that is told."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -100,6 +101,31 @@ def test_before_the_first_step_a_job_has_its_own_patience(cluster: Any) -> None:
     hang(young, 1)
     assert young.go(29) == []
     assert [(each.kind, each.rank) for each in young.go(3)] == [(Kind.HANG, 1)]
+
+
+@pytest.mark.parametrize(
+    ("pulse_stands_s", "cpu_share", "found_after_s"),
+    [
+        pytest.param(60.0, 0.0, 31, id="its process does not run"),
+        pytest.param(0.0, 0.0, 100, id="it waits for something"),
+        pytest.param(60.0, 0.9, 100, id="it works on something without letting its pulse go"),
+    ],
+)
+def test_before_the_first_step_only_a_process_that_does_not_run_is_a_hang_soon(
+    cluster: Any, pulse_stands_s: float, cpu_share: float, found_after_s: int
+) -> None:
+    young = cluster(2, first_step_s=100.0)
+    hang(young, 1)
+    entered, spent_s = young.alter, itertools.count(step=0.5 * cpu_share)
+
+    def alter(seen: Any) -> Any:
+        if seen.rank != 1:
+            return entered(seen)
+        return replace(seen, silent_s=pulse_stands_s, cpu_s=next(spent_s))
+
+    young.alter = alter
+    assert young.go(found_after_s - 2) == []
+    assert [(each.kind, each.rank) for each in young.go(4)] == [(Kind.HANG, 1)]
 
 
 def test_rings_that_move_without_steps_are_no_hang(running: Any) -> None:
