@@ -5,6 +5,7 @@ Thin: each loads its own part of the lab or the benchmarks when it is called, so
 """
 
 import sys
+from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,12 +22,20 @@ FOLDER_HELP = "A new or empty one, for state and logs. Default: one removed when
 Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help=FOLDER_HELP)]
 
 
+class Cluster(StrEnum):
+    """Where the demo trains."""
+
+    LOCAL = "local"
+    KUBERNETES = "kubernetes"
+
+
 def register(app: typer.Typer) -> None:
     app.command(
         "demo",
         epilog=examples(
             "holdfast demo",
             "holdfast demo --fault rank-stopped",
+            "holdfast demo --cluster kubernetes",
             "holdfast demo --keep",
             "holdfast demo --json",
         ),
@@ -56,8 +65,16 @@ def _group(says: str) -> typer.Typer:
 
 def demo(
     fault: Annotated[
-        str, typer.Option(metavar="NAME", help="What goes wrong; `holdfast chaos list` has all.")
-    ] = "node-lost",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What goes wrong; `holdfast chaos list` has all. Default: node-lost.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        Cluster,
+        typer.Option(help="Where it trains. On kubernetes a node's link and its kubelet go."),
+    ] = Cluster.LOCAL,
     steps: Annotated[
         int, typer.Option(min=30, max=100_000, help="Training steps; the fault comes at a third.")
     ] = 60,
@@ -70,12 +87,29 @@ def demo(
     Four nodes and a standby train with tensor, pipeline and data parallelism. A fault is done to
     them from outside; then the same job runs left alone, and the losses are compared bit for bit.
     """
-    chosen = _scenario("named", fault)
-    part = _cluster_part("holdfast.lab.demo.main")
+    chosen, part = _stage(cluster, fault)
     options = part.Options(
         fault=chosen, steps=steps, keep=keep, as_json=json, folder=_fresh(folder)
     )
     return _played(part, options)
+
+
+def _stage(cluster: Cluster, fault: str | None) -> tuple[Any, Any]:
+    """The fault, and the part that plays it there. Raises `Stopped`."""
+    if cluster is Cluster.LOCAL:
+        return _scenario("named", fault or "node-lost"), _cluster_part("holdfast.lab.demo.main")
+    if fault:
+        raise misused(
+            "--fault is for the local cluster; kubernetes has one fault.", "Leave --fault out."
+        )
+    if find_spec("kubernetes") is None:
+        raise Stopped(
+            "the Python package kubernetes is not installed, and this command needs it.",
+            fix="Install it: pip install 'holdfast[kubernetes,train]'",
+            code=exitcodes.UNAVAILABLE,
+        )
+    part = _cluster_part("holdfast.lab.demo.kubernetes")
+    return part.FAULT, part
 
 
 def chaos_list(json: Json = False) -> None:

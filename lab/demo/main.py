@@ -139,41 +139,46 @@ class Demo:
         self._act = act
         self._view.show(Scene(act=act, elapsed_s=time.monotonic() - self._began_s))
 
-    def stay(self) -> None:
-        """Leave all of it running until Ctrl-C."""
+    def stay_if_kept(self) -> None:
+        """With --keep: leave all of it running until Ctrl-C."""
+        if not self._options.keep:
+            return
         root = self._lab.run.root
         sys.stderr.write(
             f"still running; look at it with\n  holdfast --state {root} status\nCtrl-C ends it\n"
         )
-        while True:
-            time.sleep(1.0)
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                time.sleep(1.0)
 
 
-def run(options: Options) -> int:
+def _on_namespaces(options: Options, folder: Path, view: View) -> Summary:
+    lab = Lab(folder, nodes=NODES, standbys=STANDBYS, racks=2)
+    with lab:
+        demo = Demo(lab, options, view)
+        with view:
+            summarise_with = demo.play()
+        demo.stay_if_kept()
+    return summarise_with(lab.leftovers().count)
+
+
+Played = Callable[[Options, Path, View], Summary]
+"""Makes a cluster in the folder, plays the demo on it, and takes it down."""
+
+
+def run(options: Options, played: Played = _on_namespaces) -> int:
     """Play the demo. 0 where the verdict is "passed", 130 after a Ctrl-C. Raises `FAILURES`."""
     folder = options.folder or Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
     console = Console(stderr=options.as_json)
     live = console.is_terminal and not options.as_json
     view: View = LiveView(console) if live else PlainView(stderr=options.as_json)
     try:
-        summary = _played(options, folder, view)
+        summary = played(options, folder, view)
     except KeyboardInterrupt:
         sys.stderr.write(f"interrupted; cluster and job were taken down. Logs: {folder}\n")
         return exitcodes.INTERRUPTED
     _tell(summary, options, console, folder)
     return exitcodes.OK if summary.verdict == "passed" else exitcodes.FAILED
-
-
-def _played(options: Options, folder: Path, view: View) -> Summary:
-    lab = Lab(folder, nodes=NODES, standbys=STANDBYS, racks=2)
-    with lab:
-        with view:
-            summarise_with = Demo(lab, options, view).play()
-        if options.keep:
-            demo = Demo(lab, options, view)
-            with contextlib.suppress(KeyboardInterrupt):
-                demo.stay()
-    return summarise_with(lab.leftovers().count)
 
 
 def _tell(summary: Summary, options: Options, console: Console, folder: Path) -> None:

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from holdfast.lab.demo.scene import NodeCell, Scene
 from holdfast.lab.demo.summary import Summary
+from holdfast.lab.demo.writers import OnKubernetes
 
 BARS = "▁▂▃▄▅▆▇█"
 STYLES = {"held": "green", "free": "cyan", "quarantined": "red", "gone": "red", "unknown": "yellow"}
@@ -158,6 +159,9 @@ def result(summary: Summary) -> Table:
         "left behind": str(summary.leftovers),
         "measured on": f"an emulated cluster: {summary.kind}",
     }
+    if isinstance(summary, OnKubernetes):
+        rows["measured on"] = f"stock Kubernetes; its nodes: {summary.kind}"
+        rows["pod status by"] = _writers(summary.pod_status_writers)
     for name, value in rows.items():
         table.add_row(f"  {name}", value)
     return table
@@ -169,6 +173,10 @@ def _losses(summary: Summary) -> str:
     if summary.loss_equal_bitwise:
         return f"all {summary.steps} equal, bit for bit, to the same job left alone"
     return "not equal to the same job left alone"
+
+
+def _writers(counts: dict[str, int]) -> str:
+    return "\n".join(f"{user}, {count} times" for user, count in counts.items()) or "nobody"
 
 
 def _seconds(value: float | None, what: str) -> str:

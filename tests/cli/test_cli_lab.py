@@ -13,6 +13,7 @@ import holdfast
 from holdfast.cli.main import main
 from holdfast.lab.chaos import main as chaos
 from holdfast.lab.chaos.scenarios import SCENARIOS
+from holdfast.lab.demo import kubernetes as on_kubernetes
 from holdfast.lab.demo import main as demo
 from holdfast.protocol import exitcodes
 
@@ -83,6 +84,8 @@ def test_what_was_typed_reaches_the_part_and_its_exit_code_comes_back(
         ("demo --steps 3", "--steps"),
         ("demo --steps many", "--steps"),
         ("demo --folder .", "is not empty"),
+        ("demo --cluster kubernetes --fault node-lost", "--fault is for the local cluster"),
+        ("demo --cluster nowhere", "--cluster"),
         ("demo --folder file", "cannot use file: File exists"),
         ("chaos run all --folder file/below", "cannot use file/below: Not a directory"),
         ("chaos run", "NAME"),
@@ -124,6 +127,24 @@ def test_without_torch_it_says_what_to_install(
     monkeypatch.setattr("holdfast.cli.lab.find_spec", lambda name: None)
     assert main(["demo"]) == exitcodes.UNAVAILABLE
     assert "torch is not installed" in capsys.readouterr().err
+    assert played == []
+
+
+def test_on_kubernetes_the_demo_has_its_own_fault(
+    monkeypatch: pytest.MonkeyPatch, played: list[Any]
+) -> None:
+    monkeypatch.setattr(on_kubernetes, "run", demo.run)
+    assert main(["demo", "--cluster", "kubernetes", "--steps", "90"]) == 7
+    ((options, _),) = played
+    assert (options.fault, options.steps) == (on_kubernetes.FAULT, 90)
+
+
+def test_without_the_kubernetes_library_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, played: list[Any]
+) -> None:
+    monkeypatch.setattr("holdfast.cli.lab.find_spec", lambda name: name != "kubernetes" or None)
+    assert main(["demo", "--cluster", "kubernetes"]) == exitcodes.UNAVAILABLE
+    assert "holdfast[kubernetes,train]" in capsys.readouterr().err
     assert played == []
 
 

@@ -1,0 +1,106 @@
+"""The demo on a real Kubernetes, played through kubectl: `holdfast demo --cluster kubernetes`.
+
+Called by the command line. The acts are those of `demo.main`; cluster and fault differ.
+"""
+
+import os
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from holdfast.keeper import processes
+from holdfast.lab.chaos import target
+from holdfast.lab.chaos.injectors import Done, node
+from holdfast.lab.chaos.scenarios import Expected, Scenario
+from holdfast.lab.cluster import Lab
+from holdfast.lab.demo import main
+from holdfast.lab.demo.job import NODES, STANDBYS
+from holdfast.lab.demo.main import Demo
+from holdfast.lab.demo.main import Options as Options
+from holdfast.lab.demo.view import View
+from holdfast.lab.demo.writers import OnKubernetes, with_writers, writers_of
+from holdfast.lab.emulator.kubelet import joined
+from holdfast.lab.emulator.namespaces import Kind, best_kind
+from holdfast.lab.kubernetes import plane
+from holdfast.lab.kubernetes.build import KUBERNETES, BuildFailed, NotHere, build
+from holdfast.lab.kubernetes.programs import ASSETS
+from holdfast.lab.on_kubernetes import KubernetesLab
+
+CLEARED_WITHIN_S = 60.0
+LOST = "custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
+FAILURES = (
+    *main.FAILURES,
+    *(NotHere, BuildFailed, plane.NotReady, plane.KubectlFailed, joined.NotReady),
+)
+
+
+def unplugged(lab: Lab, job: str, rng: Random) -> Done:
+    """The link of a node is cut, and the kubelet, one process for all nodes, is killed."""
+    done = node.unplugged(lab, job, rng)
+    processes.kill(target.wait_for(lambda: lab.pid("kubelet"), "the kubelet", within_s=10.0))
+    said = f"{done.said}, and the kubelet is killed"
+    return Done(said=said, node=done.node, at_s=done.at_s)
+
+
+FAULT = Scenario(
+    3,
+    "node-unplugged",
+    "the link of a node is cut, and the kubelet is killed",
+    unplugged,
+    Expected(may_evict=True, must_evict=True),
+)
+"""The one that is done here; faults on Kubernetes are not scored one by one yet."""
+
+
+class KubernetesDemo(Demo):
+    """One run of it: what people would ask kubectl is asked, and shown."""
+
+    def __init__(self, lab: KubernetesLab, options: Options, view: View) -> None:
+        super().__init__(lab, options, view)
+        self._kubernetes = lab
+
+    def _bring_back(self, incidents: list[dict[str, Any]]) -> None:
+        """Show what became of the node, plug it in, and wait until it has heard."""
+        lab = self._kubernetes
+        lab.kubectl("get", "tj")
+        lab.kubectl("get", "pods", "-o", "wide")
+        lab.kubectl("get", "nodes", "-o", LOST)
+        for name in {name for incident in incidents for name in incident["evicted"]}:
+            lab.joined.plug(name)
+        self._set("the node is plugged in again")
+        gone = "the node has heard that its pod is not wanted"
+        lab.until(
+            lambda: not lab.plane.kubectl("get", "pods", "-o", "name"), gone, CLEARED_WITHIN_S
+        )
+        super()._bring_back(incidents)
+
+
+def run(options: Options) -> int:
+    """Play it. As `demo.main.run`; raises one of `FAILURES`."""
+    kind, why = best_kind()
+    if kind is Kind.LOOPBACK:
+        raise NotHere(f"nodes need namespaces, and there are none here: {why}")
+    return main.run(options, _played)
+
+
+def _played(options: Options, folder: Path, view: View) -> OnKubernetes:
+    out = sys.stderr if options.as_json else sys.stdout
+
+    def show(text: str) -> None:
+        out.write(text + "\n")
+        out.flush()
+
+    if not os.environ.get(ASSETS):
+        build(lambda line: show(f"kubernetes: {line}"))
+    show(f"starting a control plane of Kubernetes {KUBERNETES}")
+    lab = KubernetesLab(folder, nodes=NODES, standbys=STANDBYS, racks=2, show=show)
+    with lab:
+        demo = KubernetesDemo(lab, options, view)
+        with view:
+            summarise = demo.play()
+        lab.kubectl("get", "tj")
+        lab.kubectl("describe", "tj", main.HURT)
+        writers = writers_of(lab.plane.audit())
+        demo.stay_if_kept()
+    return with_writers(summarise(lab.leftovers().count), writers)

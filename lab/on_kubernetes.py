@@ -1,0 +1,160 @@
+"""A laboratory on a real Kubernetes: control plane, emulated nodes and a driver, on this machine.
+
+Used by `demo.kubernetes` in the place of a `Lab`. Jobs are applied with kubectl, and the driver has
+exactly the role that is shipped. Must not tell the driver anything that a user would not.
+"""
+
+import shlex
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+import yaml
+
+from holdfast.driver.adapters.kubernetes import pods
+from holdfast.keeper import processes
+from holdfast.keeper import state as states
+from holdfast.keeper.state import KeeperState
+from holdfast.kit.supervise import Child, Lifeline
+from holdfast.lab.cluster import Lab
+from holdfast.lab.emulator.kubelet.joined import Joined
+from holdfast.lab.emulator.leftovers import Leftovers
+from holdfast.lab.emulator.nodes import DRIVER_URL
+from holdfast.lab.kubernetes.build import NotHere
+from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.lab.nursery import Nursery
+
+SHIPPED = Path(__file__).parents[3] / "deploy" / "kubernetes" / "base"
+MANIFESTS = ("namespace.yaml", "crd.yaml", "priorities.yaml", "rbac.yaml")
+"""Of those that are shipped. The driver itself runs beside, for there is no image of it here."""
+DRIVER = "system:serviceaccount:holdfast:holdfast-driver"
+NAMESPACE = "default"
+IMAGE = "holdfast-executor:1"
+STORE = "/run/checkpoints"
+"""Where pods have the folder for checkpoints that all of them share."""
+NODE_LEASE_S = 4
+"""A silent node is NotReady in seconds; a kubelet's own 40 s would only make people wait."""
+
+
+class KubernetesLab(Lab):
+    """One laboratory. `show` is told each command of kubectl and what it printed."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        nodes: int,
+        standbys: int,
+        racks: int,
+        show: Callable[[str], None],
+    ) -> None:
+        super().__init__(root, nodes=nodes, standbys=standbys, racks=racks)
+        self.plane = ControlPlane(self.run.root / "kubernetes")
+        more = ["--racks", str(racks), "--lease-s", str(NODE_LEASE_S)]
+        more += ["--driver-socket", str(self.run.socket)]
+        place = self.run.root / "nodes"
+        self.joined = Joined(self.plane, place, nodes=nodes + standbys, more=more)
+        self.run_id = self.joined.run_id
+        self._show = show
+        self._up = ExitStack()
+
+    def __enter__(self) -> Self:
+        if not SHIPPED.is_dir():
+            raise NotHere(f"{SHIPPED} is not here: run this in a checkout of Holdfast.")
+        self.run.root.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as up:
+            up.enter_context(self.plane)
+            self._install()
+            lifeline = Lifeline()
+            self._nursery = Nursery([self._operator(lifeline)], lifeline)
+            up.callback(self._nursery.end)
+            up.enter_context(self.joined)
+            self._up = up.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._up.close()
+        self._http.close()
+
+    # ------------------------------------------------------------ the cluster
+
+    def state(self) -> KeeperState | None:
+        return states.load(self.joined.root)
+
+    def pid(self, process: str) -> int:
+        """Of "kubelet" too: one process is the kubelet of all nodes."""
+        return self.joined.kubelet_pid() if process == "kubelet" else super().pid(process)
+
+    def ready(self, within_s: float = 60.0) -> None:
+        """Wait until every node is Ready. No executor is there before a job has pods."""
+        self.joined.ready(within_s)
+
+    def leftovers(self) -> Leftovers:
+        """Of the nodes, and programs of the control plane, found by looking at the machine."""
+        left, place = self.joined.leftovers(), str(self.plane.at.folder).encode()
+        programs = [f"{pid} control plane" for pid in processes.all_pids() if _names(pid, place)]
+        return msgspec.structs.replace(left, processes=[*left.processes, *programs])
+
+    # ------------------------------------------------------------ kubectl, as a user has it
+
+    def kubectl(self, *words: str) -> str:
+        """What kubectl printed; command and answer are shown. Raises `KubectlFailed`."""
+        said = self.plane.kubectl(*words)
+        self._show(f"$ kubectl {shlex.join(words)}\n{said.rstrip()}\n")
+        return said
+
+    def submit(self, job: dict[str, Any], within_s: float = 30.0) -> str:
+        """Apply it from a file, for pods. Raises `KubectlFailed`, `TooLate`."""
+        name: str = job["metadata"]["name"]
+        file = self.run.root / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(self._for_pods(job), sort_keys=False))
+        self.kubectl("apply", "-f", str(file))
+        known = f"the driver has seen {name}"
+        self.until(lambda: self._is_known(name), known, within_s)
+        return name
+
+    def _for_pods(self, job: dict[str, Any]) -> dict[str, Any]:
+        """With an image, and with folders of this machine for checkpoints and what ranks write."""
+        places = {STORE: self.run.root / "checkpoints", f"{pods.SCRATCH}/jobs": self.run.job("")}
+        for place in places.values():
+            place.mkdir(exist_ok=True)
+        volumes = [
+            {"name": place.name, "mountPath": shown, "hostPath": {"path": str(place)}}
+            for shown, place in places.items()
+        ]
+        checkpoint = {**job["spec"]["checkpoint"], "storeUrl": f"file://{STORE}"}
+        pod = {"image": IMAGE, "volumes": volumes}
+        return {**job, "spec": {**job["spec"], "checkpoint": checkpoint, "pod": pod}}
+
+    def _is_known(self, name: str) -> bool:
+        return any(job["name"] == name for job in self.ask("GET", "/jobs")["items"])
+
+    def _install(self) -> None:
+        """What a cluster has to have, as `kubectl apply -k` would, without the Deployment."""
+        for manifest in MANIFESTS:
+            self.plane.kubectl("apply", "-f", str(SHIPPED / manifest))
+        definition = ("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
+        self.plane.kubectl(*definition)
+
+    def _operator(self, lifeline: Lifeline) -> Child:
+        """A driver for one namespace, which nodes reach by their gateway."""
+        who = self.plane.kubeconfig(DRIVER, ["system:serviceaccounts"], name="holdfast-driver")
+        words = ["--cluster", "kubernetes", "--kubeconfig", str(who), "--namespace", NAMESPACE]
+        words += ["--driver-urls", DRIVER_URL, "--node-selector", "kubernetes.io/os=linux"]
+        return self._child("driver", "holdfast.driver.main", words, lifeline)
+
+
+def _names(pid: int, place: bytes) -> bool:
+    """Whether the command of a process names the folder."""
+    try:
+        return place in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
