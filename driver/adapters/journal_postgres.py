@@ -41,10 +41,11 @@ _LINK: dict[str, Any] = {
 }
 _LIMITS = (
     f"-c statement_timeout={STATEMENT_S}s -c lock_timeout={STATEMENT_S}s "
-    f"-c idle_in_transaction_session_timeout={STATEMENT_S}s -c default_transaction_isolation="
-    "read\\ committed"
+    f"-c idle_in_transaction_session_timeout={ANSWER_S}s "
+    "-c default_transaction_isolation=read\\ committed"
 )
-"""The last frees the row that a driver holds which was stopped between two statements."""
+"""The third frees the row that a driver holds which was stopped between two statements, before
+whoever waits for that row gives up."""
 
 DISK_FULL = "53100"
 _PASSING_STATES = ("08", "25006", "25P03", "40", "53", "55P03", "57", "58")

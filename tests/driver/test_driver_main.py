@@ -1,7 +1,6 @@
 """The driver's process: started, killed and started again, with scripted nodes on real sockets."""
 
 import asyncio
-import ctypes
 import json
 import os
 import signal
@@ -16,16 +15,15 @@ from typing import Any
 import httpx
 import pytest
 from msgspec.structs import replace
-from waiting import DEADLINE_S, eventually_async
+from running_driver import DriverProcess
+from waiting import eventually_async
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from holdfast.driver.adapters.journal_sqlite import read_only
 from holdfast.driver.adapters.tokens import load_tokens
 from holdfast.driver.listening import listen
 from holdfast.driver.lock import take_lock
 from holdfast.driver.main import main
-from holdfast.driver.ports import Entry, PermanentError
 from holdfast.driver.settings import Settings
 from holdfast.protocol import exitcodes, keeping
 from holdfast.protocol.messages import (
@@ -43,58 +41,6 @@ from holdfast.protocol.wire import Decoder, encode
 
 STEP_OF_SNAPSHOTS = 6
 _FROM_DRIVER: Decoder[Any] = Decoder(ToExecutor)
-_LIBC = ctypes.CDLL(None)
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
-
-
-class DriverProcess:
-    """`python -m holdfast.driver.main` on one state, as often as it is started."""
-
-    def __init__(self, state: Path, *arguments: str) -> None:
-        self.paths = RunPaths(state)
-        self._arguments = arguments
-        self._log = state.with_suffix(".log")
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def spawn(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "holdfast.driver.main", "--state", str(self.paths.root)]
-        with self._log.open("a") as log:
-            self.process = subprocess.Popen(
-                [*command, *self._arguments],
-                stderr=log,
-                preexec_fn=lambda: _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL),
-            )
-        return self.process
-
-    async def start(self) -> dict[str, Any]:
-        """Spawn and wait until it has said where it answers."""
-        process = self.spawn()
-
-        def address() -> dict[str, Any] | None:
-            assert process.poll() is None, self._log.read_text()
-            with suppress(OSError, ValueError):
-                said: dict[str, Any] = json.loads(self.paths.address.read_text())
-                return said if said["pid"] == process.pid else None
-            return None
-
-        found: dict[str, Any] = await eventually_async(address)
-        return found
-
-    def end(self, number: int = signal.SIGTERM) -> int:
-        assert self.process is not None
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        return self.process.wait(timeout=DEADLINE_S)
-
-    def journal(self) -> list[Entry]:
-        """What is in the journal now, whoever has it open."""
-        with suppress(PermanentError):  # before it is there
-            reader = read_only(self.paths.journal)
-            try:
-                return reader.entries()
-            finally:
-                reader.close()
-        return []
 
 
 @pytest.fixture

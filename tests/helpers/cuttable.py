@@ -1,8 +1,10 @@
-"""A way to a server that can be cut and mended: a relay on loopback that knows nothing of what it
-carries. For tests that need a loss of the network and not of the server.
+"""A way to a server that can be cut and mended, or on which answers are held back: a relay on
+loopback that knows nothing of what it carries. For tests that need a loss of the network and not of
+the server.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -14,6 +16,9 @@ class Cuttable:
         self._to = (host, port)
         self._carrying: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Server | None = None
+        self._hold_at: re.Pattern[bytes] | None = None
+        self._may_answer: set[asyncio.Event] = set()
+        self.holds = asyncio.Event()
         self.at_port = 0
 
     async def mend(self) -> None:
@@ -34,6 +39,19 @@ class Cuttable:
         for each in self._carrying:
             each.cancel()
 
+    def hold_answers(self, at: bytes) -> None:
+        """Once a client has said what the expression `at` finds, give it no answer any more.
+
+        `holds` is set from then on, until `release`.
+        """
+        self._hold_at = re.compile(at, re.DOTALL)
+        self.holds.clear()
+
+    def release(self) -> None:
+        self._hold_at = None
+        for each in self._may_answer:
+            each.set()
+
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -41,20 +59,41 @@ class Cuttable:
         task.add_done_callback(self._carrying.discard)
         with suppress(OSError, asyncio.CancelledError):
             there, back = await asyncio.open_connection(*self._to)
+            may_answer = asyncio.Event()
+            may_answer.set()
+            self._may_answer.add(may_answer)
             try:
                 async with asyncio.TaskGroup() as both:
-                    both.create_task(_pour(reader, back))
-                    both.create_task(_pour(there, writer))
+                    both.create_task(self._ask(reader, back, may_answer))
+                    both.create_task(_answer(there, writer, may_answer))
             finally:
+                self._may_answer.remove(may_answer)
                 back.transport.abort()
                 writer.transport.abort()
 
+    async def _ask(
+        self, client: asyncio.StreamReader, server: asyncio.StreamWriter, may_answer: asyncio.Event
+    ) -> None:
+        said = b""
+        while data := await client.read(65_536):
+            if self._hold_at is not None:
+                said += data
+                if self._hold_at.search(said):
+                    may_answer.clear()
+                    self.holds.set()
+            server.write(data)
+            await server.drain()
+        raise asyncio.CancelledError  # one end is over, and so is the other
 
-async def _pour(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-    while data := await source.read(65_536):
-        sink.write(data)
-        await sink.drain()
-    raise asyncio.CancelledError  # one end is over, and so is the other
+
+async def _answer(
+    server: asyncio.StreamReader, client: asyncio.StreamWriter, may_answer: asyncio.Event
+) -> None:
+    while data := await server.read(65_536):
+        await may_answer.wait()
+        client.write(data)
+        await client.drain()
+    raise asyncio.CancelledError
 
 
 @asynccontextmanager

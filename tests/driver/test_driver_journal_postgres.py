@@ -1,0 +1,261 @@
+"""What the journal in PostgreSQL alone has to prove; its contract is in `test_driver_journal`."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from cuttable import Cuttable, cuttable
+from postgres import Postgres
+from sqlalchemy import create_engine
+from waiting import eventually
+
+from holdfast.driver.adapters import journal_tables as tables
+from holdfast.driver.adapters import migrations
+from holdfast.driver.adapters.journal import NoRoom, SqlJournal
+from holdfast.driver.adapters.journal_postgres import open_postgres
+from holdfast.driver.core.events import Ticked
+from holdfast.driver.ports import (
+    Claim,
+    Entry,
+    InDoubt,
+    Key,
+    PermanentError,
+    TakenOver,
+    TemporaryError,
+)
+
+HELPERS = Path(__file__).parents[1] / "helpers"
+
+
+def entry(sequence: int, *, term: int = 1) -> Entry:
+    return Entry(
+        sequence=sequence,
+        term=term,
+        now=float(sequence),
+        at="",
+        policy=1,
+        event=Ticked(),
+        effects=(),
+        why=f"reason {sequence}",
+    )
+
+
+@pytest.fixture
+def database(postgres: Postgres) -> str:
+    return postgres.new_database()
+
+
+@pytest.fixture
+def journal(postgres: Postgres, database: str) -> Iterator[SqlJournal]:
+    opened = open_postgres(postgres.url(database))
+    opened.take_over()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def relay(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> AsyncIterator[Cuttable]:
+    """A way to the server over TCP, for which libpq has the password."""
+    passwords = tmp_path / "passwords"
+    passwords.write_text(f"127.0.0.1:*:*:*:{postgres.password}\n")
+    passwords.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    async with cuttable("127.0.0.1", postgres.port) as made:
+        yield made
+
+
+# ---------------------------------------------------------------- its tables
+
+
+async def test_two_drivers_that_find_an_empty_database_make_its_tables_once(
+    postgres: Postgres, database: str
+) -> None:
+    opened = await asyncio.gather(
+        *(asyncio.to_thread(open_postgres, postgres.url(database)) for _ in range(4))
+    )
+    assert [each.take_over().term for each in opened] == [1, 2, 3, 4]
+    for each in opened:
+        each.close()
+
+
+def test_migrations_make_in_postgresql_the_tables_that_the_code_uses(
+    postgres: Postgres, database: str
+) -> None:
+    """From the first revision on, as a journal of an older Holdfast gets them."""
+    url = postgres.url(database).replace("postgresql:", "postgresql+psycopg:")
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        tables.revision.create(connection)
+    open_postgres(postgres.url(database)).close()
+    with engine.begin() as connection:
+        context = MigrationContext.configure(connection)
+        assert context.get_current_revision() == tables.HEAD_REVISION
+        assert compare_metadata(context, tables.metadata) == []
+        migrations.upgrade(connection)
+        assert connection.execute(tables.head.select()).one() == (1, 0, 0, 0.0, None)
+    engine.dispose()
+
+
+def test_a_database_of_a_later_holdfast_is_refused(postgres: Postgres, database: str) -> None:
+    open_postgres(postgres.url(database)).close()
+    postgres.execute(database, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(PermanentError, match="another version of Holdfast"):
+        open_postgres(postgres.url(database))
+
+
+# ---------------------------------------------------------------- errors in our words
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "sentence"),
+    [
+        ("53100", NoRoom, "the database has no room (no luck"),
+        ("40P01", TemporaryError, "the database is away (no luck"),
+        ("40001", TemporaryError, "the database is away (no luck"),
+        ("53300", TemporaryError, "the database is away (no luck"),
+        ("57014", TemporaryError, "the database is away (no luck"),
+        ("25006", TemporaryError, "the database is away (no luck"),
+        ("42501", PermanentError, "no luck"),
+        ("XX001", PermanentError, "no luck"),
+    ],
+)
+async def test_what_the_server_says_is_an_error_of_the_port_and_nothing_is_written(
+    postgres: Postgres,
+    database: str,
+    journal: SqlJournal,
+    state: str,
+    error: type[Exception],
+    sentence: str,
+) -> None:
+    raising = f"BEGIN RAISE EXCEPTION 'no luck' USING ERRCODE = '{state}'; END"
+    postgres.execute(
+        database,
+        f"CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ {raising} $$;"
+        "CREATE TRIGGER fail BEFORE INSERT ON entries EXECUTE FUNCTION fail()",
+    )
+    with pytest.raises(error) as raised:
+        await journal.commit([entry(1)], b"s")
+    assert sentence in str(raised.value)
+    assert type(raised.value) is error
+    assert journal.load() == (None, 0, 0.0)
+    postgres.execute(database, "DROP TRIGGER fail ON entries")
+    await journal.commit([entry(1)], b"s")
+    assert journal.load() == (b"s", 1, 1.0)
+
+
+async def test_where_the_answer_to_a_commit_is_lost_the_same_again_tells(
+    postgres: Postgres, database: str, relay: Cuttable
+) -> None:
+    journal = await asyncio.to_thread(open_postgres, postgres.url(database, port=relay.at_port))
+    await asyncio.to_thread(journal.take_over)
+    claims = [Claim(Key("key", b"digest"), 1)]
+    relay.hold_answers(rb"reason 1.*COMMIT")
+    writing = asyncio.create_task(journal.commit([entry(1)], b"s", claims=claims))
+    await relay.holds.wait()
+    await relay.cut()
+    with pytest.raises(InDoubt):
+        await writing
+    with pytest.raises(TemporaryError):  # the way is cut
+        await journal.commit([entry(1)], b"s", claims=claims)
+    relay.release()
+    await relay.mend()
+    await journal.commit([entry(1)], b"s", claims=claims)
+    await journal.commit([entry(2)], b"t")
+    stored = await asyncio.to_thread(journal.entries)
+    assert [each.sequence for each in stored] == [1, 2]
+    journal.close()
+
+
+async def test_a_driver_that_is_stopped_in_a_transaction_holds_nobody_up_for_long(
+    postgres: Postgres, database: str, relay: Cuttable, journal: SqlJournal
+) -> None:
+    """The server frees its row after five seconds, and the other has waited for that."""
+    old = await asyncio.to_thread(open_postgres, postgres.url(database, port=relay.at_port))
+    assert (await asyncio.to_thread(old.take_over)).term == 2
+    relay.hold_answers(rb"reason 1")
+    writing = asyncio.create_task(old.commit([entry(1, term=2)], b"stale"))
+    await relay.holds.wait()
+    assert (await asyncio.to_thread(journal.take_over)).term == 3
+    relay.release()
+    with pytest.raises(TemporaryError):
+        await writing
+    with pytest.raises(TakenOver, match="with term 3"):
+        await old.commit([entry(1, term=2)], b"stale")
+    await journal.commit([entry(1, term=3)], b"new")
+    assert journal.load()[0] == b"new"
+    old.close()
+
+
+async def test_it_goes_on_after_the_server_was_away(
+    postgres: Postgres, journal: SqlJournal
+) -> None:
+    await journal.commit([entry(1)], b"s")
+    postgres.stop()
+    try:
+        for _ in range(2):
+            with pytest.raises(TemporaryError, match="the database is away"):
+                await journal.commit([entry(2)], b"t")
+        with pytest.raises(TemporaryError, match="the database is away"):
+            journal.check_term()
+    finally:
+        postgres.start()
+    await journal.commit([entry(2)], b"t")
+    postgres.stop("immediate")  # as after a crash
+    postgres.start()
+    await journal.commit([entry(3)], b"u")
+    assert journal.load() == (b"u", 3, 3.0)
+
+
+# ---------------------------------------------------------------- its password
+
+
+def test_a_password_in_the_address_is_refused_and_not_repeated(postgres: Postgres) -> None:
+    for url in ("postgresql://me:letmein@127.0.0.1/db", "postgresql://me@/db?password=letmein"):
+        with pytest.raises(PermanentError, match="PGPASSFILE") as raised:
+            open_postgres(url)
+        assert "letmein" not in str(raised.value)
+    with pytest.raises(PermanentError, match="libpq cannot read") as raised:
+        open_postgres("postgresql://me:letmein@[::1/db")
+    assert "letmein" not in str(raised.value)
+
+
+def test_a_wrong_password_is_said_and_not_repeated(
+    postgres: Postgres, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "letmein")
+    with pytest.raises(TemporaryError, match="password authentication failed") as raised:
+        open_postgres(postgres.url(database, port=postgres.port))
+    assert "letmein" not in str(raised.value)
+
+
+# ---------------------------------------------------------------- the tests' own server
+
+KEEP_ONE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from postgres import running_postgres
+with running_postgres() as server:
+    print(server.folder, flush=True)
+    input()
+"""
+
+
+def test_of_a_server_whose_tests_were_killed_nothing_is_left(postgres: Postgres) -> None:
+    command = [sys.executable, "-c", KEEP_ONE, str(HELPERS)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tests:
+        assert tests.stdout is not None
+        folder = Path(tests.stdout.readline().decode().strip())
+        server = int((folder / "data" / "postmaster.pid").read_text().split()[0])
+        os.kill(tests.pid, signal.SIGKILL)
+    eventually(lambda: not folder.exists(), "its files are gone")
+    assert not psutil.pid_exists(server) or psutil.Process(server).status() == "zombie"

@@ -1,0 +1,217 @@
+"""Drivers as processes on one PostgreSQL: replaced, stopped and woken, and without it."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cuttable import Cuttable, cuttable
+from postgres import Postgres
+from running_driver import DriverProcess
+from waiting import DEADLINE_S, LOOK_S, eventually_async
+
+from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.journal_postgres import open_postgres
+from holdfast.driver.core.effects import Allocate
+from holdfast.driver.ports import Entry
+from holdfast.protocol import exitcodes, keeping
+
+pytestmark = pytest.mark.slow
+
+
+class Keeper:
+    """A keeper of one node, which notes who was given it."""
+
+    def __init__(self) -> None:
+        self.allocated: list[str] = []
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError), closing(writer):
+            head = await reader.readexactly(keeping.LENGTH.size)
+            said = keeping.request_of(await reader.readexactly(keeping.body_length(head)))
+            if isinstance(said, keeping.WatchFacts):
+                writer.write(keeping.frame(keeping.NodeFact(node="node-1", rack="r")))
+                await reader.read()  # until the driver hangs up
+            elif isinstance(said, keeping.Allocate):
+                self.allocated.append(said.job)
+            writer.write(keeping.frame(keeping.Done()))
+
+
+@pytest.fixture
+async def keeper(tmp_path: Path) -> AsyncIterator[Keeper]:
+    made = Keeper()
+    async with await asyncio.start_unix_server(made.answer, tmp_path / "keeper.sock"):
+        yield made
+
+
+@pytest.fixture
+def database(postgres: Postgres) -> str:
+    return postgres.new_database()
+
+
+@pytest.fixture
+def journal(postgres: Postgres, database: str) -> Iterator[SqlJournal]:
+    """To look into, beside the drivers."""
+    opened = open_postgres(postgres.url(database))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def relay(postgres: Postgres) -> AsyncIterator[Cuttable]:
+    async with cuttable("127.0.0.1", postgres.port) as made:
+        yield made
+
+
+@pytest.fixture
+def driver(
+    postgres: Postgres, database: str, tmp_path: Path
+) -> Iterator[Callable[[str, int], DriverProcess]]:
+    """A driver with a state folder of its own, which goes to the database through a port."""
+    passwords = tmp_path / "passwords"
+    passwords.write_text(f"127.0.0.1:*:*:*:{postgres.password}\n")
+    passwords.chmod(0o600)
+    made: list[DriverProcess] = []
+
+    def make(name: str, port: int) -> DriverProcess:
+        journal = f"--journal={postgres.url(database, port=port)}"
+        keeper = f"--keeper={tmp_path / 'keeper.sock'}"
+        made.append(DriverProcess(tmp_path / name, journal, keeper, PGPASSFILE=str(passwords)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        if each.process is not None:
+            each.end(signal.SIGKILL)
+
+
+async def submit(driver: DriverProcess, job: str) -> httpx.Response:
+    document = {
+        "apiVersion": "holdfast.dev/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": job},
+        "spec": {"nodes": 1, "ranksPerNode": 1, "command": ["train"]},
+    }
+    headers = {"Authorization": f"Bearer {driver.paths.user_token.read_text().strip()}"}
+    async with httpx.AsyncClient(trust_env=False, headers=headers, timeout=60) as client:
+        return await client.post(f"{_url(driver)}/v1alpha1/jobs", json=document)
+
+
+async def ready(driver: DriverProcess) -> dict[str, Any]:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        said: dict[str, Any] = (await client.get(f"{_url(driver)}/readyz")).json()
+    return said
+
+
+def _url(driver: DriverProcess) -> str:
+    url: str = json.loads(driver.paths.address.read_text())["http"]
+    return url
+
+
+async def entries(journal: SqlJournal) -> list[Entry]:
+    return await asyncio.to_thread(journal.entries)
+
+
+async def committed(journal: SqlJournal, found: Callable[[Entry], bool]) -> None:
+    """Return once there is such an entry."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not any(map(found, await entries(journal))):
+            await asyncio.sleep(LOOK_S)
+
+
+async def readiness(driver: DriverProcess, is_ready: bool) -> str:
+    """What it says why, once it is ready or is not."""
+    async with asyncio.timeout(DEADLINE_S):
+        while (said := await ready(driver))["ready"] is not is_ready:
+            await asyncio.sleep(LOOK_S)
+    return str(said["why"])
+
+
+async def test_a_leader_that_is_stopped_between_commit_and_effect_ends_when_it_wakes(
+    driver: Callable[[str, int], DriverProcess],
+    postgres: Postgres,
+    relay: Cuttable,
+    keeper: Keeper,
+    journal: SqlJournal,
+) -> None:
+    old, new = driver("old", relay.at_port), driver("new", postgres.port)
+    await old.start()
+    await committed(journal, lambda each: "node-1" in each.nodes)
+    relay.hold_answers(rb'"held".*COMMIT')
+    asking = asyncio.create_task(submit(old, "held"))
+    await relay.holds.wait()
+    await committed(journal, lambda each: "held" in each.jobs)
+    assert old.process is not None
+    os.kill(old.process.pid, signal.SIGSTOP)
+    assert keeper.allocated == [], "it was stopped before it did what it had committed"
+
+    await new.start()
+    await eventually_async(lambda: keeper.allocated == ["held"])
+
+    relay.release()
+    os.kill(old.process.pid, signal.SIGCONT)
+    assert await asyncio.to_thread(old.process.wait, 60) == exitcodes.TRY_AGAIN
+    assert (
+        "another driver has taken over with term 2, so this one, of term 1" in old.log.read_text()
+    )
+    with suppress(httpx.HTTPError):
+        await asking
+    assert (await ready(new))["ready"]
+    assert (await submit(new, "next")).status_code == 201
+    written = await entries(journal)
+    assert [each.sequence for each in written] == list(range(1, len(written) + 1))
+    terms = [each.term for each in written]
+    assert terms == sorted(terms)
+    ordered = [each for each in written if any(isinstance(e, Allocate) for e in each.effects)]
+    assert [each.term for each in ordered] == [1, 2], "the new one ordered it anew, in its own term"
+    assert new.end() == exitcodes.OK
+
+
+async def test_a_driver_goes_on_when_its_database_was_away_and_says_so_meanwhile(
+    driver: Callable[[str, int], DriverProcess], postgres: Postgres, keeper: Keeper
+) -> None:
+    one = driver("one", postgres.port)
+    address = await one.start()
+    assert (await submit(one, "before")).status_code == 201
+    await asyncio.to_thread(postgres.stop)
+    try:
+        assert "the database is away" in await readiness(one, False)
+        refused = await submit(one, "meanwhile")
+        assert refused.status_code == 503
+        assert "the database is away" in refused.json()["detail"]
+        assert refused.json()["fix"] == "Running jobs go on. Try again later."
+    finally:
+        await asyncio.to_thread(postgres.start)
+    await readiness(one, True)
+    assert (await submit(one, "after")).status_code == 201
+    assert json.loads(one.paths.address.read_text()) == address, "the same process"
+    assert one.end() == exitcodes.OK
+
+
+async def test_without_its_database_a_driver_does_not_start_and_says_why(
+    driver: Callable[[str, int], DriverProcess], relay: Cuttable
+) -> None:
+    await relay.cut()
+    one = driver("one", relay.at_port)
+    assert await asyncio.to_thread(one.spawn().wait, 60) == exitcodes.TRY_AGAIN
+    assert "journal: the database is away" in one.log.read_text()
+    assert not one.paths.address.exists()
+
+
+async def test_the_password_of_the_database_is_written_nowhere(
+    driver: Callable[[str, int], DriverProcess], postgres: Postgres
+) -> None:
+    one = driver("one", postgres.port)
+    await one.start()
+    await submit(one, "job")
+    assert one.end() == exitcodes.OK
+    files = [one.log, *(each for each in one.paths.root.rglob("*") if each.is_file())]
+    assert len(files) > 3
+    for each in files:
+        assert postgres.password.encode() not in each.read_bytes()
