@@ -23,6 +23,7 @@ class NotStartable(Exception):
 
 def resolve(command: Sequence[str], env: Mapping[str, str], workdir: str) -> str:
     """The file to execute for `command`. Raises `NotStartable` naming field, value and fix."""
+    _refuse_unusable(command, env, workdir)
     if not os.path.isdir(workdir):
         raise NotStartable(
             126, f"workdir: {workdir!r} is not a folder on this node. Give the path of one that is."
@@ -44,6 +45,19 @@ def resolve(command: Sequence[str], env: Mapping[str, str], workdir: str) -> str
     else:
         where, fix = "on PATH", "Give its whole path, or add its folder to PATH in env."
     raise NotStartable(127, f"command: {name!r} was not found {where}. {fix}")
+
+
+def _refuse_unusable(command: Sequence[str], env: Mapping[str, str], workdir: str) -> None:
+    """What the kernel would not even look at: execve(2) takes C strings, and `NAME=value`."""
+    texts = {f"command[{place}]": text for place, text in enumerate(command)}
+    texts |= {f"env[{name!a}]": name + value for name, value in env.items()} | {"workdir": workdir}
+    for field, text in texts.items():
+        if "\0" in text:
+            shown = "its value" if field.startswith("env") else f"{text[:80]!a}"  # no secrets
+            raise NotStartable(126, f"{field}: {shown} has a NUL character. Remove it.")
+    for name in env:
+        if not name or "=" in name:
+            raise NotStartable(126, f"env: {name!a} is no name of a variable. Rename it.")
 
 
 def python_program(found: str, command: Sequence[str], interpreter: str) -> Program | None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from holdfast.executor.adapters.pipes import readable
+from holdfast.executor.command import NotStartable
 from holdfast.executor.launcher.orders import Program
 from holdfast.executor.spawner import Spawner
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
@@ -35,6 +36,8 @@ async def diagnose(spawner: Spawner, node: NodeFacts, order: DiagnosticOrder) ->
             pid = await spawner.start(
                 program, os.environ, stdout=theirs, stderr=2, on_exit=lambda *_: None
             )
+        except NotStartable as error:
+            return _untested(node.name, order, f"the runner could not be started: {error}")
         finally:
             os.close(theirs)
         return await _result(output, pid, node.name, order)
@@ -54,6 +57,10 @@ async def _result(
             os.killpg(pid, signal.SIGKILL)
     except msgspec.DecodeError as error:
         detail = f"the runner ended without a result: {error}"
+    return _untested(node, order, detail)
+
+
+def _untested(node: str, order: DiagnosticOrder, detail: str) -> DiagnosticResult:
     return DiagnosticResult(
         id=order.id,
         test=order.test,

@@ -12,15 +12,20 @@ import msgspec
 
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.pipes import readable
+from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
 from holdfast.executor.core.actions import StartStore
 from holdfast.executor.launcher.orders import Program
 from holdfast.executor.ranks import Tell
 from holdfast.executor.spawner import Spawner
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import Rendezvous
 
 LISTEN_LIMIT_S = 60.0
 """From the fork to the port: 2 ms warm, but torch has to be imported where there is no launcher."""
+
+
+_log = LazyLogger()
 
 
 class _Listening(msgspec.Struct):
@@ -67,6 +72,9 @@ class Meeting:
                     stderr=2,
                     on_exit=partial(self._ended, order),
                 )
+            except NotStartable as error:
+                _log.warning("no store process", why=str(error))
+                return None
             finally:
                 os.close(theirs)
             try:

@@ -80,10 +80,10 @@ class Ranks:
         for field, path in (("log_root", folder), ("memory", self._node.paths.rings)):
             try:
                 path.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 raise NotStartable(
                     126,
-                    f"{field}: {str(path)!r} cannot be made on this node ({error.strerror}). "
+                    f"{field}: {str(path)!a} cannot be made on this node ({_why(error)}). "
                     "Give a folder that this user may write to.",
                 ) from error
 
@@ -118,6 +118,10 @@ def _open_log(path: Path) -> int:
     except OSError as error:
         raise NotStartable(
             126,
-            f"log_root: {str(path)!r} cannot be written on this node ({error.strerror}). "
+            f"log_root: {str(path)!r} cannot be written on this node ({_why(error)}). "
             "Give a folder that this user may write to.",
         ) from error
+
+
+def _why(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

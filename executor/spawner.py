@@ -113,11 +113,12 @@ class Spawner:
         """Start the task's command with `own_env` on top; its pid. Raises `NotStartable`."""
         task = _absolute(task)
         env = base_environment(os.environ, task)
-        found = resolve(task.command, env, task.workdir)
+        whole = {**env, **own_env}
+        found = resolve(task.command, whole, task.workdir)
         program = python_program(found, task.command, sys.executable)
         if program is None:
             command = [found, *task.command[1:]]
-            pid = self._execute(command, {**env, **own_env}, task.workdir, stdout, stderr, on_exit)
+            pid = self._execute(command, whole, task.workdir, stdout, stderr, on_exit)
         else:
             program = replace(
                 program,
@@ -140,7 +141,10 @@ class Spawner:
         stderr: int,
         on_exit: OnExit,
     ) -> int:
-        """Start a Python program, from the launcher or else cold; its pid."""
+        """Start a Python program, from the launcher or else cold; its pid.
+
+        Raises `NotStartable`.
+        """
         forced, unset = self.launcher.forced(env)
         warm = replace(program, env={**forced, **program.env}, unset=unset)
         try:
@@ -166,9 +170,10 @@ class Spawner:
             return self._children.spawn(
                 command, on_exit, env=env, cwd=workdir, stdout=stdout, stderr=stderr
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: what no C string can carry
+            why = error.strerror if isinstance(error, OSError) else error
             raise NotStartable(
-                126, f"command: {command[0]!r} could not be executed: {error.strerror}."
+                126, f"command: {command[0]!r} could not be executed: {why}. Change command or env."
             ) from error
 
 

@@ -132,7 +132,7 @@ class Launcher:
                     cwd=workdir,
                     pass_fds=[theirs.fileno()],
                 )
-            except OSError as error:
+            except (OSError, ValueError) as error:  # ValueError: what no C string can carry
                 ours.close()
                 self.close(f"it could not be started: {error}")
                 return

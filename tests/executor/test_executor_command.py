@@ -22,3 +22,19 @@ def test_a_command_that_is_not_there_is_told_in_a_sentence(
     assert str(missing.value).startswith(said.format(folder=tmp_path))
     assert "/a/long/path" not in str(missing.value)
     assert missing.value.exit_code == 127
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "said"),
+    [
+        (["echo", "a\0b"], {}, "command[1]: 'a\\x00b' has a NUL character. Remove it."),
+        (["echo"], {"A": "secret\0"}, "env['A']: its value has a NUL character. Remove it."),
+        (["echo"], {"A=B": "c"}, "env: 'A=B' is no name of a variable. Rename it."),
+    ],
+)
+def test_what_no_program_can_be_given_is_told_by_its_field(
+    tmp_path: Path, command: list[str], env: dict[str, str], said: str
+) -> None:
+    with pytest.raises(NotStartable) as refused:
+        resolve(command, {**env, "PATH": "/usr/bin:/bin"}, str(tmp_path))
+    assert (refused.value.exit_code, str(refused.value)) == (126, said)

@@ -165,8 +165,13 @@ async def test_what_is_not_python_is_executed_and_said(node: Any) -> None:
         (["./script.py"], {}, 127, ["command", "'./script.py'"]),
         (["sh"], {"workdir": "/no/such/folder"}, 126, ["workdir", "'/no/such/folder'", "Give"]),
         (["sh"], {"log_root": "/dev/null"}, 126, ["log_root", "/dev/null", "Give a folder"]),
+        (["sh", "a\0b"], {}, 126, ["command[1]", "'a\\x00b'", "NUL", "Remove it"]),
+        (["sh"], {"env": {"A": "b\0"}}, 126, ["env['A']", "NUL", "Remove it"]),
+        ([sys.executable, "-c", "", "\0"], {}, 126, ["command[3]", "NUL", "Remove it"]),
+        (["sh"], {"log_root": "/a\0"}, 126, ["log_root", "null byte", "Give a folder"]),
+        (["sh", "x" * 200_000], {}, 126, ["command", "Argument list too long", "Change command"]),
     ],
-    ids=["program", "relative", "workdir", "logs"],
+    ids="program relative workdir logs nul nul-in-env nul-to-python nul-in-logs too-long".split(),
 )
 async def test_what_cannot_be_started_says_which_field_and_how_to_mend_it(
     node: Any, command: list[str], more: dict[str, str], code: int, words: list[str]
