@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from holdfast.protocol.jobspec import Spec, TrainingJob
 from holdfast.protocol.mistakes import BadDocument, Mistake, in_our_words, shown
+from holdfast.protocol.texts import mended, unusable
 
 _STAND_IN = {"command": ["-"]}
 """Stands for a required field that is wrong, so that the others can still be held together."""
@@ -22,14 +23,32 @@ def check(document: object) -> TrainingJob:
         raise BadDocument(
             [Mistake(field="", value=shown(document), why="this is not a job.", fix=_SHAPE)]
         )
+    if texts := tuple(unusable(document)):
+        raise BadDocument((*texts, *_mistakes_of(mended(document))))
     try:
-        return TrainingJob.model_validate_json(_as_json(document), strict=True)
+        return _job_of(document)
     except ValidationError as refused:
-        mistakes = _outermost_dropped(_told(refused))
+        raise BadDocument(_mistakes(document, refused)) from None
+
+
+def _job_of(document: Mapping[str, Any]) -> TrainingJob:
+    return TrainingJob.model_validate_json(_as_json(document), strict=True)
+
+
+def _mistakes_of(document: Mapping[str, Any]) -> list[Mistake]:
+    try:
+        _job_of(document)
+    except ValidationError as refused:
+        return _mistakes(document, refused)
+    return []
+
+
+def _mistakes(document: Mapping[str, Any], refused: ValidationError) -> list[Mistake]:
+    """All that is wrong with a document that was refused."""
+    mistakes = _outermost_dropped(_told(refused))
     wrong = _wrong_in_spec(mistakes)
     found = {mistake.field for mistake in mistakes}
-    mistakes += [late for late in _contradictions(document, wrong) if late.field not in found]
-    raise BadDocument(mistakes)
+    return mistakes + [each for each in _contradictions(document, wrong) if each.field not in found]
 
 
 def check_without_pods(document: object) -> TrainingJob:

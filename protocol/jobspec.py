@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from holdfast.protocol import jobrules
+from holdfast.protocol import jobrules, storeurl
 from holdfast.protocol.jobrules import RESERVED as RESERVED
 from holdfast.protocol.podspec import Pod
 from holdfast.protocol.specmodel import Model, sentence
@@ -77,6 +77,13 @@ class Checkpoint(Model):
     is submitted writes to a folder of its own there, and reads no other."""
     retention: int = Field(default=2, ge=1, le=10_000)
     """Whole checkpoints that are kept in the store, newest first."""
+
+    @field_validator("store_url")
+    @classmethod
+    def _is_a_store(cls, url: str) -> str:
+        if url and storeurl.folder_of(url) is None:
+            raise sentence("this is no store that this Holdfast knows.", storeurl.FIX)
+        return url
 
 
 class Budget(Model):

@@ -6,9 +6,10 @@ whole under its final name; whether to try again is in the type of the error.
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
-from urllib.parse import urlsplit
 
 import msgspec
+
+from holdfast.protocol import storeurl
 
 Buffer = bytes | bytearray | memoryview
 
@@ -61,9 +62,9 @@ def open_store(url: str) -> Store:
     """The store at `url`, e.g. `file:///data/checkpoints/my-job`. Raises `PermanentStoreError`."""
     from holdfast.checkpoint.stores.file import FileStore
 
-    parts = urlsplit(url)
-    if parts.scheme == "file" and parts.path and not parts.netloc:
-        return FileStore(parts.path)
+    folder = storeurl.folder_of(url)
+    if folder is not None:
+        return FileStore(folder)
     raise PermanentStoreError(
-        f"storeUrl: {url!r} is no store that this Holdfast knows. Use file:///an/absolute/folder."
+        f"storeUrl: {url!r} is no store that this Holdfast knows. {storeurl.FIX}"
     )

@@ -11,7 +11,6 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import unquote
 
 from holdfast.checkpoint.stores import (
     Buffer,
@@ -39,7 +38,7 @@ class FileStore:
     """Files under `root`, which is made at the first write."""
 
     def __init__(self, root: str) -> None:
-        self._root = Path(unquote(root))
+        self._root = Path(root)
 
     def put(self, path: str, chunks: Iterable[Buffer]) -> None:
         target = self._root / path

@@ -353,7 +353,7 @@ def test_a_store_that_is_none_is_told_in_a_sentence(tmp_path: Path, start: Start
     report = agent.until(lambda report: report.store_error, "told")
     assert report.store_error == (
         "storeUrl: 'gopher://host/path' is no store that this Holdfast knows. "
-        "Use file:///an/absolute/folder."
+        "Use file:///an/absolute/folder that every node can write to."
     )
 
 

@@ -30,7 +30,7 @@ def test_a_plan_has_all_that_the_spec_says() -> None:
         standbys=1,
         env={"A": "b"},
         topology={"tp": 2, "pp": 2},
-        checkpoint={"storeUrl": "s3://bucket/gpt", "memoryIntervalSteps": 3},
+        checkpoint={"storeUrl": "file:///bucket/gpt", "memoryIntervalSteps": 3},
         recovery={"user": {"restarts": 7, "windowS": 60}},
         timeouts={"graceS": 4, "hangFloorS": 2},
         logRules=[{"pattern": "NaN", "action": "restart"}],
@@ -45,7 +45,7 @@ def test_a_plan_has_all_that_the_spec_says() -> None:
     assert (plan.hang_floor_s, plan.suspend, plan.deadline_s) == (2, True, 9)
     assert plan.log_rules == (("NaN", "restart"),)
     assert plan.task.log_rules == ("NaN",)
-    assert plan.task.store_url == "s3://bucket/gpt/life-1"
+    assert plan.task.store_url == "file:///bucket/gpt/life-1"
     assert plan.task.memory_interval_steps == 3
     assert (plan.task.command, plan.task.env) == (("python", "train.py"), {"A": "b"})
     assert TrainingJob.model_validate_json(plan.spec) == spec

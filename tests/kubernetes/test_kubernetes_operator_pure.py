@@ -230,7 +230,7 @@ def test_a_new_object_is_submitted_under_its_uid() -> None:
 
 def test_without_a_store_of_its_own_nothing_is_written_to_the_pods_disk_as_if_it_were_one() -> None:
     assert core_job().plan.task.store_interval_steps == 0
-    stored = changed_spec(checkpoint={"storeUrl": "s3://bucket"})
+    stored = changed_spec(checkpoint={"storeUrl": "file:///bucket"})
     event = jobs.missing(stored, None, "speech")
     assert isinstance(event, e.JobSubmitted)
     assert event.plan.task.store_interval_steps == 50

@@ -213,3 +213,42 @@ def bounded(inner: dict[str, Any]) -> bool:
     if any(key in inner for key in ("$ref", "enum", "const")):
         return True
     return inner["type"] in ("boolean", "null") or keys[inner["type"]] in inner
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "said"),
+    [
+        ({"command": ["echo", "a\0b"]}, "spec.command[1]", "character 2 is U+0000 (NUL)"),
+        ({"env": {"A": "\0"}}, "spec.env.A", "character 1 is U+0000"),
+        ({"env": {"A\0": "b"}}, "spec.env", "character 2 is U+0000"),
+        ({"workdir": "/a\0"}, "spec.workdir", "character 3 is U+0000"),
+        ({"checkpoint": {"storeUrl": "file:///\0"}}, "spec.checkpoint.storeUrl", "U+0000"),
+        ({"logRules": [{"pattern": "a\0"}]}, "spec.logRules[0].pattern", "U+0000"),
+        ({"env": {"A": "x\ud800"}}, "spec.env.A", "U+D800 (half of a surrogate pair)"),
+    ],
+)
+def test_text_that_no_program_can_be_given_is_a_mistake_beside_the_others(
+    spec: dict[str, Any], field: str, said: str
+) -> None:
+    found = mistakes(job(**spec, nodes=0))
+    assert said in found[field].why
+    assert found[field].fix == "Remove it."
+    assert "out of bounds" in found["spec.nodes"].why
+    assert set(found) == {field, "spec.nodes"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    "s3://bucket/x relative/dir file://relative file:a file: http://[ file:///a?b file:///a#b "
+    "file:///%00".split(),
+)
+def test_a_store_that_there_is_not_is_refused(url: str) -> None:
+    found = mistakes(job(checkpoint={"storeUrl": url}))["spec.checkpoint.storeUrl"]
+    assert found.value == f'"{url}"'
+    assert "no store that this Holdfast knows" in found.why
+    assert found.fix == "Use file:///an/absolute/folder that every node can write to."
+
+
+@pytest.mark.parametrize("url", ["", "file:///data/ckpt", "file:///data/with%20space"])
+def test_a_folder_is_a_store(url: str) -> None:
+    assert check(job(checkpoint={"storeUrl": url})).spec.checkpoint.store_url == url
