@@ -105,11 +105,15 @@ class KubernetesLab(Lab):
 
     # ------------------------------------------------------------ kubectl, as a user has it
 
-    def kubectl(self, *words: str) -> str:
-        """What kubectl printed; command and answer are shown. Raises `KubectlFailed`."""
-        said = self.plane.kubectl(*words)
-        self._show(f"$ kubectl {shlex.join(words)}\n{said.rstrip()}\n")
-        return said
+    def kubectl(self, *words: str, since: str = "") -> None:
+        """Run it; command and answer are shown, the answer from its line `since` on, if given.
+
+        Raises `KubectlFailed`.
+        """
+        said = self.plane.kubectl(*words).rstrip()
+        _, found, rest = said.partition(f"\n{since}") if since else ("", "", "")
+        shown = f"…{found}{rest}" if found else said
+        self._show(f"$ kubectl {shlex.join(words)}\n{shown}\n")
 
     def submit(self, job: dict[str, Any], within_s: float = 30.0) -> str:
         """Apply it from a file, for pods. Raises `KubectlFailed`, `TooLate`."""

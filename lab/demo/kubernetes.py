@@ -100,7 +100,7 @@ def _played(options: Options, folder: Path, view: View) -> OnKubernetes:
         with view:
             summarise = demo.play()
         lab.kubectl("get", "tj")
-        lab.kubectl("describe", "tj", main.HURT)
+        lab.kubectl("describe", "tj", main.HURT, since="Status:")
         writers = writers_of(lab.plane.audit())
         demo.stay_if_kept()
     return with_writers(summarise(lab.leftovers().count), writers)

@@ -176,7 +176,7 @@ def _losses(summary: Summary) -> str:
 
 
 def _writers(counts: dict[str, int]) -> str:
-    return "\n".join(f"{user}, {count} times" for user, count in counts.items()) or "nobody"
+    return "\n".join(f"{user} ({count})" for user, count in counts.items()) or "nobody"
 
 
 def _seconds(value: float | None, what: str) -> str:

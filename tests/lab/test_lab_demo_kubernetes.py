@@ -98,7 +98,7 @@ def test_the_last_line_has_all_of_the_summary_and_the_writers_and_so_has_the_tab
     console = Console(width=120)
     with console.capture() as shown:
         console.print(result(made))
-    assert f"{NODE_1}, 1 times" in shown.get()
+    assert f"{NODE_1} (1)" in shown.get()
     assert "stock Kubernetes" in shown.get()
 
 
