@@ -16,6 +16,7 @@ import typer
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, table
 from holdfast.cli.shared import Json, examples
+from holdfast.kit.files import private_folder
 from holdfast.protocol import exitcodes
 
 FOLDER_HELP = "A new or empty one, for state and logs. Default: one removed when all went well."
@@ -166,7 +167,7 @@ def _fresh(folder: Path | None) -> Path | None:
     if folder is None:
         return None
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         used = any(folder.iterdir())
     except OSError as error:
         raise misused(

@@ -38,6 +38,7 @@ from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.driver.watching import Watching
 from holdfast.kit.clock import Clock, SystemClock
+from holdfast.kit.files import private_folder
 from holdfast.kit.logs import set_up_logs
 from holdfast.protocol import exitcodes
 from holdfast.protocol.messages import MAX_FRAME_BYTES
@@ -165,7 +166,8 @@ def main(arguments: Sequence[str]) -> int:
 async def _serve(settings: Settings) -> None:
     paths = settings.paths
     try:
-        paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)  # jobs have secrets in their env
+        private_folder(paths.root)
+        private_folder(paths.jobs)  # also where the state is in a folder that others read
     except OSError as error:
         text = f"state {paths.root}: {error.strerror}. Name another folder with --state."
         raise PermanentError(text) from error

@@ -18,7 +18,7 @@ from typing import Protocol
 from holdfast.keeper import processes
 from holdfast.keeper.host import Config
 from holdfast.keeper.state import KeeperState, NodeRecord
-from holdfast.kit.files import write_atomic
+from holdfast.kit.files import private_folder, write_atomic
 
 SHARED_MEMORY = Path("/dev/shm")
 COMMANDS = {
@@ -78,7 +78,7 @@ class NodeNeeds:
     def write(self, state: KeeperState, node: NodeRecord, driver_url: str = "") -> Path:
         """Write the host's configuration into the node's folder; where it is."""
         folder = Path(node.folder)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(folder)
         environment = {
             processes.RUN_MARK: state.run_id,
             "HOLDFAST_NODE": node.name,
@@ -133,7 +133,7 @@ class LocalNodes:
     def _start(self, state: KeeperState, node: NodeRecord) -> int:
         config = self._needs.write(state, node)
         for folder in (Path(node.folder) / "scratch", Path(node.memory)):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(folder)
         return spawn_host([sys.executable, "-m", "holdfast.keeper.host", str(config)], state, node)
 
 

@@ -18,6 +18,7 @@ from holdfast.keeper.factory import NodeFactory
 from holdfast.keeper.keeper import Keeper
 from holdfast.keeper.server import Api, LeasePort
 from holdfast.keeper.state import KeeperState
+from holdfast.kit.files import private_folder
 from holdfast.protocol import exitcodes
 
 TICK_S = 0.1
@@ -30,7 +31,7 @@ class Busy(Exception):
 @contextlib.contextmanager
 def locked(root: Path) -> Iterator[None]:
     """Hold the state's lock. Raises `Busy` where another keeper has it."""
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(root)
     with (root / "keeper.lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,18 @@
-"""Files that are whole or absent: write beside, flush, rename."""
+"""Files that are whole or absent (write beside, flush, rename), and folders for our user alone.
+
+Called by whatever keeps state. Must not know what is kept.
+"""
 
 import os
 from pathlib import Path
+
+
+def private_folder(path: Path, *, exist_ok: bool = True) -> None:
+    """Make `path`, for our user alone: state has the secrets in the environment of jobs.
+
+    Folders above it are made as any other, and one that is there keeps its mode. Raises `OSError`.
+    """
+    path.mkdir(parents=True, exist_ok=exist_ok, mode=0o700)
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = False) -> None:

@@ -23,6 +23,7 @@ import httpx
 from holdfast.keeper import state as states
 from holdfast.keeper.processes import RUN_MARK
 from holdfast.keeper.state import KeeperState
+from holdfast.kit.files import private_folder
 from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.emulator.leftovers import Leftovers, look
 from holdfast.lab.emulator.namespaces import Kind
@@ -60,7 +61,7 @@ class Lab:
         self._http = httpx.Client(timeout=10.0, trust_env=False)  # no proxy: it is on this machine
 
     def __enter__(self) -> Self:
-        self.run.root.mkdir(parents=True, exist_ok=True)
+        private_folder(self.run.root)
         lifeline = Lifeline()
         children = [self._driver(lifeline), self._keeper(lifeline)]
         self._nursery = Nursery(children, lifeline)

@@ -81,8 +81,13 @@ class RunPaths(msgspec.Struct, frozen=True):
     def node_token(self) -> Path:
         return self.root / "tokens" / "node"
 
+    @property
+    def jobs(self) -> Path:
+        """What the ranks of all jobs write."""
+        return self.root / "jobs"
+
     def job(self, job: str) -> Path:
-        return self.root / "jobs" / job
+        return self.jobs / job
 
     def rank(self, job: str, attempt: int, rank: int) -> Path:
         """`stdout.log`, `stderr.log`, `error.json` and what the rank itself leaves."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.cli.errors import misused
 from holdfast.cli.run.findable import why_not
+from holdfast.kit.files import private_folder
 from holdfast.kit.ids import new_id
 from holdfast.protocol.paths import RunPaths
 
@@ -98,7 +99,7 @@ def new_run(options: Options) -> RunPaths:
     while True:
         root = options.runs.absolute() / new_id(name, length_bytes=2)
         try:
-            root.mkdir(parents=True)
+            private_folder(root, exist_ok=False)
         except FileExistsError:
             continue
         except OSError as error:

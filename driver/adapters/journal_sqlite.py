@@ -4,6 +4,7 @@ Called by `driver.main` and by those who read a run's journal without a driver (
 that is SQLite's own stands here.
 """
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def open_sqlite(path: Path, *, reserve_bytes: int = RESERVE_BYTES) -> SqlJournal
 
     Raises `PermanentError` where it is not a journal, or of a later Holdfast.
     """
+    with contextlib.suppress(OSError):  # SQLite says below why the file cannot be made
+        path.touch(mode=0o600)  # what SQLite puts beside it gets the same mode
     engine = _engine(f"sqlite:///{path}")
     try:
         with engine.begin() as connection:

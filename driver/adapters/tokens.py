@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path
 
 from holdfast.driver.ports import PermanentError
-from holdfast.kit.files import write_atomic
+from holdfast.kit.files import private_folder, write_atomic
 from holdfast.protocol.paths import RunPaths
 
 TOKEN_BYTES = 32
@@ -55,7 +55,7 @@ def load_tokens(paths: RunPaths) -> Tokens:
 
 def _load(path: Path) -> str:
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(path.parent)
         made = secrets.token_urlsafe(TOKEN_BYTES) + "\n"
         write_atomic(path, made.encode(), mode=0o600, durable=True)
     if path.stat().st_mode & 0o007:

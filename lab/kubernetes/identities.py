@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from holdfast.kit.files import private_folder
 from holdfast.lab.kubernetes.programs import command
 
 
@@ -18,7 +19,7 @@ class Identities:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(folder)
 
     @property
     def ca(self) -> Path:

@@ -19,6 +19,7 @@ import yaml
 
 from holdfast.keeper import state as states
 from holdfast.keeper.processes import RUN_MARK
+from holdfast.kit.files import private_folder
 from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
 from holdfast.lab.emulator.kubelet import options
 from holdfast.protocol import exitcodes
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         serve.main(given)
         return exitcodes.OK
-    given.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(given.state)
     lifeline = Lifeline()
     children: list[Child] = []
     try:
