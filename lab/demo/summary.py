@@ -72,8 +72,9 @@ def _recovered_s(facts: Facts, outcome: Outcome) -> float | None:
     """From the fault to the first new step, once there was one."""
     if facts.delayed_s is None or not outcome.recovered:
         return None
-    took_s: float = outcome.acted[-1]["recovered_s"]
-    return facts.delayed_s + outcome.acted[-1]["found_s"] - outcome.acted[0]["found_s"] + took_s
+    first, last = outcome.acted[0], outcome.acted[-1]
+    after_s: float = last["found_s"] - first["found_s"] + last["recovered_s"]
+    return facts.delayed_s + after_s
 
 
 def _verdict(facts: Facts, outcome: Outcome) -> str:
