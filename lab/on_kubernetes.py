@@ -18,6 +18,7 @@ from holdfast.driver.adapters.kubernetes import pods
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
 from holdfast.keeper.state import KeeperState
+from holdfast.kit.files import private_folder
 from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet.joined import Joined
@@ -64,7 +65,7 @@ class KubernetesLab(Lab):
     def __enter__(self) -> Self:
         if not SHIPPED.is_dir():
             raise NotHere(f"{SHIPPED} is not here: run this in a checkout of Holdfast.")
-        self.run.root.mkdir(parents=True, exist_ok=True)
+        private_folder(self.run.root)
         with ExitStack() as up:
             up.enter_context(self.plane)
             self._install()

@@ -5,6 +5,7 @@ Called by the command line. The acts are those of `demo.main`; cluster and fault
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -77,22 +78,17 @@ class KubernetesDemo(Demo):
 
 
 def run(options: Options) -> int:
-    """Play it. As `demo.main.run`; raises one of `FAILURES`."""
+    """Play it, Kubernetes being built first if need be. Raises one of `FAILURES`."""
     kind, why = best_kind()
     if kind is Kind.LOOPBACK:
         raise NotHere(f"nodes need namespaces, and there are none here: {why}")
+    if not os.environ.get(ASSETS):
+        build(lambda line: _show(options, f"kubernetes: {line}"))
     return main.run(options, _played)
 
 
 def _played(options: Options, folder: Path, view: View) -> OnKubernetes:
-    out = sys.stderr if options.as_json else sys.stdout
-
-    def show(text: str) -> None:
-        out.write(text + "\n")
-        out.flush()
-
-    if not os.environ.get(ASSETS):
-        build(lambda line: show(f"kubernetes: {line}"))
+    show = partial(_show, options)
     show(f"starting a control plane of Kubernetes {KUBERNETES}")
     lab = KubernetesLab(folder, nodes=NODES, standbys=STANDBYS, racks=2, show=show)
     with lab:
@@ -104,3 +100,10 @@ def _played(options: Options, folder: Path, view: View) -> OnKubernetes:
         writers = writers_of(lab.plane.audit())
         demo.stay_if_kept()
     return with_writers(summarise(lab.leftovers().count), writers)
+
+
+def _show(options: Options, text: str) -> None:
+    """On stderr where stdout belongs to JSON."""
+    out = sys.stderr if options.as_json else sys.stdout
+    out.write(text + "\n")
+    out.flush()
