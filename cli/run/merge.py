@@ -62,7 +62,7 @@ class Merge:
 
 def _lines(data: bytes) -> list[bytes]:
     """Whole lines with their ends, then what is left (maybe empty)."""
-    lines = data.replace(b"\r\n", b"\n").splitlines(keepends=True)
+    lines = data.splitlines(keepends=True)
     if not lines or lines[-1].endswith((b"\n", b"\r")):
         return [*lines, b""]
     return lines

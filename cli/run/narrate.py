@@ -23,7 +23,8 @@ class Narrator:
         self._recovered: set[int] = set()
 
     def say(self, sentence: str) -> None:
-        self._say_line(f"holdfast  {sentence}")
+        """One line, also where it quotes an exception of several."""
+        self._say_line("holdfast  " + " ".join(line.strip() for line in sentence.splitlines()))
 
     def incidents(
         self, incidents: Sequence[Mapping[str, Any]], job: Mapping[str, Any] | None = None
@@ -31,10 +32,10 @@ class Narrator:
         """One line for each fault, one where its incident is over."""
         for incident in incidents:
             number, faults = int(incident["number"]), int(incident["faults"])
-            if faults > self._faults.get(number, 0):
+            if faults > self._faults.get(number, -1):  # what is only reported has none
                 self._faults[number] = faults
                 what = self._what(incident)
-                if job is None or what not in str(job["failure"]):  # else our last line says it
+                if job is None or what not in _reason(job):  # else our last line says it
                     self.say(f"{what}{then(incident, self._ranks, job)}")
             if incident["recovered_s"] is not None and number not in self._recovered:
                 self._recovered.add(number)
@@ -104,6 +105,10 @@ def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> s
     parts.append(f"{duration(down_s)} lost of {took}" if down_s else took)
     told = ", ".join(parts)
     if job["phase"] == "Failed":
-        reason = str((job["failure"] or {}).get("reason") or job["why"]).rstrip(".")
-        return f"failed: {reason}. ({told})"
+        return f"failed: {(_reason(job) or str(job['why'])).rstrip('.')}. ({told})"
     return f"{'done' if job['phase'] == 'Succeeded' else 'stopped'}: {told}"
+
+
+def _reason(job: Mapping[str, Any]) -> str:
+    """Why it was given up; "" where it was not."""
+    return str((job["failure"] or {}).get("reason") or "")

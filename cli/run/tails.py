@@ -42,31 +42,30 @@ class Stream:
         self, paths: RunPaths, job: str, attempt: int, ranks: int, name: str, once: Once
     ) -> None:
         self._once, self._filtered = once, name == "stderr"
-        folders = {rank: paths.rank(job, attempt, rank) for rank in range(ranks)}
-        self._tails = {rank: Tail(folder / f"{name}.log") for rank, folder in folders.items()}
+        self._folders = [paths.rank(job, attempt, rank) for rank in range(ranks)]
+        self._tails = [Tail(folder / f"{name}.log") for folder in self._folders]
         self._merge = Merge(ranks)
 
     def show(self, out: Callable[[bytes], None], now: float, *, last: bool = False) -> None:
-        for rank, tail in self._tails.items():
+        for rank, tail in enumerate(self._tails):
             while data := tail.read():
                 self._merge.add(rank, self._wanted(rank, data), now)
                 if not last:
                     break
             if last:
-                self._merge.add(rank, self._once.rest(rank) if self._filtered else b"", now)
+                self._merge.add(rank, self._once.rest(self._folders[rank]), now)
         if shown := self._merge.take(now, last=last):
             out(shown)
 
     def close(self) -> None:
-        for tail in self._tails.values():
+        for tail in self._tails:
             tail.close()
 
     def _wanted(self, rank: int, data: bytes) -> bytes:
-        """Of stderr: each traceback once."""
+        """Of stderr: each exception once."""
         if self._filtered:
-            return self._once.take(rank, data)
-        self._once.other(data)
-        return data
+            return self._once.take(self._folders[rank], data)
+        return self._once.other(data)
 
 
 class Output:

@@ -1,61 +1,95 @@
-"""Tracebacks in what the ranks write: the same one is shown once, however many ranks raise it.
+"""The exceptions that end ranks: the same one is shown once, however many ranks raise it.
 
-Called by `cli.run.tails` for stderr, before the lines of the ranks are merged. Pure. The log files
-keep all of them.
+Called by `cli.run.tails` for stderr, before the lines of the ranks are merged. A rank has written
+its exception into its error file before it prints it: where that text begins and ends is not to be
+guessed. Must not touch the log files: they keep all of it.
 """
 
 import re
+from pathlib import Path
+from typing import Any, NamedTuple
 
-HEAD = re.compile(rb"(\[rank\d+\]: )?Traceback \(most recent call last\):\s*$")
-"""A traceback's first line; torch puts the rank before each line of its own."""
-MARK = re.compile(rb"^\[rank\d+\]: ?", re.MULTILINE)
+import msgspec
+
+from holdfast.executor.errors import in_collective
+
+
+class Uncaught(NamedTuple):
+    """An exception, how its rank prints it, and what the same one of another rank shares."""
+
+    text: bytes
+    printed: re.Pattern[bytes]
+    key: str
 
 
 class Once:
-    """Filters what all ranks write, over all attempts of a run."""
+    """Filters the stderr of all ranks, over all attempts of a run."""
 
     def __init__(self) -> None:
-        self._shown: set[bytes] = set()
-        self._open: dict[int, bytes] = {}
-        self._last = b""
+        self._shown: set[str] = set()
+        self._held: dict[Path, bytes] = {}
+        self._told: set[Path] = set()
+        self._last: list[bytes] = []
 
-    def take(self, rank: int, data: bytes) -> bytes:
-        """What of `data` is to be shown now; a traceback comes when it is complete."""
-        shown = []
-        for line in data.splitlines(keepends=True):
-            if rank in self._open:
-                self._open[rank] += line
-                if self._ends(self._open[rank]):
-                    shown.append(self.rest(rank))
-            elif HEAD.match(line):
-                self._open[rank] = line
-            else:
-                shown.append(line)
-                self.other(line)
-        return b"".join(shown)
-
-    def rest(self, rank: int) -> bytes:
-        """The traceback that is held back for `rank`, unless it was shown before."""
-        held = self._open.pop(rank, b"")
-        bare = MARK.sub(b"", held)
-        if not held or bare in self._shown:
+    def take(self, folder: Path, data: bytes) -> bytes:
+        """What is to be shown now of `data`, read from the stderr of the rank with that folder."""
+        error = uncaught(folder) if data and folder not in self._told else None
+        if error is None:
+            return self.other(data)
+        held = self._held.pop(folder, b"") + data
+        found = error.printed.search(held)
+        if found is None:
+            self._held[folder] = held
             return b""
-        self._shown.add(bare)
-        self._last = bare
-        return held
+        self._told.add(folder)
+        before, after = held[: found.start()], held[found.end() :]
+        return self.other(before) + self._first(error) + self.other(after)
 
-    def other(self, data: bytes) -> None:
-        """Take note that something else was shown after it."""
+    def rest(self, folder: Path) -> bytes:
+        """What is held back at the rank's end: it has printed its exception in another way."""
+        return self.other(self._held.pop(folder, b""))
+
+    def other(self, data: bytes) -> bytes:
+        """Take note that this was shown too."""
         if data.strip():
-            self._last = b""
+            self._last.clear()
+        return data
 
     def ended_in(self, traceback: str) -> bool:
-        """Whether the last that was shown is a traceback of the same exception."""
-        exception = traceback.encode().splitlines()[-1:]
-        return bool(self._last) and self._last.splitlines()[-1:] == exception
+        """Whether nothing was shown after that exception; of a long one its end will do."""
+        end = traceback.strip().encode(errors="backslashreplace")
+        return any(each.rstrip().endswith(end) for each in self._last)
 
-    @staticmethod
-    def _ends(held: bytes) -> bool:
-        """A traceback ends with the first line that is not indented: the exception."""
-        last = held.splitlines()[-1]
-        return held.endswith(b"\n") and not MARK.sub(b"", last).startswith(b" ")
+    def _first(self, error: Uncaught) -> bytes:
+        if error.key in self._shown:
+            return b""
+        self._shown.add(error.key)
+        self._last.append(error.text)
+        return error.text
+
+
+def uncaught(folder: Path) -> Uncaught | None:
+    """The exception in the error file in `folder`, in torch elastic's format; None without one.
+
+    Exceptions of ranks that lost their peers differ in the peers' ports alone: they are the same.
+    """
+    try:
+        told: Any = msgspec.json.decode((folder / "error.json").read_bytes())["message"]
+        text, message = str(told["extraInfo"]["py_callstack"]), str(told["message"])
+    except (OSError, msgspec.DecodeError, KeyError, TypeError):
+        return None  # none, not yet whole, or the script's own: nothing is held back
+    lost_peer = in_collective(message, text, message.partition(":")[0])
+    key = re.sub(r"\d+", "", text) if lost_peer else text
+    encoded = text.encode(errors="backslashreplace")
+    return Uncaught(encoded, _printed(encoded), key)
+
+
+def _printed(text: bytes) -> re.Pattern[bytes]:
+    """The same lines, maybe after the rank, as torch prints them once a process group was made.
+
+    Inside a group the interpreter leaves out the margin of a message's later lines.
+    """
+    lines = [
+        rb"(?:\[rank\d+\]: )?[ |]*" + re.escape(line.lstrip(b" |")) for line in text.split(b"\n")
+    ]
+    return re.compile(b"^" + b"\n".join(lines[:-1]) + b"\n", re.MULTILINE)

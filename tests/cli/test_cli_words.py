@@ -8,7 +8,6 @@ import pytest
 from holdfast.cli import sse
 from holdfast.cli.errors import Stopped
 from holdfast.cli.run import narrate, options
-from holdfast.cli.run.tracebacks import Once
 from holdfast.cli.words import counted, duration, plural, sparkline
 
 
@@ -102,6 +101,19 @@ def test_a_later_fault_of_an_incident_is_told_by_its_own_evidence() -> None:
     assert said[1] == "holdfast  rank 3 on node-1 died of SIGBUS; restarting 4 ranks"
 
 
+def test_what_we_say_is_one_line_also_where_an_exception_has_several() -> None:
+    said: list[str] = []
+    summary = "rank 1 on node-1 raised RuntimeError: a\n  b\nc"
+    narrator = narrate.Narrator(said.append, ranks=4)
+    failed = {**JOB, "phase": "Failed", "failure": {"traceback": "", "reason": summary + "."}}
+    narrator.incidents([{**INCIDENT, "summary": summary}], failed)
+    assert said == [], "the last line says it"
+    narrator.incidents([{**INCIDENT, "number": 2, "summary": summary, "evidence": []}])
+    narrator.end(failed, [])
+    assert said[0].startswith("holdfast  rank 1 on node-1 raised RuntimeError: a b c; restarting")
+    assert said[1].startswith("holdfast  failed: rank 1 on node-1 raised RuntimeError: a b c. (")
+
+
 def test_a_mistake_of_the_users_says_how_many_attempts_are_left() -> None:
     said: list[str] = []
     narrator = narrate.Narrator(said.append, ranks=4)
@@ -113,32 +125,6 @@ def test_a_mistake_of_the_users_says_how_many_attempts_are_left() -> None:
 def test_where_nobody_knows_the_step_a_recovery_names_none() -> None:
     told = narrate.back({**BACK, "step": None, "steps_lost": None})
     assert told == "back after 0.4 s   (stop 0.05 · step 0.36)"
-
-
-TRACEBACK = b"""Traceback (most recent call last):
-  File "train.py", line 5, in <module>
-    body(step)
-ValueError: x
-"""
-
-
-@pytest.mark.parametrize("by_line", [True, False])
-def test_a_traceback_is_shown_once_however_many_ranks_raise_it(by_line: bool) -> None:
-    once, shown = Once(), b""
-    marked = b"".join(b"[rank1]: " + line for line in TRACEBACK.splitlines(keepends=True))
-    for rank, text in ((0, b"before\n" + TRACEBACK), (1, marked), (0, TRACEBACK)):
-        whole = text.splitlines(keepends=True) if by_line else [text]
-        shown += b"".join(once.take(rank, piece) for piece in whole) + once.rest(rank)
-    assert shown == b"before\n" + TRACEBACK
-    assert once.ended_in(TRACEBACK.decode())
-    once.other(b"step 7\n")
-    assert not once.ended_in(TRACEBACK.decode())
-
-
-def test_another_traceback_is_shown_too() -> None:
-    once = Once()
-    other = TRACEBACK.replace(b": x", b": y")
-    assert once.take(0, TRACEBACK + other + TRACEBACK) == TRACEBACK + other
 
 
 def test_a_failure_of_the_users_is_shown_whole_before_our_own_words() -> None:

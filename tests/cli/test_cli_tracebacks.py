@@ -1,0 +1,101 @@
+"""An exception is shown once and whole, whatever its form, and nothing else is held back."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Shell
+
+from holdfast.cli.run.merge import SAME_LINE_S, Merge
+from holdfast.cli.run.tracebacks import Once
+
+RAISE = {
+    "lines": "raise RuntimeError('a\\n  b\\n\\nc')",
+    "chain": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e",
+    "group": "raise ExceptionGroup('two', [ValueError('x'), TypeError('y\\n  z')])",
+    "syntax": "compile('a b', 'other.py', 'exec')",
+}
+HOOKED = "import sys\nfrom holdfast.telemetry import errors\nerrors.install()\n"
+
+
+def raised(folder: Path, code: str) -> bytes:
+    """What Python prints of it; its error file is in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / "script.py"
+    script.write_text(HOOKED + code)
+    environment = {"TORCHELASTIC_ERROR_FILE": str(folder / "error.json")}
+    ended = subprocess.run([sys.executable, script], env=environment, capture_output=True)
+    return ended.stderr
+
+
+def marked(text: bytes, rank: int) -> bytes:
+    """As torch prints it."""
+    return b"\n".join(b"[rank%d]: %s" % (rank, s) if s else b"" for s in text.split(b"\n"))
+
+
+@pytest.mark.parametrize("code", RAISE.values(), ids=RAISE)
+@pytest.mark.parametrize("chunk_bytes", [7, 100_000])
+def test_an_exception_of_any_form_is_shown_once_and_whole(
+    tmp_path: Path, code: str, chunk_bytes: int
+) -> None:
+    folders = [tmp_path / f"rank_{rank}" for rank in range(3)]
+    text = raised(folders[0], code)
+    error = json.loads((folders[0] / "error.json").read_text())
+    whole = error["message"]["extraInfo"]["py_callstack"]
+    for folder in folders[1:]:
+        folder.mkdir()
+        (folder / "error.json").write_bytes((folders[0] / "error.json").read_bytes())
+    once, shown = Once(), b""
+    for folder, all_of_it in zip(folders, (b"before\n" + text, marked(text, 1), text), strict=True):
+        for at in range(0, len(all_of_it), chunk_bytes):
+            shown += once.take(folder, all_of_it[at : at + chunk_bytes])
+    assert shown.decode() == "before\n" + whole
+    assert once.ended_in(whole)
+    shown += once.take(folders[0], b"after\n")
+    assert shown.endswith(b"after\n"), "a process may live on"
+    assert not once.ended_in(whole)
+
+
+def test_what_a_rank_prints_in_its_own_way_is_shown_at_its_end(tmp_path: Path) -> None:
+    raised(tmp_path, "raise ValueError('x')")
+    once = Once()
+    assert once.take(tmp_path, b"oh no: x\n") == b""
+    assert once.rest(tmp_path) == b"oh no: x\n"
+
+
+def test_a_traceback_that_ends_no_rank_is_a_line_as_any_other(tmp_path: Path) -> None:
+    logged = b"Traceback (most recent call last):\n  File x\nValueError: it goes on\n"
+    once = Once()
+    assert once.take(tmp_path, logged) + once.take(tmp_path, logged) == logged * 2
+
+
+def test_ranks_that_lost_the_same_peer_are_shown_once(tmp_path: Path) -> None:
+    once, shown = Once(), []
+    for rank in range(3):
+        text = f"Traceback\nRuntimeError: [gloo/pair.cc:553] Connection closed by peer: 4{rank}77\n"
+        folder = tmp_path / f"rank_{rank}"
+        folder.mkdir()
+        told = {"message": text.splitlines()[1], "extraInfo": {"py_callstack": text}}
+        (folder / "error.json").write_text(json.dumps({"message": told}))
+        shown.append(once.take(folder, marked(text.encode(), rank)))
+    assert [bool(each) for each in shown] == [True, False, False]
+
+
+def test_ends_of_lines_are_the_scripts_own() -> None:
+    merge = Merge(2)
+    for rank in range(2):
+        merge.add(rank, b"dos %d\r\n" % rank, 0.0)
+    assert merge.take(SAME_LINE_S + 0.1) == b"[r0] dos 0\r\n[r1] dos 1\r\n"
+
+
+@pytest.mark.cluster
+def test_a_run_shows_an_exception_of_several_lines_once_over_all_attempts(shell: Shell) -> None:
+    shell.script("wrong.py", "raise RuntimeError('a\\n  b\\nc')\n")
+    ended = shell.holdfast("run", "-n", "3", "--max-restarts", "1", "wrong.py")
+    assert ended.stderr.count("RuntimeError: a\n  b\nc\n") == 1
+    others = [line for line in ended.stderr.splitlines() if not line.startswith("holdfast  ")]
+    assert others[0] == "Traceback (most recent call last):"
+    assert others[-3:] == ["RuntimeError: a", "  b", "c"]
+    assert ended.stderr.count("Traceback") == 1
