@@ -8,6 +8,8 @@ import contextlib
 from datetime import UTC, datetime
 from typing import Any
 
+from waiting import DEADLINE_S, LOOK_S
+
 from holdfast.driver.adapters.kubernetes import names, paths
 from holdfast.driver.adapters.kubernetes.client import Client, Patch
 from holdfast.driver.ports import TemporaryError
@@ -41,6 +43,7 @@ class MadeNodes:
             }
             await self._client.create(paths.leases("kube-node-lease"), lease)
             await self.ready(node)
+            await self._settled(node)
 
     async def ready(self, node: str, status: str = "True") -> None:
         """Say so, as its kubelet would."""
@@ -55,6 +58,12 @@ class MadeNodes:
         }
         told = {"conditions": [said], "capacity": self._resources, "allocatable": self._resources}
         await self._client.patch(paths.nodes(node, "status"), {"status": told}, Patch.STRATEGIC)
+
+    async def _settled(self, node: str) -> None:
+        """Return once the cluster has taken off the taint of a node that is not Ready yet."""
+        async with asyncio.timeout(DEADLINE_S):
+            while (await self._client.get(paths.nodes(node)))["spec"].get("taints"):
+                await asyncio.sleep(LOOK_S)
 
     async def keep(self) -> None:
         """Renew their leases, for ever."""

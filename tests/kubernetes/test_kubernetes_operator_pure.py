@@ -153,6 +153,13 @@ def test_a_cordon_closes_a_node_and_does_not_lose_it() -> None:
     assert (fact.present, fact.closed, fact.rack) == (True, "it is cordoned", "r2")
 
 
+def test_a_node_that_has_only_just_come_is_closed_until_its_taint_is_taken_off() -> None:
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    fact = facts.fact_of(node(taints=[taint]))
+    assert (fact.present, fact.closed) == (True, f"it has the taint {taint['key']} yet")
+    assert facts.fact_of(node(taints=[taint | {"key": "pool"}])).closed == ""
+
+
 def test_a_node_that_is_not_ready_is_gone_with_what_was_said_of_it() -> None:
     silent = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting"}
     fact = facts.fact_of(node(silent))

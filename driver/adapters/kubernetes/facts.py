@@ -14,18 +14,24 @@ Json = Mapping[str, Any]
 KEEPS_OFF = ("NoSchedule", "NoExecute")
 """Effects of a taint that keep a pod off which does not tolerate it."""
 
+SETTLING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints that a controller takes off a moment after the node is Ready; no scheduler uses it before.
+"""
+
 
 def fact_of(node: Json) -> Fact:
-    """The fact of a Node that is there. A cordon closes it to new work; what runs there runs on."""
+    """The fact of a Node. A cordon closes it to new work, as does that it has only just come or
+    come back; what runs there runs on.
+    """
     absent, distrust = _absence(node), distrust_of(node)
-    cordon = "it is cordoned" if node.get("spec", {}).get("unschedulable") else ""
+    closed = distrust or _closure(node)
     return Fact(
         node=node["metadata"]["name"],
         rack=node["metadata"].get("labels", {}).get(names.RACK, ""),
         present=not absent,
         distrusted=distrust is not None,
-        closed=distrust or cordon,
-        why=absent or distrust or cordon,
+        closed=closed,
+        why=absent or closed,
     )
 
 
@@ -64,6 +70,14 @@ def misfit(node: Json, pod: Json) -> str:
     offered = node.get("status", {}).get("allocatable", {})
     lacking = [name for name in _requested(spec) if name not in offered and "/" in name]
     return f"it has no {', '.join(lacking)}" if lacking else ""
+
+
+def _closure(node: Json) -> str:
+    """Why the cluster puts no new work there; "" where it does."""
+    if node.get("spec", {}).get("unschedulable"):
+        return "it is cordoned"
+    settling = [taint["key"] for taint in taints(node) if taint["key"] in SETTLING]
+    return f"it has the taint {settling[0]} yet" if settling else ""
 
 
 def _absence(node: Json) -> str:
