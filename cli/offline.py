@@ -4,6 +4,7 @@ Called through `cli.asking`. Builds its answers with the functions that the driv
 routes use, so that both say the same.
 """
 
+import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -32,10 +33,12 @@ class Recorded:
                 code=exitcodes.UNAVAILABLE,
             )
         try:
-            self._journal = read_only(path)
+            self._journal, missing = read_only(path)
             encoded, _sequence, self._now = self._journal.load()
         except (PermanentError, TemporaryError) as error:
             raise Stopped(str(error), code=exitcodes.UNAVAILABLE) from error
+        if missing:
+            sys.stderr.write(f"{missing}\n")
         self._state = msgspec.msgpack.decode(encoded, type=State) if encoded else State()
 
     def jobs(self, **filters: Any) -> list[dict[str, Any]]:

@@ -7,9 +7,11 @@ that is SQLite's own stands here.
 import contextlib
 import sqlite3
 from pathlib import Path
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from holdfast.driver.adapters.journal import NoRoom, SqlJournal
 from holdfast.driver.adapters.journal_reserve import RESERVE_BYTES, Reserve
@@ -40,9 +42,26 @@ def open_sqlite(path: Path, *, reserve_bytes: int = RESERVE_BYTES) -> SqlJournal
     return SqlJournal(engine, translate=translate, reserve=reserve)
 
 
-def read_only(path: Path) -> SqlJournal:
-    """The journal at `path` for reading, whether a driver runs or not; it changes nothing."""
-    return SqlJournal(_engine(f"sqlite:///file:{path}?mode=ro&uri=true"), translate=translate)
+def read_only(path: Path) -> tuple[SqlJournal, str]:
+    """The journal at `path` for reading, and what may be missing of it, a sentence or "".
+
+    It changes no entry, whether a driver runs or not. Where SQLite cannot put its index of the
+    newest entries beside them (a folder that is not ours to write, a full disk), it reads without.
+    """
+    uri, missing = f"file:{quote(str(path))}?mode=ro", ""
+    try:
+        with contextlib.closing(_connect(uri)) as connection:
+            connection.execute("SELECT 1 FROM sqlite_schema")
+    except sqlite3.OperationalError as error:
+        uri += "&immutable=1"
+        newest = path.with_name(f"{path.name}-wal")
+        if newest.exists() and newest.stat().st_size:
+            missing = (
+                f"the newest entries of {path} may be missing here: its folder cannot be written "
+                f"({error}). Free some disk space there, or copy the folder to read all of it."
+            )
+    engine = create_engine("sqlite://", creator=lambda: _connect(uri), poolclass=NullPool)
+    return SqlJournal(engine, translate=translate), missing
 
 
 def translate(error: SQLAlchemyError) -> TemporaryError | PermanentError:
@@ -54,6 +73,10 @@ def translate(error: SQLAlchemyError) -> TemporaryError | PermanentError:
     if name.startswith(_PASSING_ERRORS):
         return TemporaryError(f"journal: {cause}")
     return PermanentError(f"journal: {cause}. Check the file, or start with another --state.")
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_S)
 
 
 def _engine(url: str) -> Engine:

@@ -169,7 +169,8 @@ async def test_a_reader_sees_a_run_without_its_driver(tmp_path: Path) -> None:
     journal = open_sqlite(tmp_path / "journal.sqlite")
     journal.take_over()
     await journal.commit([entry(1, jobs=("a",))], b"s")
-    reader = read_only(tmp_path / "journal.sqlite")
+    reader, missing = read_only(tmp_path / "journal.sqlite")
+    assert missing == ""
     assert [each.sequence for each in reader.entries(job="a")] == [1]
     with pytest.raises(PermanentError):
         await reader.commit([entry(2)], b"t")
