@@ -71,6 +71,8 @@ def test_the_driver_starts_with_the_settings_that_its_deployment_gives() -> None
         ("list", "secrets", False),
         ("get", "configmaps", False),
         ("create", "tokenreviews.authentication.k8s.io", True),
+        ("create", "events.events.k8s.io", True),
+        ("list", "events.events.k8s.io", False),
         ("create", "serviceaccounts/token", False),
     ],
 )

@@ -10,9 +10,11 @@ from typing import Any
 
 import structlog
 
+from holdfast.driver.acting import acting_for
 from holdfast.driver.adapters.kubernetes import jobs, paths, pods, status
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import Conflict, NotFound
+from holdfast.driver.adapters.kubernetes.events import Teller, Turned
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
@@ -54,21 +56,26 @@ class Operator:
         self._book = book
         self._clock = clock
         self._queue = KeyedQueue()
-        self._state = State()
+        self._teller = Teller(client)
+        self._state = loop.state
         self._had: dict[str, str] = {}  # UID of the object of each job that the core had
         self._written: dict[str, tuple[str, float]] = {}  # UID of the object, and when
 
     def follow(self, state: State) -> None:
-        """Look again at each job that this commit changed."""
+        """Look again at each job that this commit changed, and tell of those that turned."""
         before, self._state = self._state, state
         for name in before.jobs.keys() | state.jobs.keys():
-            if before.jobs.get(name) is not state.jobs.get(name):
+            was, job = before.jobs.get(name), state.jobs.get(name)
+            if was is not job:
                 self._queue.add(name)
+            if job is not None and (was is None or was.phase is not job.phase):
+                self._tell(job, state, was)
 
     async def run(self) -> None:
         """For ever."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow_objects())
+            group.create_task(self._teller.run())
             await self._objects.seen()
             group.create_task(self._queue.work(self._bring_about, at_once=AT_ONCE))
 
@@ -77,7 +84,23 @@ class Operator:
             for each in [name] if name else [*self._objects.names(), *self._state.jobs]:
                 self._queue.add(each)
 
+    def _tell(self, job: Job, state: State, was: Job | None) -> None:
+        """An Event for its object; where that was made anew meanwhile, it is not about it."""
+        wanted = self._objects.owner(job.name)
+        if wanted is None or wanted["metadata"]["uid"] != jobs.uid_of(job):
+            return
+        met = job.incident if was is not None and was.incident != job.incident else None
+        news = state.incidents[met].summary if met is not None else ""
+        at = self._clock.wall()
+        self._teller.tell(Turned(wanted, job, news, state.term, state.sequence, at))
+
     async def _bring_about(self, name: str) -> None:
+        """See `_follow_through`; what is written follows from the newest entry."""
+        state = self._loop.state
+        with acting_for(term=state.term, entry=state.sequence, doing=f"Status {name}"):
+            await self._follow_through(name)
+
+    async def _follow_through(self, name: str) -> None:
         """Bring one job nearer to its object, and its object's status to the job."""
         wanted, job = self._objects.owner(name), self._loop.state.jobs.get(name)
         if wanted is not None and job is None and self._was_dropped(name, wanted):
