@@ -1,7 +1,6 @@
 """A driver process on a real API server, as people use it: with kubectl alone.
 
-Its nodes are Node objects without machines, so pods are bound and never run. The job that no node
-can have comes last: nodes that could not be had rest for a minute.
+Its nodes are Node objects without machines, so pods are bound and never run.
 """
 
 import asyncio
@@ -187,7 +186,7 @@ def test_a_job_runs_on_while_the_api_server_is_away(operated: Operated) -> None:
     operated.clear("steady")
 
 
-def test_a_job_that_cannot_have_all_its_pods_keeps_none_and_says_why(operated: Operated) -> None:
+def test_a_job_that_no_node_can_run_keeps_none_of_them_and_says_why(operated: Operated) -> None:
     operated.apply("greedy", nodes=2, pod={"resources": {"limits": {"nvidia.com/gpu": 8}}})
     operated.until(
         "greedy",
@@ -196,4 +195,7 @@ def test_a_job_that_cannot_have_all_its_pods_keeps_none_and_says_why(operated: O
     )
     assert operated.status("greedy")["phase"] == "Pending"
     assert operated.pods("greedy") == {}
+    operated.apply("modest", nodes=2)
+    operated.until("modest", lambda status: said(status, "Allocated") == "True", "it has nodes")
+    operated.clear("modest")
     operated.clear("greedy")

@@ -1,41 +1,103 @@
-"""The whole path: kubectl apply, pods that train on emulated nodes, a node lost, the job done."""
+"""The whole path: kubectl apply, pods that train on emulated nodes, a node lost, the job done.
+
+The driver has the shipped role and nothing else. What it asked is in the audit log, what it decided
+in its journal; one test plays the path, the others read what it left.
+"""
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from waiting import eventually
 
+from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.core.effects import Allocate, Distrust, Release
+from holdfast.driver.core.model import Phase
+from holdfast.driver.ports import Entry
+from holdfast.driver.settings import Settings
 from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 from holdfast.lab.emulator.nodes import DRIVER_URL
+from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.nursery import Nursery
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster]
 
-CRD = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
+BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
+MANIFESTS = ("crd.yaml", "priorities.yaml", "namespace.yaml", "rbac.yaml")
+ACCOUNT = ("-n", "holdfast", "holdfast-driver")
+DRIVER = "system:serviceaccount:holdfast:holdfast-driver"
+ACTING = re.compile(r"holdfast-driver \(term=(\d+) entry=(\d+) (\w+) ([\w.-]+)\)")
+
+JOB = "whole"
 TRAIN = "import time\nfor step in range(30): print(step, flush=True); time.sleep(0.3)"
+TTL_S = 8
 
 
-@pytest.fixture
-def nodes(plane, tmp_path) -> Iterator[Joined]:
+class Left(NamedTuple):
+    """What the path left: who was cut, what was journaled and audited, what a person read."""
+
+    cut: str
+    status: dict[str, Any]
+    story: str
+    entries: list[Entry]
+    audited: list[dict[str, Any]]
+
+
+class Call(NamedTuple):
+    """What an effect asked of the cluster, and which entry of which term it was part of."""
+
+    term: int
+    entry: int
+    doing: str
+    node: str
+
+
+def as_driver(plane: ControlPlane, folder: Path) -> Path:
+    """A kubeconfig with a token of the driver's service account, by TokenRequest."""
+    namespace, name = ACCOUNT[:2], ACCOUNT[2]
+    token = plane.kubectl(*namespace, "create", "token", name, "--duration=1h").strip()
+    cluster = {"server": plane.url, "certificate-authority": str(plane.ca)}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "whole", "cluster": cluster}],
+        "users": [{"name": "driver", "user": {"token": token}}],
+        "contexts": [{"name": "whole", "context": {"cluster": "whole", "user": "driver"}}],
+        "current-context": "whole",
+    }
+    path = folder / "driver.yaml"
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("whole")
+
+
+@pytest.fixture(scope="module")
+def nodes(plane: ControlPlane, folder: Path) -> Iterator[Joined]:
     """Three nodes, and a driver outside that they reach by their gateway."""
     if best_kind()[0] is Kind.LOOPBACK:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
-    state = tmp_path / "driver"
-    for manifest in ("crd.yaml", "priorities.yaml"):
-        plane.kubectl("apply", "-f", str(CRD / manifest))
-    words = ["--state", str(state), "--cluster", "kubernetes", "--kubeconfig", str(plane.admin)]
-    words += ["--namespace", "default", "--driver-urls", DRIVER_URL]
+    state = folder / "driver"
+    for manifest in MANIFESTS:
+        plane.kubectl("apply", "-f", str(BASE / manifest))
+    words = ["--state", str(state), "--cluster", "kubernetes", "--namespace", "default"]
+    words += ["--kubeconfig", str(as_driver(plane, folder)), "--driver-urls", DRIVER_URL]
     words += ["--node-selector", "kubernetes.io/os=linux"]
     options = ["--lease-s", "4", "--driver-socket", str(state / "driver.sock")]
-    with Joined(plane, tmp_path / "nodes", nodes=3, more=options) as joined:
+    with Joined(plane, folder / "nodes", nodes=3, more=options) as joined:
         joined.ready()
         lifeline = Lifeline()
-        log = tmp_path / "driver.log"
+        log = folder / "driver.log"
         driver = Child("driver", "holdfast.driver.main", words, log=log, lifeline=lifeline)
         nursery = Nursery([driver], lifeline)
         try:
@@ -47,25 +109,157 @@ def nodes(plane, tmp_path) -> Iterator[Joined]:
     assert left.count == 0, left
 
 
-def job(plane) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(plane.kubectl("get", "tj", "whole", "-o", "json"))
-    return found.get("status", {})
-
-
-def test_a_job_goes_on_though_one_of_its_nodes_is_unplugged(plane, nodes):
-    command = ["python", "-u", "-c", TRAIN]
-    pod = {"image": "holdfast-executor:1"}
-    spec = {"nodes": 2, "ranksPerNode": 1, "command": command, "pod": pod}
-    document = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "TrainingJob"}
-    document |= {"metadata": {"name": "whole"}, "spec": spec}
-    plane.kubectl("apply", "-f", "-", input=json.dumps(document))
-    eventually(lambda: job(plane).get("phase") == "Running", "it runs")
-    cut = plane.kubectl("get", "pods", "-o", "jsonpath={.items[0].spec.nodeName}")
+@pytest.fixture(scope="module")
+def left(plane: ControlPlane, folder: Path, nodes: Joined) -> Left:
+    """Play it: a node of the job is unplugged, the job ends well, and its time to live is over."""
+    end_a_pod_that_has_our_name(plane)
+    apply(plane)
+    eventually(lambda: status(plane).get("phase") == "Running", "it runs")
+    cut = plane.kubectl(*PODS, "-o", "jsonpath={.items[0].spec.nodeName}")
     nodes.unplug(cut)
-    eventually(lambda: job(plane)["phase"] in ("Succeeded", "Failed"), "it ends")
-    status = job(plane)
-    assert (status["phase"], status["restarts"]) == ("Succeeded", 1)
-    assert status["incident"]["evicted"] == [cut]
+    eventually(lambda: status(plane).get("phase") in ("Succeeded", "Failed"), "it ends")
+    last, story = status(plane), eventually(lambda: story_of(plane), "its end is told")
     nodes.plug(cut)
-    left = ("get", "pods", "-o", "name")
-    eventually(lambda: not plane.kubectl(*left), "the cut node heard that its pod is not wanted")
+    eventually(lambda: not plane.kubectl(*PODS, "-o", "name"), "the cut node has no pod left")
+    eventually(lambda: not status(plane), "its time to live is over")
+    plane.kubectl("patch", "pod", f"{JOB}-0-1", "-p", '{"metadata": {"finalizers": null}}')
+    journal = open_sqlite(Settings(state=folder / "driver").paths.journal)
+    entries = journal.entries()
+    journal.close()
+    return Left(cut, last, story, entries, [e for e in plane.audit() if who(e) == DRIVER])
+
+
+PODS = ("get", "pods", "-l", f"holdfast.dev/job={JOB}")
+
+
+def end_a_pod_that_has_our_name(plane: ControlPlane) -> None:
+    """One of somebody else, that is being deleted and held: the driver has to look at it."""
+    metadata = {"name": f"{JOB}-0-1", "finalizers": ["tests.holdfast.dev/held"]}
+    spec = {"containers": [{"name": "c", "image": "x"}], "schedulingGates": [{"name": "of/tests"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    plane.kubectl("apply", "-f", "-", input=json.dumps(pod))
+    plane.kubectl("delete", "pod", f"{JOB}-0-1", "--wait=false")
+
+
+def apply(plane: ControlPlane) -> None:
+    command = ["python", "-u", "-c", TRAIN]
+    spec = {"nodes": 2, "ranksPerNode": 1, "command": command, "ttlS": TTL_S}
+    spec["pod"] = {"image": "holdfast-executor:1"}
+    document = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "TrainingJob"}
+    document |= {"metadata": {"name": JOB}, "spec": spec}
+    plane.kubectl("apply", "-f", "-", input=json.dumps(document))
+
+
+def status(plane: ControlPlane) -> dict[str, Any]:
+    """Of the job; nothing once there is none."""
+    said = plane.kubectl("get", "tj", JOB, "--ignore-not-found", "-o", "json")
+    found: dict[str, Any] = json.loads(said).get("status", {}) if said else {}
+    return found
+
+
+def story_of(plane: ControlPlane) -> str:
+    """The events that kubectl tells of the job; "" until its end is among them."""
+    events = plane.kubectl("describe", "tj", JOB).partition("\nEvents:")[2]
+    return events if " Succeeded " in events else ""
+
+
+# ---------------------------------------------------------------- reading what is left
+
+
+def who(event: dict[str, Any]) -> str:
+    name: str = event["user"]["username"]
+    return name
+
+
+def did(event: dict[str, Any]) -> tuple[str, str, str]:
+    """API group, resource/subresource and verb of what was audited."""
+    about = event["objectRef"]
+    what = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+    return about.get("apiGroup", ""), what, event["verb"]
+
+
+def granted() -> set[tuple[str, str, str]]:
+    """As `did`, what the shipped role allows."""
+    (role,) = (
+        part
+        for part in yaml.safe_load_all((BASE / "rbac.yaml").read_text())
+        if part["kind"] == "ClusterRole" and part["metadata"]["name"] == ACCOUNT[2]
+    )
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def call_of(event: dict[str, Any]) -> Call:
+    """Of a write: the effect that its User-Agent names."""
+    said = ACTING.fullmatch(event["userAgent"])
+    assert said, (did(event), event["userAgent"])
+    return Call(int(said[1]), int(said[2]), said[3], said[4])
+
+
+def writes(left: Left, what: str, verb: str) -> list[Call]:
+    """Calls behind all writes of this kind that the API server carried out.
+
+    What a node that is away does not confirm is forced later, which is no effect of its own.
+    """
+    kept = [each for each in left.audited if did(each)[1:] == (what, verb)]
+    done = [each for each in kept if each["responseStatus"]["code"] < 300]
+    return [call_of(each) for each in done if not forced(each)]
+
+
+def forced(event: dict[str, Any]) -> bool:
+    asked = event.get("requestObject") or {}
+    return asked.get("kind") == "DeleteOptions" and asked.get("gracePeriodSeconds") == 0
+
+
+def ordered(left: Left, kind: type[Allocate | Release | Distrust]) -> list[Call]:
+    """Effects of this kind in the journal, as the calls that they are to be."""
+    return [
+        Call(entry.term, entry.sequence, kind.__name__, effect.node)
+        for entry in left.entries
+        for effect in entry.effects
+        if isinstance(effect, kind)
+    ]
+
+
+def test_a_job_goes_on_though_one_of_its_nodes_is_unplugged(left: Left) -> None:
+    assert (left.status["phase"], left.status["restarts"]) == ("Succeeded", 1)
+    assert left.status["incident"]["evicted"] == [left.cut]
+
+
+def test_the_driver_needs_no_right_but_the_shipped_ones_and_every_one_of_them(left: Left) -> None:
+    refused = [
+        (did(each), each["requestURI"])
+        for each in left.audited
+        if each["annotations"]["authorization.k8s.io/decision"] == "forbid"
+    ]
+    assert refused == []
+    used = {did(each) for each in left.audited}
+    assert granted() - used == set(), "granted, and not needed"
+    assert used - granted() == set(), "needed, and granted by something else"
+
+
+def test_each_effect_in_the_journal_is_one_write_and_each_write_is_one_of_them(left: Left) -> None:
+    created = Counter(writes(left, "pods", "create"))
+    assert set(created.values()) == {1}
+    assert created.keys() == set(ordered(left, Allocate))
+    deleted = Counter(writes(left, "pods", "delete"))
+    assert set(deleted.values()) == {1}
+    assert deleted.keys() <= set(ordered(left, Release))
+    tainted = writes(left, "nodes", "patch")
+    assert tainted == ordered(left, Distrust)
+    assert [each.node for each in tainted] == [left.cut]
+
+
+def test_describe_tells_every_phase_of_the_job_with_its_reason(left: Left) -> None:
+    told = re.findall(r"^  (Normal|Warning) +(\w+) ", left.story, re.MULTILINE)
+    phases = [Phase(reason) for _, reason in told if reason != Phase.PENDING]  # if nodes came late
+    assert phases[:3] == [Phase.ALLOCATING, Phase.STARTING, Phase.RUNNING]
+    assert phases[3:][:1] == [Phase.SUSPENDING]
+    assert phases[-2:] == [Phase.RUNNING, Phase.SUCCEEDED]
+    assert [kind for kind, reason in told if reason == Phase.SUSPENDING] == ["Warning"]
+    assert re.search(rf"Warning +Suspending .*{left.cut} is lost", left.story)
