@@ -98,6 +98,8 @@ def _played(options: Options, folder: Path, view: View) -> OnKubernetes:
         lab.kubectl("get", "tj")
         lab.kubectl("describe", "tj", main.HURT, since="Status:")
         writers = writers_of(lab.plane.audit())
+        if options.keep:
+            show(f"export KUBECONFIG={lab.plane.admin}")
         demo.stay_if_kept()
     return with_writers(summarise(lab.leftovers().count), writers)
 
