@@ -73,6 +73,7 @@ def run(
         runs=runs,
         quiet=quiet,
     )
+    options.check_nodes(asked)
     from holdfast.cli.run.follow import Run
 
     return Run(asked, options.new_run(asked)).execute()

@@ -12,12 +12,16 @@ from typing import Any
 
 from holdfast.cli.errors import misused
 from holdfast.cli.run.findable import why_not
+from holdfast.cli.words import plural
 from holdfast.kit.files import private_folder
 from holdfast.kit.ids import new_id
 from holdfast.protocol.paths import RunPaths
 
 NAME_CHARACTERS = 40
 """Longest part of a run's name that comes from the script: the whole is at most 63."""
+
+NODES_PER_CORE, FEWEST_NODES = 4, 16
+"""A node is a few processes besides its ranks; 16 are good for a rehearsal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +93,18 @@ def gpus() -> int:
     except (OSError, subprocess.SubprocessError):
         return 0
     return sum(line.startswith("GPU ") for line in listed.splitlines())
+
+
+def check_nodes(options: Options) -> None:
+    """Refuse more nodes than this machine can bear. Raises `Stopped` (2)."""
+    cores = os.cpu_count() or 1
+    most = max(FEWEST_NODES, NODES_PER_CORE * cores)
+    if options.nodes + options.standbys > most:
+        raise misused(
+            f"{options.nodes + options.standbys} nodes are too many for this machine: at most "
+            f"{most}, standbys among them, for its {plural(cores, 'core')}.",
+            "Give fewer --nodes, and more ranks on each: -n",
+        )
 
 
 def new_run(options: Options) -> RunPaths:

@@ -1,6 +1,7 @@
 """What a newcomer types wrong is told in one sentence, with what to do about it."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,17 @@ def test_words_that_mean_nothing_are_one_sentence_for_people_and_for_machines(
     assert line.startswith(said)
     if words[0] != "run":
         assert json.loads(told.out)["error"] in line
+
+
+def test_more_nodes_than_a_machine_can_bear_are_refused_before_anything_is_made(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    words = ["run", "--nodes", "32", "--standbys", "1", "--", "true"]
+    assert main(words) == exitcodes.USAGE
+    assert "33 nodes are too many for this machine: at most 32, " in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_group_without_a_command_shows_its_help(capsys: Capture) -> None:
