@@ -30,6 +30,9 @@ def driver(
             help="The journal, where it is not to be in DIR; its password by PGPASSFILE.",
         ),
     ] = "",
+    standby: Annotated[
+        bool, typer.Option("--standby", help="Wait while another driver on that journal leads.")
+    ] = False,
 ) -> None:
     """Run a driver until Ctrl-C. This process becomes the driver."""
     sys.stdout.flush()
@@ -37,4 +40,5 @@ def driver(
     command += ["--state", str(state), "--listen", listen]
     command += ["--keeper", str(keeper)] if keeper else []
     command += ["--journal", journal] if journal else []
+    command += ["--standby"] if standby else []
     os.execv(sys.executable, command)

@@ -1,4 +1,4 @@
-"""Opens the journal that the settings name: a file in the state folder, or a database.
+"""Opens the journal that the settings name, a file in the state folder or a database, and its lead.
 
 Called by `driver.main`. Must not decide anything else; each adapter says what it cannot do.
 """
@@ -7,6 +7,7 @@ from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.ports import PermanentError
 from holdfast.driver.settings import Settings
+from holdfast.driver.standby import Lead
 
 
 def open_journal(settings: Settings) -> SqlJournal:
@@ -16,8 +17,21 @@ def open_journal(settings: Settings) -> SqlJournal:
     try:
         from holdfast.driver.adapters.journal_postgres import open_postgres
     except ModuleNotFoundError as error:
-        raise PermanentError(
-            f"journal: {error.name} is not installed. "
-            "Install the extra: pip install 'holdfast[postgres]'"
-        ) from error
+        raise _not_installed(error) from error
     return open_postgres(settings.journal)
+
+
+def open_lead(settings: Settings, *, name: str) -> Lead:
+    """The lead of those who share the journal; `name` is what others are told of who has it."""
+    try:
+        from holdfast.driver.adapters.lead_postgres import PostgresLead
+    except ModuleNotFoundError as error:
+        raise _not_installed(error) from error
+    return PostgresLead(settings.journal, name=name)
+
+
+def _not_installed(error: ModuleNotFoundError) -> PermanentError:
+    return PermanentError(
+        f"journal: {error.name} is not installed. "
+        "Install the extra: pip install 'holdfast[postgres]'"
+    )

@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import structlog
 import uvicorn
@@ -22,19 +21,21 @@ from pydantic_settings import CliApp
 
 from holdfast.driver import watch as watching
 from holdfast.driver.adapters.rest.app import make_app
+from holdfast.driver.adapters.rest.standby import Waiting
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens, load_tokens
 from holdfast.driver.control import Control
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.effects import Effects
-from holdfast.driver.journals import open_journal
+from holdfast.driver.journals import open_journal, open_lead
 from holdfast.driver.listening import address, announce, listen, withdraw
 from holdfast.driver.lock import Locked, take_lock
 from holdfast.driver.loop import Loop
 from holdfast.driver.outside import Outside, outside
 from holdfast.driver.ports import Journal, PermanentError, TakenOver, TemporaryError
 from holdfast.driver.settings import Settings
+from holdfast.driver.standby import Lead, keep_lead, stand_by
 from holdfast.driver.watch import Watch
 from holdfast.driver.watching import Watching
 from holdfast.kit.clock import Clock, SystemClock
@@ -42,6 +43,8 @@ from holdfast.kit.files import private_folder
 from holdfast.kit.logs import set_up_logs
 from holdfast.protocol import exitcodes
 from holdfast.protocol.messages import MAX_FRAME_BYTES
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 GRACE_S = 1
 """How long requests under way may take at the end; streams of events never end by themselves."""
@@ -174,16 +177,37 @@ async def _serve(settings: Settings) -> None:
     take_lock(paths.lock)
     tokens = load_tokens(paths)
     sockets = listen(settings)
-    journal = open_journal(settings)
+    with contextlib.ExitStack() as stack:
+        stack.callback(withdraw, paths)
+        lead = None
+        if settings.standby:
+            lead = open_lead(settings, name=f"holdfast-driver {address(sockets[0])}")
+            stack.callback(lead.close)
+            if not await _wait_for(lead, settings, sockets):
+                return
+        journal = open_journal(settings)
+        stack.callback(journal.close)
+        await _serve_on(settings, sockets, tokens, journal, lead)
+
+
+async def _wait_for(lead: Lead, settings: Settings, sockets: list[socket.socket]) -> bool:
+    """Until this driver leads; False where it was told to end before."""
+    waiting = Waiting()
+    server = Server(server_config(waiting.app))
+    _say_to_people(f"driver stands by at http://{address(sockets[0])}")
+    _end_when_told(server, settings.die_with_fd)
     try:
-        await _serve_on(settings, sockets, tokens, journal)
+        return await stand_by(lead, server, sockets, say=waiting.say)
     finally:
-        withdraw(paths)
-        journal.close()
+        _end_at_once()
 
 
 async def _serve_on(
-    settings: Settings, sockets: list[socket.socket], tokens: Tokens, journal: Journal
+    settings: Settings,
+    sockets: list[socket.socket],
+    tokens: Tokens,
+    journal: Journal,
+    lead: Lead | None,
 ) -> None:
     clock, url = SystemClock(), f"http://{address(sockets[0])}"
     async with outside(settings, tokens, clock=clock, listening=[url]) as around:
@@ -192,8 +216,9 @@ async def _serve_on(
         _end_when_told(server, settings.die_with_fd)
         async with asyncio.TaskGroup() as group:
             tasks = await driver.start(group)
+            tasks += [group.create_task(keep_lead(lead))] if lead else []
             announce(settings, sockets[0])
-            _say_ready(url, settings.paths.root)
+            _say_to_people(f"driver ready at {url}, state in {settings.paths.root}")
             _log.info("driver.started", state=str(settings.paths.root), term=driver.loop.state.term)
             await server.serve(sockets)
             for task in tasks:
@@ -209,10 +234,16 @@ def _end_when_told(server: Server, die_with_fd: int | None) -> None:
         if die_with_fd is not None:
             loop.remove_reader(die_with_fd)  # its end is readable for ever
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in SIGNALS:
         loop.add_signal_handler(number, end)
     if die_with_fd is not None:
         loop.add_reader(die_with_fd, end)
+
+
+def _end_at_once() -> None:
+    """On a signal that comes between two servers: nothing is led yet."""
+    for number in SIGNALS:
+        asyncio.get_running_loop().remove_signal_handler(number)
 
 
 def _say_all(group: BaseExceptionGroup[Exception], code: int) -> int:
@@ -221,9 +252,9 @@ def _say_all(group: BaseExceptionGroup[Exception], code: int) -> int:
     return code
 
 
-def _say_ready(url: str, state: Path) -> None:
-    """For people; a machine reads the address file."""
-    sys.stderr.write(f"holdfast  driver ready at {url}, state in {state}\n")
+def _say_to_people(sentence: str) -> None:
+    """A machine reads the address file."""
+    sys.stderr.write(f"holdfast  {sentence}\n")
     sys.stderr.flush()
 
 

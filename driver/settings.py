@@ -6,10 +6,10 @@ its unit, its default's reason and its bound.
 
 import ipaddress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, CliImplicitFlag, SettingsConfigDict
 
 from holdfast.protocol.paths import RunPaths
 
@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """IP address and port for people and nodes; port 0 takes a free one, and later the same."""
     journal: str = ""
     """postgresql://USER@HOST/DATABASE, its password by PGPASSFILE; empty: a file in the state."""
+    standby: CliImplicitFlag[bool] = False
+    """Wait while another driver on the same database leads, and lead when that one is gone."""
     keeper: Path | None = None
     """Unix socket of the keeper of a local cluster; without one there are no nodes."""
     cluster: Literal["local", "kubernetes"] = "local"
@@ -67,6 +69,12 @@ class Settings(BaseSettings):
         if value and not value.startswith(("postgresql://", "postgres://")):
             raise ValueError("give postgresql://USER@HOST/DATABASE, or leave it out for a file")
         return value
+
+    @model_validator(mode="after")
+    def _shared(self) -> Self:
+        if self.standby and not self.journal:
+            raise ValueError("standby: it needs a journal that drivers share, see --journal")
+        return self
 
     @field_validator("listen")
     @classmethod

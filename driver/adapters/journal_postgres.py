@@ -42,10 +42,11 @@ _LINK: dict[str, Any] = {
 _LIMITS = (
     f"-c statement_timeout={STATEMENT_S}s -c lock_timeout={STATEMENT_S}s "
     f"-c idle_in_transaction_session_timeout={ANSWER_S}s "
-    "-c default_transaction_isolation=read\\ committed"
+    f"-c tcp_keepalives_idle={ANSWER_S} -c tcp_keepalives_interval=1 "
+    f"-c tcp_keepalives_count={ANSWER_S} -c default_transaction_isolation=read\\ committed"
 )
 """The third frees the row that a driver holds which was stopped between two statements, before
-whoever waits for that row gives up."""
+whoever waits for that row gives up; those after it the locks of a driver whose machine is gone."""
 
 DISK_FULL = "53100"
 _PASSING_STATES = ("08", "25006", "25P03", "40", "53", "55P03", "57", "58")
@@ -59,7 +60,7 @@ def open_postgres(url: str) -> SqlJournal:
     Raises `PermanentError` where it is no journal, of a later Holdfast, or the address has a
     password; `TemporaryError` where the database does not answer.
     """
-    engine = _engine(_given(url))
+    engine = _engine(connection_arguments(url))
     try:
         with engine.begin() as connection:
             connection.execute(select(func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
@@ -68,6 +69,13 @@ def open_postgres(url: str) -> SqlJournal:
         engine.dispose()
         raise translate(error) from error
     return SqlJournal(engine, translate=translate)
+
+
+def connection_arguments(url: str) -> dict[str, Any]:
+    """For `psycopg.connect`: the address, and our limits. Raises `PermanentError` as above."""
+    given = _given(url)
+    options = " ".join(filter(None, (_LIMITS, given.get("options"))))
+    return {**_LINK, **given, "options": options}
 
 
 def translate(error: SQLAlchemyError) -> TemporaryError | PermanentError:
@@ -99,10 +107,8 @@ def _given(url: str) -> dict[str, Any]:
     return given
 
 
-def _engine(given: dict[str, Any]) -> Engine:
+def _engine(arguments: dict[str, Any]) -> Engine:
     """An engine whose connections libpq makes, and which tries each before it is used again."""
-    options = " ".join(filter(None, (_LIMITS, given.get("options"))))
-    arguments = {**_LINK, **given, "options": options}
     return create_engine(
         "postgresql+psycopg://",
         creator=lambda: psycopg.connect(**arguments),

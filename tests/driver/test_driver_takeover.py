@@ -1,4 +1,4 @@
-"""Drivers as processes on one PostgreSQL: replaced, stopped and woken, and without it."""
+"""Drivers as processes on one PostgreSQL: replaced, stopped and woken, in waiting, cut off."""
 
 import asyncio
 import json
@@ -12,17 +12,24 @@ from typing import Any
 import httpx
 import pytest
 from cuttable import Cuttable, cuttable
+from ports import free_port
 from postgres import Postgres
 from running_driver import DriverProcess
 from waiting import DEADLINE_S, LOOK_S, eventually_async
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.core.effects import Allocate
+from holdfast.driver.main import main
 from holdfast.driver.ports import Entry
 from holdfast.protocol import exitcodes, keeping
 
 pytestmark = pytest.mark.slow
+
+MakeDriver = Callable[..., DriverProcess]
+"""Of a name for its state folder, the port to the database, and further arguments."""
 
 
 class Keeper:
@@ -70,19 +77,19 @@ async def relay(postgres: Postgres) -> AsyncIterator[Cuttable]:
 
 
 @pytest.fixture
-def driver(
-    postgres: Postgres, database: str, tmp_path: Path
-) -> Iterator[Callable[[str, int], DriverProcess]]:
+def driver(postgres: Postgres, database: str, tmp_path: Path) -> Iterator[MakeDriver]:
     """A driver with a state folder of its own, which goes to the database through a port."""
     passwords = tmp_path / "passwords"
     passwords.write_text(f"127.0.0.1:*:*:*:{postgres.password}\n")
     passwords.chmod(0o600)
     made: list[DriverProcess] = []
 
-    def make(name: str, port: int) -> DriverProcess:
+    def make(name: str, port: int, *more: str) -> DriverProcess:
         journal = f"--journal={postgres.url(database, port=port)}"
         keeper = f"--keeper={tmp_path / 'keeper.sock'}"
-        made.append(DriverProcess(tmp_path / name, journal, keeper, PGPASSFILE=str(passwords)))
+        made.append(
+            DriverProcess(tmp_path / name, journal, keeper, *more, PGPASSFILE=str(passwords))
+        )
         return made[-1]
 
     yield make
@@ -134,7 +141,7 @@ async def readiness(driver: DriverProcess, is_ready: bool) -> str:
 
 
 async def test_a_leader_that_is_stopped_between_commit_and_effect_ends_when_it_wakes(
-    driver: Callable[[str, int], DriverProcess],
+    driver: MakeDriver,
     postgres: Postgres,
     relay: Cuttable,
     keeper: Keeper,
@@ -174,7 +181,7 @@ async def test_a_leader_that_is_stopped_between_commit_and_effect_ends_when_it_w
 
 
 async def test_a_driver_goes_on_when_its_database_was_away_and_says_so_meanwhile(
-    driver: Callable[[str, int], DriverProcess], postgres: Postgres, keeper: Keeper
+    driver: MakeDriver, postgres: Postgres, keeper: Keeper
 ) -> None:
     one = driver("one", postgres.port)
     address = await one.start()
@@ -185,7 +192,6 @@ async def test_a_driver_goes_on_when_its_database_was_away_and_says_so_meanwhile
         refused = await submit(one, "meanwhile")
         assert refused.status_code == 503
         assert "the database is away" in refused.json()["detail"]
-        assert refused.json()["fix"] == "Running jobs go on. Try again later."
     finally:
         await asyncio.to_thread(postgres.start)
     await readiness(one, True)
@@ -195,7 +201,7 @@ async def test_a_driver_goes_on_when_its_database_was_away_and_says_so_meanwhile
 
 
 async def test_without_its_database_a_driver_does_not_start_and_says_why(
-    driver: Callable[[str, int], DriverProcess], relay: Cuttable
+    driver: MakeDriver, relay: Cuttable
 ) -> None:
     await relay.cut()
     one = driver("one", relay.at_port)
@@ -205,7 +211,7 @@ async def test_without_its_database_a_driver_does_not_start_and_says_why(
 
 
 async def test_the_password_of_the_database_is_written_nowhere(
-    driver: Callable[[str, int], DriverProcess], postgres: Postgres
+    driver: MakeDriver, postgres: Postgres
 ) -> None:
     one = driver("one", postgres.port)
     await one.start()
@@ -215,3 +221,80 @@ async def test_the_password_of_the_database_is_written_nowhere(
     assert len(files) > 3
     for each in files:
         assert postgres.password.encode() not in each.read_bytes()
+
+
+# ---------------------------------------------------------------- in waiting
+
+
+async def standing_by(port: int) -> dict[str, Any]:
+    """What the driver that waits at `port` says, once it knows who leads."""
+
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                with suppress(httpx.ConnectError):
+                    answer = await client.get(f"http://127.0.0.1:{port}/v1alpha1/jobs")
+                    said: dict[str, Any] = answer.json()
+                    if answer.status_code == 503 and "leads" in said["detail"]:
+                        return said
+                await asyncio.sleep(LOOK_S)
+
+
+async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gone(
+    driver: MakeDriver, postgres: Postgres, journal: SqlJournal
+) -> None:
+    port = free_port()
+    first = driver("first", postgres.port, "--standby")
+    second = driver("second", postgres.port, "--standby", "--listen", f"127.0.0.1:{port}")
+    leads_at = (await first.start())["http"].removeprefix("http://")
+    process = second.spawn()
+    said = await standing_by(port)
+    assert said["detail"] == f"this driver stands by: holdfast-driver {leads_at} leads."
+    assert not second.paths.address.exists()
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        assert (await client.get(f"http://127.0.0.1:{port}/healthz")).text == "ok\n"
+    with pytest.raises(InvalidStatus) as refused:
+        async with connect(f"ws://127.0.0.1:{port}/v1alpha1/nodes/n/executor", proxy=None):
+            pass
+    assert refused.value.response.status_code == 503
+    assert leads_at.encode() in refused.value.response.body
+
+    first.end(signal.SIGKILL)
+    await eventually_async(second.paths.address.exists)
+    assert (await submit(second, "job")).status_code == 201
+    assert process.poll() is None
+    assert {each.term for each in await entries(journal) if "job" in each.jobs} == {2}
+
+    third = driver("third", postgres.port, "--standby", "--listen", f"127.0.0.1:{free_port()}")
+    waiting = third.spawn()
+    await eventually_async(lambda: "stands by" in third.log.read_text())
+    waiting.terminate()
+    assert await asyncio.to_thread(waiting.wait, 60) == exitcodes.OK
+    assert second.end() == exitcodes.OK
+
+
+async def test_a_leader_that_is_cut_off_from_the_database_steps_down_for_another(
+    driver: MakeDriver, postgres: Postgres, relay: Cuttable, journal: SqlJournal
+) -> None:
+    """Else executors would stay with a driver that can decide nothing."""
+    cut_off = driver("cut-off", relay.at_port, "--standby")
+    other = driver("other", postgres.port, "--standby")
+    await cut_off.start()
+    other.spawn()
+    await eventually_async(lambda: "stands by" in other.log.read_text())
+    await relay.cut()
+    await eventually_async(other.paths.address.exists)
+    assert cut_off.process is not None
+    assert await asyncio.to_thread(cut_off.process.wait, 60) == exitcodes.TRY_AGAIN
+    assert "this driver has stopped, for another may lead since 10 s" in cut_off.log.read_text()
+    assert not cut_off.paths.address.exists()
+    assert sorted({each.term for each in await entries(journal)}) == [1, 2]
+
+
+def test_a_driver_cannot_wait_where_nobody_can_share_its_journal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--state", str(tmp_path), "--standby"]) == exitcodes.USAGE
+    assert "standby: it needs a journal that drivers share" in capsys.readouterr().err
+    assert main(["--state", str(tmp_path), "--journal", "mysql://here"]) == exitcodes.USAGE
+    assert "journal: give postgresql://USER@HOST/DATABASE" in capsys.readouterr().err

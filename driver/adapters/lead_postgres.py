@@ -1,0 +1,57 @@
+"""The lead as an advisory lock in the journal's database: PostgreSQL frees it with its session.
+
+Made by `driver.journals`. Its session is named after the driver, so that others can say who leads.
+"""
+
+from typing import Any
+
+import psycopg
+
+from holdfast.driver.adapters.journal_postgres import connection_arguments
+from holdfast.driver.ports import TemporaryError
+
+_LEAD = 0x6C656164
+"""Advisory lock of the driver that leads; per database, as the journal is."""
+
+_TAKE = "SELECT pg_try_advisory_lock(%s)"
+_HOLDER = """
+SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = %s AND objsubid = 1
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+class PostgresLead:
+    """A `standby.Lead`. `name` says in at most 63 characters which driver this is, and where."""
+
+    def __init__(self, url: str, *, name: str) -> None:
+        self._arguments = connection_arguments(url) | {"application_name": name}
+        self._session: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._ours = False
+
+    def seek(self) -> str:
+        """See `standby.Lead`."""
+        try:
+            if self._session is None:
+                self._session = psycopg.connect(**self._arguments, autocommit=True)
+            return self._sought(self._session)
+        except psycopg.Error as error:
+            self.close()
+            said = " ".join(str(error).split())
+            raise TemporaryError(f"lead: the database is away ({said})") from error
+
+    def close(self) -> None:
+        session, self._session, self._ours = self._session, None, False
+        if session is not None:
+            session.close()
+
+    def _sought(self, session: psycopg.Connection[tuple[Any, ...]]) -> str:
+        if self._ours:
+            session.execute("SELECT 1")  # is the session still there, and the lock with it?
+            return ""
+        taken = session.execute(_TAKE, [_LEAD]).fetchone()
+        self._ours = taken is not None and taken[0]
+        if self._ours:
+            return ""
+        holder = session.execute(_HOLDER, [_LEAD]).fetchone()
+        return str(holder[0]) if holder else "another driver"

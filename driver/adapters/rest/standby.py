@@ -1,0 +1,43 @@
+"""What a driver in waiting answers: who leads, with 503, to people and nodes alike.
+
+Made by `driver.main`, served by `driver.standby`. Must not know anything of jobs.
+"""
+
+from fastapi import FastAPI, Request, WebSocket
+from fastapi.responses import PlainTextResponse, Response
+
+from holdfast.driver.adapters.rest import problems
+from holdfast.driver.adapters.rest.problems import Problem
+
+METHODS = ["GET", "PUT", "POST", "PATCH", "DELETE"]
+
+
+class Waiting:
+    """The application, and `why` nothing is led here, which changes."""
+
+    def __init__(self) -> None:
+        self.why = "nobody is known to lead yet"
+        self.app = FastAPI(title="Holdfast driver in waiting", openapi_url=None)
+        problems.install(self.app)
+        self.app.add_api_route("/healthz", _healthz, response_class=PlainTextResponse)
+        self.app.add_api_route("/{path:path}", self._answer, methods=METHODS)
+        self.app.add_api_websocket_route("/{path:path}", self._refuse)
+
+    def say(self, why: str) -> None:
+        self.why = why
+
+    def _problem(self) -> Problem:
+        why = f"this driver stands by: {self.why}."
+        return Problem(503, why, fix="Ask the driver that leads, or try again later.")
+
+    async def _answer(self) -> Response:
+        raise self._problem()
+
+    async def _refuse(self, socket: WebSocket) -> None:
+        request = Request({**socket.scope, "type": "http", "method": "GET"})
+        await socket.send_denial_response(problems.answer(request, self._problem()))
+
+
+async def _healthz() -> str:
+    """The process answers."""
+    return "ok\n"
