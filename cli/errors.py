@@ -1,6 +1,7 @@
 """How a command ends early: one sentence, what to do about it, and an exit code."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from holdfast.protocol import exitcodes
 
@@ -26,6 +27,15 @@ class Stopped(Exception):
 def not_reachable(what: str, fix: str) -> Stopped:
     """The driver is not there: exit code 69."""
     return Stopped(what, fix=fix, code=exitcodes.UNAVAILABLE)
+
+
+def not_readable(path: Path, error: OSError) -> Stopped:
+    """A file of the driver's state is not for this user: exit code 78."""
+    return Stopped(
+        f"cannot read {path}: {error.strerror}.",
+        fix="Use the account that started the driver, or --driver URL with HOLDFAST_TOKEN.",
+        code=exitcodes.CONFIGURATION,
+    )
 
 
 def misused(sentence: str, fix: str = "") -> Stopped:

@@ -5,11 +5,12 @@ Called by every command that asks about jobs. Must not start anything or write a
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.cli.client import Client
-from holdfast.cli.errors import Stopped, not_reachable
+from holdfast.cli.errors import Stopped, not_reachable, not_readable
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
@@ -54,18 +55,25 @@ def state_folder(target: Target, *, alive: bool) -> Path | None:
 
 
 def address(root: Path) -> str | None:
-    """The address of the driver that runs on `root`; None if none does."""
+    """The address of the driver that runs on `root`, whoever runs it; None if none does.
+
+    Raises `Stopped` (78) where this user may not look.
+    """
     try:
         told = json.loads(RunPaths(root).address.read_bytes())
-        os.kill(int(told["pid"]), 0)
+        with suppress(PermissionError):  # it is another user's, and alive
+            os.kill(int(told["pid"]), 0)
+        return str(told["http"])
+    except PermissionError as error:
+        raise not_readable(RunPaths(root).address, error) from error
     except (OSError, ValueError, KeyError):
         return None
-    return str(told["http"])
 
 
 def _runs() -> list[Path]:
-    """Runs under ./runs that have a journal, newest first."""
-    journals = [RunPaths(run).journal for run in RUNS.glob("*") if RunPaths(run).journal.exists()]
+    """Runs under ./runs that have a journal that this user may read, newest first."""
+    found = (RunPaths(run).journal for run in RUNS.glob("*"))
+    journals = [journal for journal in found if os.access(journal, os.R_OK)]
     newest = sorted(journals, key=lambda journal: journal.stat().st_mtime, reverse=True)
     return [journal.parent for journal in newest]
 
@@ -85,8 +93,4 @@ def _token(root: Path | None, url: str = "") -> str:
     try:
         return RunPaths(root).user_token.read_text().strip()
     except OSError as error:
-        raise Stopped(
-            f"cannot read the token {RunPaths(root).user_token}: {error.strerror}.",
-            fix="Use the account that started the driver, or set HOLDFAST_TOKEN.",
-            code=exitcodes.CONFIGURATION,
-        ) from error
+        raise not_readable(RunPaths(root).user_token, error) from error

@@ -46,10 +46,16 @@ def read(file: Path) -> Document:
         raise Stopped(
             f"cannot read {file}: {why}.", fix="Nothing was submitted.", code=exitcodes.USAGE
         ) from error
+    lines: dict[str, int] = {}
+    twice: list[Mistake] = []
     try:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
         values = loader.construct_document(root) if root is not None else None
+        _walk(root, "", lines, twice)
+    except RecursionError as error:
+        why = f"{file}  a value contains itself, or is nested too deep."
+        raise Stopped(NOTHING, details=[why], code=exitcodes.USAGE) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         at = f"{file}:{mark.line + 1}" if mark else str(file)
@@ -57,9 +63,6 @@ def read(file: Path) -> Document:
         raise Stopped(
             NOTHING, details=[f"{at}  not YAML: {what}."], code=exitcodes.USAGE
         ) from error
-    lines: dict[str, int] = {}
-    twice: list[Mistake] = []
-    _walk(root, "", lines, twice)
     return Document(file=file, values=values, lines=lines, twice=tuple(twice))
 
 

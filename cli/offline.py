@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.errors import Stopped
+from holdfast.cli.errors import Stopped, not_reachable, not_readable
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
@@ -26,12 +26,14 @@ class Recorded:
         from holdfast.driver.ports import PermanentError, TemporaryError
 
         path = RunPaths(root).journal
-        if not path.exists():
-            raise Stopped(
-                f"{root} has no journal.",
-                fix="Name the state folder of a driver: --state DIR",
-                code=exitcodes.UNAVAILABLE,
-            )
+        try:
+            path.open("rb").close()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise not_reachable(
+                f"{root} has no journal.", "Name the state folder of a driver: --state DIR"
+            ) from error
+        except OSError as error:
+            raise not_readable(path, error) from error
         try:
             self._journal, missing = read_only(path)
             encoded, _sequence, self._now = self._journal.load()

@@ -139,3 +139,13 @@ def test_json_is_a_job_file_too(job: Path) -> None:
 def test_the_schema_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["submit", "--schema"]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == "TrainingJob"
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]\n", "[" * 5_000])
+def test_a_file_that_has_no_bottom_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    with pytest.raises(Stopped) as stopped:
+        jobfile.read(file)
+    assert stopped.value.code == exitcodes.USAGE
+    assert "contains itself" in stopped.value.details[0]
