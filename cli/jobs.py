@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples("holdfast submit job.yaml", "holdfast submit --schema > schema.json"),
     )(submit)
     app.command("jobs", epilog=examples("holdfast jobs", "holdfast jobs --phase Running"))(jobs)
+    app.command("delete", epilog=examples("holdfast delete my-job"))(delete)
     for name, doing in ACTIONS.items():
         app.command(name, help=doing, epilog=examples(f"holdfast {name} my-job"))(_action(name))
 
@@ -118,10 +119,23 @@ def _action(name: str) -> Any:
         state: State = None,
         json: Json = False,
     ) -> None:
-        done = client(url, state).post(path("jobs", job, name))
-        if json:
-            as_json(done)
-        else:
-            typer.echo(outcome(done["name"], done["why"]))
+        _tell(client(url, state).post(path("jobs", job, name)), json)
 
     return act
+
+
+def delete(
+    job: Annotated[str, typer.Argument(metavar="JOB")],
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> None:
+    """End a job if it runs, and forget it: its name is free then. Its logs stay."""
+    _tell(client(url, state).delete(path("jobs", job)), json)
+
+
+def _tell(done: dict[str, Any], json: bool) -> None:
+    if json:
+        as_json(done)
+    else:
+        typer.echo(outcome(done["name"], done["why"]))

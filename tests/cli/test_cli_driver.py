@@ -98,6 +98,14 @@ def test_a_job_is_suspended_resumed_and_stopped(job: str, capsys: Capture) -> No
     assert "stays so" in capsys.readouterr().err
 
 
+def test_a_deleted_job_is_gone_and_its_name_is_free(job: str, capsys: Capture) -> None:
+    assert main(["delete", job, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == job
+    assert main(["delete", job]) == exitcodes.FAILED
+    assert job in capsys.readouterr().err
+    assert main(["submit", "job.yaml"]) == 0
+
+
 def test_story_and_why_tell_what_was_decided(job: str, capsys: Capture) -> None:
     assert main(["story", job]) == 0
     assert "submitted" in capsys.readouterr().out
