@@ -4,6 +4,7 @@ Must start fast: `holdfast --help` and `holdfast run` load neither torch nor Fas
 """
 
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -55,8 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
         return ended.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return exitcodes.INTERRUPTED
-    except BrokenPipeError:
-        return exitcodes.of_signal(13)
+    except SystemExit as ended:  # click's own end where nobody reads its output any more
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        return exitcodes.of_signal(signal.SIGPIPE)
     except Exception as error:  # noqa: BLE001 — click's own usage errors, whatever their class
         return _misused(error, as_json_too="--json" in given)
     return result if isinstance(result, int) else exitcodes.OK

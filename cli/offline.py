@@ -19,9 +19,8 @@ class Recorded:
     """A run's journal, as if its driver were asked."""
 
     def __init__(self, root: Path) -> None:
-        import msgspec
-
         from holdfast.driver.adapters.journal_sqlite import read_only
+        from holdfast.driver.core.encode import decode
         from holdfast.driver.core.model import State
         from holdfast.driver.ports import PermanentError, TemporaryError
 
@@ -41,7 +40,7 @@ class Recorded:
             raise Stopped(str(error), code=exitcodes.UNAVAILABLE) from error
         if missing:
             sys.stderr.write(f"{missing}\n")
-        self._state = msgspec.msgpack.decode(encoded, type=State) if encoded else State()
+        self._state = decode(encoded) if encoded else State()
 
     def jobs(self, **filters: Any) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import job_view
