@@ -74,12 +74,24 @@ def _start(turn: Turn, name: str, free: list[str]) -> None:
         counts = f"nodes needed: {job.plan.nodes}, free: {len(fitting)}"
         turn.wait_for(name, "; ".join([counts, *_kept_out(turn, job)]))
         return
-    places = tuple(fitting[: job.plan.nodes])
+    places = tuple(_together(turn, fitting, job.plan.nodes))
     _take_out(free, places)
     turn.move(name, Phase.ALLOCATING)
     turn.job(name, places=places)
     turn.say(f"{name} gets {', '.join(places)}", name)
     take(turn, name, places)
+
+
+def _together(turn: Turn, nodes: list[str], count: int) -> list[str]:
+    """So many of the nodes in few racks: the smallest rack that has all, else the largest first."""
+    racks: dict[str, list[str]] = {}
+    for node in nodes:
+        racks.setdefault(turn.nodes[node].rack, []).append(node)
+    whole = [rack for rack in racks.values() if len(rack) >= count]
+    if whole:
+        return min(whole, key=len)[:count]
+    largest_first = sorted(racks.values(), key=len, reverse=True)
+    return [node for rack in largest_first for node in rack][:count]
 
 
 def _take_out(free: list[str], nodes: Iterable[str]) -> None:
