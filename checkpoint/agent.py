@@ -67,6 +67,7 @@ class Agent:
             stored=keeper.stored if settled else None,
             persisted_step=keeper.persisted_step if settled else None,
             skipped_saves=skipped + (keeper.skipped if settled else 0),
+            skipped_why=reasons[-1] if reasons else keeper.skipped_why if settled else "",
             store_error=keeper.error,
             notes=(*self._notes, *reasons)[-MAX_NOTES:],
         )

@@ -44,6 +44,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     stored: tuple[Stored, ...] | None = None
     persisted_step: int | None = None  # newest of this epoch written (rank 0's node: committed)
     skipped_saves: int = 0  # snapshots and drains refused so far in this epoch
+    skipped_why: str = ""  # why the last one was
     store_error: str = ""
     notes: tuple[str, ...] = ()  # what was refused and why, newest last; at most 20
 

@@ -50,6 +50,7 @@ class Drain:
         self._last = -1  # last step that is dealt with
         self.persisted_step: int | None = None
         self.skipped = 0
+        self.skipped_why = ""  # the last one
 
     def advance(self) -> None:
         """Take the next step, if there is one. Raises `StoreError` (call again) or `Superseded`."""
@@ -111,10 +112,10 @@ class Drain:
             return
         passed = (step - self._last) // self._order.store_interval_steps - 1
         if passed > 0:
-            self.skipped += passed
-            self._tell(
+            self._skip(
+                passed,
                 f"{passed} checkpoints before step {step} were not written: the store was still "
-                f"busy with step {self._last}"
+                f"busy with step {self._last}",
             )
 
     def _folder(self, step: int) -> str:
@@ -183,14 +184,18 @@ class Drain:
         there = {entry.name: entry for entry in self._store.entries(folder)}
         world = range(self._order.world_size)
         if any(lost_name(rank) in there for rank in world):
-            self.skipped += 1
-            self._tell(f"checkpoint of step {step} given up: a rank no longer had it")
+            self._skip(1, f"checkpoint of step {step} given up: a rank no longer had it")
             self._deal_with(step)
         elif MANIFEST in there or all(part_name(rank) in there for rank in world):
             if MANIFEST in there or self._commit(folder):
                 self._retire(step, set(there))
                 self.persisted_step = step
             self._deal_with(step)
+
+    def _skip(self, count: int, why: str) -> None:
+        self.skipped += count
+        self.skipped_why = why
+        self._tell(why)
 
     def _deal_with(self, step: int) -> None:
         self._last, self._begun, self._written = step, None, False
@@ -201,8 +206,7 @@ class Drain:
         try:
             manifest = merge(self._order.job, [decode_part(one) for one in data])
         except BadManifest as error:
-            self.skipped += 1
-            self._tell(f"{folder} is not committed: {error}")
+            self._skip(1, f"{folder} is not committed: {error}")
             return False
         self._check_fence()
         self._store.put(f"{folder}/{MANIFEST}", [encode(manifest)])

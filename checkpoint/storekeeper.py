@@ -52,6 +52,10 @@ class StoreKeeper:
     def skipped(self) -> int:
         return self._drain.skipped if self._drain else 0
 
+    @property
+    def skipped_why(self) -> str:
+        return self._drain.skipped_why if self._drain else ""
+
     def give(self, order: AgentOrder) -> None:
         """Do this from now on; what an older epoch was writing is given up.
 

@@ -26,6 +26,9 @@ class Kind(StrEnum):
     LOG_KEYWORD = "log-keyword"  # 30: report only
     DISK_FULL = "disk-full"  # 21
     CHECKPOINT_CORRUPT = "checkpoint-corrupt"  # 24, 25
+    STORE_FAILED = "store-failed"  # 21, 22: checkpoints do not reach their store; report only
+    STORE_BACK = "store-back"  # and now they do again
+    SAVE_SKIPPED = "save-skipped"  # 22: a snapshot or a checkpoint was left out; report only
     DIAGNOSTIC_FAILED = "diagnostic-failed"  # a diagnosis named this node
     START_FAILED = "start-failed"  # a store or ranks did not come up in time, or cannot at all
     NOT_QUIET = "not-quiet"  # 33: ranks that SIGKILL did not end

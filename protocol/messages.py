@@ -241,7 +241,8 @@ class Observed(Message, frozen=True):
     diagnostics: tuple[DiagnosticResult, ...] = ()
     launcher: str = "cold"  # "cold", "warming", "warm", or why there is none
     persisted_step: int | None = None  # newest step that this node wrote to the store
-    skipped_saves: int = 0  # snapshots or drains refused so far, each said in the log
+    skipped_saves: int = 0  # snapshots or drains refused so far in this epoch
+    skipped_why: str = ""  # why the last one was
 
 
 class Stacks(Message, frozen=True):

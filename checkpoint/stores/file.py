@@ -29,6 +29,7 @@ _ADVICE = {
     errno.EACCES: "Let the executor's user write there.",
     errno.EPERM: "Let the executor's user write there.",
     errno.EROFS: "Mount it writable, or give the job another storeUrl.",
+    errno.ENOENT: "Make the folder above it, or give the job another storeUrl.",
     errno.ENOTDIR: "Give the job a storeUrl that is a folder.",
 }
 _PERMANENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
@@ -98,9 +99,9 @@ def _told(what: str, path: Path) -> Iterator[None]:
     """Turn an `OSError` into the store's own, with what to do about it."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise NotStored(f"store: {path} is not there") from error
     except OSError as error:
+        if what == "read" and isinstance(error, FileNotFoundError):
+            raise NotStored(f"store: {path} is not there") from error
         number = error.errno or 0
         advice = _ADVICE.get(number, "It is tried again.")
         kind = PermanentStoreError if number in _PERMANENT else TemporaryStoreError

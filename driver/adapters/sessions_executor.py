@@ -150,6 +150,8 @@ class ExecutorSide:
         step = self._watch.completed_step(seen.job) if seen.job else None
         for event in news(self._before, seen, self._desired, completed_step=step):
             self._emit(event)
+        for event in self._watch.observed(seen):
+            self._emit(event)
         self._before = self.observed = seen
 
     def _is_old(self, seen: Observed) -> bool:

@@ -55,17 +55,17 @@ def fault_of(finding: Finding) -> Fault:
 
 
 def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
-    """Note something that leads to no action; the same again soon joins what there is."""
+    """Note something that leads to no action, and is no fault; the same again soon joins what there
+    is."""
+    turn.say(f"reported: {fault.summary}", *(() if job is None else (job,)))
     for incident in reversed(turn.incidents.values()):
         same = (incident.kind, incident.node, incident.rank) == (fault.kind, fault.node, fault.rank)
         if same and turn.now - incident.found_s <= turn.policy.report_again_s:
-            turn.put_incident(_joined(incident, fault))
+            turn.put_incident(replace(_joined(incident, fault), faults=incident.faults))
             return
-    opened = turn.put_incident(_opened(turn, fault))
-    jobs = () if job is None else (job,)
-    turn.incident(opened.id, jobs=jobs)
+    opened = turn.put_incident(replace(_opened(turn, fault), faults=0))
+    turn.incident(opened.id, jobs=() if job is None else (job,))
     close(turn, opened.id, "reported, nothing was done")
-    turn.say(f"reported: {fault.summary}")
 
 
 def note(turn: Turn, job: Job, **changes: Any) -> None:

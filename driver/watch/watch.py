@@ -18,12 +18,13 @@ from holdfast.driver.watch import (
     pressure,
     silence,
     standstill,
+    stores,
 )
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, JobProgress, NodeSeen, Settings
 from holdfast.protocol import messages
 from holdfast.protocol.faults import Finding
-from holdfast.protocol.messages import Heartbeat
+from holdfast.protocol.messages import Heartbeat, Observed
 from holdfast.telemetry.analysis import hang
 
 
@@ -45,6 +46,7 @@ class Watch:
         self._links: dict[str, links.Links] = {}
         self._pressure: pressure.Told = frozenset()
         self._mismatch: dict[str, mismatch.Groups] = {}
+        self._savings: stores.Savings = {}
 
     # ------------------------------------------------------------ what the driver tells
 
@@ -97,6 +99,11 @@ class Watch:
         self._links[beat.node], down = links.judge(before, beat, self._settings, now)
         self._logs, hits = logs.judge(self._logs, beat, self._on_node)
         return [_found(each) for each in (*found, *short, *down, *hits, *self._of_job(beat, now))]
+
+    def observed(self, seen: Observed) -> list[AnyEvent]:
+        """Take in an executor's report; what it shows of its job's checkpoints."""
+        self._savings, found = stores.judge(self._savings, seen)
+        return [_found(each) for each in found]
 
     def _of_job(self, beat: Heartbeat, now: float) -> Findings:
         expected = self._on_node.get(beat.node)

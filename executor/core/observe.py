@@ -32,6 +32,7 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         launcher=state.launcher,
         persisted_step=agent.persisted_step if agent else None,
         skipped_saves=agent.skipped_saves if agent else 0,
+        skipped_why=agent.skipped_why if agent else "",
     )
 
 

@@ -110,7 +110,8 @@ def test_the_same_report_again_joins_its_incident(training) -> None:
     for _ in range(5):
         life.do(found(Kind.COUNTERS, Weight.REPORT, node="n0"))
     assert life.state.incident_count == 1
-    assert life.incident.faults == 5
+    assert life.incident.faults == 0, "what is only reported is no fault"
+    assert len(life.incident.evidence) == 5
 
 
 def test_a_standby_takes_the_place_and_ranks_of_the_lost_node(training) -> None:

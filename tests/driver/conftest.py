@@ -82,6 +82,9 @@ class RecordingWatch:
         self.calls.append(("heard", heartbeat.sequence))
         return self.conclusions
 
+    def observed(self, seen: Any) -> list[Any]:
+        return []
+
     def completed_step(self, job: str) -> int | None:
         return 41
 

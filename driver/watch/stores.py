@@ -1,0 +1,96 @@
+"""Checkpoints that do not reach their store, and saves that were skipped: said once, never acted
+on. Pure.
+
+A store that failed works again when a step is written after that: while nothing is due, an executor
+has no error to tell. Nodes of a job share its store, so that the first one speaks for all.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from holdfast.driver.watch.model import Findings, evidence
+from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.protocol.messages import Observed
+
+Written = tuple[int, int | None]
+"""Epoch, and the newest step that the node has written in it."""
+
+MORE = 10
+"""So many times as many skipped saves as were told are worth telling."""
+
+
+class Saving(msgspec.Struct, frozen=True, kw_only=True):
+    """State of one node. `failed`: what it had written when its store failed, until that works."""
+
+    job: str
+    epoch: int
+    failed: Written | None = None
+    skips_told: int = 0
+
+
+Savings = Mapping[str, Saving]
+"""State, by node."""
+
+
+def judge(savings: Savings, seen: Observed) -> tuple[Savings, Findings]:
+    """What one report of an executor says of its job's checkpoints."""
+    others = {node: each for node, each in savings.items() if node != seen.node}
+    if seen.job is None:
+        return others, ()
+    before = savings.get(seen.node)
+    if before is None or before.job != seen.job:
+        before = Saving(job=seen.job, epoch=seen.epoch)
+    peers = [each for each in others.values() if (each.job, each.epoch) == (seen.job, seen.epoch)]
+    told = max(each.skips_told for each in (before, *peers))
+    after = Saving(
+        job=seen.job,
+        epoch=seen.epoch,
+        failed=_failed(before, seen),
+        skips_told=seen.skipped_saves if _many(seen, told) else before.skips_told,
+    )
+    found = [] if any(each.failed for each in peers) else _changed(before, after, seen)
+    if _many(seen, told):
+        found.append(_skipped(seen.job, seen))
+    return {**others, seen.node: after}, tuple(found)
+
+
+def _failed(before: Saving, seen: Observed) -> Written | None:
+    now = (seen.epoch, seen.persisted_step)
+    if seen.store_error:
+        return before.failed or now
+    has_written = seen.persisted_step is not None and now != before.failed
+    return None if has_written else before.failed
+
+
+def _many(seen: Observed, told: int) -> bool:
+    return seen.skipped_saves >= max(1, MORE * told)
+
+
+def _changed(before: Saving, after: Saving, seen: Observed) -> list[Finding]:
+    if after.failed and not before.failed:
+        text = f"checkpoints of {after.job} do not reach their store: {seen.store_error}"
+        return [_finding(Kind.STORE_FAILED, after.job, seen, text)]
+    if before.failed and not after.failed:
+        text = f"checkpoints of {after.job} reach their store again: step {seen.persisted_step} did"
+        return [_finding(Kind.STORE_BACK, after.job, seen, text)]
+    return []
+
+
+def _skipped(job: str, seen: Observed) -> Finding:
+    count = f"{seen.skipped_saves} save{'' if seen.skipped_saves == 1 else 's'} of {job}"
+    text = f"{count} skipped on {seen.node} so far: {seen.skipped_why}"
+    return _finding(Kind.SAVE_SKIPPED, job, seen, text)
+
+
+def _finding(kind: Kind, job: str, seen: Observed, text: str) -> Finding:
+    return Finding(
+        kind=kind,
+        weight=Weight.REPORT,
+        job=job,
+        epoch=seen.epoch,
+        node=seen.node,
+        step=seen.persisted_step,
+        summary=text,
+        evidence=(evidence(f"executor of {seen.node}", text),),
+    )

@@ -1,0 +1,85 @@
+"""A store that fails, and saves that are skipped, are said once for each change."""
+
+from typing import Any
+
+from holdfast.driver.watch import Watch
+from holdfast.protocol.faults import Kind, Weight
+from holdfast.protocol.messages import Observed
+
+AWAY = "store: cannot write /ckpt/step-10: No space left on device. Free space there."
+
+
+class Executors:
+    """Reports of a job's executors, and what they lead to."""
+
+    def __init__(self) -> None:
+        self.watch = Watch()
+        self.sequence = 0
+
+    def say(self, node: str = "n0", **fields: Any) -> list[tuple[Kind, str]]:
+        self.sequence += 1
+        seen = Observed(
+            node=node,
+            incarnation="a",
+            sequence=self.sequence,
+            generation=1,
+            **{"job": "speech", "epoch": 1, **fields},
+        )
+        found = [event.finding for event in self.watch.observed(seen)]  # type: ignore[union-attr]
+        assert all(each.weight is Weight.REPORT and each.job == "speech" for each in found)
+        return [(each.kind, each.summary) for each in found]
+
+
+def test_a_store_that_fails_is_said_once_and_once_that_it_works_again() -> None:
+    executors = Executors()
+    assert executors.say(persisted_step=5) == []
+    (failed,) = executors.say(persisted_step=5, store_error=AWAY)
+    assert failed == (Kind.STORE_FAILED, f"checkpoints of speech do not reach their store: {AWAY}")
+    assert executors.say(persisted_step=5, store_error=AWAY.replace("10", "20")) == []
+    assert executors.say(persisted_step=5) == [], "nothing was due, so that nothing failed"
+    assert executors.say(persisted_step=5, store_error=AWAY) == []
+    (back,) = executors.say(persisted_step=20)
+    text = "checkpoints of speech reach their store again: step 20 did"
+    assert back == (Kind.STORE_BACK, text)
+    assert executors.say(persisted_step=30) == []
+    assert len(executors.say(persisted_step=30, store_error=AWAY)) == 1
+
+
+def test_a_restart_alone_does_not_mend_a_store() -> None:
+    executors = Executors()
+    assert len(executors.say(store_error=AWAY, persisted_step=5)) == 1
+    assert executors.say(epoch=2) == []
+    assert executors.say(epoch=2, store_error=AWAY) == []
+    assert [kind for kind, _ in executors.say(epoch=2, persisted_step=10)] == [Kind.STORE_BACK]
+
+
+def test_the_store_that_nodes_share_is_said_for_all_of_them() -> None:
+    executors = Executors()
+    assert len(executors.say("n0", store_error=AWAY)) == 1
+    assert executors.say("n1", store_error=AWAY) == []
+    assert executors.say("n0", persisted_step=10) == [], "the other still cannot"
+    assert [kind for kind, _ in executors.say("n1", persisted_step=10)] == [Kind.STORE_BACK]
+
+
+def test_a_node_that_has_left_the_job_is_not_waited_for() -> None:
+    executors = Executors()
+    assert len(executors.say("n0", store_error=AWAY)) == 1
+    assert executors.say("n1", store_error=AWAY) == []
+    assert executors.say("n1", job=None) == []
+    assert [kind for kind, _ in executors.say("n0", persisted_step=10)] == [Kind.STORE_BACK]
+
+
+def test_the_next_job_on_the_node_has_a_store_of_its_own() -> None:
+    executors = Executors()
+    assert len(executors.say(store_error=AWAY)) == 1
+    assert executors.say(job=None) == []
+    assert len(executors.say(epoch=2, store_error=AWAY)) == 1
+
+
+def test_skipped_saves_are_said_with_why_and_again_when_they_are_many_more() -> None:
+    executors = Executors()
+    told = [executors.say(skipped_saves=count, skipped_why="no room") for count in range(35)]
+    counts = [count for count, found in enumerate(told) if found]
+    assert counts == [1, 10]
+    assert told[1] == [(Kind.SAVE_SKIPPED, "1 save of speech skipped on n0 so far: no room")]
+    assert told[10] == [(Kind.SAVE_SKIPPED, "10 saves of speech skipped on n0 so far: no room")]
