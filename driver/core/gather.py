@@ -36,7 +36,20 @@ def root(exits: Sequence[Exited]) -> Exited | None:
     """The exit that explains the others; None where none failed."""
     bad = [exited for exited in exits if failed(exited.status)]
     causes = [exited for exited in bad if not is_echo(exited.status)]
-    return next(iter(causes or bad), None)
+    first = next(iter(causes or bad), None)
+    if first is None or _class_of(first.status)[1] is not Blame.USER:
+        return first
+    alike = [each for each in causes if _same_end(each.status, first.status)]
+    return min(alike, key=lambda each: each.status.rank)
+
+
+def _same_end(one: RankStatus, other: RankStatus) -> bool:
+    """The same mistake of the user's in several ranks: which of them was first means nothing."""
+    return _words(one) == _words(other) and _class_of(one) == _class_of(other)
+
+
+def _words(status: RankStatus) -> tuple[int | None, str]:
+    return status.exit_code, status.error.message if status.error else ""
 
 
 def unstartable(job: Job) -> str:

@@ -5,6 +5,8 @@ plainly bad; 3 test the suspects and their neighbours; 4 test everyone; 6 give u
 (5, going on with a replica fewer, needs a job whose topology may shrink.)
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core import eviction, finish, gather, incidents
 from holdfast.driver.core.allocation import leave, schedule
 from holdfast.driver.core.epochs import open_epoch
@@ -38,7 +40,7 @@ def recover(
     if tried:
         _count(turn, name, incident, fault)
     if reason := _no_more_tries(turn, name, fault) if tried else "":
-        finish.fail(turn, name, Failure(traceback=fault.traceback, reason=reason))
+        _give_up(turn, name, fault, incident.id, reason)
         return
     _spoil(turn, name, fault)
     _climb(turn, name, fault, incident.id, tried=tried)
@@ -146,7 +148,7 @@ def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> 
     if rung == GIVE_UP:
         tries = sum(incident.tries.values())
         reason = f"{fault.summary}. {tries} recoveries, with tests of every node, did not cure it"
-        finish.fail(turn, name, Failure(traceback=fault.traceback, reason=reason))
+        _give_up(turn, name, fault, number, reason)
         return
     turn.say(f"{fault.summary}: {_ACTION[rung]}", name)
     if rung == REPLACE:
@@ -156,6 +158,17 @@ def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> 
     elif rung == DIAGNOSE_ALL:
         _suspect(turn, name, turn.jobs[name].nodes)
     _quiesce(turn, name, again=tried)
+
+
+def _give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> None:
+    """End the job for this fault: its incident blames whom the failure blames, and what was counted
+    as a try that would follow is none."""
+    incident, job = turn.incidents[number], turn.jobs[name]
+    if incident.kind is fault.kind:
+        turn.put_incident(incidents.rooted(incident, replace(fault, evidence=())))
+    if job.spent and job.spent[-1].at_s == turn.now:
+        turn.job(name, spent=job.spent[:-1])
+    finish.fail(turn, name, Failure(traceback=fault.traceback, reason=reason))
 
 
 _ACTION = {

@@ -208,3 +208,42 @@ def results(life, *, bad: str) -> None:
             for order in orders
         )
         life.do(e.DiagnosticEnded(node=node, id=diagnosis.id, results=found))
+
+
+def test_the_same_mistake_in_all_ranks_is_told_of_the_first_of_them(training) -> None:
+    life = training()
+    life.dies(3, exception="ValueError", judged=False)
+    life.dies(0, exception="ValueError")
+    assert (life.incident.rank, life.incident.summary) == (0, "rank 0 on n0 raised ValueError")
+
+
+def test_a_failure_and_its_incident_blame_the_same_rank(training) -> None:
+    life = training(user=e.Budget(restarts=1, window_s=3_600))
+    life.dies(1, exception="ValueError")
+    life.answer()
+    life.dies(0, exception="ValueError")
+    assert life.phase is Phase.FAILED
+    assert "rank 0 on n0" in life.job.failure.reason
+    incident = life.state.incidents[1]
+    assert (incident.rank, incident.summary) == (0, "rank 0 on n0 raised ValueError")
+    assert len(life.job.spent) == 1, "one restart was made"
+
+
+def test_a_job_that_never_started_has_used_no_restart(life) -> None:
+    life.node("n0")
+    life.submit(nodes=1)
+    life.answer()
+    life.dies(0, unstartable="command: no", code=127)
+    assert (life.phase, life.job.spent) == (Phase.FAILED, ())
+
+
+@pytest.mark.parametrize("kind", [Kind.STORE_FAILED, Kind.STORE_BACK, Kind.SAVE_SKIPPED])
+def test_what_is_said_of_a_store_is_in_the_jobs_story_and_changes_nothing(training, kind) -> None:
+    life = training()
+    life.effects.clear()
+    finding = Finding(kind=kind, weight=Weight.REPORT, job=life.job.name, node="n0", summary="so")
+    life.do(e.Found(finding=finding))
+    assert (life.phase, life.effects) == (Phase.RUNNING, [])
+    assert life.job.why == "reported: so", "the job is touched: it is in its story, and in status"
+    (incident,) = life.state.incidents.values()
+    assert (incident.jobs, incident.faults, incident.open) == ((life.job.name,), 0, False)

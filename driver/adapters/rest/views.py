@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.driver.core.gather import root
 from holdfast.driver.core.model import Exited, Incident, Job, Node, State
 from holdfast.driver.core.story import timeline
 from holdfast.driver.watch import JobProgress
@@ -48,7 +49,7 @@ class FailureView(View):
 
 
 class ExitView(View):
-    """How the rank that failed first ended."""
+    """How the rank that explains the others' ends ended."""
 
     rank: int
     node: str
@@ -149,7 +150,7 @@ class IncidentView(View):
     rung: int
     """Highest rung of the ladder that was needed; 0 where nothing was done."""
     faults: int
-    """That were put down to this cause."""
+    """That were put down to this cause; 0 where it was only reported."""
     open: bool
     outcome: str
     found_s: float
@@ -318,11 +319,9 @@ def _failure(job: Job) -> FailureView | None:
 
 
 def _first_failed(exits: tuple[Exited, ...]) -> ExitView | None:
-    """The rank that failed first; one that only echoes a peer's death comes after the others."""
-    failed = [each for each in exits if each.status.exit_code != 0 or each.status.signal]
-    if not failed:
+    first = root(exits)
+    if first is None:
         return None
-    first = min(failed, key=_echoes)
     error = first.status.error
     return ExitView(
         rank=first.status.rank,
@@ -331,8 +330,3 @@ def _first_failed(exits: tuple[Exited, ...]) -> ExitView | None:
         signal=first.status.signal,
         message=error.message if error else "",
     )
-
-
-def _echoes(exited: Exited) -> bool:
-    error = exited.status.error
-    return error is not None and error.in_collective
