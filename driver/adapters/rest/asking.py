@@ -63,7 +63,7 @@ def key_reused(why: str) -> Problem:
 
 
 def not_accepting(why: str) -> Problem:
-    return Problem(503, why, fix="Running jobs go on. Try again later.")
+    return Problem(503, why, fix="Try again later.")
 
 
 async def ask(control: Control, name: str, event: AnyEvent, *, key: Key | None = None) -> Done:
