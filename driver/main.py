@@ -194,8 +194,8 @@ async def _wait_for(lead: Lead, settings: Settings, sockets: list[socket.socket]
     """Until this driver leads; False where it was told to end before."""
     waiting = Waiting()
     server = Server(server_config(waiting.app))
-    _say_to_people(f"driver stands by at http://{address(sockets[0])}")
     _end_when_told(server, settings.die_with_fd)
+    _say_to_people(f"driver stands by at http://{address(sockets[0])}")
     try:
         return await stand_by(lead, server, sockets, say=waiting.say)
     finally:
