@@ -22,14 +22,11 @@ def register(app: typer.Typer) -> None:
     )
     group.callback(invoke_without_command=True)(_nodes)
     group.command("list", epilog=examples("holdfast nodes list"))(list_nodes)
-    group.command("evict", epilog=examples('holdfast nodes evict node-2 --reason "loud fan"'))(
-        evict
-    )
-    group.command("restore", epilog=examples('holdfast nodes restore node-2 --reason "new cable"'))(
-        restore
-    )
+    for name, act, reason in (("evict", evict, "loud fan"), ("restore", restore, "new cable")):
+        for place, words in ((group, f"nodes {name}"), (app, name)):
+            typed = f'holdfast {words} node-2 --reason "{reason}"'
+            place.command(name, epilog=examples(typed))(act)
     app.add_typer(group, name="nodes")
-    app.command("evict", epilog=examples('holdfast evict node-2 --reason "loud fan"'))(evict)
 
 
 def _nodes(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
 from holdfast.cli.words import counted, duration, plural, sparkline
+from holdfast.driver.core.model import FINISHED
 
 if TYPE_CHECKING:
     from rich.console import Group
 
 REFRESH_S = 1.0
-FINISHED = ("Succeeded", "Failed", "Stopped")
 WATERFALL_CHARACTERS = 30
 
 

@@ -20,6 +20,7 @@ from typing import Any, Self
 
 import httpx
 
+from holdfast.driver.core.model import FINISHED
 from holdfast.keeper import state as states
 from holdfast.keeper.processes import RUN_MARK
 from holdfast.keeper.state import KeeperState
@@ -31,7 +32,6 @@ from holdfast.lab.nursery import Nursery
 from holdfast.protocol.paths import RunPaths
 
 LOOK_S = 0.05
-FINISHED = ("Succeeded", "Failed", "Stopped")
 
 
 class TooLate(Exception):

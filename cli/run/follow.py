@@ -17,11 +17,12 @@ from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import not_reachable
 from holdfast.cli.run import stdin
 from holdfast.cli.run.events import Events
-from holdfast.cli.run.narrate import FINISHED, Narrator
+from holdfast.cli.run.narrate import Narrator
 from holdfast.cli.run.options import Options, job_of
 from holdfast.cli.run.service import Service
 from holdfast.cli.run.tails import Output
 from holdfast.cli.words import plural
+from holdfast.driver.core.model import FINISHED
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 

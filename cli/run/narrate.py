@@ -9,8 +9,6 @@ from typing import Any
 
 from holdfast.cli.words import counted, duration, plural
 
-FINISHED = ("Succeeded", "Failed", "Stopped")
-
 
 class Narrator:
     """Says each thing once, as the job's view changes."""

@@ -16,12 +16,13 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from holdfast.driver.core.model import FINISHED
 from holdfast.lab import losses
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import Scenario
 from holdfast.lab.chaos.score import detected_s
 from holdfast.lab.chaos.target import NotThere
-from holdfast.lab.cluster import FINISHED, Lab, Refused, TooLate
+from holdfast.lab.cluster import Lab, Refused, TooLate
 from holdfast.lab.demo.job import NODES, RANKS_PER_NODE, STANDBYS, training_job
 from holdfast.lab.demo.scene import Looker, Scene
 from holdfast.lab.demo.summary import Facts, Summary, summarise

@@ -118,7 +118,7 @@ def test_story_and_why_tell_what_was_decided(job: str, capsys: Capture) -> None:
 def test_nodes_are_listed_and_an_unknown_one_is_named(here: Path, capsys: Capture) -> None:
     assert main(["nodes", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
-    for words in (["evict"], ["nodes", "evict"], ["nodes", "restore"]):
+    for words in (["evict"], ["restore"], ["nodes", "evict"], ["nodes", "restore"]):
         assert main([*words, "node-9", "--reason", "loud"]) == exitcodes.FAILED
         assert "node-9" in capsys.readouterr().err
 
