@@ -67,7 +67,7 @@ class DriverProcess:
     def journal(self) -> list[Entry]:
         """What is in the journal now, whoever has it open, where it is a file of the state."""
         with suppress(PermanentError):  # before it is there
-            reader = read_only(self.paths.journal)
+            reader, _ = read_only(self.paths.journal)
             try:
                 return reader.entries()
             finally:
