@@ -1,6 +1,7 @@
 """Jobs over REST: submitted once, listed, changed; and everything wrong told as a problem."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -208,3 +209,18 @@ async def test_a_job_submitted_again_starts_anew_in_the_same_store_and_says_so(
 
 async def test_a_job_without_a_store_of_its_users_says_nothing_of_it(driver: Driver) -> None:
     assert "checkpoints" not in (await driver.submit()).json()["why"]
+
+
+async def test_a_name_that_comes_twice_in_a_body_is_refused(driver: Driver) -> None:
+    answer = await driver.http.post(JOBS, content=b'{"spec": {"nodes": 1, "nodes": 2}}')
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == (
+        "the body is not JSON: 'nodes' is there twice; remove one of them."
+    )
+
+
+async def test_text_that_no_program_can_be_given_is_told_with_its_field(driver: Driver) -> None:
+    spec = {**JOB["spec"], "command": ["echo", "a\0b"], "env": {"A": "\ud800"}}
+    answer = await driver.http.post(JOBS, content=json.dumps({**JOB, "spec": spec}))
+    assert answer.status_code == 422
+    assert [each["field"] for each in answer.json()["errors"]] == ["spec.command[1]", "spec.env.A"]

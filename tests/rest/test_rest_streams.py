@@ -169,3 +169,13 @@ async def test_progress_is_null_before_the_first_heartbeat(driver: Driver) -> No
     await driver.http.post("/v1alpha1/jobs", json=JOB)
     answer = await driver.http.get("/v1alpha1/jobs/speech/progress")
     assert (answer.status_code, answer.json()) == (200, None)
+
+
+async def test_a_sequence_that_no_journal_can_have_is_a_mistake_in_the_query(
+    driver: Driver,
+) -> None:
+    far = str(2**63)
+    for asked in ({"params": {"after": far}}, {"headers": {"Last-Event-ID": far}}):
+        answer = await driver.http.get(EVENTS, **asked)
+        assert answer.status_code == 422
+        assert "at most 9223372036854775807" in answer.json()["errors"][0]["fix"]

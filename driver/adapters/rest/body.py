@@ -36,10 +36,20 @@ async def read_json(request: Request) -> Any:
 def decoded(data: bytes) -> Any:
     """Raises `Problem` (400)."""
     try:
-        return json.loads(data)
+        return json.loads(data, object_pairs_hook=_once_each)
     except (ValueError, RecursionError) as error:
         why = f"the body is not JSON: {error}."
         raise Problem(400, why, fix="Send JSON (the command line converts YAML).") from error
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises `ValueError` where a name comes twice: one of the two would be dropped in silence."""
+    names: set[str] = set()
+    for name, _ in pairs:
+        if name in names:
+            raise ValueError(f"{name!a} is there twice; remove one of them")
+        names.add(name)
+    return dict(pairs)
 
 
 def too_large(size: str) -> Problem:

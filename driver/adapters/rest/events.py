@@ -19,6 +19,9 @@ from holdfast.driver.ports import Entry
 
 router = APIRouter(tags=["events"], dependencies=[Depends(person)])
 
+MAX_SEQUENCE = 2**63 - 1
+"""The journal's key is a signed integer of 64 bits."""
+
 KEEP_ALIVE_S = 15.0
 """A comment this often keeps proxies from closing a silent stream (HTML Living Standard, 9.2.7)."""
 
@@ -27,8 +30,10 @@ KEEP_ALIVE_S = 15.0
 async def events(
     control: Driver,
     job: Annotated[str | None, Query(description="Only entries of this job.")] = None,
-    after: Annotated[int, Query(ge=0, description="Begin after this sequence.")] = 0,
-    last_event_id: Annotated[int | None, Header(ge=0)] = None,
+    after: Annotated[
+        int, Query(ge=0, le=MAX_SEQUENCE, description="Begin after this sequence.")
+    ] = 0,
+    last_event_id: Annotated[int | None, Header(ge=0, le=MAX_SEQUENCE)] = None,
 ) -> StreamingResponse:
     """Entries from the beginning, or from after the last one seen, then each as it comes."""
     begin = after if last_event_id is None else last_event_id
