@@ -195,3 +195,15 @@ def test_the_last_line_of_a_run_counts_no_request_as_a_fault() -> None:
     assert narrate.summary({**JOB, "step": None}, []) == "done: no fault, 18 min"
     assert "1 request, 0.4 s lost" in narrate.summary(JOB, [asked])
     assert "1 fault and 1 request" in narrate.summary(JOB, [{**BACK, "kind": "hang"}, asked])
+
+
+def test_what_is_only_reported_is_said_and_is_no_fault() -> None:
+    said: list[str] = []
+    narrator = narrate.Narrator(said.append, ranks=4)
+    text = "checkpoints of speech do not reach their store: it is full"
+    report = {**BACK, "kind": "store-failed", "faults": 0, "summary": text, "rung": 0}
+    report |= {"recovered_s": None, "down_s": None, "evidence": []}
+    narrator.incidents([report])
+    narrator.incidents([report])
+    narrator.end(JOB, [report])
+    assert said == [f"holdfast  {text}", "holdfast  done: 2,000 steps seen, no fault, 18 min"]
