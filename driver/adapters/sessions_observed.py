@@ -15,6 +15,7 @@ from holdfast.driver.core.events import (
     NodeQuiet,
     RanksExited,
     RanksRunning,
+    StoreLost,
     StoreReady,
 )
 from holdfast.protocol.messages import Desired, Hello, Observed, RankStatus
@@ -53,7 +54,7 @@ def news(
         if before.job != job or (before.epoch, before.attempt) != (seen.epoch, seen.attempt):
             before = BLANK
         events += _quiet(job, before, seen, told)
-        events += _store(job, before, seen)
+        events += _store(job, before, seen, told)
         events += _running(job, before, seen, told)
         events += _exited(job, before, seen, completed_step)
     events += _diagnosed(before, seen, told)
@@ -86,9 +87,20 @@ def _holds(seen: Observed) -> tuple[object, ...]:
     return seen.generation, seen.snapshots, seen.stored, seen.store_error
 
 
-def _store(job: str, before: Observed, seen: Observed) -> Iterable[StoreReady]:
+def _store(
+    job: str, before: Observed, seen: Observed, told: Desired | None
+) -> Iterable[StoreReady | StoreLost]:
     if seen.store is not None and seen.store != before.store:
         yield StoreReady(job=job, epoch=seen.epoch, node=seen.node, rendezvous=seen.store)
+    if _store_lost(seen, told) and not _store_lost(before, told):
+        yield StoreLost(job=job, epoch=seen.epoch, node=seen.node)
+
+
+def _store_lost(seen: Observed, told: Desired | None) -> bool:
+    """Whether ranks run on the store's node, and the store does not."""
+    if told is None or not told.host_store or (told.job, told.epoch) != (seen.job, seen.epoch):
+        return False
+    return seen.store is None and any(each.state != "exited" for each in seen.ranks)
 
 
 def _running(

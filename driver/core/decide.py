@@ -101,6 +101,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.ExecutorDisconnected: nodes.on_disconnected,
     e.NodeQuiet: ranks.on_quiet,
     e.StoreReady: ranks.on_store_ready,
+    e.StoreLost: ranks.on_store_lost,
     e.RanksRunning: ranks.on_running,
     e.RanksExited: ranks.on_exited,
     e.DesiredRefused: findings.on_refused,

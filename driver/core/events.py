@@ -162,6 +162,14 @@ class StoreReady(Event, frozen=True):
     rendezvous: Rendezvous
 
 
+class StoreLost(Event, frozen=True):
+    """The epoch's store process died though ranks knew its address."""
+
+    job: str
+    epoch: int
+    node: str
+
+
 class RanksRunning(Event, frozen=True):
     """All ranks that the node should run have been started."""
 
@@ -297,6 +305,7 @@ AnyEvent = (
     | ExecutorDisconnected
     | NodeQuiet
     | StoreReady
+    | StoreLost
     | RanksRunning
     | RanksExited
     | DesiredRefused

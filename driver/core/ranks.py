@@ -3,18 +3,20 @@
 Called by `decide`. Pure. Whatever belongs to an epoch that is over is ignored here, once for all.
 """
 
-from holdfast.driver.core import gather, incidents
+from holdfast.driver.core import gather, incidents, ladder
 from holdfast.driver.core.events import (
     NodeQuiet,
     ProgressSeen,
     RanksExited,
     RanksRunning,
+    StoreLost,
     StoreReady,
 )
-from holdfast.driver.core.model import Exited, Job, Quiet, Timer
+from holdfast.driver.core.model import Exited, Fault, Job, Quiet, Timer
 from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
-OfEpoch = NodeQuiet | StoreReady | RanksRunning | RanksExited | ProgressSeen
+OfEpoch = NodeQuiet | StoreReady | StoreLost | RanksRunning | RanksExited | ProgressSeen
 
 
 def current(turn: Turn, event: OfEpoch) -> Job | None:
@@ -47,6 +49,29 @@ def on_store_ready(turn: Turn, event: StoreReady) -> None:
     if job.rendezvous != event.rendezvous:
         turn.job(job.name, rendezvous=event.rendezvous)
         turn.say(f"the store of epoch {job.epoch} listens on {event.node}")
+
+
+def on_store_lost(turn: Turn, event: StoreLost) -> None:
+    """Ranks that have not all met wait for it for ever, and those that have need it no more.
+
+    A step says that they have met; ranks that ended are a story of their own.
+    """
+    job = current(turn, event)
+    if job is None or not job.seated or event.node != job.store_host:
+        return
+    if job.progressed or job.exits:
+        return
+    summary = f"the store of epoch {job.epoch} on {event.node} died before its ranks had met"
+    text = "the store process is gone, and no step has been completed since it listened"
+    fault = Fault(
+        kind=Kind.START_FAILED,
+        weight=Weight.RESTART,
+        blame=Blame.INFRASTRUCTURE,
+        node=event.node,
+        summary=summary,
+        evidence=(Evidence(source=f"executor of {event.node}", text=text),),
+    )
+    ladder.recover(turn, job.name, fault)
 
 
 def on_running(turn: Turn, event: RanksRunning) -> None:

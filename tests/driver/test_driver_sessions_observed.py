@@ -12,6 +12,7 @@ from holdfast.driver.core.events import (
     NodeQuiet,
     RanksExited,
     RanksRunning,
+    StoreLost,
     StoreReady,
 )
 from holdfast.protocol.messages import (
@@ -30,7 +31,8 @@ SEATS = tuple(
     Seat(rank=rank, local_rank=rank % 2, node=f"n{rank // 2}", address="a") for rank in range(4)
 )
 QUIESCED = Desired(node="n0", generation=3, term=1, epoch=7, job="j", host_store=True)
-SEATED = replace(QUIESCED, generation=4, attempt=1, seats=SEATS)
+SEATED = replace(QUIESCED, generation=4, attempt=1, seats=SEATS, host_store=False)
+HOSTING = replace(SEATED, host_store=True)
 STORE = Rendezvous(address="10.0.0.1", port=4711)
 QUIET = Observed(
     node="n0",
@@ -89,6 +91,22 @@ def test_the_store_is_said_once_for_each_place_where_it_listens() -> None:
     assert after(listening, replace(listening, sequence=9)) == []
     moved = replace(listening, store=Rendezvous(address="10.0.0.1", port=4712))
     assert [type(each) for each in after(listening, moved)] == [StoreReady]
+
+
+def test_a_store_is_lost_when_ranks_run_without_it() -> None:
+    lost = StoreLost(job="j", epoch=7, node="n0")
+    with_store = replace(running(0, 1), store=STORE)
+    assert after(with_store, running(0, 1, sequence=3), HOSTING) == [lost]
+    assert after(running(0, 1), running(0, 1, sequence=3), HOSTING) == [], "once"
+    assert lost in after(BLANK, running(0, 1), HOSTING), "also to a driver that was away"
+
+
+def test_a_store_is_not_lost_where_it_is_not_needed() -> None:
+    with_store = replace(running(0, 1), store=STORE)
+    assert after(with_store, running(0, 1, sequence=3), SEATED) == [], "another node's"
+    over = replace(QUIET, generation=4, attempt=1, ranks=(exited(0, 1), exited(1, 2)))
+    assert not [each for each in after(with_store, over, HOSTING) if isinstance(each, StoreLost)]
+    assert after(replace(QUIET, store=STORE), replace(QUIET, sequence=2)) == [], "before any rank"
 
 
 def test_ranks_run_once_all_of_the_node_do() -> None:
