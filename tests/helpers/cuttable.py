@@ -8,6 +8,8 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from holdfast.kit.together import until_first
+
 
 class Cuttable:
     """A relay to `host`:`port`; connect to `at_port`. Use with `cuttable`."""
@@ -63,9 +65,9 @@ class Cuttable:
             may_answer.set()
             self._may_answer.add(may_answer)
             try:
-                async with asyncio.TaskGroup() as both:
-                    both.create_task(self._ask(reader, back, may_answer))
-                    both.create_task(_answer(there, writer, may_answer))
+                await until_first(
+                    self._ask(reader, back, may_answer), _answer(there, writer, may_answer)
+                )
             finally:
                 self._may_answer.remove(may_answer)
                 back.transport.abort()
@@ -83,7 +85,6 @@ class Cuttable:
                     self.holds.set()
             server.write(data)
             await server.drain()
-        raise asyncio.CancelledError  # one end is over, and so is the other
 
 
 async def _answer(
@@ -93,7 +94,6 @@ async def _answer(
         await may_answer.wait()
         client.write(data)
         await client.drain()
-    raise asyncio.CancelledError
 
 
 @asynccontextmanager
