@@ -36,7 +36,7 @@ def writers_of(events: Iterable[Mapping[str, Any]]) -> Writers:
     counts: Counter[str] = Counter()
     strangers: set[str] = set()
     for event in filter(_wrote_status, events):
-        user = event["user"]["username"]
+        user = event["user"].get("username", "")
         counts[user] += 1
         if not _may(user, event["responseObject"].get("spec", {}).get("nodeName", "")):
             strangers.add(user)

@@ -167,7 +167,7 @@ def story_of(plane: ControlPlane) -> str:
 
 
 def who(event: dict[str, Any]) -> str:
-    name: str = event["user"]["username"]
+    name: str = event["user"].get("username", "")
     return name
 
 
