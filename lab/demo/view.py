@@ -4,7 +4,6 @@ Given scenes by `play`. Must not ask anybody anything.
 """
 
 import sys
-from types import TracebackType
 from typing import Protocol, Self
 
 from rich.console import Console, Group, RenderableType
@@ -27,12 +26,7 @@ class View(Protocol):
     """Shows scenes while it is entered, then the summary."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *exc_info: object) -> None: ...
     def show(self, scene: Scene) -> None: ...
 
 
@@ -43,16 +37,11 @@ class LiveView:
         self._live = Live(console=console, refresh_per_second=8, transient=False)
 
     def __enter__(self) -> Self:
-        self._live.__enter__()
+        self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._live.__exit__(kind, error, traceback)
+    def __exit__(self, *exc_info: object) -> None:
+        self._live.stop()
 
     def show(self, scene: Scene) -> None:
         self._live.update(picture(scene))
@@ -69,12 +58,7 @@ class PlainView:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self._out.flush()
 
     def show(self, scene: Scene) -> None:

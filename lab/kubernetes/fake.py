@@ -5,7 +5,6 @@ that carry its annotation and leaves all others alone, so that real ones can sta
 """
 
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from holdfast.lab.kubernetes.build import KWOK, cached
@@ -43,10 +42,5 @@ class FakeNodes:
         self._process = Process("kwok", words, log=Path(who).parents[1] / "kwok.log")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self._process.kill()

@@ -173,11 +173,13 @@ def test_what_is_typed_wrong_is_2_and_help_is_0(capsys: Capture) -> None:
         assert f"$ holdfast {command}" in capsys.readouterr().out
 
 
-def test_the_command_line_starts_without_torch_or_fastapi() -> None:
+def test_the_command_line_starts_without_lab_bench_torch_or_fastapi() -> None:
     code = (
         "import sys, holdfast.cli.main, holdfast.cli.run.follow\n"
         "heavy = {'torch', 'fastapi', 'pydantic', 'sqlalchemy', 'httpx', 'numpy', 'yaml'}\n"
-        "loaded = heavy & set(sys.modules)\nassert not loaded, loaded\n"
+        "loaded = heavy & set(sys.modules)\n"
+        "loaded |= {m for m in sys.modules if m.startswith(('holdfast.lab', 'holdfast.bench'))}\n"
+        "assert not loaded, loaded\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, timeout=60

@@ -1,9 +1,6 @@
 """demo, chaos and bench as commands like the others: their help, their options, their refusals."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -146,18 +143,6 @@ def test_without_the_kubernetes_library_it_says_what_to_install(
     assert main(["demo", "--cluster", "kubernetes"]) == exitcodes.UNAVAILABLE
     assert "holdfast[kubernetes,train]" in capsys.readouterr().err
     assert played == []
-
-
-def test_the_command_line_starts_without_lab_and_bench() -> None:
-    code = (
-        "import sys, holdfast.cli.main\n"
-        "loaded = [name for name in sys.modules if name.startswith(('holdfast.lab', "
-        "'holdfast.bench', 'httpx'))]\nassert not loaded, loaded\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_options_that_people_type_are_read_in_one_place() -> None:

@@ -13,6 +13,7 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.turn import Decision
 from holdfast.protocol.messages import (
     Desired,
+    DiagnosticResult,
     RankError,
     RankStatus,
     Rendezvous,
@@ -177,6 +178,26 @@ class Life:
         self.do(e.RanksExited(job=name, epoch=job.epoch, node=node, exits=(status,), step=step))
         if judged:
             self.wait(until_s=self.now + (self.policy.echo_s if echo else self.policy.gather_s))
+
+    def tests_end(self, *, bad: str = "", slow: str = "", name: str = "job") -> None:
+        """All tests are over: those with `bad` failed, the links of `slow` give a tenth."""
+        diagnosis = self.state.jobs[name].diagnosis
+        assert diagnosis is not None
+        for node, orders in diagnosis.orders.items():
+            results = tuple(
+                DiagnosticResult(
+                    id=order.id,
+                    test=order.test,
+                    node=node,
+                    round=order.round,
+                    members=order.members,
+                    ok=bad not in (order.members or (node,)),
+                    value=1.0 if slow in order.members else 10.0,
+                    unit="MB/s",
+                )
+                for order in orders
+            )
+            self.do(e.DiagnosticEnded(node=node, id=diagnosis.id, results=results))
 
     def ends_well(self, name: str = "job") -> None:
         job = self.state.jobs[name]

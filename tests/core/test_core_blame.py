@@ -5,7 +5,6 @@ import pytest
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Phase
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
-from holdfast.protocol.messages import DiagnosticResult
 
 
 def complains(life, *, judged: bool = True) -> None:
@@ -167,7 +166,7 @@ def test_a_real_death_is_not_kept_waiting_by_a_node_that_is_away(training) -> No
 def test_a_node_that_the_tests_convict_is_named_though_another_was_suspected(training) -> None:
     life = training(nodes=4)
     suspect(life, "n2")
-    results(life, bad="n1")
+    life.tests_end(slow="n1")
     assert (life.incident.kind, life.incident.node) == (Kind.DIAGNOSTIC_FAILED, "n1")
     assert (life.incident.rank, life.incident.blame) == (None, Blame.INFRASTRUCTURE)
     assert life.evicted == ["n1"]
@@ -176,7 +175,7 @@ def test_a_node_that_the_tests_convict_is_named_though_another_was_suspected(tra
 def test_a_suspect_that_the_tests_convict_keeps_its_symptom_and_gets_the_blame(training) -> None:
     life = training(nodes=4)
     suspect(life, "n2")
-    results(life, bad="n2")
+    life.tests_end(slow="n2")
     assert (life.incident.kind, life.incident.node) == (Kind.HANG, "n2")
     assert life.incident.blame is Blame.INFRASTRUCTURE
 
@@ -188,26 +187,6 @@ def suspect(life, node: str) -> None:
     life.do(e.Found(finding=finding))
     life.wait(until_s=life.now + life.policy.stacks_s)
     life.answer()
-
-
-def results(life, *, bad: str) -> None:
-    """Compute is well everywhere; the link of `bad` gives a tenth."""
-    diagnosis = life.job.diagnosis
-    for node, orders in diagnosis.orders.items():
-        found = tuple(
-            DiagnosticResult(
-                id=order.id,
-                test=order.test,
-                node=node,
-                round=order.round,
-                members=order.members,
-                ok=True,
-                value=1.0 if bad in order.members else 10.0,
-                unit="MB/s",
-            )
-            for order in orders
-        )
-        life.do(e.DiagnosticEnded(node=node, id=diagnosis.id, results=found))
 
 
 def test_the_same_mistake_in_all_ranks_is_told_of_the_first_of_them(training) -> None:

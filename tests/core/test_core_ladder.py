@@ -6,7 +6,6 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Instruct, TakeStacks
 from holdfast.driver.core.model import Phase
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
-from holdfast.protocol.messages import DiagnosticResult
 
 
 def found(kind: Kind, weight: Weight, **more: object) -> e.Found:
@@ -187,27 +186,9 @@ def _get_back(life) -> None:
     """Answer everything until it runs; tests find nothing."""
     life.answer()
     if life.phase is Phase.DIAGNOSING:
-        _pass_tests(life)
+        life.tests_end()
         life.answer()
     assert life.phase is Phase.RUNNING
-
-
-def _pass_tests(life, bad: str | None = None) -> None:
-    diagnosis = life.job.diagnosis
-    for node, orders in diagnosis.orders.items():
-        results = tuple(
-            DiagnosticResult(
-                id=order.id,
-                test=order.test,
-                node=node,
-                round=order.round,
-                members=order.members,
-                ok=bad not in (order.members or (node,)),
-                value=10.0,
-            )
-            for order in orders
-        )
-        life.do(e.DiagnosticEnded(node=node, id=diagnosis.id, results=results))
 
 
 def test_a_node_that_is_the_root_again_and_again_becomes_a_suspect(training) -> None:
@@ -240,7 +221,7 @@ def test_the_tests_evict_the_bad_node_and_spare_the_suspect(training) -> None:
     life.answer()
     assert life.phase is Phase.DIAGNOSING
     assert "n1" in life.job.diagnosis.orders
-    _pass_tests(life, bad="n2")
+    life.tests_end(bad="n2")
     assert life.evicted == ["n2"]
     assert life.job.places == ("n0", "n1", "n4", "n3")
     life.answer()

@@ -31,6 +31,11 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture
+def database(postgres: Postgres) -> str:
+    return postgres.new_database()
+
+
+@pytest.fixture
 def open_journal(tmp_path: Path) -> Iterator[Callable[[str], SqlJournal]]:
     opened: list[SqlJournal] = []
 

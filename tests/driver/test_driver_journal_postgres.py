@@ -49,11 +49,6 @@ def entry(sequence: int, *, term: int = 1) -> Entry:
 
 
 @pytest.fixture
-def database(postgres: Postgres) -> str:
-    return postgres.new_database()
-
-
-@pytest.fixture
 def journal(postgres: Postgres, database: str) -> Iterator[SqlJournal]:
     opened = open_postgres(postgres.url(database))
     opened.take_over()

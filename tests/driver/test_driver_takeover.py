@@ -58,11 +58,6 @@ async def keeper(tmp_path: Path) -> AsyncIterator[Keeper]:
 
 
 @pytest.fixture
-def database(postgres: Postgres) -> str:
-    return postgres.new_database()
-
-
-@pytest.fixture
 def journal(postgres: Postgres, database: str) -> Iterator[SqlJournal]:
     """To look into, beside the drivers."""
     opened = open_postgres(postgres.url(database))

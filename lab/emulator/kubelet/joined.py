@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from holdfast.keeper import processes
@@ -78,12 +77,7 @@ class Joined:
         self._nursery = Nursery([child], lifeline)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         if self._nursery is not None:
             self._nursery.end()
         self._plane.kubectl("delete", "node", "--ignore-not-found", "--wait=false", *self.names)
