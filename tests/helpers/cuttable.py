@@ -5,8 +5,8 @@ the server.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from holdfast.kit.together import until_first
 
@@ -59,19 +59,29 @@ class Cuttable:
         assert task is not None
         self._carrying.add(task)
         task.add_done_callback(self._carrying.discard)
-        with suppress(OSError, asyncio.CancelledError):
+        with suppress(OSError, asyncio.CancelledError), _aborted(writer):
+            if self._listening is None:  # taken in the moment of the cut
+                return
             there, back = await asyncio.open_connection(*self._to)
-            may_answer = asyncio.Event()
-            may_answer.set()
-            self._may_answer.add(may_answer)
-            try:
-                await until_first(
-                    self._ask(reader, back, may_answer), _answer(there, writer, may_answer)
-                )
-            finally:
-                self._may_answer.remove(may_answer)
-                back.transport.abort()
-                writer.transport.abort()
+            with _aborted(back):
+                await self._join(reader, writer, there, back)
+
+    async def _join(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        there: asyncio.StreamReader,
+        back: asyncio.StreamWriter,
+    ) -> None:
+        may_answer = asyncio.Event()
+        may_answer.set()
+        self._may_answer.add(may_answer)
+        try:
+            await until_first(
+                self._ask(reader, back, may_answer), _answer(there, writer, may_answer)
+            )
+        finally:
+            self._may_answer.remove(may_answer)
 
     async def _ask(
         self, client: asyncio.StreamReader, server: asyncio.StreamWriter, may_answer: asyncio.Event
@@ -85,6 +95,15 @@ class Cuttable:
                     self.holds.set()
             server.write(data)
             await server.drain()
+
+
+@contextmanager
+def _aborted(writer: asyncio.StreamWriter) -> Iterator[None]:
+    """At the end of the block the connection ends, also where the block is cancelled."""
+    try:
+        yield
+    finally:
+        writer.transport.abort()
 
 
 async def _answer(
