@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -90,13 +91,19 @@ class Pods:
             eventually(lambda name=name: self.get(name) is None, f"{name} is gone")
 
 
-@pytest.fixture
-def pods(plane, nodes) -> Iterator[Pods]:
+@contextmanager
+def pods_on(plane, nodes: Joined) -> Iterator[Pods]:
     made = Pods(plane, nodes)
     try:
         yield made
     finally:
         made.end()
+
+
+@pytest.fixture
+def pods(plane, nodes) -> Iterator[Pods]:
+    with pods_on(plane, nodes) as made:
+        yield made
 
 
 def phase(pod: dict[str, Any]) -> str:
@@ -366,14 +373,13 @@ def test_nothing_outlives_the_process_that_keeps_the_nodes(plane, tmp_path, kind
     with Joined(
         plane, tmp_path, nodes=1, kind=kind, more=[*OPTIONS, "--image", "busybox"]
     ) as joined:
-        made = Pods(plane, joined)
         joined.ready()
-        made.run("counts", COUNT)
-        uid = made.running("counts")["metadata"]["uid"]
-        kept = joined.node("node-1").host_pid
-        processes.kill(joined.pid)
-        eventually(lambda: not running(joined, uid), "it ends with its node")
-        eventually(lambda: joined.node("node-1").host_pid not in (0, kept), "another begins")
-        eventually(lambda: running(joined, uid), "with the pod that is still wanted")
-        made.end()
+        with pods_on(plane, joined) as made:
+            made.run("counts", COUNT, **on("node-1"))  # those of the other tests have a node-2
+            uid = made.running("counts")["metadata"]["uid"]
+            kept = joined.node("node-1").host_pid
+            processes.kill(joined.pid)
+            eventually(lambda: not running(joined, uid), "it ends with its node")
+            eventually(lambda: joined.node("node-1").host_pid not in (0, kept), "another begins")
+            eventually(lambda: running(joined, uid), "with the pod that is still wanted")
     assert joined.leftovers().count == 0
