@@ -3,17 +3,21 @@
 Used by the loop, gone after the commit. Must not act: what it holds is not yet true.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 import structlog
 from msgspec.structs import replace
 
 from holdfast.driver.core.decide import decide, park
+from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.transitions import IllegalTransition
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.ports import Claim, Entry, Key
+from holdfast.driver.seating import Seating
 
 _log = structlog.get_logger()
 
@@ -54,7 +58,7 @@ class Draft(msgspec.Struct, kw_only=True):
             at=self.at,
             policy=self.policy.version,
             event=event,
-            effects=tuple(replace(each, cause=sequence) for each in decision.effects),
+            effects=_ordered(decision.effects, sequence),
             why=decision.why,
             jobs=decision.jobs,
             nodes=decision.nodes,
@@ -80,3 +84,14 @@ class Draft(msgspec.Struct, kw_only=True):
             return park(self.state, job, why, self.now, self.policy)
         unchanged = replace(self.state, sequence=self.state.sequence + 1)
         return Decision(state=unchanged, why=f"refused: {why}")
+
+
+def _ordered(effects: Sequence[AnyEffect], cause: int) -> tuple[AnyEffect, ...]:
+    """With their cause, and with no more of a rank table than the node that is told has of it."""
+    seating = Seating()
+    return tuple(
+        replace(each, cause=cause, desired=seating.part(each.desired))
+        if isinstance(each, Instruct)
+        else replace(each, cause=cause)
+        for each in effects
+    )

@@ -15,7 +15,6 @@ from fastapi.responses import JSONResponse
 from holdfast.driver.adapters.sessions_daemon import Daemons
 from holdfast.driver.adapters.sessions_executor import ExecutorSide
 from holdfast.driver.adapters.sessions_link import Link
-from holdfast.driver.adapters.sessions_seats import Seating
 from holdfast.driver.adapters.tokens import bearer
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.ports import PermanentError, TemporaryError
@@ -69,7 +68,6 @@ class Sessions:
         self._now = now
         self._heartbeat_period_s = heartbeat_period_s
         self._executors: dict[str, ExecutorSide] = {}
-        self._seating = Seating()
         self.daemons = Daemons(watch=watch, emit=emit, now=now)
 
     def mount(self, app: FastAPI) -> None:
@@ -90,7 +88,7 @@ class Sessions:
     # ------------------------------------------------------------ the port `Nodes`
 
     def instruct(self, desired: Desired) -> None:
-        self._of(desired.node).instruct(self._seating.part(desired))
+        self._of(desired.node).instruct(desired)
 
     def hello(self, node: str) -> Hello | None:
         side = self._executors.get(node)

@@ -1,5 +1,7 @@
 """A job's attempts, told from the journal's entries alone."""
 
+from msgspec.structs import replace
+
 from holdfast.driver.adapters.rest.attempts import attempts_of
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import Ticked
@@ -52,3 +54,14 @@ def test_an_attempt_lasts_from_its_seats_to_the_next_order_without() -> None:
     ]
     assert (told[0].ended[-1], told[0].why) == ("3", "rank 0 died")
     assert told[1].ended == ""
+
+
+def test_the_nodes_of_an_attempt_are_those_of_all_its_orders_in_rank_order() -> None:
+    seats = [Seat(rank=r, local_rank=0, node=f"n{r}", address="127.0.0.1") for r in (2, 0, 1)]
+    parts = [order(1, seats=True).desired for _ in seats]
+    orders = [
+        Instruct(desired=replace(part, node=seat.node, seats=(seat,)))
+        for part, seat in zip(parts, seats, strict=True)
+    ]
+    (told,) = attempts_of("speech", [entry(1, "starts", *orders)])
+    assert told.nodes == ["n0", "n1", "n2"]

@@ -4,7 +4,7 @@ Told from the journal: an attempt begins with the first order that seats its ran
 next order that wants none.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fastapi import APIRouter, Depends
 
@@ -53,25 +53,26 @@ def attempts_of(job: str, entries: Iterable[Entry]) -> list[Attempt]:
     """Pure."""
     found: list[Attempt] = []
     for entry in entries:
-        orders = [each.desired for each in entry.effects if isinstance(each, Instruct)]
+        told = [each.desired for each in entry.effects if isinstance(each, Instruct)]
+        orders = [desired for desired in told if desired.job in (job, None)]
         for desired in orders:
-            if desired.job not in (job, None):
-                continue
             if desired.seats:
                 if not found or found[-1].attempt != desired.attempt:
-                    found.append(_begun(desired, entry))
+                    found.append(_begun(desired, orders, entry))
             elif found and not found[-1].ended:
                 found[-1] = found[-1].model_copy(update={"ended": entry.at, "why": entry.why})
     return found
 
 
-def _begun(desired: Desired, entry: Entry) -> Attempt:
+def _begun(desired: Desired, orders: Sequence[Desired], entry: Entry) -> Attempt:
+    """`orders`: what all nodes were told by the entry, each with its own part of the rank table."""
     restore = desired.restore
+    seats = sorted((seat for each in orders for seat in each.seats), key=lambda seat: seat.rank)
     return Attempt(
         attempt=desired.attempt,
         epoch=desired.epoch,
         began=entry.at,
-        nodes=list(dict.fromkeys(seat.node for seat in desired.seats)),
+        nodes=list(dict.fromkeys(seat.node for seat in seats)),
         source=restore.source if restore else "beginning",
         step=restore.step if restore else 0,
     )

@@ -1,10 +1,16 @@
-"""What goes out of the rank table to one node, and how many bytes it is."""
+"""What goes out of the rank table to one node, how many bytes it is, and what the journal keeps."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.driver.adapters.sessions_seats import Seating
+from holdfast.driver.core import events as e
+from holdfast.driver.core.effects import Instruct
+from holdfast.driver.core.model import State
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.draft import Draft
+from holdfast.driver.ports import Entry
+from holdfast.driver.seating import Seating
 from holdfast.protocol.messages import MAX_FRAME_BYTES, Desired, Rendezvous, Seat, Task
 from holdfast.protocol.wire import encode
 
@@ -73,3 +79,30 @@ def test_a_new_table_is_not_mistaken_for_the_one_before() -> None:
 def test_an_order_without_seats_goes_out_as_it_is() -> None:
     bare = replace(desired("node-1", ()), rendezvous=None)
     assert Seating().part(bare) is bare
+
+
+def entry_that_seats(count: int) -> Entry:
+    """Of a job of one rank on each of so many nodes: the entry by which its ranks may run."""
+    task = Task(command=("python", "train.py"), workdir="/home/somebody", nodes=count)
+    draft = Draft(state=State(), now=0.0, at="", policy=Policy())
+    names = [f"node-{place}" for place in range(count)]
+    for name in names:
+        draft.add(e.NodeAppeared(node=name))
+        draft.add(e.ExecutorConnected(node=name, incarnation="a", address="10.0.0.17"))
+    draft.add(e.JobSubmitted(job="job", plan=e.Plan(task=task, nodes=count, ranks_per_node=1)))
+    for name in names:
+        draft.add(e.NodeAllocated(job="job", node=name))
+    job = draft.state.jobs["job"]
+    store = Rendezvous(address="10.0.0.17", port=4711)
+    draft.add(e.StoreReady(job="job", epoch=job.epoch, node=job.host, rendezvous=store))
+    for name in names:
+        draft.add(e.NodeQuiet(job="job", epoch=job.epoch, node=name))
+    return draft.entries[-1]
+
+
+def test_an_entry_that_seats_a_job_grows_with_its_nodes_and_not_with_their_square() -> None:
+    orders = [each.desired for each in entry_that_seats(20).effects if isinstance(each, Instruct)]
+    assert len(orders) == 20
+    assert [len(order.seats) for order in orders] == [1] * 20
+    assert {(order.world_size, order.places) for order in orders} == {(20, 20)}
+    assert sorted(order.place for order in orders) == list(range(20))

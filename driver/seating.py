@@ -1,7 +1,8 @@
 """What one node is sent of the rank table: its own seats and how large the whole is. Pure.
 
-Used by `sessions` for each Desired that goes out. The whole table is 0.9 MB at 16,384 ranks, for
-each of 2,048 nodes, and all that a rank has to know of the others is how many there are.
+Used by `draft` for each Desired that is ordered, so that journal and connections carry the parts.
+The whole table is 0.9 MB at 16,384 ranks, for each of 2,048 nodes, and all that a rank has to know
+of the others is how many there are.
 """
 
 from msgspec.structs import replace
