@@ -6,7 +6,7 @@ stands, never what just happened, so late, repeated or reordered facts lead to t
 
 from collections.abc import Callable
 
-from holdfast.driver.core import diagnosis, finish, incidents
+from holdfast.driver.core import diagnosis, finish, incidents, moves
 from holdfast.driver.core.allocation import give_back, ready
 from holdfast.driver.core.epochs import all_set, open_epoch, seat
 from holdfast.driver.core.gather import failed
@@ -84,8 +84,8 @@ def _starting(turn: Turn, job: Job) -> bool:
 
 def _running_now(turn: Turn, job: Job) -> bool:
     """All ranks have started, or have ended well already."""
-    done = {exited.node for exited in job.exits}
-    if not all(node in job.running or node in done for node in job.places):
+    started = {*job.running, *(exited.node for exited in job.exits)}
+    if not started.issuperset(job.places):
         return False
     if any(failed(exited.status) for exited in job.exits):
         return False
@@ -111,6 +111,9 @@ def _suspending(turn: Turn, job: Job) -> bool:
     if job.wanted is not Wanted.RUN:
         _rest(turn, job)
         return True
+    if not moves.left(turn, job.name):
+        return False
+    job = turn.jobs[job.name]
     incidents.note(turn, job, suspended_s=turn.now)
     if job.suspects:
         turn.move(job.name, Phase.DIAGNOSING)

@@ -15,11 +15,13 @@ def instructions(
     addresses = {seat.node: seat.address for seat in seats}
     rules = _rules(expected)
     ring = sorted(addresses)
+    places = {name: place for place, name in enumerate(ring)}
     return {
         name: Watch(
             heartbeat_period_s=period_s(len(names), settings),
             neighbours=tuple(
-                (other, addresses[other]) for other in _next(name, ring, settings.neighbours)
+                (other, addresses[other])
+                for other in _next(places.get(name), ring, settings.neighbours)
             ),
             log_rules=rules.get(name, ()),
         )
@@ -32,12 +34,12 @@ def period_s(nodes: int, settings: Settings) -> float:
     return max(settings.heartbeat_period_s, nodes / settings.heartbeats_per_s)
 
 
-def _next(name: str, ring: list[str], count: int) -> list[str]:
-    if name not in ring:
+def _next(place: int | None, ring: list[str], count: int) -> list[str]:
+    """The next in the ring after `place`, at most once around; None: it is not in the ring."""
+    if place is None:
         return []
-    at = ring.index(name)
-    turned = ring[at + 1 :] + ring[:at]
-    return turned[:count]
+    steps = range(1, min(count, len(ring) - 1) + 1)
+    return [ring[(place + step) % len(ring)] for step in steps]
 
 
 def _rules(expected: Iterable[Expectation]) -> Mapping[str, tuple[str, ...]]:

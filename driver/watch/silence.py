@@ -32,26 +32,29 @@ def judge(
     """Look at every node once. Each silence is told once for each kind of finding."""
     found: dict[tuple[str, Kind], Finding] = {}
     lasting: set[tuple[str, Kind]] = set()
-    for seen in nodes.values():
-        for finding in _of_node(seen, nodes, around, settings, now):
-            key = (seen.node, finding.kind)
+    limit_s = settings.missed_periods * around.period_s + 0.25
+    silent_s = {seen.node: _silent_s(seen, around, settings, now) for seen in nodes.values()}
+    any_silent = max(silent_s.values(), default=0.0) > limit_s
+    witnesses = _witnesses(nodes, limit_s, now) if any_silent else {}
+    for name, seen in nodes.items():
+        if silent_s[name] > limit_s:
+            answers = witnesses.get(name, {})
+            finding = _silent_daemon(seen, answers, around, settings, silent_s[name], limit_s)
+        else:
+            finding = _without_executor(seen, now, limit_s)
+        if finding is not None:
+            key = (name, finding.kind)
             lasting.add(key)
             if key not in told:
                 found[key] = finding
     return frozenset(lasting), tuple(found.values())
 
 
-def _of_node(
-    seen: NodeSeen, nodes: Mapping[str, NodeSeen], around: Around, settings: Settings, now: float
-) -> Findings:
-    limit_s = settings.missed_periods * around.period_s + 0.25
-    silent_s = _silent_s(seen, around, settings, now)
-    if silent_s > limit_s:
-        return _silent_daemon(seen, nodes, around, settings, now, silent_s, limit_s)
+def _without_executor(seen: NodeSeen, now: float, limit_s: float) -> Finding | None:
     away_s = now - seen.left_s["executor"] if "executor" in seen.left_s else 0.0
     if seen.heard_s is not None and away_s > 2 * limit_s:
-        return (_executor_lost(seen, away_s),)
-    return ()
+        return _executor_lost(seen, away_s)
+    return None
 
 
 def _silent_s(seen: NodeSeen, around: Around, settings: Settings, now: float) -> float:
@@ -65,23 +68,21 @@ def _silent_s(seen: NodeSeen, around: Around, settings: Settings, now: float) ->
 
 def _silent_daemon(
     seen: NodeSeen,
-    nodes: Mapping[str, NodeSeen],
+    witnesses: Mapping[str, Probe],
     around: Around,
     settings: Settings,
-    now: float,
     silent_s: float,
     limit_s: float,
-) -> Findings:
+) -> Finding | None:
     first = _first_source(seen, around, silent_s)
-    witnesses = _witnesses(seen.node, nodes, around, settings, now)
     answered = [probe for probe in witnesses.values() if probe.ok or probe.reset]
     second = [] if answered else _second_source(seen, witnesses, around, settings)
     vouched = seen.connected_s.get("executor", -1.0) > (seen.heard_s or seen.known_s) + limit_s
     if second and not vouched:
-        return (_node_lost(seen, silent_s, (first, *second)),)
+        return _node_lost(seen, silent_s, (first, *second))
     if silent_s > 2 * limit_s and (answered or vouched):
-        return (_daemon_lost(seen, silent_s, (first, *_answers(witnesses))),)
-    return ()
+        return _daemon_lost(seen, silent_s, (first, *_answers(witnesses)))
+    return None
 
 
 def _first_source(seen: NodeSeen, around: Around, silent_s: float) -> Evidence:
@@ -93,18 +94,17 @@ def _first_source(seen: NodeSeen, around: Around, silent_s: float) -> Evidence:
 
 
 def _witnesses(
-    node: str, nodes: Mapping[str, NodeSeen], around: Around, settings: Settings, now: float
-) -> dict[str, Probe]:
-    """Who probes the node, and what it last answered. A prober that nobody answers is cut off
+    nodes: Mapping[str, NodeSeen], fresh_s: float, now: float
+) -> dict[str, dict[str, Probe]]:
+    """By node: who probes it, and what it last answered. A prober that nobody answers is cut off
     itself, or alone with the silent one: it counts only while its own heartbeats come."""
-    fresh_s = settings.missed_periods * around.period_s + 0.25
-    found: dict[str, Probe] = {}
-    for other in nodes.values():
-        if other.node == node or other.heard_s is None or now - other.heard_s > fresh_s:
+    found: dict[str, dict[str, Probe]] = {}
+    for prober in nodes.values():
+        if prober.heard_s is None or now - prober.heard_s > fresh_s:
             continue
-        for probe in other.probes:
-            if probe.node == node:
-                found[other.node] = probe
+        for probe in prober.probes:
+            if probe.node != prober.node:
+                found.setdefault(probe.node, {})[prober.node] = probe
     return found
 
 

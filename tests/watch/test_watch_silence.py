@@ -1,9 +1,12 @@
 """Silence of nodes: found with a second source, quickly, and never with one."""
 
+from collections.abc import ItemsView, ValuesView
 from typing import Any
 
 import pytest
 
+from holdfast.driver.watch import silence
+from holdfast.driver.watch.model import NodeSeen, Settings
 from holdfast.protocol.faults import Kind, Weight
 
 
@@ -133,3 +136,25 @@ def test_every_node_has_two_witnesses_and_the_period_grows_with_the_cluster(clus
     many.watch.tick(many.now)
     periods = {order.heartbeat_period_s for order in many.watch.instructions().values()}
     assert periods == {2.0}
+
+
+class Counted(dict[str, NodeSeen]):
+    """Nodes, and how often somebody went through all of them."""
+
+    rounds = 0
+
+    def values(self) -> ValuesView[str, NodeSeen]:  # type: ignore[override]
+        self.rounds += 1
+        return super().values()
+
+    def items(self) -> ItemsView[str, NodeSeen]:  # type: ignore[override]
+        self.rounds += 1
+        return super().items()
+
+
+def test_a_silence_of_all_nodes_is_judged_in_a_few_rounds_over_them() -> None:
+    names = [f"node-{place}" for place in range(200)]
+    nodes = Counted({name: NodeSeen(node=name, known_s=0.0, heard_s=1.0) for name in names})
+    around = silence.Around(period_s=0.5, seated=frozenset(names))
+    silence.judge(frozenset(), nodes, around, Settings(), now=60.0)
+    assert nodes.rounds <= 5
