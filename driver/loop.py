@@ -6,6 +6,7 @@ one writer. Must not act before what it decided is in the journal.
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -19,7 +20,7 @@ from holdfast.driver.core.events import AnyEvent, DriverStarted, JobSubmitted, T
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.draft import Draft
-from holdfast.driver.ports import Claim, Entry, InDoubt, Journal, Key, TemporaryError
+from holdfast.driver.ports import Claim, Entry, InDoubt, Journal, Key, TakenOver, TemporaryError
 from holdfast.kit.clock import Clock
 
 MAX_BATCH = 64
@@ -133,20 +134,32 @@ class Loop:
         while True:
             await self._work(await self._batch())
 
-    async def keep_term(self) -> None:
-        """Look at the term until cancelled. Raises `TakenOver` once it is another's."""
-        while True:
-            look = asyncio.ensure_future(asyncio.to_thread(self._journal.check_term))
-            while not (await asyncio.wait({look}, timeout=ANSWER_S))[0]:
+    async def keep_term(self, *, step_down_s: float = math.inf) -> None:
+        """Look at the term until cancelled.
+
+        Raises `TakenOver` once it is another's, and once it may be: the journal has not answered
+        for `step_down_s`.
+        """
+        now_s = asyncio.get_running_loop().time
+        answered_s, look = now_s(), None
+        while (left_s := answered_s + step_down_s - now_s()) > 0:
+            look = look or asyncio.ensure_future(asyncio.to_thread(self._journal.check_term))
+            if not (await asyncio.wait({look}, timeout=min(ANSWER_S, left_s)))[0]:
                 self._away = (
                     f"the journal has not answered for {ANSWER_S:.0f} s. Running jobs go on."
                 )
+                continue
             try:
                 look.result()
-                self._away = None
+                self._away, answered_s = None, now_s()
             except TemporaryError as error:
                 self._away = str(error)
+            look = None
             await asyncio.sleep(TERM_CHECK_S)
+        raise TakenOver(
+            f"this driver has stopped, for another may lead since {step_down_s:.0f} s "
+            f"({self._away})"
+        )
 
     async def _batch(self) -> list[Item]:
         """What is queued, waiting for the first, and a tick where a deadline has passed."""

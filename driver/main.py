@@ -8,6 +8,7 @@ everything.
 
 import asyncio
 import contextlib
+import math
 import signal
 import socket
 import sys
@@ -28,14 +29,15 @@ from holdfast.driver.control import Control
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.effects import Effects
-from holdfast.driver.journals import open_journal, open_lead
+from holdfast.driver.journals import open_journal
+from holdfast.driver.leads import open_lead
 from holdfast.driver.listening import address, announce, listen, withdraw
 from holdfast.driver.lock import Locked, take_lock
 from holdfast.driver.loop import Loop
 from holdfast.driver.outside import Outside, outside
 from holdfast.driver.ports import Journal, PermanentError, TakenOver, TemporaryError
 from holdfast.driver.settings import Settings
-from holdfast.driver.standby import Lead, keep_lead, stand_by
+from holdfast.driver.standby import STEP_DOWN_S, Lead, keep_lead, stand_by
 from holdfast.driver.watch import Watch
 from holdfast.driver.watching import Watching
 from holdfast.kit.clock import Clock, SystemClock
@@ -68,6 +70,7 @@ class Driver:
         self._watch = watch
         self._settings = settings
         self._outside = outside
+        self._step_down_s = STEP_DOWN_S if settings.standby else math.inf
         policy = Policy(connect_s=settings.connect_s)
         self.loop = Loop(journal, clock=clock, policy=policy)
         self.sessions = Sessions(
@@ -117,7 +120,7 @@ class Driver:
         return [
             *tasks,
             group.create_task(self.loop.run()),
-            group.create_task(self.loop.keep_term()),
+            group.create_task(self.loop.keep_term(step_down_s=self._step_down_s)),
             group.create_task(self._watching.tick(self._settings.watch_period_s)),
             group.create_task(self._watching.facts(self._outside.cluster)),
         ]
@@ -177,12 +180,12 @@ async def _serve(settings: Settings) -> None:
     take_lock(paths.lock)
     tokens = load_tokens(paths)
     sockets = listen(settings)
-    with contextlib.ExitStack() as stack:
+    async with contextlib.AsyncExitStack() as stack:
         stack.callback(withdraw, paths)
         lead = None
         if settings.standby:
-            lead = open_lead(settings, name=f"holdfast-driver {address(sockets[0])}")
-            stack.callback(lead.close)
+            name = settings.name or f"holdfast-driver {address(sockets[0])}"
+            lead = await stack.enter_async_context(open_lead(settings, name=name))
             if not await _wait_for(lead, settings, sockets):
                 return
         journal = open_journal(settings)

@@ -35,6 +35,11 @@ class Settings(BaseSettings):
     """postgresql://USER@HOST/DATABASE, its password by PGPASSFILE; empty: a file in the state."""
     standby: CliImplicitFlag[bool] = False
     """Wait while another driver on the same database leads, and lead when that one is gone."""
+    lease: str = ""
+    """NAMESPACE/NAME of the Lease by which drivers in Kubernetes agree who of them tries to lead;
+    empty: a lock in the database."""
+    name: str = ""
+    """What other drivers and people are told of who leads; empty: where this driver listens."""
     keeper: Path | None = None
     """Unix socket of the keeper of a local cluster; without one there are no nodes."""
     cluster: Literal["local", "kubernetes"] = "local"
@@ -70,10 +75,19 @@ class Settings(BaseSettings):
             raise ValueError("give postgresql://USER@HOST/DATABASE, or leave it out for a file")
         return value
 
+    @field_validator("lease")
+    @classmethod
+    def _namespace_and_name(cls, value: str) -> str:
+        if value and len(value.split("/")) != 2:
+            raise ValueError("give NAMESPACE/NAME, e.g. holdfast/holdfast-driver")
+        return value
+
     @model_validator(mode="after")
     def _shared(self) -> Self:
         if self.standby and not self.journal:
             raise ValueError("standby: it needs a journal that drivers share, see --journal")
+        if self.lease and not (self.standby and self.cluster == "kubernetes"):
+            raise ValueError("lease: it needs --standby and --cluster kubernetes")
         return self
 
     @field_validator("listen")

@@ -1,7 +1,8 @@
 """A driver in waiting: it says who leads until it is its turn, and later holds on to the lead.
 
 Called by `driver.main` with `--standby`. The lead only says who tries: what may be written is
-decided by the term, which is taken in the journal. Must not touch the journal.
+decided by the term, which is taken in the journal. So to lose the lead is no reason to stop; that
+another has taken the term is, and the loop sees that. Must not touch the journal.
 """
 
 import asyncio
@@ -12,14 +13,14 @@ from typing import Protocol
 import structlog
 import uvicorn
 
-from holdfast.driver.ports import TakenOver, TemporaryError
+from holdfast.driver.ports import TemporaryError
 
 SEEK_S = 1.0
 """Between two looks at the lead."""
 
 STEP_DOWN_S = 10.0
-"""Of a leader's tries to reach the lead in vain: by then another may have it, and executors have to
-be free to go there."""
+"""Of a leader's tries to reach its journal in vain: by then another may have the term, and
+executors have to be free to go there."""
 
 _log = structlog.get_logger()
 
@@ -27,14 +28,14 @@ _log = structlog.get_logger()
 class Lead(Protocol):
     """What one driver at a time can have, and loses with its life or its connection."""
 
-    def seek(self) -> str:
-        """Take it if it is free: "" where it is ours now, else who has it.
+    async def seek(self) -> str:
+        """Take it if it is free, keep it where it is ours: "" in both cases, else who has it.
 
-        Raises `TemporaryError` where nobody knows; what we had is lost then.
+        Raises `TemporaryError` where nobody knows.
         """
         ...
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Give it up."""
         ...
 
@@ -48,44 +49,37 @@ async def stand_by(
 ) -> bool:
     """Serve, and `say` why nothing is led here, until the lead is ours; False if told to end."""
     serving = asyncio.create_task(server.serve([each.dup() for each in sockets]))
-    leader: str | None = None
-    while not serving.done() and (leader := await _ask(lead, say)) != "":
+    why = None
+    while not serving.done() and (news := await _not_ours(lead)):
+        say(news)
+        if news != why:
+            _log.info("lead.waits", why=news)
+        why = news
         await asyncio.wait({serving}, timeout=SEEK_S)
+    led = not serving.done()
     told_to_end = server.should_exit
     server.should_exit = True
     await serving
-    return leader == "" and not told_to_end
+    return led and not told_to_end
 
 
 async def keep_lead(lead: Lead) -> None:
-    """Hold on to it until cancelled. Raises `TakenOver` once another has it, or may have it."""
-    why = "it has not answered"
-
-    def note(said: str) -> None:
-        nonlocal why
-        why = said
-
+    """Hold on to it until cancelled, and take it back where it was lost."""
+    why = ""
     while True:
-        try:
-            async with asyncio.timeout(STEP_DOWN_S):
-                while (leader := await _ask(lead, note)) is None:
-                    await asyncio.sleep(SEEK_S)
-        except TimeoutError:
-            raise TakenOver(
-                f"this driver has stopped, for another may lead since {STEP_DOWN_S:.0f} s ({why})"
-            ) from None
-        if leader:
-            raise TakenOver(f"this driver has stopped, for another leads: {leader}")
+        news = await _not_ours(lead)
+        if news and news != why:
+            _log.warning("lead.lost", why=news)
+        elif why and not news:
+            _log.info("lead.back")
+        why = news
         await asyncio.sleep(SEEK_S)
 
 
-async def _ask(lead: Lead, say: Callable[[str], None]) -> str | None:
-    """The answer of `seek`; None, and why, where there was none."""
+async def _not_ours(lead: Lead) -> str:
+    """Why the lead is not ours, or may not be; "" where it is."""
     try:
-        leader = await asyncio.to_thread(lead.seek)
+        leader = await lead.seek()
     except TemporaryError as error:
-        say(str(error))
-        return None
-    if leader:
-        say(f"{leader} leads")
-    return leader
+        return str(error)
+    return f"{leader} leads" if leader else ""

@@ -3,6 +3,7 @@
 Made by `driver.journals`. Its session is named after the driver, so that others can say who leads.
 """
 
+import asyncio
 from typing import Any
 
 import psycopg
@@ -29,18 +30,24 @@ class PostgresLead:
         self._session: psycopg.Connection[tuple[Any, ...]] | None = None
         self._ours = False
 
-    def seek(self) -> str:
+    async def seek(self) -> str:
         """See `standby.Lead`."""
+        return await asyncio.to_thread(self._seek)
+
+    async def close(self) -> None:
+        self._hang_up()
+
+    def _seek(self) -> str:
         try:
             if self._session is None:
                 self._session = psycopg.connect(**self._arguments, autocommit=True)
             return self._sought(self._session)
         except psycopg.Error as error:
-            self.close()
+            self._hang_up()
             said = " ".join(str(error).split())
             raise TemporaryError(f"lead: the database is away ({said})") from error
 
-    def close(self) -> None:
+    def _hang_up(self) -> None:
         session, self._session, self._ours = self._session, None, False
         if session is not None:
             session.close()

@@ -79,6 +79,13 @@ class Client:
         """Who this pod's service account is."""
         return cls(credentials.in_cluster(), user_agent=user_agent, limits=limits)
 
+    @classmethod
+    def of(cls, kubeconfig: Path | None, *, user_agent: str, limits: Limits | None = None) -> Self:
+        """Who the kubeconfig says we are, if there is one, else this pod's service account."""
+        if kubeconfig is None:
+            return cls.in_cluster(user_agent=user_agent, limits=limits)
+        return cls.from_kubeconfig(kubeconfig, user_agent=user_agent, limits=limits)
+
     def on_behalf_of(self, token: str) -> "Client":
         """Another client of the same server, as the person who holds `token`."""
         if not token.isascii() or not token.isprintable() or " " in token:

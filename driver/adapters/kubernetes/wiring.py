@@ -79,10 +79,5 @@ async def kubernetes(
     settings: Settings, *, clock: Clock, driver_urls: Sequence[str]
 ) -> AsyncIterator[Kubernetes]:
     """Connected as the kubeconfig says, else as this pod's service account."""
-    client = (
-        Client.from_kubeconfig(settings.kubeconfig, user_agent=USER_AGENT)
-        if settings.kubeconfig
-        else Client.in_cluster(user_agent=USER_AGENT)
-    )
-    async with client:
+    async with Client.of(settings.kubeconfig, user_agent=USER_AGENT) as client:
         yield Kubernetes(client, settings, clock=clock, driver_urls=driver_urls)
