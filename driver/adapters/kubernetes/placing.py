@@ -66,7 +66,7 @@ class Placing:
             if why := facts.misfit(node, pods.manifest(order)):
                 raise UnfitError(f"node {name}: {why}")
             if pod := await self._make(order):
-                self._book.put(pod)
+                self._book.wrote(pod)
                 return pod
             self._book.skip(hold.owner, hold.slot, incarnation)
 

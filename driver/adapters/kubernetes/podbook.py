@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names, pods
+from holdfast.driver.adapters.kubernetes.mirror import version_of
 
 Object = dict[str, Any]
 
@@ -20,23 +21,24 @@ class PodBook:
         self._known: dict[str, Object] = {}  # by UID
         self._nodes: defaultdict[str, dict[str, Object]] = defaultdict(dict)  # by node, by UID
         self._incarnations: dict[tuple[str, int], int] = {}  # by UID of the job, and slot
+        self._told = 0  # version of what the watch told last
         self._gone: list[Callable[[Object], None]] = []
         self._bells: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
 
     def put(self, pod: Object) -> None:
-        """There is this pod, new or changed; one that is none of ours is passed over."""
-        node, job = pods.node_of(pod), pods.owner_uid(pod)
-        if not node or not job:
-            return
-        uid = pod["metadata"]["uid"]
-        self._known[uid] = self._nodes[node][uid] = pod
-        slot = job, pods.number(pod, names.SLOT)
-        incarnation = pods.number(pod, names.INCARNATION)
-        self._incarnations[slot] = max(incarnation, self._incarnations.get(slot, 0))
-        self._ring(uid)
+        """The watch says that there is this pod, new or changed."""
+        self._told = version_of(pod)
+        self._keep(pod)
+
+    def wrote(self, pod: Object) -> None:
+        """The answer to a write of ours: the watch may have told what is newer, or its end."""
+        known = self._known.get(pod["metadata"]["uid"])
+        if version_of(pod) > (version_of(known) if known else self._told):
+            self._keep(pod)
 
     def drop(self, pod: Object) -> None:
         """This pod is gone."""
+        self._told = version_of(pod)
         uid = pod["metadata"]["uid"]
         if self._known.pop(uid, None) is not None:
             on_node = self._nodes[pods.node_of(pod)]
@@ -82,6 +84,18 @@ class PodBook:
             self._bells[uid].append(bell)
             await bell
         return pod
+
+    def _keep(self, pod: Object) -> None:
+        """One that is none of ours is passed over."""
+        node, job = pods.node_of(pod), pods.owner_uid(pod)
+        if not node or not job:
+            return
+        uid = pod["metadata"]["uid"]
+        self._known[uid] = self._nodes[node][uid] = pod
+        slot = job, pods.number(pod, names.SLOT)
+        incarnation = pods.number(pod, names.INCARNATION)
+        self._incarnations[slot] = max(incarnation, self._incarnations.get(slot, 0))
+        self._ring(uid)
 
     def _ring(self, uid: str) -> None:
         for bell in self._bells.pop(uid, ()):
