@@ -36,7 +36,7 @@ def driver(
 ) -> None:
     """Run a driver until Ctrl-C. This process becomes the driver."""
     sys.stdout.flush()
-    command = [sys.executable, "-m", "holdfast.driver.main"]
+    command = [sys.executable, "-m", "holdfast.kit.interrupt", "holdfast.driver.main"]
     command += ["--state", str(state), "--listen", listen]
     command += ["--keeper", str(keeper)] if keeper else []
     command += ["--journal", journal] if journal else []

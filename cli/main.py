@@ -87,7 +87,3 @@ def _misused(error: Exception, *, as_json_too: bool) -> int:
     path = context.command_path if context is not None else "holdfast"
     sentence = said[:1].lower() + said[1:] + ("" if said.endswith((".", "?")) else ".")
     return _tell(misused(sentence, f"See: {path} --help"), as_json_too=as_json_too)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

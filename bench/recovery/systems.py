@@ -67,7 +67,7 @@ class Holdfast:
     def run(self, folder: Path, words: Sequence[str]) -> Guarded:
         """`holdfast run -n 4 WORDS`, its state below the folder."""
         options = ("run", "-n", str(RANKS), "--runs", str(runs(folder)))
-        program = [sys.executable, "-m", "holdfast.cli.main", *options, *words]
+        program = [sys.executable, "-m", "holdfast.cli", *options, *words]
         return Guarded(program, log=folder / self._LOG, cwd=folder, more={})
 
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from waiting import DEADLINE_S, eventually
 
-HOLDFAST = [sys.executable, "-m", "holdfast.cli.main"]
+HOLDFAST = [sys.executable, "-m", "holdfast.cli"]
 
 
 class Shell:

@@ -19,7 +19,7 @@ from holdfast.protocol import exitcodes
 def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The state folder of a running driver that has no nodes."""
     folder = tmp_path_factory.mktemp("driver")
-    command = [sys.executable, "-m", "holdfast.cli.main", "driver", "--state", str(folder)]
+    command = [sys.executable, "-m", "holdfast.cli", "driver", "--state", str(folder)]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

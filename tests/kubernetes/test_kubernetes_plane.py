@@ -19,7 +19,7 @@ from holdfast.lab.kubernetes.programs import command
 
 pytestmark = pytest.mark.kubernetes
 
-HOLDFAST = [sys.executable, "-m", "holdfast.cli.main", "lab", "kubernetes"]
+HOLDFAST = [sys.executable, "-m", "holdfast.cli", "lab", "kubernetes"]
 NODE = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s"}}'
 
 

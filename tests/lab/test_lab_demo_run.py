@@ -18,7 +18,7 @@ FIELDS = {
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_node_is_lost_and_the_last_line_says_that_nothing_else_was(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "holdfast.cli.main", "demo", "--json", "--steps", "45"]
+    command = [sys.executable, "-m", "holdfast.cli", "demo", "--json", "--steps", "45"]
     done = subprocess.run(
         [*command, "--folder", str(tmp_path / "d")],
         capture_output=True,

@@ -1,0 +1,68 @@
+"""Ctrl-C at any moment of a command, from its first import on: no traceback, and nothing is left.
+
+The moments are facts: with PYTHONPROFILEIMPORTTIME Python writes a line as each import has ended.
+"""
+
+import signal
+import socket
+import subprocess
+
+import pytest
+from tests.cli.conftest import Shell
+from waiting import DEADLINE_S, eventually
+
+from holdfast.protocol import exitcodes
+
+IMPORTED = "import time:"
+ENDED = {-signal.SIGINT, exitcodes.INTERRUPTED}
+"""By the signal, or with the exit code that a shell has for it."""
+
+
+@pytest.fixture
+def slow_motion(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    return shell
+
+
+def interrupted(process: "subprocess.Popen[str]", after: str) -> list[str]:
+    """What it says, besides its imports, where Ctrl-C comes at the import after that one."""
+    assert process.stderr is not None
+    lines = iter(process.stderr.readline, "")
+    assert any(line.endswith(f" {after}\n") for line in lines)
+    said = [next(lines)]
+    process.send_signal(signal.SIGINT)
+    said += lines
+    return [line for line in said if line.strip() and not line.startswith(IMPORTED)]
+
+
+BEGINNING = "holdfast.kit.interrupt typer http.client msgspec holdfast.cli.show".split()
+
+
+@pytest.mark.parametrize("after", BEGINNING)
+def test_a_command_that_asks_ends_in_silence(slow_motion: Shell, after: str) -> None:
+    tokens = slow_motion.folder / "state" / "tokens"
+    tokens.mkdir(parents=True)
+    (tokens / "user").write_text("token")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        process = slow_motion.start("jobs", "--driver", url, "--state", "state")
+        assert interrupted(process, after) == []
+        assert process.wait(DEADLINE_S) in ENDED
+
+
+@pytest.mark.parametrize("after", [*BEGINNING, "holdfast.cli.sse", "holdfast.kit.supervise"])
+def test_a_run_that_has_not_begun_ends_with_a_word_at_most(slow_motion: Shell, after: str) -> None:
+    process = slow_motion.start("run", "--", "sleep", "100")
+    said = interrupted(process, after)
+    assert [line for line in said if not line.startswith("holdfast  ")] == []
+    assert process.wait(DEADLINE_S) in ENDED
+    eventually(lambda: not slow_motion.leftovers(), "nothing is left")
+
+
+@pytest.mark.parametrize("after", "structlog uvicorn fastapi sqlalchemy".split())
+def test_a_driver_that_still_imports_ends_in_silence(slow_motion: Shell, after: str) -> None:
+    """Or it ends as ever where it was up already."""
+    process = slow_motion.start("driver", "--state", "state")
+    said = interrupted(process, after)
+    assert [line for line in said if not line.startswith(("holdfast  ", "{"))] == []
+    assert process.wait(DEADLINE_S) in {*ENDED, exitcodes.OK}
