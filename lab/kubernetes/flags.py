@@ -44,6 +44,19 @@ rules:
   - level: RequestResponse
 """
 """What was written, by whom, and why it was allowed; of reads, leases and secrets only the rest."""
+AUDIT_WRITES = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+  - level: None
+    verbs: [get, list, watch]
+  - level: None
+    resources: [{group: coordination.k8s.io}]
+  - level: Metadata
+"""
+"""Who wrote what, without its content: where very much is written."""
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,18 @@ class NotReady(Exception):
 class ControlPlane:
     """One control plane. `also_at`: further addresses under which nodes reach its API server.
 
-    `grace_s`: how long a node may be silent before it is NotReady.
+    `grace_s`: how long a node may be silent before it is NotReady. `audit_policy`: what the audit
+    log keeps, one of `flags`.
     """
 
-    def __init__(self, folder: Path, *, also_at: Sequence[str] = (), grace_s: float = 8.0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        also_at: Sequence[str] = (),
+        grace_s: float = 8.0,
+        audit_policy: str = flags.AUDIT_POLICY,
+    ) -> None:
         api, etcd, peer = free_ports(3)
         self.at = Places(folder.resolve(), api, etcd, peer, grace_s)
         self.url = f"https://{HOST}:{self.at.api_port}"
@@ -64,11 +72,12 @@ class ControlPlane:
         self.admin = self.at.kubeconfig("admin")
         self.audit_log = self.at.audit_log
         self._hosts = [HOST, SERVICE_IP, *also_at, *DNS]
+        self._audit_policy = audit_policy
         self._running: dict[str, Process] = {}
 
     def __enter__(self) -> Self:
         self.at.folder.mkdir(parents=True, exist_ok=True)
-        self.at.audit_policy.write_text(flags.AUDIT_POLICY)
+        self.at.audit_policy.write_text(self._audit_policy)
         self._identities = Identities(self.at.folder / "identities")
         self._identities.server("server", self._hosts)
         self._identities.server("service-accounts", ["service-accounts"])
