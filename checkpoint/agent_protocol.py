@@ -26,6 +26,7 @@ class AgentOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     store_url: str = ""  # "" writes nothing
     store_interval_steps: int = 0  # 0 writes nothing
     retention: int = 2  # whole checkpoints kept in the store
+    save: Stored | None = None  # write this snapshot, due or not, then look the store up again
     look_up_store: bool = False  # list the whole checkpoints, the newest one's bytes verified
     forget_job: str | None = None  # drop that job's slots, once what is due is in the store
 

@@ -38,10 +38,24 @@ class Superseded(Exception):
 
 
 class Drain:
-    """The drains of one job and epoch on one node."""
+    """The drains of one job and epoch on one node.
 
-    def __init__(self, order: AgentOrder, *, tell: Tell, go_on: Callable[[], None]) -> None:
+    `only`: of this one step, due or not, which all agents were told; none has to begin it. What an
+    older epoch left is saved so in a newer one, `fence_epoch`.
+    """
+
+    def __init__(
+        self,
+        order: AgentOrder,
+        *,
+        tell: Tell,
+        go_on: Callable[[], None],
+        only: int | None = None,
+        fence_epoch: int | None = None,
+    ) -> None:
         self._order = order
+        self._only = only
+        self._fence_epoch = order.epoch if fence_epoch is None else fence_epoch
         self._tell = tell
         self._go_on = go_on
         self._folders = {rank: SlotFolder(Path(order.slots[rank])) for rank in order.ranks}
@@ -60,6 +74,11 @@ class Drain:
             self._written = self._write(self._begun)
         if self._begun is not None and self._written:
             self._end(self._begun)
+
+    @property
+    def done(self) -> bool:
+        """The one step that was asked for is dealt with, written or not."""
+        return self._only is not None and self._last >= self._only
 
     @property
     def idle(self) -> bool:
@@ -93,7 +112,9 @@ class Drain:
         return max((s for s in common if due(s, every) and s > self._last), default=None)
 
     def _begin(self) -> None:
-        if self._leads:
+        if self._only is not None:
+            self._begun = None if self.done else self._only
+        elif self._leads:
             self._begun = self._newest_due()
             if self._begun is not None:
                 self._check_fence()
@@ -125,8 +146,8 @@ class Drain:
         """Raise `Superseded` where the store says that a newer epoch has begun."""
         fences = [parse_fence(entry.name) for entry in self._store.entries("")]
         newest = max((epoch for epoch in fences if epoch is not None), default=0)
-        if newest > self._order.epoch:
-            raise Superseded(f"epoch {newest} has begun, this is epoch {self._order.epoch}")
+        if newest > self._fence_epoch:
+            raise Superseded(f"epoch {newest} has begun, this is epoch {self._fence_epoch}")
 
     # ------------------------------------------------------------ writing
 

@@ -6,12 +6,16 @@ Store errors are reported and tried again; training goes on from memory meanwhil
 
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from threading import Event, Lock
+
+from msgspec.structs import replace
 
 from holdfast.checkpoint.agent_protocol import AgentOrder
 from holdfast.checkpoint.drain import Drain, Superseded, raise_fence
 from holdfast.checkpoint.fetch import Refused, whole
 from holdfast.checkpoint.memory import forget
+from holdfast.checkpoint.slots import SlotFolder
 from holdfast.checkpoint.stores import StoreError, open_store
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.clock import Clock
@@ -39,6 +43,7 @@ class StoreKeeper:
         self._drain: Drain | None = None
         self._farewell_until_s: float | None = None
         self._looked = True  # the order's look-up is done
+        self._saving = False  # a snapshot that was ordered is on its way to the store
         self._waits = full_jitter(base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S)
         self.settled_id = 0  # last order whose `forget_job` is carried out
         self.stored: tuple[Stored, ...] | None = None  # of the order with `settled_id`
@@ -86,6 +91,7 @@ class StoreKeeper:
                 self._look_up(self._order)
             if self._drain:
                 self._drain.advance()
+                self._look_again(self._drain)
         except Superseded as reason:
             self._tell(f"writing to the store has ended: {reason}")
             self._drain = None
@@ -120,6 +126,9 @@ class StoreKeeper:
         changed = last is None or _task(last) != _task(order)
         if order.forget_job or not same or (order.ranks and changed):
             self._drain = self._new_drain(order)
+        if order.save is not None and not (same and last and last.save == order.save):
+            self._drain = self._new_save(order, order.save)
+            self._saving = self._drain is not None
         self._farewell_until_s = None
         self._looked = not order.look_up_store
         self.stored = None
@@ -141,6 +150,24 @@ class StoreKeeper:
         if not (order.store_url and order.store_interval_steps and order.ranks):
             return None
         return Drain(order, tell=self._tell, go_on=self._go_on)
+
+    def _new_save(self, order: AgentOrder, save: Stored) -> Drain | None:
+        """The drain of this snapshot, as far as it is here; None where it is not."""
+        folders = {rank: SlotFolder(Path(folder)) for rank, folder in order.slots.items()}
+        held = {r: folder.find(step=save.step, epoch=save.epoch) for r, folder in folders.items()}
+        seals = {rank: found[1] for rank, found in held.items() if found}
+        if not order.store_url or not seals:
+            return None
+        world_size = next(iter(seals.values())).world_size
+        parts = replace(order, ranks=tuple(seals), epoch=save.epoch, world_size=world_size)
+        return Drain(
+            parts, tell=self._tell, go_on=self._go_on, only=save.step, fence_epoch=order.epoch
+        )
+
+    def _look_again(self, drain: Drain) -> None:
+        """Once a snapshot that was ordered is written, whoever asked what there is hears of it."""
+        if self._saving and drain.done and self._order is not None:
+            self._saving, self._looked = False, not self._order.look_up_store
 
     def _go_on(self) -> None:
         """Raise `Superseded` where what is being written is no longer wanted."""

@@ -103,6 +103,13 @@ class Restore(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
 
 
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole checkpoint (it has its manifest) in the job's store."""
+
+    step: int
+    epoch: int
+
+
 class DiagnosticOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One node's part in a diagnosis. `peers` are the members of its groups, in rank order."""
 
@@ -143,6 +150,7 @@ class Desired(Message, frozen=True):
     restore: Restore | None = None
     stop: str = "kill"  # how to end ranks that should not be: "kill", or "grace" (SIGTERM first)
     diagnostics: tuple[DiagnosticOrder, ...] = ()
+    save: Stored | None = None  # write this snapshot, where memory here has it, to the store
     forget_job: str | None = None  # drop that job's snapshots from memory
 
 
@@ -197,13 +205,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A sealed snapshot of one rank in this node's memory."""
 
     rank: int
-    step: int
-    epoch: int
-
-
-class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole checkpoint (it has its manifest) in the job's store."""
-
     step: int
     epoch: int
 

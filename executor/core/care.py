@@ -26,6 +26,7 @@ def agent_order(state: State) -> AgentOrder | None:
         store_url=task.store_url if task else "",
         store_interval_steps=task.store_interval_steps if task else 0,
         retention=task.retention if task else 2,
+        save=desired.save if quiet else None,
         look_up_store=quiet and desired.host_store,
         forget_job=desired.forget_job,
     )

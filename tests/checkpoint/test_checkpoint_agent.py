@@ -116,6 +116,21 @@ def persisted(step: int) -> Callable[[AgentReport], bool]:
 # ---------------------------------------------------------------- together
 
 
+def test_a_step_that_is_not_due_is_saved_when_it_is_ordered_and_found_by_who_looks(
+    tmp_path: Path, start: Start
+) -> None:
+    job, leader, other = Job(tmp_path, world_size=2), start(), start()
+    job.save(INTERVAL + 3)
+    job.epoch += 1
+    wanted = Stored(step=INTERVAL + 3, epoch=1)
+    other.give(job.order(slots=(1,), save=wanted))
+    leader.give(job.order(slots=(0,), save=wanted, look_up_store=True))
+    found = leader.until(lambda report: report.stored == (wanted,), "it is in the store")
+    assert found.epoch == 2
+    assert job.whole() == [f"step-{INTERVAL + 3:08}-epoch-1"]
+    assert torch.equal(job.restored(1, wanted), torch.full((4_000,), INTERVAL + 3 + 0.1))
+
+
 def test_two_nodes_of_two_ranks_commit_one_checkpoint_and_each_rank_gets_its_own_back(
     tmp_path: Path, start: Start
 ) -> None:
