@@ -42,6 +42,7 @@ from holdfast.driver.watch import Watch
 from holdfast.driver.watching import Watching
 from holdfast.kit.clock import Clock, SystemClock
 from holdfast.kit.files import private_folder
+from holdfast.kit.limits import raise_open_files
 from holdfast.kit.logs import set_up_logs
 from holdfast.protocol import exitcodes
 from holdfast.protocol.messages import MAX_FRAME_BYTES
@@ -159,6 +160,7 @@ def main(arguments: Sequence[str]) -> int:
             _say(f"{'.'.join(map(str, each['loc']))}: {each['msg'].removeprefix('Value error, ')}")
         return exitcodes.USAGE
     set_up_logs("driver", level=settings.log_level)
+    raise_open_files()
     code = exitcodes.OK
     try:
         asyncio.run(_serve(settings))
