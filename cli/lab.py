@@ -24,10 +24,17 @@ Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help=FOL
 
 
 class Cluster(StrEnum):
-    """Where the demo trains."""
+    """Where demo and chaos train."""
 
     LOCAL = "local"
     KUBERNETES = "kubernetes"
+
+
+TABLES = {
+    Cluster.LOCAL: "holdfast.lab.chaos.scenarios",
+    Cluster.KUBERNETES: "holdfast.lab.chaos.kubernetes.scenarios",
+}
+"""Modules with the faults that are done there."""
 
 
 def register(app: typer.Typer) -> None:
@@ -42,13 +49,15 @@ def register(app: typer.Typer) -> None:
         ),
     )(demo)
     chaos = _group("Do faults to an emulated cluster from outside, and score what follows.")
-    chaos.command("list", epilog=examples("holdfast chaos list"))(chaos_list)
+    shown = examples("holdfast chaos list", "holdfast chaos list --cluster kubernetes")
+    chaos.command("list", epilog=shown)(chaos_list)
     chaos.command(
         "run",
         epilog=examples(
             "holdfast chaos run rank-killed node-lost",
             "holdfast chaos run 4",
             "holdfast chaos run all --json",
+            "holdfast chaos run all --cluster kubernetes",
         ),
     )(chaos_run)
     app.add_typer(chaos, name="chaos", epilog=examples("holdfast chaos list"))
@@ -103,19 +112,16 @@ def _stage(cluster: Cluster, fault: str | None) -> tuple[Any, Any]:
         raise misused(
             "--fault is for the local cluster; kubernetes has one fault.", "Leave --fault out."
         )
-    if find_spec("kubernetes") is None:
-        raise Stopped(
-            "the Python package kubernetes is not installed, and this command needs it.",
-            fix="Install it: pip install 'holdfast[kubernetes,train]'",
-            code=exitcodes.UNAVAILABLE,
-        )
-    part = _cluster_part("holdfast.lab.demo.kubernetes")
+    part = _kubernetes_part("holdfast.lab.demo.kubernetes")
     return part.FAULT, part
 
 
-def chaos_list(json: Json = False) -> None:
+On = Annotated[Cluster, typer.Option(help="Where it trains: each has faults of its own.")]
+
+
+def chaos_list(cluster: On = Cluster.LOCAL, json: Json = False) -> None:
     """Every fault that can be done, in a sentence. With --json: one line of JSON a fault."""
-    scenarios = import_module("holdfast.lab.chaos.scenarios").SCENARIOS
+    scenarios = import_module(TABLES[cluster]).SCENARIOS
     if json:
         for each in scenarios:
             as_json({"number": each.number, "fault": each.name, "says": each.says})
@@ -135,12 +141,18 @@ def chaos_run(
     steps: Annotated[
         int, typer.Option(min=30, max=100_000, help="Training steps of each job.")
     ] = 60,
+    cluster: On = Cluster.LOCAL,
     folder: Folder = None,
     json: Json = False,
 ) -> int:
     """Do faults, each to a job on a fresh cluster; one scored line a fault. 0 where all passed."""
-    chosen = _scenario("chosen", names)
-    part = _cluster_part("holdfast.lab.chaos.main")
+    chosen = _scenario("chosen", names, import_module(TABLES[cluster]).SCENARIOS)
+    local = cluster is Cluster.LOCAL
+    part = (
+        _cluster_part("holdfast.lab.chaos.main")
+        if local
+        else _kubernetes_part("holdfast.lab.chaos.kubernetes.main")
+    )
     return _played(part, chosen, as_json=json, seed=seed, steps=steps, folder=_fresh(folder))
 
 
@@ -153,11 +165,11 @@ def bench_recovery(
     return int(part.run("recovery", rounds=rounds, as_json=json))
 
 
-def _scenario(how: str, names: str | list[str]) -> Any:
+def _scenario(how: str, names: str | list[str], *among: Any) -> Any:
     """The fault or faults that are meant. Raises `Stopped` (2) for a name that none has."""
     scenarios = import_module("holdfast.lab.chaos.scenarios")
     try:
-        return getattr(scenarios, how)(names)
+        return getattr(scenarios, how)(names, *among)
     except scenarios.UnknownFault as unknown:
         raise misused(str(unknown), "All of them: holdfast chaos list") from unknown
 
@@ -184,6 +196,17 @@ def _played(part: Any, *what: Any, **options: Any) -> int:
         return int(part.run(*what, **options))
     except part.FAILURES as failure:
         raise Stopped(str(failure)) from failure
+
+
+def _kubernetes_part(module: str) -> Any:
+    """A part that trains on Kubernetes. Raises `Stopped` (69) where it cannot here."""
+    if find_spec("kubernetes") is None:
+        raise Stopped(
+            "the Python package kubernetes is not installed, and this command needs it.",
+            fix="Install it: pip install 'holdfast[kubernetes,train]'",
+            code=exitcodes.UNAVAILABLE,
+        )
+    return _cluster_part(module)
 
 
 def _cluster_part(module: str) -> Any:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from holdfast.executor.adapters.cgroup import oom_kills
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.command import NotStartable
@@ -16,7 +18,9 @@ from holdfast.executor.core import events as ev
 from holdfast.executor.core.actions import StartRanks
 from holdfast.executor.errors import rank_error
 from holdfast.executor.spawner import Spawner
-from holdfast.protocol.messages import RankError, RankStatus, Seat
+from holdfast.protocol import forks
+from holdfast.protocol.forks import Fork
+from holdfast.protocol.messages import Desired, RankError, RankStatus, Seat
 from holdfast.protocol.rankenv import RANK_DIR, NodeFacts, rank_environment
 
 Tell = Callable[[ev.AnyEvent], None]
@@ -59,6 +63,7 @@ class Ranks:
         env = rank_environment(desired, seat, self._node, agent_store=order.agent_store)
         folder = Path(env[RANK_DIR])
         self._make_folders(folder)
+        self._note(folder, desired, seat)
         stdout, stderr = _open_log(folder / "stdout.log"), _open_log(folder / "stderr.log")
         try:
             pid = await self._spawner.start_rank(
@@ -86,6 +91,21 @@ class Ranks:
                     f"{field}: {str(path)!a} cannot be made on this node ({_why(error)}). "
                     "Give a folder that this user may write to.",
                 ) from error
+
+    def _note(self, folder: Path, desired: Desired, seat: Seat) -> None:
+        """Before the fork, so that there is no rank that is not written down."""
+        fork = Fork(
+            rank=seat.rank,
+            epoch=desired.epoch,
+            node=desired.node,
+            generation=desired.generation,
+            term=desired.term,
+        )
+        out = _open_log(folder / forks.FILE)
+        try:
+            os.write(out, msgspec.json.encode(fork) + b"\n")
+        finally:
+            os.close(out)
 
     def _refuse(self, job: str, epoch: int, seat: Seat, error: NotStartable) -> None:
         told = RankError(message=str(error), not_startable=True)

@@ -61,6 +61,14 @@ def children_of(parent: int) -> list[int]:
     return found
 
 
+def command_of(pid: int) -> bytes:
+    """Its command line, words ended by NUL; empty where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def environment_of(pid: int) -> dict[str, str]:
     """What `pid` was started with; empty where it is gone or not ours to read."""
     try:

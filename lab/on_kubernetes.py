@@ -1,7 +1,8 @@
-"""A laboratory on a real Kubernetes: control plane, emulated nodes and a driver, on this machine.
+"""A laboratory on a real Kubernetes: emulated nodes in a control plane, and a driver for them.
 
-Used by `demo.kubernetes` in the place of a `Lab`. Jobs are applied with kubectl, and the driver has
-exactly the role that is shipped. Must not tell the driver anything that a user would not.
+Used by the demo and chaos in the place of a `Lab`. Jobs are applied with kubectl, and the driver is
+the shipped service account, with exactly its role. Must not tell the driver anything that a user
+would not.
 """
 
 import shlex
@@ -10,16 +11,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
 import yaml
 
 from holdfast.driver.adapters.kubernetes import pods
-from holdfast.keeper import processes
-from holdfast.keeper import state as states
 from holdfast.keeper.state import KeeperState
 from holdfast.kit.files import private_folder
 from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.cluster import Lab
+from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.leftovers import Leftovers
 from holdfast.lab.emulator.nodes import DRIVER_URL
@@ -30,8 +29,8 @@ from holdfast.lab.nursery import Nursery
 SHIPPED = Path(__file__).parents[3] / "deploy" / "kubernetes" / "base"
 MANIFESTS = ("namespace.yaml", "crd.yaml", "priorities.yaml", "rbac.yaml")
 """Of those that are shipped. The driver itself runs beside, for there is no image of it here."""
-DRIVER = "system:serviceaccount:holdfast:holdfast-driver"
-NAMESPACE = "default"
+ACCOUNT = ("holdfast", "holdfast-driver")
+DRIVER = f"system:serviceaccount:{':'.join(ACCOUNT)}"
 IMAGE = "holdfast-executor:1"
 STORE = "/run/checkpoints"
 """Where pods have the folder for checkpoints that all of them share."""
@@ -39,35 +38,56 @@ NODE_LEASE_S = 4
 """A silent node is NotReady in seconds; a kubelet's own 40 s would only make people wait."""
 
 
+def install(plane: ControlPlane) -> None:
+    """What a cluster has to have, as `kubectl apply -k` would, without the Deployment.
+
+    Raises `NotHere`, `KubectlFailed`.
+    """
+    if not SHIPPED.is_dir():
+        raise NotHere(f"{SHIPPED} is not here: run this in a checkout of Holdfast.")
+    plane.kubectl("apply", *(f"--filename={SHIPPED / manifest}" for manifest in MANIFESTS))
+    definition = ("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
+    plane.kubectl(*definition)
+
+
 class KubernetesLab(Lab):
-    """One laboratory. `show` is told each command of kubectl and what it printed."""
+    """One laboratory on a control plane that `install` was called for.
+
+    `show` is told each command of kubectl and what it printed. `at`: where the driver believes the
+    API server is, if not at the plane's own URL.
+    """
 
     def __init__(
         self,
         root: Path,
+        plane: ControlPlane,
         *,
         nodes: int,
         standbys: int,
         racks: int,
         show: Callable[[str], None],
+        namespace: str = "default",
+        at: str = "",
+        driver: str = "holdfast.driver.main",
     ) -> None:
         super().__init__(root, nodes=nodes, standbys=standbys, racks=racks)
-        self.plane = ControlPlane(self.run.root / "kubernetes")
+        self.plane = plane
+        self.namespace = namespace
         more = ["--racks", str(racks), "--lease-s", str(NODE_LEASE_S)]
         more += ["--driver-socket", str(self.run.socket)]
         place = self.run.root / "nodes"
         self.joined = Joined(self.plane, place, nodes=nodes + standbys, more=more)
         self.run_id = self.joined.run_id
         self._show = show
+        self._at = at or plane.url
+        self._module = driver
         self._up = ExitStack()
 
     def __enter__(self) -> Self:
-        if not SHIPPED.is_dir():
-            raise NotHere(f"{SHIPPED} is not here: run this in a checkout of Holdfast.")
         private_folder(self.run.root)
+        if self.namespace != "default":
+            self.plane.kubectl("create", "namespace", self.namespace)
         with ExitStack() as up:
-            up.enter_context(self.plane)
-            self._install()
             lifeline = Lifeline()
             self._nursery = Nursery([self._operator(lifeline)], lifeline)
             up.callback(self._nursery.end)
@@ -82,7 +102,10 @@ class KubernetesLab(Lab):
     # ------------------------------------------------------------ the cluster
 
     def state(self) -> KeeperState | None:
-        return states.load(self.joined.root)
+        try:
+            return self.joined.state()
+        except joined.NotReady:
+            return None
 
     def pid(self, process: str) -> int:
         """Of "kubelet" too: one process is the kubelet of all nodes."""
@@ -93,10 +116,7 @@ class KubernetesLab(Lab):
         self.joined.ready(within_s)
 
     def leftovers(self) -> Leftovers:
-        """Of the nodes, and programs of the control plane, found by looking at the machine."""
-        left, place = self.joined.leftovers(), str(self.plane.at.folder).encode()
-        programs = [f"{pid} control plane" for pid in processes.all_pids() if _names(pid, place)]
-        return msgspec.structs.replace(left, processes=[*left.processes, *programs])
+        return self.joined.leftovers()
 
     # ------------------------------------------------------------ kubectl, as a user has it
 
@@ -105,7 +125,8 @@ class KubernetesLab(Lab):
 
         Raises `KubectlFailed`.
         """
-        said = self.plane.kubectl(*words).rstrip()
+        elsewhere = () if self.namespace == "default" else ("-n", self.namespace)
+        said = self.plane.kubectl(*elsewhere, *words).rstrip()
         _, found, rest = said.partition(f"\n{since}") if since else ("", "", "")
         shown = f"…{found}{rest}" if found else said
         self._show(f"$ kubectl {shlex.join(words)}\n{shown}\n")
@@ -130,30 +151,16 @@ class KubernetesLab(Lab):
             for shown, place in places.items()
         ]
         checkpoint = {**job["spec"]["checkpoint"], "storeUrl": f"file://{STORE}"}
-        pod = {"image": IMAGE, "volumes": volumes}
+        pod = {"image": IMAGE, "volumes": volumes, **job["spec"].get("pod", {})}
         return {**job, "spec": {**job["spec"], "checkpoint": checkpoint, "pod": pod}}
 
     def _is_known(self, name: str) -> bool:
         return any(job["name"] == name for job in self.ask("GET", "/jobs")["items"])
 
-    def _install(self) -> None:
-        """What a cluster has to have, as `kubectl apply -k` would, without the Deployment."""
-        for manifest in MANIFESTS:
-            self.plane.kubectl("apply", "-f", str(SHIPPED / manifest))
-        definition = ("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
-        self.plane.kubectl(*definition)
-
     def _operator(self, lifeline: Lifeline) -> Child:
         """A driver for one namespace, which nodes reach by their gateway."""
-        who = self.plane.kubeconfig(DRIVER, ["system:serviceaccounts"], name="holdfast-driver")
-        words = ["--cluster", "kubernetes", "--kubeconfig", str(who), "--namespace", NAMESPACE]
+        who = self.plane.as_account(*ACCOUNT, url=self._at)
+        words = ["--cluster", "kubernetes", "--kubeconfig", str(who)]
+        words += ["--namespace", self.namespace]
         words += ["--driver-urls", DRIVER_URL, "--node-selector", "kubernetes.io/os=linux"]
-        return self._child("driver", "holdfast.driver.main", words, lifeline)
-
-
-def _names(pid: int, place: bytes) -> bool:
-    """Whether the command of a process names the folder."""
-    try:
-        return place in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
+        return self._child("driver", self._module, words, lifeline)

@@ -28,8 +28,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, incidents: Sequence[Incident], done: Done, expected: Expected) -> Self:
         acted = tuple(incident for incident in incidents if incident["rung"])
         evicted = tuple(node for incident in acted for node in incident["evicted"])
-        hurt = (done.node, done.also) if expected.may_evict else ()
-        innocent = tuple(node for node in evicted if node not in hurt)
+        innocent = tuple(node for node in evicted if node not in victims(done, expected))
         return cls(acted=acted, evicted=evicted, innocent=innocent)
 
     @property
@@ -42,6 +41,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         """As the driver tells it, over all incidents; None where it told of none."""
         told = [each["steps_lost"] for each in self.acted if each["steps_lost"] is not None]
         return sum(told) if told else None
+
+
+def victims(done: Done, expected: Expected) -> tuple[str, ...]:
+    """Nodes that may be evicted for it, and no others."""
+    return (done.node or "", *done.also) if expected.may_evict else ()
 
 
 def rounded(seconds: float | None) -> float | None:

@@ -90,5 +90,5 @@ class RunPaths(msgspec.Struct, frozen=True):
         return self.jobs / job
 
     def rank(self, job: str, attempt: int, rank: int) -> Path:
-        """`stdout.log`, `stderr.log`, `error.json` and what the rank itself leaves."""
+        """`stdout.log`, `stderr.log`, `forks.jsonl`, `error.json`, what the rank itself leaves."""
         return self.job(job) / f"attempt_{attempt}" / f"rank_{rank}"

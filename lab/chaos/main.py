@@ -12,46 +12,49 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from holdfast.lab.chaos import play
+from holdfast.lab.chaos.play import FAILURES as FAILURES
+from holdfast.lab.chaos.play import Stage
 from holdfast.lab.chaos.scenarios import Scenario
 from holdfast.lab.chaos.score import Score
-from holdfast.lab.chaos.target import NotThere
-from holdfast.lab.cluster import Refused, TooLate
 from holdfast.lab.emulator.inside import NotPossible
-from holdfast.lab.losses import Losses
 from holdfast.protocol import exitcodes
-
-FAILURES = (TooLate, Refused, NotThere)
-"""Why a job could not be brought as far as its fault, or to its end; the message says it."""
 
 
 def run(
-    scenarios: Sequence[Scenario], *, as_json: bool, seed: int, steps: int, folder: Path | None
+    scenarios: Sequence[Scenario],
+    *,
+    as_json: bool,
+    seed: int,
+    steps: int,
+    folder: Path | None,
+    on: type[Stage] = Stage,
 ) -> int:
-    """Do these faults, one after the other. Returns an exit code.
+    """Do these faults, one after the other, `on` this kind of stage. Returns an exit code.
 
     0: all passed, 1: some did not, 69: none is possible here, 130: after a Ctrl-C. Raises
     `FAILURES` where not even the job that is left alone ends well.
     """
-    try:
-        return _run(scenarios, as_json=as_json, seed=seed, steps=steps, folder=folder)
-    except KeyboardInterrupt:
-        _say("interrupted; cluster and job were taken down")
-        return exitcodes.INTERRUPTED
-
-
-def _run(
-    scenarios: Sequence[Scenario], *, as_json: bool, seed: int, steps: int, folder: Path | None
-) -> int:
     root = folder or Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
+    try:
+        with on(root, steps=steps, seed=seed, say=say) as stage:
+            passed = _played(scenarios, stage, as_json=as_json)
+    except KeyboardInterrupt:
+        say("interrupted; cluster and job were taken down")
+        return exitcodes.INTERRUPTED
+    if all(passed) and folder is None:
+        shutil.rmtree(root, ignore_errors=True)
+    else:
+        say(f"logs: {root}")
+    if not passed:
+        return exitcodes.UNAVAILABLE
+    return exitcodes.OK if all(passed) else exitcodes.FAILED
+
+
+def _played(scenarios: Sequence[Scenario], stage: Stage, *, as_json: bool) -> list[bool]:
+    """Whether each passed of those that are possible here."""
     console, passed = Console(), list[bool]()
-    undisturbed: dict[int, Losses] = {}
     for scenario in scenarios:
-        wanted = steps * scenario.longer
-        if wanted not in undisturbed:
-            folder_of_it = root / f"reference-{wanted}"
-            undisturbed[wanted] = play.reference(folder_of_it, steps=wanted, say=_say)
-        score = _one(scenario, root, steps=wanted, seed=seed, undisturbed=undisturbed[wanted])
+        score = _one(scenario, stage)
         if score is None:
             continue
         passed.append(score.passed)
@@ -60,33 +63,19 @@ def _run(
             sys.stdout.flush()
         else:
             console.print(_row(score))
-    if all(passed) and folder is None:
-        shutil.rmtree(root, ignore_errors=True)
-    else:
-        _say(f"logs: {root}")
-    if not passed:
-        return exitcodes.UNAVAILABLE
-    return exitcodes.OK if all(passed) else exitcodes.FAILED
+    return passed
 
 
-def _one(
-    scenario: Scenario, root: Path, *, steps: int, seed: int, undisturbed: Losses
-) -> Score | None:
+def _one(scenario: Scenario, stage: Stage) -> Score | None:
     """The score; None where this machine cannot do the fault, a failed one where it went astray."""
+    stage.left_alone(scenario)
     try:
-        return play.play(
-            scenario,
-            root / scenario.name,
-            steps=steps,
-            seed=seed,
-            undisturbed=undisturbed,
-            say=_say,
-        )
+        return stage.play(scenario)
     except NotPossible as error:
-        _say(f"{scenario.name}: not possible here: {error}")
+        say(f"{scenario.name}: not possible here: {error}")
         return None
-    except FAILURES as error:
-        _say(f"{scenario.name}: {error}")
+    except stage.failures as error:
+        say(f"{scenario.name}: {error}")
         return Score(
             fault=scenario.name,
             passed=False,
@@ -114,5 +103,6 @@ def _seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f} s"
 
 
-def _say(sentence: str) -> None:
+def say(sentence: str) -> None:
+    """To people, on stderr."""
     sys.stderr.write(f"{sentence}\n")

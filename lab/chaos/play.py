@@ -1,30 +1,129 @@
-"""Plays one scenario: a fresh laboratory, a training job, a fault in its middle, and its score.
+"""Plays scenarios: each a fresh laboratory, a training job, a fault in its middle, and a score.
 
 Called by `chaos.main` and by the tests. Must not judge: `score` does.
 """
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 from holdfast.lab import losses
+from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.lost import steps_lost
-from holdfast.lab.chaos.scenarios import STORE_EVERY, Expected, Scenario
+from holdfast.lab.chaos.scenarios import STORE_EVERY, Scenario, Shape
 from holdfast.lab.chaos.score import Facts, Score, score
-from holdfast.lab.cluster import Lab, TooLate
+from holdfast.lab.chaos.target import NotThere
+from holdfast.lab.cluster import Lab, Refused, TooLate
 from holdfast.lab.losses import Losses
 
-NODES, STANDBYS, RANKS_PER_NODE = 2, 1, 2
 JOB = "chaos"
 READY_WITHIN_S = 120.0
 JOB_WITHIN_S = 300.0
+RANKS = 4
 
 Say = Callable[[str], None]
 
+FAILURES = (TooLate, Refused, NotThere)
+"""Why a job could not be brought as far as its fault, or to its end; the message says it."""
 
-def training_job(name: str, *, steps: int, folder: Path, buggy: bool) -> dict[str, Any]:
+
+class Stage:
+    """Where scenarios are played. This one: an emulated cluster on this machine for each."""
+
+    failures: tuple[type[Exception], ...] = FAILURES
+
+    def __init__(self, root: Path, *, steps: int, seed: int, say: Say) -> None:
+        self.root = root
+        self.say = say
+        self._steps = steps
+        self._seed = seed
+        self._undisturbed: dict[int, Losses] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """An emulated cluster is gone with its scenario."""
+
+    def play(self, scenario: Scenario) -> Score:
+        """One injection and its score. Raises `NotPossible`, or one of `failures`."""
+        undisturbed = self.left_alone(scenario)
+        with self.lab(scenario.name, scenario.shape) as lab:
+            done = self._hurt(lab, scenario)
+            self.say(f"{scenario.name}: {done.said}")
+            facts = self.facts(lab, scenario, done, undisturbed)
+        for sentence in facts.wrong:
+            self.say(f"{scenario.name}: {sentence}")
+        return score(facts)
+
+    def lab(self, name: str, shape: Shape) -> AbstractContextManager[Lab]:
+        """A fresh one, with a folder of its own."""
+        return Lab(self.root / name, nodes=shape.nodes, standbys=shape.spare, racks=shape.racks)
+
+    def facts(self, lab: Lab, scenario: Scenario, done: Done, undisturbed: Losses) -> Facts:
+        """What can be seen once the job is over."""
+        phase, incidents, story = self.ended(lab)
+        compares = scenario.expected.compares_losses
+        equal = losses.equal_bitwise(losses.read(lab.run, JOB), undisturbed) if compares else None
+        return Facts(
+            fault=scenario.name,
+            expected=scenario.expected,
+            done=done,
+            phase=phase,
+            incidents=incidents,
+            story=story,
+            steps_lost=steps_lost(lab.run, JOB),
+            loss_equal_bitwise=equal,
+        )
+
+    def ended(self, lab: Lab) -> tuple[str, list[dict[str, Any]], list[dict[str, Any]]]:
+        """How the job ended, which incidents it had, and its story."""
+        job = lab.finished(JOB, within_s=JOB_WITHIN_S)
+        return job["phase"], lab.incidents(JOB), lab.story(JOB)["lines"]
+
+    def left_alone(self, scenario: Scenario) -> Losses:
+        """The losses of the job that nobody disturbs, trained once for each number of steps.
+
+        Raises one of `failures` where it ends badly.
+        """
+        steps = self._steps * scenario.longer
+        if steps not in self._undisturbed:
+            self.say("reference: the job, left alone")
+            shape = Shape()
+            with self.lab(f"reference-{steps}", shape) as lab:
+                lab.ready(READY_WITHIN_S)
+                lab.submit(training_job(JOB, steps=steps, folder=lab.run.root, shape=shape))
+                job = lab.finished(JOB, within_s=JOB_WITHIN_S)
+            if job["phase"] != "Succeeded":
+                raise TooLate(f"the undisturbed job ended as {job['phase']}: {job['why']}")
+            self._undisturbed[steps] = losses.read(lab.run, JOB)
+        return self._undisturbed[steps]
+
+    def _hurt(self, lab: Lab, scenario: Scenario) -> Done:
+        """Bring a job as far as the fault, and do that."""
+        rng = Random(f"{self._seed}/{scenario.name}")
+        job = training_job(
+            JOB,
+            steps=self._steps * scenario.longer,
+            folder=lab.run.root,
+            shape=scenario.shape,
+            buggy=scenario.buggy,
+        )
+        lab.ready(READY_WITHIN_S)
+        lab.submit(job | {"spec": job["spec"] | scenario.spec})
+        # between two saves as well as at one
+        moment = self._steps // 3 + rng.randrange(STORE_EVERY)
+        if not scenario.at_once:
+            lab.wait(JOB, lambda seen: (seen["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
+        return scenario.do(lab, JOB, rng)
+
+
+def training_job(
+    name: str, *, steps: int, folder: Path, shape: Shape, buggy: bool = False
+) -> dict[str, Any]:
     """The built-in workload, tensor by data parallel, with or without a user's bug in it."""
     module = "holdfast.lab.chaos.scripts.buggy" if buggy else "holdfast.workload.main"
     return {
@@ -32,9 +131,9 @@ def training_job(name: str, *, steps: int, folder: Path, buggy: bool) -> dict[st
         "kind": "TrainingJob",
         "metadata": {"name": name},
         "spec": {
-            "nodes": NODES,
-            "ranksPerNode": RANKS_PER_NODE,
-            "standbys": STANDBYS,
+            "nodes": shape.nodes,
+            "ranksPerNode": RANKS // shape.nodes,
+            "standbys": shape.standbys,
             "command": [sys.executable, "-m", module, "--steps", str(steps)],
             "workdir": str(folder),
             "env": {"CHAOS_BUGS": str(folder / "bugs" / name)},
@@ -42,57 +141,3 @@ def training_job(name: str, *, steps: int, folder: Path, buggy: bool) -> dict[st
             "checkpoint": {"memoryIntervalSteps": 1, "storeIntervalSteps": STORE_EVERY},
         },
     }
-
-
-def reference(folder: Path, *, steps: int, say: Say) -> Losses:
-    """The losses of the job that nobody disturbs. Raises `TooLate` where it does not end well."""
-    say("reference: the job, left alone")
-    with _lab(folder) as lab:
-        _start(lab, steps=steps, buggy=False)
-        job = lab.finished(JOB, within_s=JOB_WITHIN_S)
-    if job["phase"] != "Succeeded":
-        raise TooLate(f"the undisturbed job ended as {job['phase']}: {job['why']}")
-    return losses.read(lab.run, JOB)
-
-
-def play(
-    scenario: Scenario, folder: Path, *, steps: int, seed: int, undisturbed: Losses, say: Say
-) -> Score:
-    """One injection and its score."""
-    rng = Random(f"{seed}/{scenario.name}")
-    with _lab(folder) as lab:
-        _start(lab, steps=steps, buggy=scenario.buggy)
-        # between two saves as well as at one
-        moment = steps // scenario.longer // 3 + rng.randrange(STORE_EVERY)
-        lab.wait(JOB, lambda job: (job["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
-        done = scenario.do(lab, JOB, rng)
-        say(f"{scenario.name}: {done.said}")
-        job = lab.finished(JOB, within_s=JOB_WITHIN_S)
-        incidents, story = lab.incidents(JOB), lab.story(JOB)["lines"]
-    return score(
-        Facts(
-            fault=scenario.name,
-            expected=scenario.expected,
-            done=done,
-            phase=job["phase"],
-            incidents=incidents,
-            story=story,
-            steps_lost=steps_lost(lab.run, JOB),
-            loss_equal_bitwise=_equal(scenario.expected, lab, undisturbed),
-        )
-    )
-
-
-def _lab(folder: Path) -> Lab:
-    return Lab(folder, nodes=NODES, standbys=STANDBYS, racks=2)
-
-
-def _start(lab: Lab, *, steps: int, buggy: bool) -> None:
-    lab.ready(READY_WITHIN_S)
-    lab.submit(training_job(JOB, steps=steps, folder=lab.run.root, buggy=buggy))
-
-
-def _equal(expected: Expected, lab: Lab, undisturbed: Losses) -> bool | None:
-    if not expected.compares_losses:
-        return None
-    return losses.equal_bitwise(losses.read(lab.run, JOB), undisturbed)

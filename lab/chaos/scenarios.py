@@ -6,6 +6,7 @@ Numbers are those of docs/faults.md. Read by the command line and the demo; run 
 import difflib
 import signal
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,7 +35,21 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     most_steps_lost: int = 2  # counted in steps that all ranks had completed
     told_within_steps: int = 1  # how near the driver's word of what was lost has to be to that
     compares_losses: bool = True
+    incidents: int = 9  # at most so many for which something was done
     part: str = ""  # of the victim's node, which the evidence has to name
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """Nodes that carry ranks, those that stand by for them, and further ones; in so many racks."""
+
+    nodes: int = 2
+    standbys: int = 1
+    others: int = 0
+    racks: int = 2
+
+    @property
+    def spare(self) -> int:
+        return self.standbys + self.others
 
 
 class Scenario(msgspec.Struct, frozen=True):
@@ -48,6 +63,9 @@ class Scenario(msgspec.Struct, frozen=True):
     buggy: bool = False  # the user's script is the one with bugs in it
     needs_links: bool = False
     longer: int = 1  # this many times the steps of the others
+    shape: Shape = Shape()
+    spec: dict[str, Any] = {}  # what the job's spec has besides, or instead
+    at_once: bool = False  # when the job is submitted, not in the middle of its training
 
 
 STORE_EVERY = 5
@@ -227,14 +245,13 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
 )
 
-BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
-
 
 class UnknownFault(ValueError):
     """No fault has this name; the message says which names are near it."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        near = [each for name in names for each in difflib.get_close_matches(name, BY_NAME)]
+    def __init__(self, names: Sequence[str], among: Sequence[Scenario]) -> None:
+        known = [each.name for each in among]
+        near = [each for name in names for each in difflib.get_close_matches(name, known)]
         hint = f" Nearest: {', '.join(dict.fromkeys(near))}." if near else ""
         verb = "is no fault" if len(names) == 1 else "are no faults"
         super().__init__(f"{', '.join(map(repr, names))} {verb}.{hint}")
@@ -242,22 +259,24 @@ class UnknownFault(ValueError):
 
 def named(name: str) -> Scenario:
     """One fault by its name. Raises `UnknownFault`."""
-    if name not in BY_NAME:
-        raise UnknownFault([name])
-    return BY_NAME[name]
+    found = next((each for each in SCENARIOS if each.name == name), None)
+    if found is None:
+        raise UnknownFault([name], SCENARIOS)
+    return found
 
 
-def chosen(names: Sequence[str]) -> list[Scenario]:
+S = TypeVar("S", bound=Scenario)
+
+
+def chosen(names: Sequence[str], among: Sequence[S]) -> list[S]:
     """By name or by number; "all" is all. Raises `UnknownFault`."""
     if "all" in names:
-        return list(SCENARIOS)
-    unknown = [name for name in names if not _matching(name)]
+        return list(among)
+    unknown = [name for name in names if not any(_is(name, each) for each in among)]
     if unknown:
-        raise UnknownFault(unknown)
-    return [
-        scenario for scenario in SCENARIOS if any(scenario in _matching(name) for name in names)
-    ]
+        raise UnknownFault(unknown, among)
+    return [each for each in among if any(_is(name, each) for name in names)]
 
 
-def _matching(name: str) -> list[Scenario]:
-    return [each for each in SCENARIOS if name in (each.name, str(each.number))]
+def _is(name: str, scenario: Scenario) -> bool:
+    return name in (scenario.name, str(scenario.number))

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import Expected
-from holdfast.lab.outcome import Incident, Outcome, rounded
+from holdfast.lab.outcome import Incident, Outcome, rounded, victims
 
 Line = Mapping[str, Any]
 """Of the job's story."""
@@ -45,6 +45,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     phase: str  # how the job ended
     incidents: Sequence[Incident]
     story: Sequence[Line]
+    marked: Sequence[str] = ()  # nodes on which somebody else saw the mark of an eviction
+    wrong: Sequence[str] = ()  # what else was not as it has to be, in sentences
     steps_lost: int  # counted from what the ranks left, not from what the driver says
     loss_equal_bitwise: bool | None
 
@@ -55,10 +57,14 @@ def score(facts: Facts) -> Score:
     outcome = Outcome.of(facts.incidents, facts.done, expected)
     right = _blame_right(facts, outcome.acted)
     told = outcome.steps_lost or 0
+    unhurt = {*facts.marked} - {*victims(facts.done, expected)}
+    innocent = unhurt | {*outcome.innocent}
     passed = (
         facts.phase == expected.phase
         and right
-        and not outcome.innocent
+        and not innocent
+        and not facts.wrong
+        and len(outcome.acted) <= expected.incidents
         and (not expected.must_evict or facts.done.node in outcome.evicted)
         and facts.steps_lost <= expected.most_steps_lost
         and abs(told - facts.steps_lost) <= expected.told_within_steps
@@ -70,7 +76,7 @@ def score(facts: Facts) -> Score:
         detected_s=rounded(detected_s(expected, facts.done, facts.incidents, facts.story)),
         blame="; ".join(_blame(incident) for incident in outcome.acted),
         blame_right=right,
-        innocent_evicted=len(outcome.innocent),
+        innocent_evicted=len(innocent),
         down_s=rounded(down_s(facts.done, outcome, facts.story)),
         steps_lost=facts.steps_lost,
         steps_lost_told=told,

@@ -4,7 +4,6 @@ Used by the injectors. Must not ask the driver or a node: whoever breaks things 
 are by looking.
 """
 
-import json
 import os
 import re
 import time
@@ -78,15 +77,8 @@ def hosts_of(lab: Lab, job: str) -> list[NodeRecord]:
 
 def process_pid(lab: Lab, node: NodeRecord, process: str, within_s: float = 10.0) -> int:
     """One of `PROCESSES` of the node, as a pid of this machine."""
-    if look := _SEEN_FROM_OUTSIDE.get(process):
-        return wait_for(lambda: look(lab, node), f"a {process} on {node.name}", within_s)
-    path = Path(node.folder) / "host.json"
-
-    def found() -> int | None:
-        inner = json.loads(path.read_bytes())[process] if path.exists() else 0
-        return _outer_pid(lab, node, inner) if inner else None
-
-    return wait_for(found, f"the {process} of {node.name}", within_s)
+    look = PROCESSES[process]
+    return wait_for(lambda: look(lab, node), f"a {process} on {node.name}", within_s)
 
 
 def wait_for(fact: Callable[[], T | None], what: str, within_s: float) -> T:
@@ -99,22 +91,24 @@ def wait_for(fact: Callable[[], T | None], what: str, within_s: float) -> T:
     return found
 
 
+def _running(module: str) -> Callable[[Lab, NodeRecord], int | None]:
+    """Looks for what was started as `python -m MODULE` on a node."""
+    words = f"\0-m\0{module}\0".encode()
+
+    def look(lab: Lab, node: NodeRecord) -> int | None:
+        found = processes.marked(lab.run_id, HOLDFAST_NODE=node.name)
+        return next((pid for pid in found if words in processes.command_of(pid)), None)
+
+    return look
+
+
 def _launcher(lab: Lab, node: NodeRecord) -> int | None:
     """The executor's child that serves forks and has not become a rank or a store itself."""
     executor = process_pid(lab, node, "executor")
     for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name):
-        serves = _parent_of(pid) == executor and b"\0serve\0" in _command(pid)
+        serves = _parent_of(pid) == executor and b"\0serve\0" in processes.command_of(pid)
         became = OUTPUT.search(_output_of(pid)) or _title(pid).startswith(("rank-", "store-"))
         if serves and not became:
-            return pid
-    return None
-
-
-def _agent(lab: Lab, node: NodeRecord) -> int | None:
-    """The checkpoint agent, which the executor starts for itself."""
-    executor = process_pid(lab, node, "executor")
-    for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name):
-        if _parent_of(pid) == executor and b"\0holdfast.checkpoint.agent\0" in _command(pid):
             return pid
     return None
 
@@ -126,22 +120,14 @@ def _store(lab: Lab, node: NodeRecord) -> int | None:
     return max(stores)[1] if stores else None
 
 
-_SEEN_FROM_OUTSIDE = {"launcher": _launcher, "agent": _agent, "store": _store}
-PROCESSES = ("executor", "daemon", *_SEEN_FROM_OUTSIDE)
+PROCESSES = {
+    "executor": _running("holdfast.executor.main"),
+    "daemon": _running("holdfast.daemon.main"),
+    "agent": _running("holdfast.checkpoint.agent"),
+    "launcher": _launcher,
+    "store": _store,
+}
 """What runs on a node beside its ranks, its init and its orphans."""
-
-
-def _outer_pid(lab: Lab, node: NodeRecord, inner: int) -> int | None:
-    """The pid here of the process that has pid `inner` in the node's namespace."""
-    for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name):
-        try:
-            status = Path(f"/proc/{pid}/status").read_text()
-        except OSError:
-            continue
-        numbers = re.search(r"^NSpid:\s+(.*)$", status, re.MULTILINE)
-        if numbers and int(numbers[1].split()[-1]) == inner:
-            return pid
-    return None
 
 
 def _output_of(pid: int) -> str:
@@ -156,13 +142,6 @@ def _parent_of(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return 0
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def _title(pid: int) -> str:

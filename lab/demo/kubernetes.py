@@ -5,6 +5,7 @@ Called by the command line. The acts are those of `demo.main`; cluster and fault
 
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -19,14 +20,16 @@ from holdfast.lab.demo import main
 from holdfast.lab.demo.job import NODES, STANDBYS
 from holdfast.lab.demo.main import Demo
 from holdfast.lab.demo.main import Options as Options
+from holdfast.lab.demo.summary import Summary
 from holdfast.lab.demo.view import View
-from holdfast.lab.demo.writers import OnKubernetes, with_writers, writers_of
+from holdfast.lab.demo.writers import OnKubernetes, Writers, with_writers, writers_of
 from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 from holdfast.lab.kubernetes import plane
 from holdfast.lab.kubernetes.build import KUBERNETES, BuildFailed, NotHere, build
+from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.kubernetes.programs import ASSETS
-from holdfast.lab.on_kubernetes import KubernetesLab
+from holdfast.lab.on_kubernetes import KubernetesLab, install
 
 CLEARED_WITHIN_S = 60.0
 LOST = "custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
@@ -79,18 +82,35 @@ class KubernetesDemo(Demo):
 
 def run(options: Options) -> int:
     """Play it, Kubernetes being built first if need be. Raises one of `FAILURES`."""
+    prepare(partial(_show, options))
+    return main.run(options, _played)
+
+
+def prepare(say: Callable[[str], None]) -> None:
+    """Have what a control plane and its nodes need. Raises `NotHere`, `BuildFailed`."""
     kind, why = best_kind()
     if kind is Kind.LOOPBACK:
         raise NotHere(f"nodes need namespaces, and there are none here: {why}")
     if not os.environ.get(ASSETS):
-        build(lambda line: _show(options, f"kubernetes: {line}"))
-    return main.run(options, _played)
+        build(lambda line: say(f"kubernetes: {line}"))
 
 
 def _played(options: Options, folder: Path, view: View) -> OnKubernetes:
     show = partial(_show, options)
     show(f"starting a control plane of Kubernetes {KUBERNETES}")
-    lab = KubernetesLab(folder, nodes=NODES, standbys=STANDBYS, racks=2, show=show)
+    control_plane = ControlPlane(folder / "kubernetes")
+    lab = KubernetesLab(folder, control_plane, nodes=NODES, standbys=STANDBYS, racks=2, show=show)
+    with control_plane:
+        install(control_plane)
+        summarise, writers = _acted(lab, options, view)
+    left = lab.leftovers().count + len(control_plane.leftovers())
+    return with_writers(summarise(left), writers)
+
+
+def _acted(
+    lab: KubernetesLab, options: Options, view: View
+) -> tuple[Callable[[int], Summary], Writers]:
+    """What makes the summary once it is known what is left, and who wrote the status of pods."""
     with lab:
         demo = KubernetesDemo(lab, options, view)
         with view:
@@ -99,9 +119,9 @@ def _played(options: Options, folder: Path, view: View) -> OnKubernetes:
         lab.kubectl("describe", "tj", main.HURT, since="Status:")
         writers = writers_of(lab.plane.audit())
         if options.keep:
-            show(f"export KUBECONFIG={lab.plane.admin}")
+            _show(options, f"export KUBECONFIG={lab.plane.admin}")
         demo.stay_if_kept()
-    return with_writers(summarise(lab.leftovers().count), writers)
+    return summarise, writers
 
 
 def _show(options: Options, text: str) -> None:

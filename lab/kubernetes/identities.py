@@ -32,13 +32,20 @@ class Identities:
     def kubeconfig(self, name: str, *, user: str, groups: Sequence[str], url: str) -> Path:
         """A file with which kubectl, or a client, is `user` in `groups`."""
         self._sign(name, "-user", user, "-groups", ",".join(groups))
-        path = self.folder / f"{name}.yaml"
-        path.touch(mode=0o600)
-        cluster = {"server": url, "certificate-authority": str(self.ca)}
         who = {
             "client-certificate": str(self.folder / f"{name}.crt"),
             "client-key": str(self.folder / f"{name}.key"),
         }
+        return self._write(name, user, who, url)
+
+    def with_token(self, name: str, token: str, *, url: str) -> Path:
+        """A file for whoever the API server gave this token to."""
+        return self._write(name, name, {"token": token}, url)
+
+    def _write(self, name: str, user: str, who: dict[str, str], url: str) -> Path:
+        path = self.folder / f"{name}.yaml"
+        path.touch(mode=0o600)
+        cluster = {"server": url, "certificate-authority": str(self.ca)}
         content = {
             "apiVersion": "v1",
             "kind": "Config",

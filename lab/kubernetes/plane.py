@@ -20,6 +20,7 @@ from typing import Any, Self
 
 import httpx
 
+from holdfast.keeper import processes
 from holdfast.lab.kubernetes import flags
 from holdfast.lab.kubernetes.flags import HOST, SERVICE_IP, Places
 from holdfast.lab.kubernetes.identities import Identities
@@ -43,6 +44,8 @@ USERS = {
 }
 DNS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 READY_WITHIN_S = 120.0
+TOKEN = "4h"
+"""How long a token of a service account is good that we ask for."""
 LOOK_S = 0.05
 
 
@@ -106,9 +109,32 @@ class ControlPlane:
         """What kubectl printed, as admin. Raises `KubectlFailed` with what it said instead."""
         return kubectl(self.admin, arguments, input=input, within_s=within_s)
 
-    def audit(self) -> list[dict[str, Any]]:
-        """Every event of the audit log so far, oldest first."""
-        whole = self.audit_log.read_text().rpartition("\n")[0]
+    def as_account(self, namespace: str, name: str, *, url: str = "") -> Path:
+        """A kubeconfig for a service account with a token of its own, as its pods have one."""
+        token = self.kubectl("-n", namespace, "create", "token", name, f"--duration={TOKEN}")
+        return self._identities.with_token(name, token.strip(), url=url or self.url)
+
+    def certificate(self, name: str, hosts: Sequence[str]) -> tuple[Path, Path]:
+        """Certificate and key, of our authority, for whoever else answers at `hosts`."""
+        self._identities.server(name, hosts)
+        return self.at.certificate(name), self.at.key(name)
+
+    def read(self, path: str) -> dict[str, Any]:
+        """The object or list at a path of the API, as admin; nothing where there is none.
+
+        Raises `httpx.HTTPError` where it cannot be had.
+        """
+        answer = self._http.get(self.url + path)
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return {}
+        found: dict[str, Any] = answer.raise_for_status().json()
+        return found
+
+    def audit(self, since_bytes: int = 0) -> list[dict[str, Any]]:
+        """Events of the audit log, oldest first; all so far, or those after its first bytes."""
+        with self.audit_log.open("rb") as log:
+            log.seek(since_bytes)
+            whole = log.read().rpartition(b"\n")[0]
         return [json.loads(line) for line in whole.splitlines()]
 
     # ------------------------------------------------------------ what is done to it
@@ -145,6 +171,11 @@ class ControlPlane:
         for process in self._running.values():
             if process.ended:
                 raise NotReady(process.last_words())
+
+    def leftovers(self) -> list[int]:
+        """Processes of its programs, found by looking at the machine: its folder is named."""
+        place = str(self.at.folder).encode()
+        return [pid for pid in processes.all_pids() if place in processes.command_of(pid)]
 
     # ------------------------------------------------------------ inside
 

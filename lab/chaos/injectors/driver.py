@@ -70,6 +70,7 @@ def followed(first: Injector, second: Injector) -> Injector:
         time.sleep(rng.uniform(0.0, RECOVERY_S))
         then = second(lab, job, rng)
         said = f"{done.said}, then {then.said}"
-        return Done(said=said, node=done.node, rank=done.rank, also=then.node, at_s=done.at_s)
+        also = (*done.also, *filter(None, (then.node, *then.also)))
+        return Done(said=said, node=done.node, rank=done.rank, also=also, at_s=done.at_s)
 
     return do

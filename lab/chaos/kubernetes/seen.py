@@ -1,0 +1,47 @@
+"""What each of those who saw a scenario wrote down, side by side.
+
+Made by `stage`, read by `witnesses`. Must not be asked of the driver: its journal is here as what
+it says it did, to be held against what others saw it do.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.driver.ports import Entry
+from holdfast.lab.chaos.injectors import Done
+from holdfast.protocol import forks
+from holdfast.protocol.forks import Fork
+
+Object = Mapping[str, Any]
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one scenario, once its job is over."""
+
+    done: Done
+    job: Object
+    """The TrainingJob; empty where there is none any more."""
+    nodes: Mapping[str, Object]
+    """Node objects by name."""
+    pods: Sequence[Object]
+    """Of the namespace of the job."""
+    audited: Sequence[Object]
+    """What the API server's audit log has of it, oldest first."""
+    entries: Sequence[Entry]
+    """The driver's journal."""
+    forked: Sequence[Fork]
+    """What executors wrote down of ranks that they started."""
+    driver_starts: int
+
+
+def forked(job: Path) -> list[Fork]:
+    """What executors wrote down in the folder of a job, for all attempts and ranks."""
+    lines = [
+        line
+        for file in sorted(job.glob(f"attempt_*/rank_*/{forks.FILE}"))
+        for line in file.read_bytes().splitlines()
+    ]
+    return [msgspec.json.decode(line, type=Fork) for line in lines]

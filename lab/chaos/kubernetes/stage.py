@@ -1,0 +1,141 @@
+"""Plays scenarios on a real Kubernetes, with nodes, a driver and a namespace of its own for each.
+
+Called by `chaos.kubernetes.main`. Scenarios share one control plane, which is stock Kubernetes and
+not what is tried; after one that went astray the next gets a new one. Must not judge.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from holdfast.driver.adapters.journal_sqlite import read_only
+from holdfast.driver.adapters.kubernetes import paths
+from holdfast.driver.core.model import FINISHED
+from holdfast.lab.chaos import play
+from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.chaos.kubernetes import witnesses
+from holdfast.lab.chaos.kubernetes.scenarios import OnKubernetes
+from holdfast.lab.chaos.kubernetes.seen import Seen, forked
+from holdfast.lab.chaos.play import JOB
+from holdfast.lab.chaos.scenarios import Scenario, Shape
+from holdfast.lab.chaos.score import Facts
+from holdfast.lab.cluster import Lab
+from holdfast.lab.emulator.kubelet import joined
+from holdfast.lab.kubernetes.build import KUBERNETES
+from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed, NotReady
+from holdfast.lab.losses import Losses
+from holdfast.lab.on_kubernetes import KubernetesLab, install
+
+GONE = "Gone"
+"""In the place of a phase: there is no TrainingJob any more."""
+MARKED_WITHIN_S = 30.0
+"""From a job's end until the node that it was evicted from has its mark."""
+
+
+class Stage(play.Stage):
+    """See the module."""
+
+    failures = (*play.FAILURES, NotReady, KubectlFailed, joined.NotReady, httpx.HTTPError)
+
+    def __init__(self, root: Path, *, steps: int, seed: int, say: play.Say) -> None:
+        super().__init__(root, steps=steps, seed=seed, say=say)
+        self._up = ExitStack()
+        self._plane: ControlPlane | None = None
+        self._planes = 0
+        self._audited_bytes = 0
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._end_plane()
+
+    @contextmanager
+    def lab(self, name: str, shape: Shape) -> Iterator[Lab]:
+        plane = self._plane or self._new_plane()
+        self._audited_bytes = plane.audit_log.stat().st_size
+        lab = KubernetesLab(
+            self.root / name,
+            plane,
+            nodes=shape.nodes,
+            standbys=shape.spare,
+            racks=shape.racks,
+            show=lambda _: None,
+            namespace=f"{JOB}-{name}",
+        )
+        try:
+            with lab:
+                yield lab
+            _clear(plane, lab.namespace)
+        except BaseException:
+            self._end_plane()
+            raise
+
+    def facts(self, lab: Lab, scenario: Scenario, done: Done, undisturbed: Losses) -> Facts:
+        assert isinstance(lab, KubernetesLab)
+        assert isinstance(scenario, OnKubernetes)
+        over = (*FINISHED, GONE)
+        lab.until(lambda: _phase(lab) in over, "the job is over", play.JOB_WITHIN_S)
+        if scenario.expected.must_evict:
+            _wait_for_mark(lab, done.node or "")
+        seen = self._seen(lab, done)
+        found = [each for holds in (*witnesses.ALWAYS, *scenario.holds) for each in holds(seen)]
+        facts = super().facts(lab, scenario, done, undisturbed)
+        return msgspec.structs.replace(facts, marked=witnesses.marked(seen), wrong=found)
+
+    def ended(self, lab: Lab) -> tuple[str, list[dict[str, Any]], list[dict[str, Any]]]:
+        assert isinstance(lab, KubernetesLab)
+        phase = _phase(lab)
+        return (phase, [], []) if phase == GONE else (phase, *super().ended(lab)[1:])
+
+    def _seen(self, lab: KubernetesLab, done: Done) -> Seen:
+        journal, _ = read_only(lab.run.journal)
+        entries = journal.entries()
+        journal.close()
+        nodes = lab.plane.read(paths.nodes())["items"]
+        return Seen(
+            done=done,
+            job=lab.plane.read(paths.training_jobs(lab.namespace, JOB)),
+            nodes={node["metadata"]["name"]: node for node in nodes},
+            pods=lab.plane.read(paths.pods(lab.namespace))["items"],
+            audited=lab.plane.audit(self._audited_bytes),
+            entries=entries,
+            forked=forked(lab.run.job(JOB)),
+            driver_starts=lab.starts("driver"),
+        )
+
+    # ------------------------------------------------------------ the control plane
+
+    def _new_plane(self) -> ControlPlane:
+        self._planes += 1
+        self.say(f"starting a control plane of Kubernetes {KUBERNETES}")
+        plane = self._up.enter_context(ControlPlane(self.root / f"kubernetes-{self._planes}"))
+        install(plane)
+        self._plane = plane
+        return plane
+
+    def _end_plane(self) -> None:
+        self._plane = None
+        self._up.close()
+
+
+def _phase(lab: KubernetesLab) -> str:
+    """As the job's object says."""
+    found = lab.plane.read(paths.training_jobs(lab.namespace, JOB))
+    return str(found.get("status", {}).get("phase", "")) if found else GONE
+
+
+def _wait_for_mark(lab: KubernetesLab, node: str) -> None:
+    """The mark comes late where the API server was away."""
+
+    def marked() -> bool:
+        return witnesses.is_marked(lab.plane.read(paths.nodes(node)))
+
+    lab.until(marked, f"{node} is marked as distrusted", MARKED_WITHIN_S)
+
+
+def _clear(plane: ControlPlane, namespace: str) -> None:
+    """The nodes are gone, so nobody else would confirm the end of their pods."""
+    plane.kubectl("-n", namespace, "delete", "pods", "--all", "--force", "--grace-period=0")
+    plane.kubectl("delete", "namespace", namespace, "--ignore-not-found", "--wait=false")

@@ -1,0 +1,101 @@
+"""What has to hold of what others saw: each a function from `Seen` to what is wrong, in sentences.
+
+`ALWAYS` holds of every scenario; a scenario names what else does. Pure.
+"""
+
+from collections.abc import Callable, Sequence
+
+from holdfast.driver.adapters.kubernetes import facts, names
+from holdfast.driver.core.effects import Allocate, Distrust
+from holdfast.lab.chaos.kubernetes import effects
+from holdfast.lab.chaos.kubernetes.seen import Object, Seen
+from holdfast.lab.demo.writers import writers_of
+
+Witness = Callable[[Seen], Sequence[str]]
+
+
+def nothing_was_forbidden(seen: Seen) -> list[str]:
+    """By the audit log: the driver never asked for what its role does not allow."""
+    refused = [each for each in seen.audited if effects.by_driver(each) and effects.forbidden(each)]
+    return [f"the driver may not {effects.did(each)}" for each in refused]
+
+
+def only_nodes_wrote_of_their_pods(seen: Seen) -> list[str]:
+    """By the audit log: a pod's status is its node's to write, and the control plane's."""
+    strangers = writers_of(seen.audited).strangers
+    return [f"the status of pods was written by {user}" for user in strangers]
+
+
+def each_effect_once(seen: Seen) -> list[str]:
+    """The journal joined with the audit log, and with what executors wrote down."""
+    created = effects.carried_out(seen.audited, "create pods")
+    tainted = effects.carried_out(seen.audited, "patch nodes")
+    return [
+        *effects.wrong_calls(
+            created, effects.intentions(seen.entries, Allocate), "a pod was created"
+        ),
+        *effects.wrong_calls(
+            tainted, effects.intentions(seen.entries, Distrust), "a node was marked"
+        ),
+        *effects.wrong_forks(seen.forked, seen.entries),
+    ]
+
+
+ALWAYS: tuple[Witness, ...] = (
+    nothing_was_forbidden,
+    only_nodes_wrote_of_their_pods,
+    each_effect_once,
+)
+
+
+def driver_lived(seen: Seen) -> list[str]:
+    """Nothing that was done to the cluster ended the driver."""
+    return [] if seen.driver_starts == 1 else [f"the driver was started {seen.driver_starts} times"]
+
+
+def taint_stays(key: str) -> Witness:
+    """The victim still has this taint, which is another's."""
+
+    def holds(seen: Seen) -> list[str]:
+        node = seen.nodes[seen.done.node or ""]
+        there = any(taint["key"] == key for taint in facts.taints(node))
+        return [] if there else [f"{seen.done.node} has lost the taint {key}"]
+
+    return holds
+
+
+def nothing_is_left(seen: Seen) -> list[str]:
+    """Neither the job nor a pod of it."""
+    left = [str(pod["metadata"]["name"]) for pod in seen.pods]
+    return [f"{name} is left" for name in left] + ["the job is left"] * bool(seen.job)
+
+
+def was_not_ready(seen: Seen) -> list[str]:
+    """By the audit log: the control plane had said of the victim that it is silent."""
+    said = [each for each in seen.audited if _says_unknown(each, seen.done.node or "")]
+    return [] if said else [f"{seen.done.node} was never NotReady"]
+
+
+def marked(seen: Seen) -> list[str]:
+    """Nodes that the driver put its taint on, at any time, by the audit log."""
+    found = [
+        each["objectRef"]["name"]
+        for each in seen.audited
+        if effects.by_driver(each)
+        and each["objectRef"].get("resource") == "nodes"
+        and is_marked(each.get("responseObject") or {})
+    ]
+    return sorted({*found})
+
+
+def is_marked(node: Object) -> bool:
+    """Whether a Node object has the taint of a distrusted one."""
+    return any(taint["key"] == names.TAINT for taint in facts.taints(node))
+
+
+def _says_unknown(event: Object, node: str) -> bool:
+    about = event.get("objectRef", {})
+    if (about.get("resource"), about.get("name")) != ("nodes", node):
+        return False
+    conditions = (event.get("responseObject") or {}).get("status", {}).get("conditions", ())
+    return any(each["type"] == "Ready" and each["status"] == "Unknown" for each in conditions)
