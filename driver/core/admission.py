@@ -6,7 +6,9 @@ Called by the loop for each request. A refusal names field, value and fix, and c
 import msgspec
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Job, Phase, State, Wanted
+from holdfast.driver.core.model import Job, Phase, Source, State, Wanted
+
+NodeRequest = e.NodeEvictRequested | e.NodeRestoreRequested | e.NodeMaintainRequested
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -23,7 +25,7 @@ def refuse(state: State, event: e.AnyEvent) -> Refusal | None:
     """The reason why `event` cannot be, or None where it can."""
     if isinstance(event, e.JobSubmitted):
         return _submit(state, event)
-    if isinstance(event, e.NodeEvictRequested | e.NodeRestoreRequested):
+    if isinstance(event, NodeRequest):
         return _node(state, event)
     if isinstance(
         event, e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested
@@ -84,14 +86,14 @@ def _against_wish(
     return None
 
 
-def _node(state: State, event: e.NodeEvictRequested | e.NodeRestoreRequested) -> Refusal | None:
+def _node(state: State, event: NodeRequest) -> Refusal | None:
     node = state.nodes.get(event.node)
     if node is None:
         return Refusal(
             "unknown-node",
             f"node: there is no {event.node!r}. `holdfast nodes` lists the nodes that there are.",
         )
-    if isinstance(event, e.NodeEvictRequested) and node.stranger:
+    if not isinstance(event, e.NodeRestoreRequested) and node.stranger:
         return Refusal(
             "strange-node",
             f"node: the cluster does not know {node.name!r}, so no job can get it. "
@@ -103,7 +105,8 @@ def _node(state: State, event: e.NodeEvictRequested | e.NodeRestoreRequested) ->
             f"node: {node.name!r} is evicted already ({node.reason}). "
             f"`holdfast nodes restore {node.name}` takes that back.",
         )
-    if isinstance(event, e.NodeRestoreRequested) and not node.quarantined:
+    noticed = node.notice is not None and node.notice.source is Source.PERSON
+    if isinstance(event, e.NodeRestoreRequested) and not (node.quarantined or noticed):
         return Refusal(
             "usable-node", f"node: {node.name!r} is not evicted. There is nothing to restore."
         )

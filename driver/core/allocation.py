@@ -7,7 +7,7 @@ all or nothing, so two jobs never hold half of the cluster each; a replacement i
 from collections.abc import Iterable, Sequence
 
 from holdfast.driver.core.effects import Allocate, Release
-from holdfast.driver.core.model import Job, Node, Phase, Timer, Unfit, Wanted
+from holdfast.driver.core.model import Job, Node, Phase, Source, Timer, Unfit, Wanted
 from holdfast.driver.core.turn import Turn
 
 SAID_NODES = 3
@@ -19,6 +19,7 @@ def usable(node: Node, now: float) -> bool:
     return (
         node.present
         and not node.closed
+        and node.notice is None
         and not node.quarantined
         and not node.releasing
         and node.job is None
@@ -59,7 +60,12 @@ def _lacks(job: Job) -> bool:
         return False
     if job.phase is Phase.PENDING or "" in job.places:
         return True
-    return bool(job.places) and len(job.standbys) < job.plan.standbys
+    return bool(job.places) and len(job.standbys) < _standbys_wanted(job)
+
+
+def _standbys_wanted(job: Job) -> int:
+    """Those of its plan, and one for each node that it has to leave: so that is warm by then."""
+    return max(job.plan.standbys, len(job.leaving))
 
 
 def _fitting(turn: Turn, job: Job, free: list[str]) -> list[str]:
@@ -104,8 +110,13 @@ def _kept_out(turn: Turn, job: Job) -> list[str]:
     said = []
     for node in turn.nodes.values():
         resting = node.rest_why if node.rest_until_s > turn.now else ""
+        noticed = node.notice.why if node.notice else ""
         unfit = job.unfit[node.name].why if node.name in job.unfit else ""
-        if node.present and node.job is None and (why := node.closed or resting or unfit):
+        if (
+            node.present
+            and node.job is None
+            and (why := node.closed or noticed or resting or unfit)
+        ):
             said.append(f"{node.name}: {why}")
     return said[:SAID_NODES]
 
@@ -141,7 +152,7 @@ def _best_standby(turn: Turn, job: Job) -> str | None:
 
 def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
     job = turn.jobs[name]
-    missing = job.plan.standbys - len(job.standbys)
+    missing = _standbys_wanted(job) - len(job.standbys)
     if missing <= 0 or not job.places or "" in job.places:
         return
     standbys = _fitting(turn, job, free)[:missing]
@@ -163,10 +174,11 @@ def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
 
 def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
     """Take the node from its job and give it back to the cluster."""
-    name = turn.nodes[node].job
+    name, notice = turn.nodes[node].job, turn.nodes[node].notice
     turn.node(
         node,
         job=None,
+        notice=None if notice and notice.source is Source.EXECUTOR else notice,
         allocated=False,
         releasing=True,
         called=turn.sequence,
@@ -181,6 +193,7 @@ def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
         name,
         places=tuple("" if place == node else place for place in job.places),
         standbys=tuple(standby for standby in job.standbys if standby != node),
+        leaving=tuple(other for other in job.leaving if other != node),
         ending=tuple(other for other in job.ending if other != node),
         suspects=tuple(other for other in job.suspects if other != node),
         quiet={other: quiet for other, quiet in job.quiet.items() if other != node},

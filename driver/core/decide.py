@@ -7,7 +7,7 @@ machines it hands an event to are in the other modules of this folder, one a top
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.driver.core import diagnosis, findings, nodes, ranks, requests, ticks
+from holdfast.driver.core import diagnosis, findings, moves, nodes, ranks, requests, ticks
 from holdfast.driver.core import events as e
 from holdfast.driver.core.advance import advance
 from holdfast.driver.core.allocation import schedule
@@ -48,6 +48,7 @@ def park(state: State, job: str, why: str, now: float, policy: Policy) -> Decisi
 def settle(turn: Turn) -> None:
     """Give out nodes and advance jobs until nothing more follows."""
     for _ in range(MAX_ROUNDS):
+        moves.begin(turn)
         schedule(turn)
         moved = [name for name in _concerned(turn) if advance(turn, name)]
         if not moved:
@@ -94,9 +95,11 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.DeleteRequested: requests.on_delete,
     e.NodeEvictRequested: requests.on_evict,
     e.NodeRestoreRequested: requests.on_restore,
+    e.NodeMaintainRequested: requests.on_maintain,
     e.NodeAppeared: nodes.on_appeared,
     e.NodeVanished: nodes.on_vanished,
     e.ExecutorEnded: nodes.on_ended,
+    e.ExecutorEnding: moves.on_ending,
     e.ExecutorConnected: nodes.on_connected,
     e.ExecutorDisconnected: nodes.on_disconnected,
     e.NodeQuiet: ranks.on_quiet,

@@ -95,15 +95,29 @@ class NodeRestoreRequested(Event, frozen=True):
     by: str = ""
 
 
+class NodeMaintainRequested(Event, frozen=True):
+    """The node is to be free, within `within_s` if there is a limit. Nothing is wrong with it."""
+
+    node: str
+    reason: str
+    within_s: float | None = None
+    by: str = ""
+
+
 # ---------------------------------------------------------------- what the cluster says
 
 
 class NodeAppeared(Event, frozen=True):
-    """A node is there (again): its lease is alive. `closed`: why it is to get no new work."""
+    """A node is there (again): its lease is alive. `closed`: why it is to get no new work.
+
+    `notice`: why it is to be free, within `within_s` where there is a limit; "" where it is not.
+    """
 
     node: str
     rack: str = ""
     closed: str = ""
+    notice: str = ""
+    within_s: float | None = None
 
 
 class NodeVanished(Event, frozen=True):
@@ -122,6 +136,18 @@ class ExecutorEnded(Event, frozen=True):
     job: str
     node: str
     why: str
+
+
+class ExecutorEnding(Event, frozen=True):
+    """The cluster is going to end an executor that a job has, `within_s` from now at the latest.
+
+    Until then it works, and it goes by itself once the node is given back.
+    """
+
+    job: str
+    node: str
+    why: str
+    within_s: float
 
 
 # ---------------------------------------------------------------- what executors said
@@ -298,9 +324,11 @@ AnyEvent = (
     | DeleteRequested
     | NodeEvictRequested
     | NodeRestoreRequested
+    | NodeMaintainRequested
     | NodeAppeared
     | NodeVanished
     | ExecutorEnded
+    | ExecutorEnding
     | ExecutorConnected
     | ExecutorDisconnected
     | NodeQuiet

@@ -89,7 +89,7 @@ def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
     job = turn.jobs[name]
     if job.wanted is Wanted.RUN and not fault.asked:
         turn.job(name, spent=(*job.spent, Spent(at_s=turn.now, blame=_payer(fault))))
-    if fault.node in turn.nodes and fault.blame is not Blame.USER:
+    if fault.node in turn.nodes and fault.blame is not Blame.USER and not fault.spared:
         since = turn.now - turn.policy.strike_window_s
         old = [at for at in turn.nodes[fault.node].strikes if at > since]
         turn.node(fault.node, strikes=(*old, turn.now))

@@ -69,9 +69,27 @@ class Timer(StrEnum):
     START = "start"  # all ranks have to run
     DIAGNOSE = "diagnose"  # results have to be in
     SETTLE = "settle"  # ran so long that the recovery counts, seen or not
+    MOVE = "move"  # a node that is to be free has to be left now, another there or not
+    SAVE = "save"  # the last step has to be in the store
     HOLD = "hold"  # waited so long for a node that other jobs may have ours
     DEADLINE = "deadline"  # the job's own
     TTL = "ttl"  # a finished job is dropped
+
+
+class Source(StrEnum):
+    """Who gave a notice, which says when it is over."""
+
+    PERSON = "person"  # over when a person restores the node
+    CLUSTER = "cluster"  # over when the cluster says so
+    EXECUTOR = "executor"  # only the executor has to go: over when the node is given back
+
+
+class Notice(Value, frozen=True):
+    """Why a node is to be free, and when at the latest. It is no evidence against the node."""
+
+    why: str
+    source: Source
+    by_s: float | None = None  # None: whenever it can be without loss
 
 
 class Node(Value, frozen=True):
@@ -81,6 +99,7 @@ class Node(Value, frozen=True):
     rack: str = ""
     present: bool = False  # the cluster says that it is there
     closed: str = ""  # why the cluster wants no new work there
+    notice: Notice | None = None  # it is to be free: no new work, and what it has moves
     stranger: bool = False  # it connected, and the cluster has never had it: kept no longer
     connected: bool = False  # its executor has a connection to this driver
     left: bool = False  # its connection ended while this driver was there: a source of its own
@@ -198,12 +217,14 @@ class Job(Value, frozen=True):
     failure: Failure | None = None
     places: tuple[str, ...] = ()
     standbys: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()  # of its places, those that are to be free
     epoch: int = 0
     attempt: int = 0
     stop: str = "kill"  # how ranks of the epoch before this one end
     store_host: str = ""  # the node that was host when the epoch was opened
     ending: tuple[str, ...] = ()  # nodes that may still have ranks of an older epoch
     quiet: dict[str, Quiet] = {}
+    save: Stored | None = None  # goes from memory to the store before a node is left
     rendezvous: Rendezvous | None = None
     seats: tuple[Seat, ...] = ()  # the rank table, once ranks may run in this epoch
     restore: Restore | None = None  # what the seated ranks started from

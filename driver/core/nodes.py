@@ -4,7 +4,7 @@ Called by `decide`. Pure. A connection that ends is no fault: an executor reconn
 when two sources say so; silence alone counts only after a while, and within the brake.
 """
 
-from holdfast.driver.core import eviction, gather, incidents, ladder
+from holdfast.driver.core import eviction, gather, incidents, ladder, moves
 from holdfast.driver.core.allocation import drop_unfit, drop_unready, ready
 from holdfast.driver.core.events import (
     AllocationFailed,
@@ -19,7 +19,7 @@ from holdfast.driver.core.events import (
     NodeTrusted,
     NodeVanished,
 )
-from holdfast.driver.core.model import Fault, Job, Node, Timer
+from holdfast.driver.core.model import Fault, Job, Node, Notice, Source, Timer
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -29,12 +29,25 @@ from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 def on_appeared(turn: Turn, event: NodeAppeared) -> None:
     known = turn.nodes.get(event.node) or Node(name=event.node)
     rack = event.rack or known.rack
-    if known.present and (known.rack, known.closed) == (rack, event.closed):
+    if not known.present or (known.rack, known.closed) != (rack, event.closed):
+        turn.put_node(known)
+        turn.node(event.node, present=True, stranger=False, rack=rack, closed=event.closed)
+        closed = f", closed to new work: {event.closed}" if event.closed else ""
+        turn.say(f"{event.node} is there{closed}")
+    _notice(turn, event)
+
+
+def _notice(turn: Turn, event: NodeAppeared) -> None:
+    """What the cluster says of maintenance; where a person said it here, that stands."""
+    known = turn.nodes[event.node].notice
+    if known is not None and known.source is Source.PERSON:
         return
-    turn.put_node(known)
-    turn.node(event.node, present=True, stranger=False, rack=rack, closed=event.closed)
-    closed = f", closed to new work: {event.closed}" if event.closed else ""
-    turn.say(f"{event.node} is there{closed}")
+    if event.notice:
+        by_s = None if event.within_s is None else turn.now + event.within_s
+        notice = Notice(why=event.notice, source=Source.CLUSTER, by_s=by_s)
+        moves.give(turn, event.node, notice)
+    elif known is not None and known.source is Source.CLUSTER:
+        moves.withdraw(turn, event.node)
 
 
 def on_vanished(turn: Turn, event: NodeVanished) -> None:

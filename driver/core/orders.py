@@ -33,13 +33,15 @@ def desired_of(state: State, node: Node) -> Desired:
         rendezvous=job.rendezvous if seated else None,
         restore=job.restore if seated else None,
         stop=job.stop,
+        save=None if seated else job.save,
         diagnostics=job.diagnosis.orders.get(node.name, ()) if job.diagnosis else (),
     )
 
 
 def orders_key(job: Job) -> tuple[object, ...]:
     """What the desired states of all its nodes depend on: equal means that no node is affected."""
-    return (job.epoch, job.seats, job.restore, job.stop, job.diagnosis and job.diagnosis.orders)
+    tests = job.diagnosis and job.diagnosis.orders
+    return (job.epoch, job.seats, job.restore, job.stop, job.save, tests)
 
 
 def rank_table(nodes: dict[str, Node], job: Job) -> tuple[Seat, ...]:

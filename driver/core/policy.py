@@ -9,7 +9,7 @@ import msgspec
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds and shares; change the version with any of them."""
 
-    version: int = 2
+    version: int = 3
     gather_s: float = 0.03
     """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
@@ -34,6 +34,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     come back with a jitter of at most 5 s."""
     settle_s: float = 600.0
     """A job that ran so long without a fault has recovered, even where no step can be seen."""
+    save_s: float = 60.0
+    """So long before its time is over a node that is to be free is left, though no other is there;
+    and how long the last step may take to the store where there is no such time. (A drain of the
+    whole state takes minutes at most: a checkpoint that takes longer is of no use to anybody.)"""
     hold_s: float = 300.0
     """How long a job keeps its nodes while it waits for one more and another job waits too."""
     rest_s: float = 60.0

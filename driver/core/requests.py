@@ -3,20 +3,21 @@
 Called by `decide`. Pure.
 """
 
-from holdfast.driver.core import eviction, finish, incidents, ladder
+from holdfast.driver.core import eviction, finish, incidents, ladder, moves
 from holdfast.driver.core.effects import Trust
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import (
     DeleteRequested,
     JobSubmitted,
     NodeEvictRequested,
+    NodeMaintainRequested,
     NodeRestoreRequested,
     Plan,
     ResumeRequested,
     StopRequested,
     SuspendRequested,
 )
-from holdfast.driver.core.model import Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.model import Fault, Job, Node, Notice, Phase, Source, Timer, Wanted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Evidence, Kind, Weight
 
@@ -98,10 +99,31 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
 
 def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
     node = turn.nodes.get(event.node)
-    if node is None or not node.quarantined:
+    if node is None or not (node.quarantined or _noticed(node)):
         return
+    if _noticed(node):
+        moves.withdraw(turn, event.node)
+    turn.say(f"{_who(event.by)} wants {event.node} used again: {event.reason}")
+    if node.quarantined:
+        _trust(turn, event.node)
+
+
+def on_maintain(turn: Turn, event: NodeMaintainRequested) -> None:
+    if event.node not in turn.nodes:
+        return
+    by_s = None if event.within_s is None else turn.now + event.within_s
+    why = f"{_who(event.by)} wants to work on it: {event.reason}"
+    moves.give(turn, event.node, Notice(why=why, source=Source.PERSON, by_s=by_s))
+
+
+def _noticed(node: Node) -> bool:
+    """Whether a person gave notice of it, which a person takes back."""
+    return node.notice is not None and node.notice.source is Source.PERSON
+
+
+def _trust(turn: Turn, node: str) -> None:
     turn.node(
-        event.node,
+        node,
         quarantined=False,
         marked=False,
         trusting=True,
@@ -112,8 +134,7 @@ def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
         strikes=(),
         rest_until_s=0.0,
     )
-    turn.order(Trust(node=event.node))
-    turn.say(f"{_who(event.by)} wants {event.node} used again: {event.reason}")
+    turn.order(Trust(node=node))
 
 
 def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:

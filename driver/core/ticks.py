@@ -155,6 +155,16 @@ def _settled(turn: Turn, job: Job) -> None:
         incidents.back(turn, job.name, outcome)
 
 
+def _has_to_move(turn: Turn, job: Job) -> None:
+    """Where it trains, `moves` ends it now; where it does not, it looks at the time itself."""
+    turn.say(f"the time to leave {', '.join(job.leaving)} has come", job.name)
+
+
+def _not_saved(turn: Turn, job: Job) -> None:
+    if job.save is not None:
+        turn.say(f"step {job.save.step} of {job.name} did not reach the store in time", job.name)
+
+
 def _held_long(turn: Turn, job: Job) -> None:
     """Let others have the nodes of a job that cannot use them."""
     if job.phase is not Phase.REPLACING or "" not in job.places:
@@ -197,6 +207,8 @@ HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {
     Timer.START: _no_start,
     Timer.DIAGNOSE: _diagnosed,
     Timer.SETTLE: _settled,
+    Timer.MOVE: _has_to_move,
+    Timer.SAVE: _not_saved,
     Timer.HOLD: _held_long,
     Timer.DEADLINE: _overdue,
     Timer.TTL: _expired,

@@ -47,7 +47,7 @@ class Driver:
         self.receive(e.DriverStarted(term=self.state.term + 1))
         for machine in self.world.machines.values():
             if machine.up and not machine.cut:
-                self.receive(e.NodeAppeared(node=machine.name, rack=machine.rack))
+                self.world.appear(machine)
             else:
                 self.receive(e.NodeVanished(node=machine.name, why="not there at start"))
 

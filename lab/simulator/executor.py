@@ -32,6 +32,7 @@ class Machine:
         self.cut = False  # nothing can be heard of it, nor it hear anything
         self.bad = False  # fails its tests
         self.unkillable = False
+        self.cordoned = False
         self.accepted = (0, 0)  # term and epoch, on disk
         self.memory: dict[str, tuple[Snapshot, ...]] = {}
         self.executor: Executor | None = None
@@ -113,6 +114,18 @@ class Executor:
         for order in desired.diagnostics:
             self._test(order.id, desired)
         self.report()
+        if desired.save is not None and desired.host_store:
+            self._save(desired, desired.save)
+
+    def _save(self, desired: Desired, point: Stored) -> None:
+        """Together with the other nodes, which were told the same; it takes a while."""
+
+        def written() -> None:
+            if self.desired is desired and self.machine.executor is self:
+                self.world.save(desired, point)
+                self.report()
+
+        self.world.agenda.after(self.world.rng.uniform(0.1, 3.0), written)
 
     def _start(self, desired: Desired) -> None:
         if self.exits or desired.job is None:

@@ -27,12 +27,13 @@ def repair_all(world: World) -> None:
         _heal(world, machine)
         _return(world, machine)
         _killable(world, machine)
+        _uncordon(world, machine)
 
 
 def attend(world: World) -> None:
     """People look after the cluster: evicted nodes are restored, suspended jobs resumed."""
     for node in list(world.driver.state.nodes.values()):
-        if node.quarantined:
+        if node.quarantined or node.notice is not None:
             world.driver.request(e.NodeRestoreRequested(node=node.name, reason="repaired"))
     for name in world.jobs:
         world.driver.request(e.ResumeRequested(job=name))
@@ -126,7 +127,7 @@ def _lose(world: World, machine: Machine, fault: Fault) -> None:
 def _return(world: World, machine: Machine) -> None:
     if not machine.up:
         machine.up = True
-        world.driver.receive(e.NodeAppeared(node=machine.name, rack=machine.rack))
+        world.appear(machine)
         world.boot(machine)
 
 
@@ -152,7 +153,7 @@ def _cut(world: World, machine: Machine, fault: Fault) -> None:
 def _heal(world: World, machine: Machine) -> None:
     if machine.cut:
         machine.cut = False
-        world.driver.receive(e.NodeAppeared(node=machine.name, rack=machine.rack))
+        world.appear(machine)
         world.connect(machine)
 
 
@@ -232,6 +233,29 @@ def _evict(world: World, fault: Fault) -> None:
     world.driver.request(e.NodeEvictRequested(node=machine.name, reason="maintenance"))
 
 
+def _maintain(world: World, fault: Fault) -> None:
+    within_s = None if fault.size < 0.3 else 200 * fault.size
+    node = _machine(world, fault).name
+    event = e.NodeMaintainRequested(node=node, reason="new kernel", within_s=within_s)
+    world.driver.request(event)
+
+
+def _drain(world: World, fault: Fault) -> None:
+    """Its executor goes when the driver lets it, or when its time is over; then people are done."""
+    machine = _machine(world, fault)
+    if machine.up and not machine.cut and not machine.cordoned:
+        machine.cordoned = True
+        world.appear(machine)
+        world.agenda.after(world.delay(), lambda: world.end_pod(machine, 100 * fault.size))
+        world.agenda.after(120, lambda: _uncordon(world, machine))
+
+
+def _uncordon(world: World, machine: Machine) -> None:
+    if machine.cordoned:
+        machine.cordoned = False
+        world.appear(machine)
+
+
 def _restore(world: World, fault: Fault) -> None:
     node = _machine(world, fault).name
     world.driver.request(e.NodeRestoreRequested(node=node, reason="looked at"))
@@ -271,6 +295,8 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "stop": _stop,
     "delete": _delete,
     "evict": _evict,
+    "maintain": _maintain,
+    "drain": _drain,
     "restore": _restore,
     "false-alarm": _false_alarm,
 }

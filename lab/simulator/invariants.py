@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
+from holdfast.driver.core import moves
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.incidents import LOSSES
 from holdfast.driver.core.model import FINISHED, Incident, Job, Phase, State, Wanted
@@ -47,6 +48,7 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
     for job in after.jobs.values():
         suspend_ends(job, now)
     unfit_nodes_are_not_asked_for(before, decision, now)
+    nodes_with_a_notice_are_not_asked_for(decision)
     if isinstance(event, e.AllocationFailed) and event.unfit:
         only_its_job_does_without_it(before, after, event.node)
     for name in decision.nodes:
@@ -97,6 +99,15 @@ def only_its_job_does_without_it(before: State, after: State, node: str) -> None
     """That a job cannot have a node says nothing to the other jobs."""
     rested = after.nodes[node].rest_until_s > before.nodes[node].rest_until_s
     require("an-unfit-node-is-free-for-others", not rested, node)
+
+
+def nodes_with_a_notice_are_not_asked_for(decision: Decision) -> None:
+    for effect in decision.effects:
+        if isinstance(effect, f.Allocate):
+            node = decision.state.nodes[effect.node]
+            newly = node.called == decision.state.sequence
+            to_be_free = node.notice is not None and newly
+            require("a-node-to-be-free-gets-no-work", not to_be_free, f"{node.name}: {node.notice}")
 
 
 def ranks_have_good_nodes(state: State, job: Job) -> None:
@@ -196,10 +207,16 @@ def one_incident_a_cause(state: State) -> None:
             job = state.jobs.get(name)
             belongs = job is not None and job.incident == incident.id
             require("a-job-has-one-open-incident", belongs, f"{name} {incident.id}")
-    losses = [i for i in state.incidents.values() if i.kind in LOSSES and i.rung in (0, 2)]
+    losses = [i for i in state.incidents.values() if _only_a_loss(i)]
     for first, second in pairwise(losses):
         near = second.found_s - first.found_s < 1.0 and bool(first.jobs) and bool(second.jobs)
         require("a-correlated-loss-is-one-incident", not near, _pair(first, second))
+
+
+def _only_a_loss(incident: Incident) -> bool:
+    """Lost nodes are its cause from the beginning; a job that moves has its incident before."""
+    moved = any(piece.source == moves.NOTICE for piece in incident.evidence)
+    return incident.kind in LOSSES and incident.rung in (0, 2) and not moved
 
 
 def complainers_are_not_named(world: "World", incident: Incident | None) -> None:
@@ -209,7 +226,7 @@ def complainers_are_not_named(world: "World", incident: Incident | None) -> None
     died = incident.kind is Kind.RANK_CRASHED and incident.rank is not None
     really = any((job, incident.rank) in world.victims for job in incident.jobs)
     require("no-complainer-is-the-culprit", really or not died, incident.summary)
-    known = incident.nodes and incident.kind not in LOSSES
+    known = incident.nodes and incident.kind not in {*LOSSES, Kind.MAINTENANCE}
     named = incident.node is not None or not known
     require("a-known-cause-is-named", named, f"{incident.summary}: {incident.nodes}")
 
@@ -243,6 +260,20 @@ def unfinished(world: "World") -> str:
     return ""
 
 
+PEACEFUL = frozenset({"maintain", "restore"})
+"""Wishes of people that leave time to save."""
+
+
+def a_move_costs_nothing(world: "World", state: State) -> None:
+    """Where nothing else happened, no step is lost by it and no restart is spent."""
+    for incident in state.incidents.values():
+        saved = all(world.jobs[name].store_every for name in incident.jobs)
+        require("a-move-loses-no-step", not (saved and incident.steps_lost), incident.summary)
+        require("a-move-blames-nobody", incident.node is None, incident.summary)
+    for name, job in state.jobs.items():
+        require("a-move-spends-nothing", not job.spent, name)
+
+
 ONE_SHOT = frozenset({"kill-rank", "blip", "raise", "kill-executor", "lose-node", "lose-rack"})
 """Faults that are over at once: each can be the cause of one incident a job at most."""
 
@@ -261,6 +292,8 @@ def verdict(world: "World") -> None:
             require("a-users-fault-is-the-users", fair, f"{name}: {job.failure.reason}")
         if job.phase is Phase.SUCCEEDED:
             require("done-is-done", world.best[name] == world.jobs[name].steps, name)
+    if faults and all(fault.kind in PEACEFUL for fault in faults):
+        a_move_costs_nothing(world, state)
     if all(fault.kind in ONE_SHOT for fault in faults):
         most = len(faults)
         count = state.incident_count

@@ -28,6 +28,8 @@ KINDS: dict[str, int] = {
     "stop": 1,
     "delete": 1,
     "evict": 1,
+    "maintain": 3,  # a person wants to work on a node
+    "drain": 2,  # a node is cordoned, and its executor is told to go
     "restore": 2,
     "false-alarm": 2,  # a finding about an epoch that is over
 }

@@ -15,7 +15,7 @@ from holdfast.lab.simulator.invariants import Broken
 from holdfast.lab.simulator.scenario import STEP_S, Scenario, SimJob
 from holdfast.lab.simulator.training import Run
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
-from holdfast.protocol.messages import Desired, Restore, Task
+from holdfast.protocol.messages import Desired, Restore, Stored, Task
 
 
 class World:
@@ -88,6 +88,34 @@ class World:
         elif dice < 0.04:
             self.agenda.after(self.rng.uniform(0.0, 20.0), lambda: self.driver.receive(outcome))
         self.agenda.after(self.delay() + late_s, lambda: self.driver.receive(outcome))
+
+    def appear(self, machine: Machine) -> None:
+        """The cluster says what the node is."""
+        closed = "it is cordoned" if machine.cordoned else ""
+        event = e.NodeAppeared(node=machine.name, rack=machine.rack, closed=closed)
+        self.driver.receive(event)
+
+    def end_pod(self, machine: Machine, within_s: float) -> None:
+        """Somebody ends the executor of the node's job: it is killed when its time is over."""
+        node = self.driver.state.nodes.get(machine.name)
+        if node is None or node.job is None or not node.allocated:
+            return
+        job, called, why = node.job, node.called, "its pod is evicted"
+        ending = e.ExecutorEnding(job=job, node=machine.name, why=why, within_s=within_s)
+        self.driver.receive(ending)
+
+        def over() -> None:
+            now = self.driver.state.nodes[machine.name]
+            if machine.up and (now.job, now.called) == (job, called):
+                self.end_executor(machine, noticed_s=self.delay())
+                self.driver.receive(e.ExecutorEnded(job=job, node=machine.name, why=why))
+                self.agenda.after(1.0, lambda: self._boot_again(machine))
+
+        self.agenda.after(within_s, over)
+
+    def _boot_again(self, machine: Machine) -> None:
+        if machine.up and machine.executor is None:
+            self.boot(machine)
 
     # ------------------------------------------------------------ connections and processes
 
@@ -280,6 +308,20 @@ class World:
             return (), "the store does not answer"
         return tuple(sorted(self._all_stored(job))), ""
 
+    def save(self, desired: Desired, point: Stored) -> None:
+        """Write what all ranks have of this step, if they all have it and the store takes it."""
+        assert desired.job is not None
+        held = {
+            snapshot.rank
+            for machine in self.machines.values()
+            if machine.up and not machine.cut
+            for snapshot in machine.memory.get(desired.job, ())
+            if (snapshot.step, snapshot.epoch) == (point.step, point.epoch)
+        }
+        job = self.jobs[desired.job]
+        if self.store_up and held == set(range(job.nodes * job.ranks_per_node)):
+            self.store[desired.job].add((point.step, point.epoch))
+
     def _all_stored(self, job: str) -> set[tuple[int, int]]:
         live = [run for (name, _), run in self.runs.items() if name == job and run.training]
         return self.store[job].union(*(run.stored(self.agenda.now) for run in live))
@@ -329,8 +371,14 @@ class World:
 
     def submit(self, job: SimJob) -> None:
         """A person submits it, again and again until it is acknowledged."""
+        store = "file:///store" if job.store_every else ""
         plan = e.Plan(
-            task=Task(command=("train",), workdir="."),
+            task=Task(
+                command=("train",),
+                workdir=".",
+                store_url=store,
+                store_interval_steps=job.store_every,
+            ),
             nodes=job.nodes,
             ranks_per_node=job.ranks_per_node,
             standbys=job.standbys,

@@ -104,9 +104,13 @@ class Life:
         stored: Iterable[tuple[int, int]] = (),
         store_error: str = "",
         silent: Iterable[str] = (),
+        empty: Iterable[str] = (),
     ) -> None:
-        """Every node does and says what it was told, once; saves are (step, epoch)."""
-        away = set(silent)
+        """Every node does and says what it was told, once; saves are (step, epoch).
+
+        `empty`: nodes that have nothing in memory.
+        """
+        away, bare = set(silent), set(empty)
         for node in self.state.jobs[name].members:
             if not self.state.nodes[node].allocated:
                 self.do(e.NodeAllocated(job=name, node=node))
@@ -124,7 +128,7 @@ class Life:
                         job=name,
                         epoch=job.epoch,
                         node=node,
-                        snapshots=held,
+                        snapshots=() if node in bare else held,
                         stored=whole if node == job.host else (),
                         store_error=store_error if node == job.host else "",
                     )

@@ -26,6 +26,8 @@ CAUGHT_BY = {
     "generation-not-raised": {"generation-grows"},
     "job-forgotten-when-it-ends": {"what-was-acknowledged-is-remembered"},
     "loss-of-a-rack-not-correlated": {"a-correlated-loss-is-one-incident"},
+    "moved-without-saving": {"a-move-loses-no-step"},
+    "node-to-be-free-is-given-out": {"a-node-to-be-free-gets-no-work"},
     "restore-beyond-the-end": {"restore-on-the-line"},
     "seated-before-quiet": {"KeyError", "restore-is-there", "one-epoch-at-a-time"},
     "silence-without-a-brake": {"few-are-evicted-for-silence", "never-too-many-evicted"},

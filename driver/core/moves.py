@@ -1,0 +1,214 @@
+"""Leaving nodes in peace: somebody gave notice that they are to be free; nothing is wrong there.
+
+Called by `decide`, by `advance` and by whoever hears of a notice. Pure. A job trains on until a
+warm node is there for each that it leaves, or until their time is over. Then all ranks end, the
+last step that all have in memory goes to the store, and only then the nodes are left. No step is
+lost, nobody is blamed, and no restart is spent.
+"""
+
+from collections.abc import Iterator
+
+from holdfast.driver.core import incidents, restore
+from holdfast.driver.core.allocation import leave, ready
+from holdfast.driver.core.epochs import open_epoch
+from holdfast.driver.core.events import ExecutorEnding
+from holdfast.driver.core.model import Fault, Job, Notice, Phase, Source, Timer, Wanted
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.messages import Stored
+
+REPLACE = 2
+"""The rung of the ladder that a move stands on."""
+
+NOTICE = "notice"
+"""Source of the evidence that a node was to be free."""
+
+JITTER_S = 2.0
+"""By which a time that is told again may differ from what it was, and be the same."""
+
+# ---------------------------------------------------------------- notices
+
+
+def on_ending(turn: Turn, event: ExecutorEnding) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or node.job != event.job or not node.allocated:
+        return
+    by_s = turn.now + event.within_s
+    give(turn, event.node, Notice(why=event.why, source=Source.EXECUTOR, by_s=by_s))
+
+
+def give(turn: Turn, node: str, notice: Notice) -> None:
+    """Note that the node is to be free; what a job has there moves. Told again it is no news."""
+    known = turn.nodes[node]
+    if known.notice is not None and _same(known.notice, notice):
+        return
+    turn.node(node, notice=notice)
+    turn.say(f"{node} is to be free{_within(turn, notice)}: {notice.why}")
+    job = turn.jobs.get(known.job or "")
+    if job is None:
+        return
+    if node in job.standbys or job.phase is Phase.ALLOCATING:
+        turn.say(f"{job.name} does without {node}", job.name)
+        leave(turn, node)
+        return
+    turn.job(job.name, leaving=tuple(dict.fromkeys((*job.leaving, node))))
+    _set_time(turn, job.name)
+
+
+def withdraw(turn: Turn, node: str) -> None:
+    """The node need not be free any more."""
+    if turn.nodes[node].notice is None:
+        return
+    turn.node(node, notice=None)
+    turn.say(f"{node} need not be free any more")
+    job = turn.jobs.get(turn.nodes[node].job or "")
+    if job is not None:
+        turn.job(job.name, leaving=tuple(other for other in job.leaving if other != node))
+        _set_time(turn, job.name)
+
+
+def _same(known: Notice, told: Notice) -> bool:
+    if (known.why, known.source) != (told.why, told.source):
+        return False
+    if known.by_s is None or told.by_s is None:
+        return known.by_s == told.by_s
+    return abs(known.by_s - told.by_s) <= JITTER_S
+
+
+def _within(turn: Turn, notice: Notice) -> str:
+    return "" if notice.by_s is None else f" within {max(0.0, notice.by_s - turn.now):.0f} s"
+
+
+def _times(turn: Turn, job: Job) -> Iterator[float]:
+    """When each of the nodes that it has to leave has to be free, of those that have a time."""
+    for node in job.leaving:
+        notice = turn.nodes[node].notice
+        if notice is not None and notice.by_s is not None:
+            yield notice.by_s
+
+
+def _set_time(turn: Turn, name: str) -> None:
+    """Look at the job again when it has to move, another node there or not."""
+    turn.drop_timers(name, Timer.MOVE)
+    due_s = min(_times(turn, turn.jobs[name]), default=None)
+    if due_s is not None:
+        turn.set_timer(name, Timer.MOVE, max(0.0, due_s - turn.policy.save_s - turn.now))
+
+
+# ---------------------------------------------------------------- when to move
+
+
+def begin(turn: Turn) -> None:
+    """End the ranks of jobs that train on a node which they may leave now."""
+    for job in list(turn.jobs.values()):
+        if job.leaving and _trains(job):
+            if _may_leave(turn, job):
+                _begin(turn, job)
+            else:
+                _wait(turn, job)
+
+
+def _trains(job: Job) -> bool:
+    """It runs undisturbed. While ranks end, of a fault or for good, that comes first."""
+    wanted = job.wanted is Wanted.RUN and not job.parked
+    return wanted and job.phase is Phase.RUNNING and not job.exits and job.held is None
+
+
+def _may_leave(turn: Turn, job: Job) -> bool:
+    """Another node is warm for each, or the time is over."""
+    due_s = min(_times(turn, job), default=None)
+    if due_s is not None and turn.now >= due_s - turn.policy.save_s:
+        return True
+    warm = sum(1 for standby in job.standbys if ready(turn.nodes[standby]))
+    return warm + _come_back(turn, job) >= len(job.leaving)
+
+
+def _come_back(turn: Turn, job: Job) -> int:
+    """Of its nodes, those of which only the executor has to go, while nobody else is to be had."""
+    if job.standbys:
+        return 0
+    left = [turn.nodes[node] for node in job.leaving]
+    return sum(1 for node in left if _only_executor(node.notice) and not node.closed)
+
+
+def _only_executor(notice: Notice | None) -> bool:
+    return notice is not None and notice.source is Source.EXECUTOR
+
+
+def _wait(turn: Turn, job: Job) -> None:
+    """It trains on. Said where nobody is on the way."""
+    if len(job.standbys) < len(job.leaving):
+        nodes = ", ".join(job.leaving)
+        turn.wait_for(job.name, f"{nodes} is to be free, and no other node is: it trains on there")
+
+
+def _begin(turn: Turn, job: Job) -> None:
+    summary = f"{job.name} moves off {', '.join(job.leaving)}"
+    fault = Fault(
+        kind=Kind.MAINTENANCE,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.UNKNOWN,
+        summary=summary,
+        evidence=tuple(_evidence(turn, job)),
+    )
+    incident = incidents.open_or_join(turn, job.name, fault)
+    nodes = tuple(dict.fromkeys((*incident.nodes, *job.leaving)))
+    turn.incident(incident.id, nodes=nodes, rung=max(REPLACE, incident.rung))
+    turn.say(f"{summary}: its last step is saved first", job.name)
+    turn.move(job.name, Phase.SUSPENDING)
+    open_epoch(turn, job.name, stop="grace")
+
+
+def _evidence(turn: Turn, job: Job) -> Iterator[Evidence]:
+    for node in job.leaving:
+        notice = turn.nodes[node].notice
+        if notice is not None:
+            yield Evidence(source=NOTICE, text=f"{node} is to be free: {notice.why}")
+
+
+# ---------------------------------------------------------------- saving, and leaving
+
+
+def left(turn: Turn, name: str) -> bool:
+    """Leave what the job has to leave, once its last step is in the store. False: not there yet.
+
+    Asked when all its ranks have ended, for whatever reason.
+    """
+    job = turn.jobs[name]
+    if not job.leaving or not _may_leave(turn, job):
+        return True
+    point = _unsaved(job)
+    if point is not None and job.save is None:
+        _save(turn, job, point)
+        return False
+    if point is not None and Timer.SAVE in job.timers:
+        return False
+    _leave(turn, job)
+    return True
+
+
+def _unsaved(job: Job) -> Stored | None:
+    """What a restart would go back to, where only the nodes' memory has it."""
+    task = job.plan.task
+    if "" in job.places or not (task.store_url and task.store_interval_steps):
+        return None
+    point = restore.agree(job)
+    if point is None or point.source == "store":
+        return None
+    found = Stored(step=point.step, epoch=point.epoch)
+    return None if any(found in quiet.stored for quiet in job.quiet.values()) else found
+
+
+def _save(turn: Turn, job: Job, point: Stored) -> None:
+    due_s = min(_times(turn, job), default=None)
+    left_s = turn.policy.save_s if due_s is None else max(0.0, due_s - turn.now)
+    turn.job(job.name, save=point)
+    turn.set_timer(job.name, Timer.SAVE, max(left_s, turn.policy.quiet_s))
+    turn.say(f"step {point.step} of {job.name} goes to the store", job.name)
+
+
+def _leave(turn: Turn, job: Job) -> None:
+    turn.drop_timers(job.name, Timer.SAVE, Timer.MOVE)
+    for node in job.leaving:
+        leave(turn, node)
+    turn.say(f"{job.name} has left {', '.join(job.leaving)}", job.name)

@@ -1,0 +1,234 @@
+"""Nodes that are to be free: the job saves first, moves, and nobody is blamed for it."""
+
+import pytest
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.admission import refuse
+from holdfast.driver.core.effects import Allocate, Distrust, Release
+from holdfast.driver.core.model import Phase
+from holdfast.protocol.faults import Kind
+from holdfast.protocol.messages import Restore, Stored, Task
+
+STORED = Task(command=("train",), workdir=".", store_url="file:///store", store_interval_steps=100)
+
+
+def maintain(node: str, within_s: float | None = None) -> e.NodeMaintainRequested:
+    return e.NodeMaintainRequested(node=node, reason="new kernel", within_s=within_s)
+
+
+def ending(node: str, within_s: float) -> e.ExecutorEnding:
+    return e.ExecutorEnding(job="job", node=node, why="pod job-1-1 is evicted", within_s=within_s)
+
+
+STAYS = [(6, 1), (7, 1)]
+"""What each node that ran has in memory."""
+EMPTY = ("n2", "n3", "n4")
+"""Nodes that stand by in most tests: they have nothing."""
+
+
+def moved(life, *, saved: bool = True, empty=EMPTY) -> None:
+    """The ranks of epoch 1 end at step 7, it is saved (or not), and the job trains on."""
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=empty)
+    assert life.job.save == Stored(step=7, epoch=1)
+    assert {life.told(node).save for node in life.job.places} == {life.job.save}
+    stored = [(5, 1), (7, 1)] if saved else [(5, 1)]
+    if not saved:
+        life.wait(until_s=life.now + life.policy.save_s)
+    for _ in range(2):
+        life.answer(snapshots=STAYS, stored=stored, empty=empty)
+    assert life.phase is Phase.RUNNING
+
+
+def test_a_job_saves_its_last_step_and_moves_to_its_standby(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1"))
+    assert life.phase is Phase.SUSPENDING
+    moved(life)
+    assert life.job.places == ("n0", "n2")
+    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+    life.progress(8)
+    assert life.incident.kind is Kind.MAINTENANCE
+    assert (life.incident.steps_lost, life.incident.open) == (0, False)
+
+
+def test_nobody_is_blamed_and_nothing_is_spent_for_it(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1"))
+    moved(life)
+    node = life.state.nodes["n1"]
+    assert (node.quarantined, node.strikes, node.job) == (False, (), None)
+    assert life.ordered(Distrust) == []
+    assert (life.incident.node, life.incident.evicted, life.job.spent) == (None, (), ())
+
+
+def test_a_node_that_is_to_be_free_gets_no_work_until_a_person_gives_it_back(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1"))
+    moved(life)
+    life.do(e.NodeReleased(node="n1"))
+    assert life.job.standbys == ()
+    assert refuse(life.state, e.NodeRestoreRequested(node="n1", reason="done")) is None
+    life.do(e.NodeRestoreRequested(node="n1", reason="done"))
+    assert life.job.standbys == ("n1",)
+
+
+def test_the_store_of_rank_0_moves_with_it(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n0"))
+    life.answer(snapshots=STAYS, empty=EMPTY)
+    life.answer(snapshots=STAYS, stored=[(7, 1)], empty=EMPTY)
+    assert life.job.places == ("n2", "n1")
+    assert life.job.store_host == "n2"
+    life.answer(snapshots=STAYS, stored=[(7, 1)], empty=EMPTY)
+    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+
+
+def test_it_trains_on_while_no_other_node_is_there_and_says_so(training) -> None:
+    life = training(task=STORED)
+    life.do(maintain("n1"))
+    assert life.phase is Phase.RUNNING
+    assert "n1 is to be free, and no other node is" in life.job.waiting
+    life.wait(until_s=life.now + 1_000)
+    assert life.phase is Phase.RUNNING
+
+
+def test_a_node_that_comes_is_made_warm_before_the_ranks_are_ended(training) -> None:
+    life = training(task=STORED)
+    life.do(maintain("n1"))
+    life.do(e.NodeAppeared(node="n2"))
+    assert life.job.standbys == ("n2",)
+    life.do(e.NodeAllocated(job="job", node="n2"))
+    assert life.phase is Phase.RUNNING
+    life.connect("n2", "n2-first")
+    assert life.phase is Phase.SUSPENDING
+    moved(life)
+    assert life.job.places == ("n0", "n2")
+
+
+def test_when_the_time_is_nearly_over_the_step_is_saved_though_no_other_node_is_there(
+    training,
+) -> None:
+    life = training(task=STORED)
+    life.do(maintain("n1", within_s=300))
+    life.wait(until_s=life.now + 300 - life.policy.save_s - 1)
+    assert life.phase is Phase.RUNNING
+    life.wait(until_s=life.now + 2)
+    assert life.phase is Phase.SUSPENDING
+    life.answer(snapshots=[(7, 1)])
+    life.answer(snapshots=[(7, 1)], stored=[(7, 1)])
+    assert (life.phase, life.job.places) == (Phase.REPLACING, ("n0", ""))
+    life.node("n2")
+    life.answer(stored=[(7, 1)])
+    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+
+
+def test_a_store_that_takes_too_long_does_not_hold_the_move_up_for_ever(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1"))
+    moved(life, saved=False)
+    assert life.job.restore == Restore(source="store", step=5, epoch=1)
+    assert any("did not reach the store in time" in why for why in life.whys)
+
+
+def test_a_job_without_a_store_moves_with_what_its_script_saved(training) -> None:
+    life = training(standbys=1)
+    life.do(maintain("n1"))
+    life.answer(snapshots=[(7, 1)])
+    life.answer()
+    assert life.phase is Phase.RUNNING
+    assert life.job.places == ("n0", "n2")
+
+
+def test_an_evicted_executor_is_moved_before_it_ends_and_its_node_is_free_again(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(ending("n1", within_s=300))
+    moved(life)
+    assert life.job.places == ("n0", "n2")
+    assert life.state.nodes["n1"].notice is None
+    assert life.ordered(Release) == [Release(node="n1")]
+
+
+def test_an_executor_that_is_deleted_on_an_open_node_comes_back_there(training) -> None:
+    life = training(task=STORED)
+    life.do(ending("n1", within_s=300))
+    assert life.phase is Phase.SUSPENDING
+    life.answer(snapshots=[(7, 1)])
+    life.answer(snapshots=[(7, 1)], stored=[(7, 1)])
+    life.effects.clear()
+    life.do(e.NodeReleased(node="n1"))
+    assert [effect.node for effect in life.ordered(Allocate)] == ["n1"]
+
+
+def test_on_a_node_that_is_drained_it_trains_as_long_as_it_can(training) -> None:
+    life = training(task=STORED)
+    life.do(e.NodeAppeared(node="n1", closed="it is cordoned"))
+    life.do(ending("n1", within_s=300))
+    assert life.phase is Phase.RUNNING
+    assert "it trains on there" in life.job.waiting
+
+
+def test_what_the_cluster_says_is_taken_back_by_the_cluster(training) -> None:
+    life = training(task=STORED)
+    life.do(e.NodeAppeared(node="n1", notice="new kernel", within_s=300))
+    assert life.job.leaving == ("n1",)
+    assert life.do(e.NodeAppeared(node="n1", notice="new kernel", within_s=300)).idle
+    life.do(e.NodeAppeared(node="n1"))
+    assert (life.job.leaving, life.state.nodes["n1"].notice) == ((), None)
+    life.wait(until_s=life.now + 1_000)
+    assert life.phase is Phase.RUNNING
+
+
+def test_what_a_person_says_is_not_taken_back_by_the_cluster(training) -> None:
+    life = training(task=STORED)
+    life.do(maintain("n1"))
+    life.do(e.NodeAppeared(node="n1"))
+    assert life.state.nodes["n1"].notice is not None
+
+
+def test_a_standby_that_is_to_be_free_goes_at_once(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n2"))
+    assert life.job.standbys == ()
+    assert life.phase is Phase.RUNNING
+
+
+def test_ranks_that_die_first_are_recovered_and_the_move_is_part_of_it(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.dies(1, signal=9, judged=False)
+    life.do(maintain("n1"))
+    assert life.phase is Phase.RUNNING, "the death is judged first"
+    life.wait(until_s=life.now + 1)
+    moved(life)
+    assert life.job.places == ("n0", "n2")
+    assert life.incident.kind is Kind.RANK_CRASHED
+
+
+def test_a_node_that_is_lost_while_it_is_left_is_lost(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1"))
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    life.lose("n1")
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    assert life.phase is Phase.RUNNING
+    assert life.job.restore == Restore(source="store", step=5, epoch=1)
+
+
+def test_two_nodes_of_a_job_are_left_together(training) -> None:
+    life = training(nodes=3, standbys=2, task=STORED)
+    life.do(e.NodeAppeared(node="n1", closed="it is cordoned"))
+    life.do(e.NodeAppeared(node="n2", closed="it is cordoned"))
+    life.do(ending("n1", within_s=300))
+    life.do(ending("n2", within_s=300))
+    moved(life, empty=("n3", "n4"))
+    assert life.job.places == ("n0", "n3", "n4")
+    assert life.state.incident_count == 1
+
+
+@pytest.mark.parametrize("within_s", [None, 300])
+def test_a_free_node_is_only_kept_free(life, within_s) -> None:
+    life.node("n0")
+    life.do(maintain("n0", within_s))
+    life.submit(nodes=1)
+    assert life.phase is Phase.PENDING
+    assert "wants to work on it: new kernel" in life.job.waiting
+    assert life.state.incident_count == 0
