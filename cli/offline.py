@@ -5,14 +5,15 @@ routes use, so that both say the same.
 """
 
 import sys
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.errors import Stopped, not_reachable, not_readable
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
+
+if TYPE_CHECKING:
+    from holdfast.driver.adapters.rest.parameters import JobFilter
 
 
 class Recorded:
@@ -45,9 +46,9 @@ class Recorded:
     def jobs(self, **filters: Any) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import job_view
 
-        jobs = sorted(self._state.jobs.values(), key=lambda job: job.number)
-        shown = [_plain(job_view(self._state, job, now=self._now, live=None)) for job in jobs]
-        return [job for job in shown if _matches(job, **filters)]
+        chosen = filter(_filter(filters).takes, self._state.jobs.values())
+        jobs = sorted(chosen, key=lambda job: job.number)
+        return [_plain(job_view(self._state, job, now=self._now, live=None)) for job in jobs]
 
     def nodes(self) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import node_view
@@ -76,20 +77,19 @@ class Recorded:
         return None
 
 
-def _matches(
-    job: dict[str, Any],
-    *,
-    phase: Sequence[str] | None = None,
-    label: Sequence[str] | None = None,
-    name: str | None = None,
-) -> bool:
-    """The filters of the driver's list."""
-    labels = {f"{key}={value}" for key, value in job["labels"].items()}
-    return (
-        (not phase or job["phase"] in phase)
-        and labels.issuperset(label or ())
-        and (name is None or fnmatchcase(job["name"], name))
-    )
+def _filter(asked: dict[str, Any]) -> "JobFilter":
+    """What the driver would make of it. Raises `Stopped` (2) with what it would refuse."""
+    from pydantic import ValidationError
+
+    from holdfast.driver.adapters.rest.parameters import JobFilter
+    from holdfast.protocol.mistakes import in_our_words
+
+    try:
+        given = {name: value for name, value in asked.items() if value is not None}
+        return JobFilter.model_validate(given)
+    except ValidationError as error:
+        wrong = [str(in_our_words({**each}, known=())) for each in error.errors()]
+        raise Stopped("the query is not right.", details=wrong, code=exitcodes.USAGE) from error
 
 
 def _plain(view: Any) -> dict[str, Any]:

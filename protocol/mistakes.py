@@ -69,7 +69,8 @@ def _unknown(name: str, known: Sequence[str]) -> tuple[str, str]:
     nearest = get_close_matches(name, known, n=1, cutoff=0.6)
     if nearest:
         return f"there is no field {name!r} here.", f"Did you mean {nearest[0]!r}?"
-    return f"there is no field {name!r} here.", f"Known here: {', '.join(sorted(known))}."
+    fix = f"Known here: {', '.join(sorted(known))}." if known else "Leave it out."
+    return f"there is no field {name!r} here.", fix
 
 
 _NUMBER_BOUNDS = {

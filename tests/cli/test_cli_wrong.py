@@ -100,6 +100,12 @@ def test_a_run_that_is_over_answers_why_and_knows_whose_logs_it_has(shell: Shell
         ended = shell.holdfast("logs", *words)
         assert (ended.returncode, ended.stdout) == (exitcodes.FAILED, "")
         assert said in ended.stderr
+    assert name in shell.holdfast("jobs", "--phase", "succeeded", "--name", "tru*").stdout
+    wrong = shell.holdfast("jobs", "--phase", "succeded", "--label", "x")
+    assert wrong.returncode == exitcodes.USAGE, "as a driver that runs would have it"
+    first, second, last = wrong.stderr.splitlines()
+    assert first.startswith('phase[0]: "Succeded" is not one of the choices.')
+    assert (second.split(":")[0], last) == ("label[0]", "holdfast: the query is not right.")
 
 
 @pytest.mark.cluster

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from fastapi import APIRouter, Depends
 
-from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.adapters.rest.telling import entries_of
 from holdfast.driver.adapters.rest.views import View
@@ -42,7 +42,7 @@ class AttemptList(View):
     items: list[Attempt]
 
 
-@router.get("/jobs/{job}/attempts")
+@router.get("/jobs/{job}/attempts", dependencies=[NO_PARAMETERS])
 def attempts(job: str, control: Driver) -> AttemptList:
     """What each attempt ran, from which step, and what ended it. In a thread: it reads."""
     job_of(control, job)

@@ -12,8 +12,8 @@ import msgspec
 
 from holdfast.driver.adapters.rest.body import REASON_SCHEMA
 from holdfast.driver.adapters.rest.examples import ANSWERS, BODIES, PARAMETERS, Text
-from holdfast.driver.adapters.rest.problems import MEDIA_TYPE, ProblemView
-from holdfast.driver.adapters.rest.refusals import REFUSALS, Refusals
+from holdfast.driver.adapters.rest.problems import MEDIA_TYPE, ProblemView, queried
+from holdfast.driver.adapters.rest.refusals import REFUSALS, Refusals, not_known
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol import jobspec
 
@@ -36,7 +36,8 @@ def completed(document: Document, prefix: str) -> Document:
             content = _json(SCHEMAS[name], BODIES[name])
             operation["requestBody"] = {"required": True, "content": content}
         _answer(operation["responses"], name)
-        operation["responses"] |= dict(_problems(REFUSALS[name], _instance(path)))
+        refusals = REFUSALS[name] | not_known(queried(operation))
+        operation["responses"] |= dict(_problems(refusals, _instance(path)))
     return document
 
 

@@ -14,31 +14,33 @@ from fastapi import APIRouter, Depends, Header, Query
 from fastapi.responses import StreamingResponse
 
 from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.parameters import AfterSequence, JobParameter
 from holdfast.driver.control import Control
 from holdfast.driver.ports import Entry
 
 router = APIRouter(tags=["events"], dependencies=[Depends(person)])
 
-MAX_SEQUENCE = 2**63 - 1
-"""The journal's key is a signed integer of 64 bits."""
-
 KEEP_ALIVE_S = 15.0
 """A comment this often keeps proxies from closing a silent stream (HTML Living Standard, 9.2.7)."""
+
+
+class EventParameters(JobParameter):
+    """Of the stream of events."""
+
+    after: AfterSequence = 0
+    """Begin after this sequence."""
 
 
 @router.get("/events", response_class=StreamingResponse)
 async def events(
     control: Driver,
-    job: Annotated[str | None, Query(description="Only entries of this job.")] = None,
-    after: Annotated[
-        int, Query(ge=0, le=MAX_SEQUENCE, description="Begin after this sequence.")
-    ] = 0,
-    last_event_id: Annotated[int | None, Header(ge=0, le=MAX_SEQUENCE)] = None,
+    asked: Annotated[EventParameters, Query()],
+    last_event_id: Annotated[AfterSequence | None, Header()] = None,
 ) -> StreamingResponse:
     """Entries from the beginning, or from after the last one seen, then each as it comes."""
-    begin = after if last_event_id is None else last_event_id
+    begin = asked.after if last_event_id is None else last_event_id
     return StreamingResponse(
-        _stream(control, job=job, after=begin),
+        _stream(control, job=asked.job, after=begin),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )

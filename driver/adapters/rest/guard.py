@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from holdfast.driver.adapters.rest.parameters import NoParameters
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.control import Control
 
@@ -37,6 +38,14 @@ def own_jobs(request: Request) -> None:
             "this driver's jobs are TrainingJob objects, and follow them.",
             fix="Use kubectl: apply or delete the object, or patch its spec.suspend.",
         )
+
+
+def _no_parameters(_given: Annotated[NoParameters, Query()]) -> None:
+    """FastAPI refuses what is given."""
+
+
+NO_PARAMETERS = Depends(_no_parameters)
+"""What a route depends on whose query must be empty; the others have `Parameters` of their own."""
 
 
 def _control(request: Request) -> Control:

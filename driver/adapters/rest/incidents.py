@@ -4,7 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
+from holdfast.driver.adapters.rest.parameters import JobParameter
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import IncidentList, IncidentView, incident_view
 
@@ -12,18 +13,14 @@ router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[Depend
 
 
 @router.get("")
-async def list_incidents(
-    control: Driver,
-    job: Annotated[str | None, Query(description="Only those that hit this job.")] = None,
-) -> IncidentList:
+async def list_incidents(control: Driver, asked: Annotated[JobParameter, Query()]) -> IncidentList:
     """Open incidents and the latest of the rest, oldest first."""
     found = sorted(control.state.incidents.values(), key=lambda incident: incident.id)
-    return IncidentList(
-        items=[incident_view(each) for each in found if job is None or job in each.jobs]
-    )
+    about = [each for each in found if asked.job is None or asked.job in each.jobs]
+    return IncidentList(items=[incident_view(each) for each in about])
 
 
-@router.get("/{number}")
+@router.get("/{number}", dependencies=[NO_PARAMETERS])
 async def get_incident(number: int, control: Driver) -> IncidentView:
     """One incident with its evidence and the stacks that were taken."""
     incidents = control.state.incidents

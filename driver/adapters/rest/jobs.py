@@ -1,20 +1,21 @@
 """Routes about jobs: submit, list, get, suspend, resume, stop, delete, live progress."""
 
-from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import Field
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_json
-from holdfast.driver.adapters.rest.guard import Driver, own_jobs, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, own_jobs, person
 from holdfast.driver.adapters.rest.paging import DEFAULT_LIMIT, MAX_LIMIT, page
-from holdfast.driver.adapters.rest.problems import Problem, not_found
+from holdfast.driver.adapters.rest.parameters import JobFilter
+from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import JobList, JobView, job_view
 from holdfast.driver.control import Control
 from holdfast.driver.core import events
-from holdfast.driver.core.model import Job, Phase
+from holdfast.driver.core.model import Job
 from holdfast.driver.plan import plan_of
 from holdfast.kit.ids import new_id
 from holdfast.protocol.jobcheck import check_without_pods
@@ -24,7 +25,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[Depends(person)]
 PERSON = "a person"
 
 
-@router.post("", status_code=201, dependencies=[Depends(own_jobs)])
+@router.post("", status_code=201, dependencies=[Depends(own_jobs), NO_PARAMETERS])
 async def submit(
     request: Request, response: Response, control: Driver, key: IdempotencyKey = None
 ) -> Done:
@@ -39,60 +40,57 @@ async def submit(
     return done
 
 
+class JobsParameters(JobFilter):
+    """Of the list of jobs."""
+
+    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
+    """Most jobs on a page."""
+    token: str | None = Field(default=None, alias="continue")
+    """The `continue` of the page before."""
+
+
 @router.get("")
-async def list_jobs(
-    control: Driver,
-    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
-    token: Annotated[str | None, Query(alias="continue")] = None,
-    phase: Annotated[list[Phase], Query(description="May be given more than once.")] = [],  # noqa: B006
-    label: Annotated[list[str], Query(description="name=value; all given must hold.")] = [],  # noqa: B006
-    name: Annotated[str, Query(description="A name, or a pattern such as train-*.")] = "*",
-) -> JobList:
+async def list_jobs(control: Driver, asked: Annotated[JobsParameters, Query()]) -> JobList:
     """Jobs in the order in which they were submitted, page by page."""
-    wanted = dict(_label(each) for each in label)
-    chosen = [
-        job
-        for job in control.state.jobs.values()
-        if (not phase or job.phase in phase)
-        and fnmatchcase(job.name, name)
-        and wanted.items() <= _labels(job).items()
-    ]
-    shown, following = page(chosen, key=lambda job: job.number, limit=limit, token=token)
+    chosen = filter(asked.takes, control.state.jobs.values())
+    shown, following = page(
+        chosen, key=lambda job: job.number, limit=asked.limit, token=asked.token
+    )
     return JobList(items=[_view(control, job) for job in shown], next=following)
 
 
-@router.get("/{job}")
+@router.get("/{job}", dependencies=[NO_PARAMETERS])
 async def get_job(job: str, control: Driver) -> JobView:
     """One job as it is now."""
     return _view(control, job_of(control, job))
 
 
-@router.get("/{job}/progress")
+@router.get("/{job}/progress", dependencies=[NO_PARAMETERS])
 async def progress(job: str, control: Driver) -> Any:
     """What the detectors see live: step, loss, tokens/s, and each rank. Null before the first."""
     job_of(control, job)
     return msgspec.to_builtins(control.watch.progress(job), str_keys=True)
 
 
-@router.post("/{job}/suspend", status_code=202, dependencies=[Depends(own_jobs)])
+@router.post("/{job}/suspend", status_code=202, dependencies=[Depends(own_jobs), NO_PARAMETERS])
 async def suspend(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
     """Hold the job: it gives its nodes back and keeps its place."""
     return await _about(control, events.SuspendRequested(job=job, by=PERSON), key)
 
 
-@router.post("/{job}/resume", status_code=202, dependencies=[Depends(own_jobs)])
+@router.post("/{job}/resume", status_code=202, dependencies=[Depends(own_jobs), NO_PARAMETERS])
 async def resume(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
     """Let a suspended job go on."""
     return await _about(control, events.ResumeRequested(job=job, by=PERSON), key)
 
 
-@router.post("/{job}/stop", status_code=202)
+@router.post("/{job}/stop", status_code=202, dependencies=[NO_PARAMETERS])
 async def stop(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
     """End the job: SIGTERM, its grace, SIGKILL. It stays in the list as Stopped."""
     return await _about(control, events.StopRequested(job=job, by=PERSON), key)
 
 
-@router.delete("/{job}", status_code=202, dependencies=[Depends(own_jobs)])
+@router.delete("/{job}", status_code=202, dependencies=[Depends(own_jobs), NO_PARAMETERS])
 async def delete(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
     """End the job if it runs, and forget it. Its logs stay."""
     return await _about(control, events.DeleteRequested(job=job, by=PERSON), key)
@@ -121,16 +119,3 @@ def _view(control: Control, job: Job) -> JobView:
     if view.waiting and (away := control.away()):
         return view.model_copy(update={"waiting": f"{view.waiting}; {away}"})
     return view
-
-
-def _label(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise Problem(400, f"label: {text!r} is not NAME=VALUE.", fix="E.g. label=team=speech")
-    return name, value
-
-
-def _labels(job: Job) -> dict[str, str]:
-    spec = msgspec.json.decode(job.plan.spec or b"{}")
-    labels: dict[str, str] = spec.get("metadata", {}).get("labels", {})
-    return labels

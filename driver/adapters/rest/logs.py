@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 
 from holdfast.driver.adapters.rest.guard import Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of
+from holdfast.driver.adapters.rest.parameters import Parameters
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.control import Control
 from holdfast.driver.core.model import Job
@@ -96,15 +98,21 @@ class RankLog:
             return None
 
 
+class LogParameters(Parameters):
+    """Of a rank's log."""
+
+    stream: Literal["stdout", "stderr"] = "stdout"
+    attempt: int | None = Field(default=None, ge=0)
+    """Default: the newest."""
+    tail: int | None = Field(default=None, ge=0, le=100_000)
+    """Only the last lines."""
+    follow: bool = False
+    """Go on as it grows."""
+
+
 @router.get("/jobs/{job}/ranks/{rank}/logs", response_class=StreamingResponse)
 async def logs(
-    job: str,
-    rank: int,
-    control: Driver,
-    stream: Annotated[Literal["stdout", "stderr"], Query()] = "stdout",
-    attempt: Annotated[int | None, Query(ge=0, description="Default: the newest.")] = None,
-    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Only the last lines.")] = None,
-    follow: Annotated[bool, Query(description="Go on as it grows.")] = False,
+    job: str, rank: int, control: Driver, asked: Annotated[LogParameters, Query()]
 ) -> StreamingResponse:
     """What a rank wrote, as text/plain."""
     found = job_of(control, job)
@@ -113,20 +121,22 @@ async def logs(
         ranks = f"ranks 0 to {last}" if last else "one rank, rank 0"
         raise Problem(404, f"job {job} has {ranks}, not {rank}.")
     newest = max(found.attempt, FIRST_ATTEMPT)
-    log = RankLog(control, found, newest if attempt is None else attempt, rank, stream)
+    attempt = newest if asked.attempt is None else asked.attempt
+    log = RankLog(control, found, attempt, rank, asked.stream)
     if log.attempt > newest:
         raise log.missing()
+    tail = asked.tail
     try:
         came = await log.read(0 if tail is None else -max(1, tail * LONGEST_LINE_BYTES))
     except TemporaryError as error:
         raise unreadable(str(error)) from error
-    if came is None and not (follow and log.may_grow):
+    if came is None and not (asked.follow and log.may_grow):
         raise log.missing()
     data, end = came or (b"", 0)
     first = (
         data if tail is None else b"".join(data.splitlines(keepends=True)[-tail:] if tail else [])
     )
-    body = _pieces(log, first, end, follow=follow)
+    body = _pieces(log, first, end, follow=asked.follow)
     return StreamingResponse(body, media_type="text/plain; charset=utf-8")
 
 

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Depends, Request
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_reason
-from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.jobs import PERSON
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import NodeList, NodeView, node_view
@@ -17,20 +17,20 @@ STRANGER = "it is connected, but the cluster does not know it"
 router = APIRouter(prefix="/nodes", tags=["nodes"], dependencies=[Depends(person)])
 
 
-@router.get("")
+@router.get("", dependencies=[NO_PARAMETERS])
 async def list_nodes(control: Driver) -> NodeList:
     """Every node, by name."""
     state = control.state
     return NodeList(items=[_view(control, state.nodes[name]) for name in sorted(state.nodes)])
 
 
-@router.get("/{node}")
+@router.get("/{node}", dependencies=[NO_PARAMETERS])
 async def get_node(node: str, control: Driver) -> NodeView:
     """One node as it is now."""
     return _view(control, node_of(control, node))
 
 
-@router.post("/{node}/evict", status_code=202)
+@router.post("/{node}/evict", status_code=202, dependencies=[NO_PARAMETERS])
 async def evict(node: str, request: Request, control: Driver, key: IdempotencyKey = None) -> Done:
     """Use the node no more: its ranks move to another one, and it is quarantined."""
     reason = await read_reason(request)
@@ -38,7 +38,7 @@ async def evict(node: str, request: Request, control: Driver, key: IdempotencyKe
     return await ask(control, node, event, key=key_of(key, "evict", node, reason))
 
 
-@router.post("/{node}/restore", status_code=202)
+@router.post("/{node}/restore", status_code=202, dependencies=[NO_PARAMETERS])
 async def restore(node: str, request: Request, control: Driver, key: IdempotencyKey = None) -> Done:
     """Trust a quarantined node again."""
     reason = await read_reason(request)

@@ -80,9 +80,9 @@ def of_mistakes(error: BadDocument) -> Problem:
     return Problem(422, detail, errors=error.mistakes)
 
 
-def bad_query(errors: Sequence[Mapping[str, Any]]) -> Problem:
-    """422 with every mistake in the query, the headers or the path."""
-    mistakes = [in_our_words({**each, "loc": each["loc"][1:]}, known=()) for each in errors]
+def bad_query(errors: Sequence[Mapping[str, Any]], known: Sequence[str]) -> Problem:
+    """422 with every mistake in query, headers or path; `known`: what the query may have."""
+    mistakes = [in_our_words({**each, "loc": each["loc"][1:]}, known) for each in errors]
     return Problem(422, "the query is not right.", errors=mistakes)
 
 
@@ -123,7 +123,20 @@ async def _temporary(request: Request, error: Exception) -> Response:
 
 async def _bad_query(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return answer(request, bad_query(error.errors()))
+    return answer(request, bad_query(error.errors(), _known(request)))
+
+
+def _known(request: Request) -> list[str]:
+    """The query parameters of the operation that was meant, as its description has them."""
+    path, method = request.scope["route"].path_format, request.method.lower()
+    described = request.app.openapi()["paths"]
+    operation = next(each[method] for whole, each in described.items() if whole.endswith(path))
+    return queried(operation)
+
+
+def queried(operation: Mapping[str, Any]) -> list[str]:
+    """The names of its query parameters, of what OpenAPI has of an operation."""
+    return [each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"]
 
 
 async def _http(request: Request, error: Exception) -> Response:

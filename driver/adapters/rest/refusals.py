@@ -3,7 +3,7 @@
 Put into the description of the interface by `description`; the tests hold each to its schema.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.driver.adapters.rest.asking import key_reused, not_accepting, refused
@@ -34,11 +34,18 @@ def _told(do: Callable[[], object]) -> Problem:
 
 def _out_of_bounds(place: str, given: int, least: int) -> Problem:
     error = {"loc": ("query", place), "type": "greater_than_equal", "input": given}
-    return bad_query([error | {"msg": "", "ctx": {"ge": least}}])
+    return bad_query([error | {"msg": "", "ctx": {"ge": least}}], known=())
 
 
 def _no_number(place: str) -> Problem:
-    return bad_query([{"loc": ("path", place), "type": "int_parsing", "input": "x", "msg": ""}])
+    error = {"loc": ("path", place), "type": "int_parsing", "input": "x", "msg": ""}
+    return bad_query([error], known=())
+
+
+def not_known(known: Sequence[str]) -> Refusals:
+    """Of every operation: a query parameter that it does not have."""
+    error = {"loc": ("query", "colour"), "type": "extra_forbidden", "input": "red"}
+    return {"unknown-parameter": bad_query([error], known)}
 
 
 def _conflict(name: str, code: str, sentence: str) -> Refusals:

@@ -1,0 +1,66 @@
+"""What may stand behind the `?` of an operation. Pure.
+
+Used by the routes, and by the command line where no driver runs. What an operation does not know is
+refused with whatever else is wrong, and never passed over: a misspelt filter would show too much.
+"""
+
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+import msgspec
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from holdfast.driver.core.model import Job, Phase
+from holdfast.protocol.specmodel import sentence
+
+MAX_SEQUENCE = 2**63 - 1
+"""The journal's key is a signed integer of 64 bits."""
+
+
+class Parameters(BaseModel):
+    """Base of each operation's own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class NoParameters(Parameters):
+    """Of most operations."""
+
+
+def _label(text: str) -> str:
+    if "=" not in text:
+        raise sentence(f"{text!r} is not NAME=VALUE.", "E.g. label=team=speech")
+    return text
+
+
+class JobFilter(Parameters):
+    """Which jobs are meant: those that all of this holds for."""
+
+    phase: list[Phase] = []
+    """May be given more than once."""
+    label: list[Annotated[str, AfterValidator(_label)]] = []
+    """name=value; all given must hold."""
+    name: str = "*"
+    """A name, or a pattern such as train-*."""
+
+    def takes(self, job: Job) -> bool:
+        """Whether it is meant."""
+        if self.phase and job.phase not in self.phase:
+            return False
+        return fnmatchcase(job.name, self.name) and _labels(job).issuperset(self.label)
+
+
+def _labels(job: Job) -> set[str]:
+    """As they are asked for: `NAME=VALUE`."""
+    metadata = msgspec.json.decode(job.plan.spec or b"{}").get("metadata", {})
+    return {f"{name}={value}" for name, value in metadata.get("labels", {}).items()}
+
+
+class JobParameter(Parameters):
+    """Of what may be about one job or about all."""
+
+    job: str | None = None
+    """Only what is about this job."""
+
+
+AfterSequence = Annotated[int, Field(ge=0, le=MAX_SEQUENCE)]
