@@ -62,7 +62,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """A node as the cluster has it. `present` is False once its lease is over.
 
-    `closed` says why it is to get no new work, "" where it may; what runs there runs on.
+    `closed` says why it is to get no new work, "" where it may; what runs there runs on. `notice`
+    says why it is to be free, "" where it need not be; `within_s`: from now, None: at leisure.
     """
 
     node: str
@@ -74,9 +75,23 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    notice: str = ""
+    within_s: float | None = None
     """The cluster ended an executor that it was to run, and that nobody released."""
 
     job: str
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster is going to end an executor of a job; until then, and no longer, it works.
+
+    Once it is released it goes at once.
+    """
+
+    job: str
+    node: str
+    why: str
+    within_s: float
+
+
     node: str
     why: str
 
@@ -141,7 +156,7 @@ class Journal(Protocol):
 class Cluster(Protocol):
     """Where nodes come from. Local (keeper) and Kubernetes."""
 
-    def facts(self) -> AsyncIterator[Fact | Ended]:
+    def facts(self) -> AsyncIterator[Fact | Ending | Ended]:
         """Every node once, then each change, without end; survives a lost connection."""
         ...
 

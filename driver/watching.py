@@ -8,9 +8,15 @@ import asyncio
 from collections.abc import Callable
 
 from holdfast.driver.adapters.sessions_daemon import Daemons
-from holdfast.driver.core.events import AnyEvent, ExecutorEnded, NodeAppeared, NodeVanished
+from holdfast.driver.core.events import (
+    AnyEvent,
+    ExecutorEnded,
+    ExecutorEnding,
+    NodeAppeared,
+    NodeVanished,
+)
 from holdfast.driver.core.model import Job, State
-from holdfast.driver.ports import Cluster, Ended, Fact
+from holdfast.driver.ports import Cluster, Ended, Ending, Fact
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.protocol.messages import Seat
 
@@ -58,12 +64,20 @@ class Watching:
             self._emit(_event_of(fact))
 
 
-def _event_of(fact: Fact | Ended) -> AnyEvent:
+def _event_of(fact: Fact | Ending | Ended) -> AnyEvent:
     if isinstance(fact, Ended):
         return ExecutorEnded(job=fact.job, node=fact.node, why=fact.why)
+    if isinstance(fact, Ending):
+        return ExecutorEnding(job=fact.job, node=fact.node, why=fact.why, within_s=fact.within_s)
     if not fact.present:
         return NodeVanished(node=fact.node, why=fact.why)
-    return NodeAppeared(node=fact.node, rack=fact.rack, closed=fact.closed)
+    return NodeAppeared(
+        node=fact.node,
+        rack=fact.rack,
+        closed=fact.closed,
+        notice=fact.notice,
+        within_s=fact.within_s,
+    )
 
 
 def _expectation(job: Job) -> Expectation:

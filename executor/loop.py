@@ -20,7 +20,7 @@ from holdfast.executor.core import events as ev
 from holdfast.executor.core.converge import next_deadline, step
 from holdfast.executor.core.fence import Fence
 from holdfast.executor.core.model import State, warm_key
-from holdfast.executor.core.observe import observed
+from holdfast.executor.core.observe import free, observed
 from holdfast.executor.diagnosing import diagnose
 from holdfast.executor.link import Link
 from holdfast.executor.meeting import Meeting
@@ -67,6 +67,8 @@ class Executor:
         self._clearing: asyncio.Task[None] | None = None
         self._tick: asyncio.TimerHandle | None = None
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._free = asyncio.Event()
+        self._leaving = False
         self._children = Children()
         self._spawner = Spawner(
             self._children,
@@ -86,12 +88,24 @@ class Executor:
         if self._settings.expected is not None:
             self._spawner.warm(self._settings.expected)
         link = asyncio.create_task(self._link.run())
+        free = asyncio.create_task(self._free.wait())
         try:
-            await asyncio.wait((link, self._failed), return_when=asyncio.FIRST_COMPLETED)
-            (self._failed if self._failed.done() else link).result()
+            await asyncio.wait((link, free, self._failed), return_when=asyncio.FIRST_COMPLETED)
+            if not free.done():
+                (self._failed if self._failed.done() else link).result()
         finally:
             link.cancel()
+            free.cancel()
             await self._end()
+
+    def leave(self) -> None:
+        """End, but not before nothing is wanted here: the driver has time to save and to move."""
+        self._leaving = True
+        self._leave_if_free()
+
+    def _leave_if_free(self) -> None:
+        if self._leaving and free(self._state, self._now()):
+            self._free.set()
 
     async def _end(self) -> None:
         for task in self._tasks:
@@ -114,6 +128,7 @@ class Executor:
             self._events.popleft()
         self._link.changed()
         self._set_tick()
+        self._leave_if_free()
 
     def _perform(self, action: do.AnyAction) -> None:
         match action:

@@ -15,11 +15,14 @@ from holdfast.kit.clock import SystemClock
 from holdfast.kit.lifeline import lifeline
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import exitcodes
-from holdfast.protocol.nodeenv import BadSettings
+from holdfast.protocol.nodeenv import LEAVE_SIGNAL, BadSettings
 
 
 def main() -> int:
-    """Run until SIGTERM, SIGINT, or the end of the host; the exit code."""
+    """Run until SIGTERM, SIGINT, or the end of the host; the exit code.
+
+    After SIGUSR1 until nothing is wanted here any more.
+    """
     try:
         settings = read()
     except BadSettings as error:
@@ -33,11 +36,13 @@ def main() -> int:
 
 async def _serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
-    work = asyncio.create_task(Executor(settings, SystemClock()).run())
+    executor = Executor(settings, SystemClock())
+    work = asyncio.create_task(executor.run())
     if (host := lifeline()) is not None:
         loop.add_reader(host, work.cancel)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, work.cancel)
+    loop.add_signal_handler(LEAVE_SIGNAL, executor.leave)
     with suppress(asyncio.CancelledError):
         await work
 

@@ -1,7 +1,8 @@
 """`python -m holdfast.keeper.pod`: first process of a pod; keeps its executor and daemon alive.
 
 So a recovery in place, and an executor that dies, keep the pod and what is in its memory. Whether
-the pod is to be is Kubernetes' to say: there is no lease here. What the two write is the pod's log.
+the pod is to be is Kubernetes' to say: there is no lease here. Told to end it has the pod's grace
+for it: the executor works until the driver has moved its ranks. What both write is the pod's log.
 """
 
 import os
@@ -20,7 +21,7 @@ LOOK_S = 0.5
 
 
 def main() -> int:
-    """Until SIGTERM; the exit code, see `protocol.exitcodes`."""
+    """Until SIGTERM, and then until the executor has no work; see `protocol.exitcodes`."""
     if wrong := nodeenv.mistakes(os.environ):
         sys.stderr.write(f"holdfast pod: {' '.join(wrong)}\n")
         return exitcodes.CONFIGURATION
@@ -38,6 +39,8 @@ def main() -> int:
         supervisor.care(time.monotonic())
         if select.select([supervisor.wake], [], [], LOOK_S)[0]:
             supervisor.heard()
+    while not supervisor.let_leave("executor", LOOK_S) and not supervisor.hurried:
+        pass
     supervisor.end()
     return exitcodes.OK
 

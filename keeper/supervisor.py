@@ -14,6 +14,7 @@ from pathlib import Path
 from holdfast.keeper import processes
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.files import write_atomic
+from holdfast.protocol.nodeenv import LEAVE_SIGNAL
 
 STEADY_AFTER_S = 10.0
 """A process that lived this long starts again at once when it dies: its backoff is forgotten."""
@@ -30,6 +31,7 @@ class Charge:
         self.command = command
         self.pid = 0
         self.starts = 0
+        self.asked = False  # to leave
         self.start_at_s = 0.0
         self._log = log
         self._started_s = 0.0
@@ -75,6 +77,7 @@ class Charge:
 class Supervisor:
     """The charges of one node. `wake` is readable with each signal: then `care` is due.
 
+    `ending`: we were told to end; `hurried`: once more.
     `told`: what else `host.json` says. `logs`: a file in `folder` for each charge, else our output.
     """
 
@@ -89,6 +92,7 @@ class Supervisor:
         logs: bool = True,
     ) -> None:
         self.ending = False
+        self.hurried = False
         self.charges = [
             Charge(name, command, folder / f"{name}.log" if logs else None)
             for name, command in commands.items()
@@ -116,6 +120,15 @@ class Supervisor:
         """`wake` was readable."""
         os.read(self.wake, 4_096)
 
+    def let_leave(self, name: str, within_s: float) -> bool:
+        """Ask a charge to end when it can, and wait a moment. False: it is still there."""
+        charge = next(each for each in self.charges if each.name == name)
+        if not charge.pid:
+            return True
+        if not charge.asked:
+            charge.asked = processes.kill(charge.pid, LEAVE_SIGNAL)
+        return processes.wait_gone([charge.pid], within_s)
+
     def end(self) -> None:
         """SIGTERM to the charges, a moment, then SIGKILL to whatever is still below us."""
         pids = [charge.pid for charge in self.charges if charge.pid]
@@ -139,7 +152,7 @@ class Supervisor:
         return read_end
 
     def _asked_to_end(self, *_: object) -> None:
-        self.ending = True
+        self.hurried, self.ending = self.ending, True
 
     def _reap(self, now_s: float) -> bool:
         ended = processes.reap()

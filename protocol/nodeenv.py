@@ -5,6 +5,7 @@ Called by the `settings` of both, with the environment that they have read. Must
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from signal import SIGUSR1
 
 from holdfast.protocol.paths import NodePaths
 
@@ -23,6 +24,9 @@ PROBE_PORT = "HOLDFAST_PROBE_PORT"
 """Of the daemon; 0: none."""
 EXPECTED_TASK = "HOLDFAST_EXPECTED_TASK"
 """Of the executor: JSON of `messages.Task`, for which it is warm before a driver has spoken."""
+
+LEAVE_SIGNAL = SIGUSR1
+"""To an executor: end, but not before nothing is wanted of its node any more."""
 
 REQUIRED = {
     NODE: "the node's name",

@@ -36,6 +36,18 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
     )
 
 
+def free(state: State, now: float) -> bool:
+    """Whether nothing is wanted of this node, and nothing is left of what was.
+
+    What a job that is over has still to write is awaited, as long as the agent has for an answer.
+    """
+    desired = state.desired
+    if desired is None:
+        return True
+    over = desired.job is None and state.run is None and state.clearing_s is None
+    return over and answered(state.care, now)
+
+
 def _shown(state: State) -> Run | None:
     run, desired = state.run, state.desired
     if run is None or desired is None:

@@ -13,7 +13,7 @@ from holdfast.executor.core import events as ev
 from holdfast.executor.core.converge import QUIET_WAIT_S, step
 from holdfast.executor.core.fence import Fence
 from holdfast.executor.core.model import State
-from holdfast.executor.core.observe import observed
+from holdfast.executor.core.observe import free, observed
 from holdfast.protocol import messages as m
 
 NODE = "node-1"
@@ -206,6 +206,23 @@ def test_a_free_node_keeps_nothing_and_forgets_the_job() -> None:
     assert isinstance(order, do.OrderAgent)
     assert order.order.forget_job == "job"
     assert world.seen.job is None
+
+
+def test_an_executor_that_is_to_leave_is_free_once_nothing_is_wanted_and_nothing_left() -> None:
+    world = World()
+    assert free(world.state, world.now), "it was never told anything"
+    world = running()
+    assert not free(world.state, world.now)
+    world.want(desired(2, 2, save=m.Stored(step=7, epoch=1)))
+    world.take(ev.Cleared())
+    assert not free(world.state, world.now), "it may have to save yet"
+    order = world.state.care.order
+    assert order is not None
+    assert order.save == m.Stored(step=7, epoch=1)
+    world.want(desired(3, 2, job=None, task=None, forget_job="job"))
+    assert not free(world.state, world.now), "the agent writes what was due"
+    world.answer_agent()
+    assert free(world.state, world.now)
 
 
 def test_a_store_that_dies_is_replaced_until_ranks_know_its_address() -> None:

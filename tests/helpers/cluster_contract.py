@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.driver.ports import Cluster, Ended, Fact, PermanentError, TemporaryError
+from holdfast.driver.ports import Cluster, Ended, Ending, Fact, PermanentError, TemporaryError
 
 Names = tuple[str, str]
 
@@ -57,7 +57,7 @@ async def a_distrusted_node_is_said_and_not_given(cluster: Cluster, names: Names
 
 
 async def a_change_is_told_to_who_listens(cluster: Cluster, names: Names) -> None:
-    heard: asyncio.Queue[Fact | Ended] = asyncio.Queue()
+    heard: asyncio.Queue[Fact | Ending | Ended] = asyncio.Queue()
 
     async def listen() -> None:
         async for fact in cluster.facts():

@@ -1,6 +1,8 @@
 """What the operator makes of objects, without an API server: pods, facts, marks, wishes, status."""
 
 import json
+from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from holdfast.driver.adapters.kubernetes import facts, identity, jobs, marks, na
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Job, Phase, State, Wanted
 from holdfast.protocol import nodeenv
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 Object = dict[str, Any]
 
@@ -135,6 +139,15 @@ def test_the_end_of_a_pod_is_seen_with_its_reason(status: Object, deleted: bool,
     assert (why in pods.end(pod)) if why else pods.end(pod) == ""
 
 
+def test_a_pod_that_is_deleted_works_until_its_grace_is_over() -> None:
+    pod = pods.manifest(order()) | {"status": {"phase": "Running"}}
+    assert pods.works_for_s(pod, NOW) == inf
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z"
+    assert pods.works_for_s(pod, NOW) == 60
+    assert pods.works_for_s(pod, NOW + timedelta(minutes=2)) == 0
+    assert pods.works_for_s(pod | {"status": {"phase": "Pending"}}, NOW) == 0
+
+
 def test_what_keeps_a_pod_from_running_is_said_in_the_words_of_the_cluster() -> None:
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
     pod = {"status": {"containerStatuses": [{"state": {"waiting": waiting}}]}}
@@ -149,20 +162,46 @@ def test_what_keeps_a_pod_from_running_is_said_in_the_words_of_the_cluster() -> 
 
 
 def test_a_cordon_closes_a_node_and_does_not_lose_it() -> None:
-    fact = facts.fact_of(node(unschedulable=True))
+    fact = facts.fact_of(node(unschedulable=True), NOW)
     assert (fact.present, fact.closed, fact.rack) == (True, "it is cordoned", "r2")
 
 
 def test_a_node_that_has_only_just_come_is_closed_until_its_taint_is_taken_off() -> None:
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
-    fact = facts.fact_of(node(taints=[taint]))
+    fact = facts.fact_of(node(taints=[taint]), NOW)
     assert (fact.present, fact.closed) == (True, f"it has the taint {taint['key']} yet")
-    assert facts.fact_of(node(taints=[taint | {"key": "pool"}])).closed == ""
+    assert facts.fact_of(node(taints=[taint | {"key": "pool"}]), NOW).closed == ""
+
+
+@pytest.mark.parametrize(
+    ("by", "within_s", "said"),
+    [
+        ("", None, "new kernel"),
+        ("2026-01-01T00:05:00Z", 300, "new kernel (by 2026-01-01T00:05:00Z)"),
+        ("2025-12-31T23:00:00Z", 0, "new kernel (by 2025-12-31T23:00:00Z)"),
+        ("tomorrow", None, "'tomorrow' is no time with its zone"),
+        ("2026-01-01T00:05:00", None, "is no time with its zone"),
+    ],
+)
+def test_a_notice_of_maintenance_is_told_with_its_time(
+    by: str, within_s: float | None, said: str
+) -> None:
+    seen = node()
+    seen["metadata"]["annotations"] = {names.MAINTENANCE: "new kernel", names.MAINTENANCE_BY: by}
+    fact = facts.fact_of(seen, NOW)
+    assert (fact.present, fact.within_s) == (True, within_s)
+    assert said in fact.notice
+
+
+def test_a_taint_of_somebody_who_takes_the_node_away_is_a_notice_and_others_are_not() -> None:
+    taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+    assert facts.fact_of(node(taints=[taint]), NOW).notice == f"it has the taint {taint['key']}"
+    assert facts.fact_of(node(taints=[taint | {"key": "pool"}]), NOW).notice == ""
 
 
 def test_a_node_that_is_not_ready_is_gone_with_what_was_said_of_it() -> None:
     silent = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting"}
-    fact = facts.fact_of(node(silent))
+    fact = facts.fact_of(node(silent), NOW)
     assert not fact.present
     assert fact.why == "Ready is Unknown: Kubelet stopped posting"
 
@@ -192,7 +231,7 @@ def test_our_marks_come_and_go_and_those_of_others_stay(
     patch = marks.distrust(seen, incident=incident, reason=reason, at="2026-01-01T00:00:00Z")
     assert patch["metadata"]["resourceVersion"] == "5"
     marked = merged(seen, patch)
-    assert facts.fact_of(marked).distrusted
+    assert facts.fact_of(marked, NOW).distrusted
     assert marks.marked(marked, incident=incident)
     back = marks.trust(marked)
     assert back is not None

@@ -9,7 +9,10 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
+from math import inf
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from holdfast.driver.adapters.kubernetes import facts, names, paths, pods
 from holdfast.driver.adapters.kubernetes.client import Client
@@ -24,10 +27,11 @@ from holdfast.driver.adapters.kubernetes.placing import (
 )
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
-from holdfast.driver.ports import Ended, Fact, PermanentError, TemporaryError, UnfitError
+from holdfast.driver.ports import Ended, Ending, Fact, PermanentError, TemporaryError, UnfitError
 from holdfast.kit.clock import Clock
 
 Object = dict[str, Any]
+Told = Fact | Ending | Ended
 
 OURS = f"app.kubernetes.io/managed-by={names.MANAGER}"
 
@@ -80,7 +84,7 @@ class KubernetesCluster:
         self._current: dict[str, str] = {}  # UID of the pod of each hold, by node
         self._expected: dict[str, str] = {}
         self._bell = asyncio.Event()  # rings with each change of a node
-        self._listeners: set[asyncio.Queue[Fact | Ended]] = set()
+        self._listeners: set[asyncio.Queue[Told]] = set()
 
     # ------------------------------------------------------------ its life
 
@@ -103,13 +107,16 @@ class KubernetesCluster:
 
     # ------------------------------------------------------------ the port `Cluster`
 
-    async def facts(self) -> AsyncIterator[Fact | Ended]:
+    async def facts(self) -> AsyncIterator[Told]:
         await self._seen.wait()
-        told: asyncio.Queue[Fact | Ended] = asyncio.Queue()
+        told: asyncio.Queue[Told] = asyncio.Queue()
         self._listeners.add(told)
         try:
             for fact in tuple(self._facts.values()):
                 yield fact
+            for ending in [self._leaving(pod) for pod in self.book.all()]:
+                if ending is not None:
+                    yield ending
             while self._expected:
                 node, job = self._expected.popitem()
                 yield Ended(job=job, node=node, why="no pod of it is left")
@@ -158,7 +165,7 @@ class KubernetesCluster:
                 case Synced():
                     listed.set()
                 case Changed(told):
-                    self._tell(facts.fact_of(told))
+                    self._tell(facts.fact_of(told, self._clock.wall()))
                 case Removed(told):
                     self._tell(facts.gone(told["metadata"]["name"]))
 
@@ -172,7 +179,9 @@ class KubernetesCluster:
                     self._seen.set()
                 case Changed(told):
                     self.book.put(told)
-                    if why := pods.end(told):
+                    if leaving := self._leaving(told):
+                        self._say(leaving)
+                    elif (why := pods.end(told)) and not self._works(told):
                         self._ended(told, why)
                 case Removed(told):
                     self.book.drop(told)
@@ -182,13 +191,21 @@ class KubernetesCluster:
         """Take over the pods that the journal knows of, by the UID of their owner."""
         for node, job in tuple(self._expected.items()):
             owner = self._owners.owner(job)
-            pod = self.book.living(node, owner["metadata"]["uid"]) if owner else None
+            pod = self._adoptable(node, owner["metadata"]["uid"]) if owner else None
             if pod is not None:
                 self._holds[node] = hold_of(pod, job)
                 self._current[node] = pod["metadata"]["uid"]
                 del self._expected[node]
 
     async def _sweep(self) -> None:
+    def _adoptable(self, node: str, owner: str) -> Object | None:
+        """Of this node, the pod that works for the owner: to stay, or for a while yet."""
+        mine = [pod for pod in self.book.on(node) if pods.owner_uid(pod) == owner]
+        return self.book.living(node, owner) or next(filter(self._works, mine), None)
+
+    def _works(self, pod: Object) -> bool:
+        return pods.works_for_s(pod, self._clock.wall()) > 0
+
         """Remove what a node that is away will never confirm; its process is fenced by epoch."""
         while True:
             await asyncio.sleep(STUCK_S)
@@ -215,12 +232,13 @@ class KubernetesCluster:
         return fact is not None and fact.present
 
     def _tell(self, fact: Fact) -> None:
-        """To those who listen, if it is new."""
-        if self._facts.get(fact.node) != fact:
-            self._facts[fact.node] = fact
+        """To those who listen, if it is new; a time that comes nearer is no news."""
+        known = self._facts.get(fact.node)
+        self._facts[fact.node] = fact
+        if known is None or replace(known, within_s=fact.within_s) != fact:
             self._say(fact)
 
-    def _say(self, what: Fact | Ended) -> None:
+    def _say(self, what: Told) -> None:
         for listener in self._listeners:
             listener.put_nowait(what)
 
@@ -241,7 +259,20 @@ class KubernetesCluster:
     def _ended(self, pod: Object, why: str) -> None:
         """Tell of the end of a pod that a job still had."""
         node = pods.node_of(pod)
-        hold = self._holds.get(node)
-        if hold is not None and self._current.get(node) == pod["metadata"]["uid"]:
-            self._let_go(node)
-            self._say(Ended(job=hold.job, node=node, why=why))
+        hold = self._hold_of(pod)
+        if hold is not None:
+            self._let_go(pods.node_of(pod))
+            self._say(Ended(job=hold.job, node=pods.node_of(pod), why=why))
+
+    def _leaving(self, pod: Object) -> Ending | None:
+        """That a pod which a job has is going to end, while it works; its job's end is no news."""
+        hold, within_s = self._hold_of(pod), pods.works_for_s(pod, self._clock.wall())
+        if hold is None or not 0 < within_s < inf or self._owners.owner(hold.job) is None:
+            return None
+        node, why = pods.node_of(pod), pods.end(pod)
+        return Ending(job=hold.job, node=node, why=why, within_s=within_s)
+
+    def _hold_of(self, pod: Object) -> Hold | None:
+        """What the job holds by this pod; None where it holds the node by another, or not."""
+        mine = self._current.get(node) == pod["metadata"]["uid"]
+        return self._holds.get(node) if mine else None

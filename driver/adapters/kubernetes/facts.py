@@ -4,6 +4,7 @@ Used by `cluster`. Must not judge a node: it passes on what the cluster and peop
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names
@@ -19,11 +20,12 @@ SETTLING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """
 
 
-def fact_of(node: Json) -> Fact:
+def fact_of(node: Json, now: datetime) -> Fact:
     """The fact of a Node. A cordon closes it to new work, as does that it has only just come or
-    come back; what runs there runs on.
+    come back; what runs there runs on. A notice of maintenance has what runs there move.
     """
     absent, distrust = _absence(node), distrust_of(node)
+    notice, within_s = _notice(node, now)
     closed = distrust or _closure(node)
     return Fact(
         node=node["metadata"]["name"],
@@ -31,6 +33,8 @@ def fact_of(node: Json) -> Fact:
         present=not absent,
         distrusted=distrust is not None,
         closed=closed,
+        notice=notice,
+        within_s=within_s,
         why=absent or closed,
     )
 
@@ -70,6 +74,24 @@ def misfit(node: Json, pod: Json) -> str:
     offered = node.get("status", {}).get("allocatable", {})
     lacking = [name for name in _requested(spec) if name not in offered and "/" in name]
     return f"it has no {', '.join(lacking)}" if lacking else ""
+
+
+def _notice(node: Json, now: datetime) -> tuple[str, float | None]:
+    """Why somebody wants the node free, and within how many seconds; "" where nobody does."""
+    annotations = node["metadata"].get("annotations", {})
+    by = annotations.get(names.MAINTENANCE_BY, "")
+    why = annotations.get(names.MAINTENANCE) or ("maintenance" if by else "")
+    if not why:
+        told = [taint["key"] for taint in taints(node) if taint["key"] in names.MAINTENANCE_TAINTS]
+        return (f"it has the taint {told[0]}" if told else ""), None
+    if not by:
+        return why, None
+    try:
+        left = datetime.fromisoformat(by) - now
+    except (ValueError, TypeError):
+        wrong = f"{names.MAINTENANCE_BY}: {by!r} is no time with its zone, as 2026-01-31T18:00:00Z"
+        return f"{why} ({wrong})", None
+    return f"{why} (by {by})", max(0.0, left.total_seconds())
 
 
 def _closure(node: Json) -> str:

@@ -43,6 +43,22 @@ MARKS = (BY, WHY, SINCE, INCIDENT)
 _POD = re.compile(r"(?P<job>.+)-(?P<slot>\d+)-(?P<incarnation>\d+)")
 
 
+MAINTENANCE, MAINTENANCE_BY = f"{GROUP}/maintenance", f"{GROUP}/maintenance-by"
+"""Annotations of a node, for people and their tools: why it is to be free, and by when (RFC 3339).
+"""
+MAINTENANCE_TAINTS = (
+    "ToBeDeletedByClusterAutoscaler",
+    "aws-node-termination-handler/asg-lifecycle-termination",
+    "aws-node-termination-handler/rebalance-recommendation",
+    "aws-node-termination-handler/scheduled-maintenance",
+    "aws-node-termination-handler/spot-itn",
+    "cloud.google.com/impending-node-termination",
+    "karpenter.sh/disrupted",
+    "medik8s.io/drain",
+    "node.cloudprovider.kubernetes.io/shutdown",
+)
+"""Taints by which others say that a node is going to be taken away, though it works now."""
+
 class Object(NamedTuple):
     """A TrainingJob, as the API server knows it."""
 

@@ -29,6 +29,10 @@ PLACED_WITHIN_S = 30.0
 
 
 class Hold(NamedTuple):
+RELEASED_WITHIN_S = 30
+"""For a pod of which the job wants nothing any more: it has ended its ranks before."""
+
+
     """A node that a job was given."""
 
     job: str  # as the core calls it
@@ -93,7 +97,7 @@ class Placing:
 
         async def once() -> None:
             try:
-                grace_s = 0 if force else None
+                grace_s = 0 if force else RELEASED_WITHIN_S
                 await self._client.delete(at, uid=metadata["uid"], grace_s=grace_s)
             except (NotFound, Conflict):
                 self._book.drop(pod)  # it is gone; the name may be another's by now

@@ -5,6 +5,8 @@ a daemon alive (`holdfast.keeper.pod`); it outlives recoveries, so nothing of an
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from math import inf
 from typing import Any, NamedTuple
 
 from holdfast.driver.adapters.kubernetes import names
@@ -17,6 +19,10 @@ SCRATCH = f"{FOLDER}/scratch"
 MEMORY = f"{FOLDER}/memory"
 TOKEN = f"{FOLDER}/identity/token"
 SHARED_MEMORY = "/dev/shm"
+
+LEAVES_WITHIN_S = 120
+"""How long a pod that somebody deletes or evicts may still work: what its ranks have in memory is
+saved, and they move. It ends by itself as soon as that is done."""
 
 TOKEN_S = 3_600
 """How long a token is good; the kubelet writes another when four fifths of it are over."""
@@ -87,6 +93,7 @@ def _spec(order: Order, template: Json) -> dict[str, Any]:
     spec = {
         "restartPolicy": "Always",
         "affinity": {"nodeAffinity": _only_on(order.node)},
+        "terminationGracePeriodSeconds": LEAVES_WITHIN_S,
         "tolerations": [*STAYS, *template.get("tolerations", ())],
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -216,6 +223,16 @@ def end(pod: Json) -> str:
             said = condition.get("message") or condition.get("reason", "")
             return f"pod {pod['metadata']['name']} is evicted: {said}"
     if ending(pod):
+def works_for_s(pod: Json, now: datetime) -> float:
+    """How long its processes may still work, in seconds: for ever, until it is being deleted."""
+    if pod.get("status", {}).get("phase") != "Running":
+        return 0.0
+    if not ending(pod):
+        return inf
+    due = datetime.fromisoformat(pod["metadata"]["deletionTimestamp"])
+    return max(0.0, (due - now).total_seconds())
+
+
         return f"pod {pod['metadata']['name']} is deleted"
     if status.get("phase") not in ("Failed", "Succeeded"):
         return ""
@@ -224,7 +241,10 @@ def end(pod: Json) -> str:
 
 
 def hindrance(pod: Json) -> str:
-    """What keeps the pod from running, as its scheduler or its kubelet says it; "" if nothing."""
+    """What keeps the pod from running, as its scheduler or its kubelet says it; "" if nothing.
+
+    Our own gate is none: what it waits for is said of the job.
+    """
     status = pod.get("status", {})
     for condition in status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
