@@ -10,6 +10,10 @@ from math import inf, isinf
 import msgspec
 
 
+class Incomplete(Exception):
+    """A benchmark cannot go on; the message says why. What it measured before still counts."""
+
+
 class Try(msgspec.Struct, frozen=True, kw_only=True):
     """One measurement. `value` is None where it did not come; `note` then says what was seen."""
 

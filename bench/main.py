@@ -4,24 +4,44 @@ Called by the command line, which reads the options.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from rich.console import Console
 
 from holdfast.bench import report
-from holdfast.bench.figures import Try, figures, ratios
-from holdfast.bench.recovery.benchmark import measure
+from holdfast.bench.figures import Incomplete, Try, figures, ratios
 from holdfast.protocol import exitcodes
 
 OURS = "holdfast"
 
-Benchmark = Callable[[int, Callable[[Try], None], Callable[[str], None]], None]
-"""Called with the rounds, a function that takes each try, and one that takes what is being done."""
+Take = Callable[[Try], None]
+Say = Callable[[str], None]
+Benchmark = Callable[..., None]
+"""Called with the rounds, a function that takes each try, one that takes what is being done, and
+its own options. Raises `Incomplete`.
+"""
 
-BENCHMARKS: dict[str, Benchmark] = {"recovery": measure}
+
+def _recovery(rounds: int, take: Take, say: Say) -> None:
+    from holdfast.bench.recovery.benchmark import measure
+
+    measure(rounds, take, say)
 
 
-def run(name: str, *, rounds: int, as_json: bool) -> int:
-    """Run the benchmark `name`; the exit code. What was measured before a Ctrl-C is still told."""
+def _kubernetes(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.kubernetes.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
+BENCHMARKS: dict[str, Benchmark] = {"recovery": _recovery, "kubernetes": _kubernetes}
+"""Each loads its own when it is called: not all need torch, or Kubernetes."""
+
+
+def run(name: str, *, rounds: int, as_json: bool, **options: Any) -> int:
+    """Run the benchmark `name`; the exit code. What was measured before a Ctrl-C, or before it
+    could not go on, is still told.
+    """
     tries: list[Try] = []
     progress = Console(stderr=True)
     code = exitcodes.OK
@@ -33,10 +53,13 @@ def run(name: str, *, rounds: int, as_json: bool) -> int:
                 if not progress.is_terminal:
                     progress.print(what)
 
-            BENCHMARKS[name](rounds, tries.append, say)
+            BENCHMARKS[name](rounds, tries.append, say, **options)
     except KeyboardInterrupt:
         progress.print(f"interrupted after {len(tries)} measurements; nothing is left running")
         code = exitcodes.INTERRUPTED
+    except Incomplete as reason:
+        progress.print(f"ended after {len(tries)} measurements: {reason}", markup=False)
+        code = exitcodes.FAILED
     found = figures(tries)
     compared = ratios(found, ours=OURS)
     if as_json:

@@ -1,0 +1,88 @@
+"""A gang's life, timed from outside: submitted, bound, running, deleted; and the same pods, bare.
+
+Called by `turns`, each part within an event loop of its own.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdfast.bench.kubernetes import fleet, job
+from holdfast.bench.kubernetes.seen import following, pods_of
+from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.core.model import Phase
+
+Object = dict[str, Any]
+
+WITHIN_S = 300.0
+UIDS = "00000000-0000-0000-0000-000000000000"
+
+
+class Began(NamedTuple):
+    """Seconds since the job was submitted."""
+
+    bound_s: float
+    running_s: float
+
+
+async def bare_s(kubeconfig: Path, count: int) -> float:
+    """Seconds from the first create of the gang's pods, without a job, until all are bound."""
+    made = job.gang(count)
+    made["metadata"]["uid"] = UIDS
+    wanted = [fleet.bare_pod(made, fleet.node_name(slot), slot) for slot in range(count)]
+    where = paths.pods(fleet.NAMESPACE)
+    async with (
+        fleet.client_of(kubeconfig) as client,
+        pods_of(client, fleet.selecting(fleet.BARE)) as seen,
+    ):
+        await seen.until(lambda: True, "pods are listed", WITHIN_S)
+        began_s = time.monotonic()
+        await fleet.for_each(wanted, lambda pod: client.create(where, pod))
+        bound_s = await seen.until(lambda: seen.count == count, "bare pods are bound", WITHIN_S)
+        await fleet.delete_pods(client, [pod["metadata"]["name"] for pod in wanted])
+        await seen.until(lambda: not seen.objects, "bare pods are gone", WITHIN_S)
+    return bound_s - began_s
+
+
+async def begun(kubeconfig: Path, wanted: Object, when_bound: Callable[[], None]) -> Began:
+    """Submit, and wait until the job runs; `when_bound` is called once all its pods are bound."""
+    name, count = wanted["metadata"]["name"], wanted["spec"]["nodes"]
+    where = paths.training_jobs(fleet.NAMESPACE)
+    async with (
+        fleet.client_of(kubeconfig) as client,
+        pods_of(client, f"{names.JOB}={name}") as seen,
+        following(client, where, lambda told: _runs(told, name)) as jobs,
+    ):
+        await seen.until(lambda: True, "pods are listed", WITHIN_S)
+        began_s = time.monotonic()
+        await client.create(where, wanted)
+        bound_s = await seen.until(lambda: seen.count == count, f"{name} is bound", WITHIN_S)
+        when_bound()
+        running_s = await jobs.until(lambda: jobs.count == 1, f"{name} runs", WITHIN_S)
+    return Began(bound_s - began_s, running_s - began_s)
+
+
+async def restarts(kubeconfig: Path, name: str) -> int:
+    """Of a job that is expected to run still."""
+    async with fleet.client_of(kubeconfig) as client:
+        found = await client.get(paths.training_jobs(fleet.NAMESPACE, name))
+    assert found["status"]["phase"] == Phase.RUNNING, found["status"]
+    return int(found["status"]["restarts"])
+
+
+async def deleted_s(kubeconfig: Path, *jobs: str) -> float:
+    """Seconds until no pod of these jobs is left."""
+    async with (
+        fleet.client_of(kubeconfig) as client,
+        pods_of(client, fleet.selecting(names.MANAGER)) as seen,
+    ):
+        began_s = time.monotonic()
+        for name in jobs:
+            await client.delete(paths.training_jobs(fleet.NAMESPACE, name))
+        return await seen.until(lambda: not seen.objects, "pods are gone", WITHIN_S) - began_s
+
+
+def _runs(told: Object, name: str) -> bool:
+    phase = told.get("status", {}).get("phase")
+    return bool(phase == Phase.RUNNING and told["metadata"]["name"] == name)

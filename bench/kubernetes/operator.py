@@ -1,0 +1,135 @@
+"""A driver with the shipped role and a state of its own, and the executors of its pods, simulated.
+
+Made by the turns for as long as a `with`. What it says is read off its journal and `/readyz`.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Self, TypeVar
+
+import httpx
+
+from holdfast.bench.kubernetes import fleet
+from holdfast.bench.kubernetes.seen import Late
+from holdfast.bench.kubernetes.stage import Stage
+from holdfast.bench.kubernetes.usage import Usage, usage_of
+from holdfast.driver.adapters.journal_sqlite import read_only
+from holdfast.driver.core.encode import decode
+from holdfast.driver.core.model import State
+from holdfast.driver.ports import Entry
+from holdfast.kit.supervise import Child, Lifeline
+from holdfast.lab.emulator.nodes import DRIVER_URL
+from holdfast.lab.nursery import Nursery
+
+T = TypeVar("T")
+
+LOOK_S = 0.005
+UP_WITHIN_S = 120.0
+ENDS_WITHIN_S = 20.0
+
+
+class Operator:
+    """`go` lets the simulated executors begin."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._paths = stage.fresh_state()
+
+    def __enter__(self) -> Self:
+        stage, root = self._stage, self._stage.root
+        lifeline = Lifeline()
+        words = ["--state", str(self._paths.root), "--cluster", "kubernetes"]
+        words += ["--kubeconfig", str(stage.driver), "--namespace", fleet.NAMESPACE]
+        words += ["--driver-urls", DRIVER_URL]
+        module, log = "holdfast.driver.main", root / "driver.log"
+        self._child = Child("driver", module, words, log=log, lifeline=lifeline)
+        self._nursery = Nursery([self._child], lifeline)
+        simulate = [sys.executable, "-m", "holdfast.bench.kubernetes.simulate"]
+        with (root / "simulate.log").open("ab") as out:
+            self._executors = subprocess.Popen(
+                [*simulate, str(stage.plane.admin), str(self._paths.root)],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        assert self._executors.stdin is not None
+        self._executors.stdin.close()
+        try:
+            self._executors.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._executors.kill()
+            self._executors.wait()
+        self._nursery.end()
+
+    def go(self) -> None:
+        """Let the executors of all pods connect."""
+        assert self._executors.stdin is not None
+        self._executors.stdin.write(b"go\n")
+        self._executors.stdin.flush()
+
+    def usage(self) -> Usage:
+        return usage_of(self._child.pid)
+
+    def kill(self) -> None:
+        """SIGKILL; whoever looks after it starts it again."""
+        os.kill(self._child.pid, signal.SIGKILL)
+
+    # ------------------------------------------------------------ what it says
+
+    def state(self) -> State:
+        """The newest that it has committed."""
+        journal, _ = read_only(self._paths.journal)
+        try:
+            return decode(journal.load()[0] or b"")
+        finally:
+            journal.close()
+
+    def entry(self, fact: Callable[[Entry], bool], after: int, within_s: float) -> Entry:
+        """The first entry after `after` of which the fact is true. Raises `Late`."""
+        journal, _ = read_only(self._paths.journal)
+        try:
+            return _awaited(lambda: _first(journal.entries(after=after), fact), within_s)
+        finally:
+            journal.close()
+
+    def ready(self, within_s: float = UP_WITHIN_S) -> None:
+        """Wait until it takes work, and sees the cluster. Raises `Late`."""
+        _awaited(self._is_ready, within_s)
+
+    def has(self, fact: Callable[[State], bool], within_s: float = UP_WITHIN_S) -> None:
+        """Wait until the fact is true of its state. Raises `Late`."""
+        _awaited(lambda: fact(self.state()), within_s, look_s=50 * LOOK_S)
+
+    def _is_ready(self) -> bool:
+        if self._nursery.failure is not None:
+            raise self._nursery.failure
+        try:
+            where = json.loads(self._paths.address.read_bytes())
+            answer = httpx.get(f"{where['http']}/readyz", trust_env=False, timeout=5.0)
+        except (OSError, httpx.TransportError):
+            return False  # it is starting
+        ready = answer.is_success and not answer.json()["why"]
+        return ready and where["pid"] == self._child.pid
+
+
+def _first(entries: list[Entry], fact: Callable[[Entry], bool]) -> Entry | None:
+    return next((entry for entry in entries if fact(entry)), None)
+
+
+def _awaited(look: Callable[[], T | None], within_s: float, look_s: float = LOOK_S) -> T:
+    """What `look` gives once it is something. Raises `Late`."""
+    deadline_s = time.monotonic() + within_s
+    while not (found := look()):
+        if time.monotonic() > deadline_s:
+            raise Late(f"not within {within_s:g} s; logs are beside the driver's state")
+        time.sleep(look_s)
+    return found

@@ -1,0 +1,105 @@
+"""What a whole benchmark runs on: a control plane, fake nodes, and two emulated ones that run pods.
+
+Made by `benchmark` for as long as a `with`; the turns use it.
+"""
+
+import asyncio
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from holdfast.bench.kubernetes import fleet
+from holdfast.lab.emulator.kubelet.joined import Joined
+from holdfast.lab.kubernetes import flags
+from holdfast.lab.kubernetes.fake import FakeNodes
+from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.lab.on_kubernetes import DRIVER, MANIFESTS, SHIPPED
+from holdfast.protocol.paths import RunPaths
+
+LEASE_S = 200
+"""Of fake nodes: renewed a quarter into it, thousands of leases cost the API server little."""
+REAL_NODES = 2
+REAL_LEASE_S = 40
+"""A kubelet's own."""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A write that the audit log tells of: `what` is resource, or resource/subresource."""
+
+    verb: str
+    what: str
+    code: int
+
+
+class Stage:
+    """`nodes` fake nodes are there, as many as `grow` was told."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.plane = ControlPlane(
+            root / "kubernetes", grace_s=LEASE_S, audit_policy=flags.AUDIT_WRITES
+        )
+        self.state = RunPaths(root / "driver")
+        self.nodes = 0
+
+    def __enter__(self) -> Self:
+        with ExitStack() as up:
+            up.enter_context(self.plane)
+            for manifest in MANIFESTS:
+                self.plane.kubectl("apply", "-f", str(SHIPPED / manifest))
+            definition = ("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
+            self.plane.kubectl(*definition)
+            self.driver = self.plane.kubeconfig(
+                DRIVER, ["system:serviceaccounts"], name="holdfast-driver"
+            )
+            up.enter_context(FakeNodes(self.plane, lease_s=LEASE_S))
+            more = ["--lease-s", str(REAL_LEASE_S), "--driver-socket", str(self.state.socket)]
+            self.real = up.enter_context(
+                Joined(self.plane, self.root / "nodes", nodes=REAL_NODES, more=more)
+            )
+            self.real.ready()
+            self._up = up.pop_all()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._up.close()
+
+    def grow(self, nodes: int) -> None:
+        """Have so many fake nodes, all Ready."""
+        new = range(self.nodes, nodes)
+        asyncio.run(self._created(new))
+        self.nodes = max(nodes, self.nodes)
+
+    def fresh_state(self) -> RunPaths:
+        """The driver's folder, without anything of a driver before."""
+        shutil.rmtree(self.state.root, ignore_errors=True)
+        self.state.root.mkdir(mode=0o700)
+        return self.state
+
+    def written(self, since: str, agent: str) -> list[Written]:
+        """By those whose User-Agent begins with `agent`, since a time (RFC 3339 in UTC).
+
+        The API server begins a new file every 100 MB.
+        """
+        known = f'"userAgent":"{agent}'.encode()
+        found: list[Written] = []
+        for log in sorted(self.plane.audit_log.parent.glob("audit*.log")):
+            with log.open("rb") as lines:
+                events = (msgspec.json.decode(line) for line in lines if known in line)
+                found += [
+                    _written(event) for event in events if event["requestReceivedTimestamp"] > since
+                ]
+        return found
+
+    async def _created(self, places: range) -> None:
+        async with fleet.client_of(self.plane.admin) as client:
+            await fleet.create_nodes(client, places)
+
+
+def _written(event: dict[str, Any]) -> Written:
+    about = event["objectRef"]
+    what = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+    return Written(event["verb"], what, event["responseStatus"]["code"])

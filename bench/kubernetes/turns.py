@@ -1,0 +1,148 @@
+"""One round at one size: the pods bare, then the gang and all that is asked of its driver.
+
+Called by `benchmark`. Whether the bare pods come first changes from round to round.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+
+import msgspec
+
+from holdfast.bench.figures import Try, quantile
+from holdfast.bench.kubernetes import fleet, gang, job, latency, sides
+from holdfast.bench.kubernetes.operator import Operator
+from holdfast.bench.kubernetes.sizes import Size
+from holdfast.bench.kubernetes.stage import REAL_NODES, Stage
+from holdfast.driver.adapters.kubernetes import paths
+from holdfast.driver.adapters.kubernetes.wiring import USER_AGENT
+from holdfast.driver.core.model import State
+
+OURS, BARE, KUBERNETES = "holdfast", "bare create", "kubernetes"
+WATCHED_S = 5.0
+"""How long the driver of a gang that runs is looked at."""
+MIB, KIB = 2**20, 2**10
+
+Say = Callable[[str], None]
+
+
+def play(stage: Stage, size: Size, number: int, say: Say) -> Iterator[Try]:
+    """Everything of one round."""
+    bound: dict[str, float] = {}
+
+    def bare() -> Iterator[Try]:
+        say(f"{size}: the same pods, bare")
+        bound[BARE] = asyncio.run(gang.bare_s(stage.plane.admin, size.gang))
+        yield Try(system=BARE, figure=f"bound, {size}", value=bound[BARE])
+
+    def ours() -> Iterator[Try]:
+        with Operator(stage) as operator:
+            for one in _with_driver(stage, operator, size, number, say):
+                bound.setdefault(OURS, one.value or 0.0)
+                yield one
+
+    for part in (ours, bare) if number % 2 else (bare, ours):
+        yield from part()
+    yield Try(
+        system=OURS,
+        figure=f"bound over bare, {size}",
+        unit="times",
+        value=bound[OURS] / bound[BARE],
+    )
+
+
+def _with_driver(
+    stage: Stage, operator: Operator, size: Size, number: int, say: Say
+) -> Iterator[Try]:
+    admin, since = stage.plane.admin, datetime.now(UTC).isoformat()
+    mine = partial(Try, system=OURS)
+    say(f"{size}: a driver, and a job that really runs")
+    operator.ready()
+    operator.has(lambda state: _there(state) == size.nodes + REAL_NODES)
+    asyncio.run(gang.begun(admin, job.beside(REAL_NODES), lambda: None))
+    say(f"{size}: the gang")
+    before = operator.usage()
+    began = asyncio.run(gang.begun(admin, job.gang(size.gang), operator.go))
+    after = operator.usage()
+    yield mine(figure=f"bound, {size}", value=began.bound_s)
+    yield mine(figure=f"running, {size}", value=began.running_s)
+    yield mine(
+        figure=f"driver's CPU until it runs, {size}",
+        unit="CPU s",
+        value=after.cpu_s - before.cpu_s,
+    )
+    yield from _while_it_runs(operator, size)
+    yield from asyncio.run(_sizes(stage, size))
+    say(f"{size}: conditions of nodes")
+    taken_s = asyncio.run(latency.conditions_s(stage, operator, size.conditions))
+    for what, share in {"median": 0.5, "99th percentile": 0.99}.items():
+        figure = f"condition to decision, {what}, {size}"
+        yield mine(figure=figure, value=quantile(taken_s, share), note=f"of {len(taken_s)} nodes")
+    say(f"{size}: our reflector and typed watches")
+    yield from asyncio.run(sides.compared(admin, number, str(size)))
+    peak = operator.usage().peak_bytes
+    say(f"{size}: the driver killed")
+    ready_s, back_s = latency.back_s(operator, size.gang + REAL_NODES)
+    yield mine(figure=f"killed driver ready, {size}", value=ready_s)
+    yield mine(figure=f"executors back, {size}", value=back_s)
+    peak = max(peak, operator.usage().peak_bytes)
+    yield mine(figure=f"driver's memory, peak, {size}", unit="MiB", value=peak / MIB)
+    lost = asyncio.run(gang.restarts(admin, job.BESIDE))
+    yield mine(figure=f"restarts of the job beside, {size}", unit="restarts", value=lost)
+    say(f"{size}: the end")
+    gone_s = asyncio.run(gang.deleted_s(admin, job.GANG, job.BESIDE))
+    yield mine(figure=f"deleted, {size}", value=gone_s)
+    yield from _writes(stage, size, since)
+
+
+def _there(state: State) -> int:
+    return sum(node.present and not node.closed for node in state.nodes.values())
+
+
+def _while_it_runs(operator: Operator, size: Size) -> Iterator[Try]:
+    before, began_s = operator.usage(), time.monotonic()
+    time.sleep(WATCHED_S)
+    share = (operator.usage().cpu_s - before.cpu_s) / (time.monotonic() - began_s)
+    figure = f"driver's CPU while it runs, {size}"
+    yield Try(system=OURS, figure=figure, unit="cores", value=share)
+
+
+async def _sizes(stage: Stage, size: Size) -> list[Try]:
+    """Of a Node and of a pod, as the API server sends them."""
+    async with fleet.client_of(stage.plane.admin) as client:
+        node = await client.get(paths.nodes(fleet.node_name(0)))
+        pod = await client.get(paths.pods(fleet.NAMESPACE, f"{job.GANG}-0-1"))
+    return [
+        Try(
+            system=KUBERNETES,
+            figure=f"size of a {kind}, {size}",
+            unit="KiB",
+            value=len(msgspec.json.encode(found)) / KIB,
+        )
+        for kind, found in (("Node", node), ("pod", pod))
+    ]
+
+
+def _writes(stage: Stage, size: Size, since: str) -> Iterator[Try]:
+    """What the driver wrote in all, from its start to the end of the jobs, by pod of theirs."""
+    done = [each for each in stage.written(since, USER_AGENT) if each.code < 300]
+    kinds = Counter(f"{each.verb} {each.what}" for each in done)
+    reviews = kinds.pop("create tokenreviews", 0)
+    pods = size.gang + REAL_NODES
+    told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    yield Try(
+        system=OURS,
+        figure=f"writes a pod, {size}",
+        unit="writes",
+        value=sum(kinds.values()) / pods,
+        note=told,
+    )
+    yield Try(
+        system=OURS,
+        figure=f"token reviews a pod, {size}",
+        unit="reviews",
+        value=reviews / pods,
+    )

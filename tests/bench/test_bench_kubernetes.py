@@ -1,0 +1,88 @@
+"""`holdfast bench kubernetes --quick` as a person runs it, and what is left of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from waiting import eventually
+
+from holdfast.keeper.processes import all_pids
+from holdfast.lab.emulator.namespaces import Kind, best_kind
+from holdfast.lab.kubernetes.build import NotHere
+from holdfast.lab.kubernetes.programs import command
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.torch]
+
+BENCH = [sys.executable, "-m", "holdfast.cli.main", "bench", "kubernetes", "--quick", "--json"]
+SIZE = "60 pods on 100 nodes"
+
+
+@contextmanager
+def running(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+    """The benchmark, with all its files in the folder."""
+    for program in ("kubectl", "kwok"):
+        try:
+            command(program)
+        except NotHere as missing:
+            pytest.skip(str(missing))
+    if best_kind()[0] is Kind.LOOPBACK:
+        pytest.skip(f"no namespaces here: {best_kind()[1]}")
+    with (folder / "said").open("w") as said:
+        environment, pipe = os.environ | {"TMPDIR": str(folder)}, subprocess.PIPE
+        bench = subprocess.Popen(BENCH, env=environment, stdout=pipe, stderr=said, text=True)
+        with bench as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+def left_of(folder: Path) -> list[str]:
+    """Commands of processes that name the folder, and what lies in it."""
+    found = [path.name for path in folder.iterdir() if path.name != "said"]
+    for pid in all_pids():
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue  # it has ended
+        if str(folder).encode() in words:
+            found.append(words.decode().replace("\0", " "))
+    return found
+
+
+@pytest.mark.timeout(300)
+def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(tmp_path: Path) -> None:
+    with running(tmp_path) as bench:
+        out, _ = bench.communicate()
+    assert bench.returncode == 0, (tmp_path / "said").read_text()
+    figures = {(one["figure"], one["system"]): one for one in json.loads(out)["figures"]}
+    for system in ("holdfast", "bare create"):
+        assert figures[f"bound, {SIZE}", system]["median"] > 0
+    for system in ("holdfast", "kubernetes.aio, typed"):
+        assert figures[f"first full list, {SIZE}", system]["notes"] == ["164 objects"]
+        assert figures[f"CPU of an event, {SIZE}", system]["median"] > 0
+    assert figures[f"condition to decision, median, {SIZE}", "holdfast"]["median"] > 0
+    assert figures[f"executors back, {SIZE}", "holdfast"]["median"] > 0
+    assert figures[f"restarts of the job beside, {SIZE}", "holdfast"]["median"] == 0
+    written = figures[f"writes a pod, {SIZE}", "holdfast"]
+    assert "62 create pods" in written["notes"][0]
+    assert left_of(tmp_path) == []
+
+
+@pytest.mark.timeout(200)
+def test_a_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    with running(tmp_path) as bench:
+        said = tmp_path / "said"
+        eventually(lambda: "the same pods, bare" in said.read_text(), "it runs", within_s=100)
+        assert left_of(tmp_path) != []
+        bench.send_signal(signal.SIGINT)
+        out, _ = bench.communicate()
+    assert bench.returncode == 130
+    assert json.loads(out) == {"figures": [], "ratios": []}
+    assert left_of(tmp_path) == []
