@@ -52,6 +52,15 @@ def run(
     grace_s: Annotated[
         float, typer.Option("--grace", min=0, help="Seconds from SIGTERM to SIGKILL on Ctrl-C.")
     ] = 30.0,
+    first_step_s: Annotated[
+        float,
+        typer.Option(
+            "--first-step",
+            min=1,
+            max=86_400,
+            help="Seconds that the first step may take: a standstill before it is no hang.",
+        ),
+    ] = 600.0,
     runs: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the run's folder (logs, journal) is made.")
     ] = Path("runs"),
@@ -70,6 +79,7 @@ def run(
         standbys=standbys,
         max_restarts=max_restarts,
         grace_s=grace_s,
+        first_step_s=first_step_s,
         runs=runs,
         quiet=quiet,
     )

@@ -34,6 +34,7 @@ class Options:
     standbys: int = 0
     max_restarts: int = 3
     grace_s: float = 30.0
+    first_step_s: float = 600.0
     runs: Path = Path("runs")
     workdir: Path = field(default_factory=Path.cwd)
     quiet: bool = False
@@ -150,7 +151,7 @@ def job_of(
             "workdir": str(options.workdir),
             "env": _environment(options, environment),
             "recovery": {"user": {"restarts": options.max_restarts, "windowS": 3600}},
-            "timeouts": {"graceS": options.grace_s},
+            "timeouts": {"graceS": options.grace_s, "firstStepS": options.first_step_s},
         },
     }
 

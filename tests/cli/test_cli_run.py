@@ -43,7 +43,9 @@ def test_a_scripts_output_is_ours_and_differing_lines_are_told_apart(shell: Shel
 
 def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> None:
     shell.script("wrong.py", "def f():\n    raise ValueError('the mistake')\nf()\n")
-    ended = shell.holdfast("run", "--nproc-per-node", "2", "--max-restarts", "1", "wrong.py")
+    ended = shell.holdfast(
+        *("run", "--nproc-per-node", "2", "--max-restarts", "1", "--first-step", "42"), "wrong.py"
+    )
     assert ended.returncode == 1
     assert (
         ended.stderr.count("in f\n    raise ValueError('the mistake')\nValueError: the mistake")
@@ -56,6 +58,7 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
     assert f"{shell.run.name} failed at " in why.stdout
     status = json.loads(shell.holdfast("status", "--json").stdout)
     assert (status["phase"], status["driver_running"]) == ("Failed", False)
+    assert status["spec"]["spec"]["timeouts"]["firstStepS"] == 42
     assert shell.holdfast("story", "--json").returncode == 0
     logs = shell.holdfast("logs", shell.run.name, "--rank", "1", "--stderr", "--tail", "1")
     assert logs.stdout == "ValueError: the mistake\n"

@@ -22,6 +22,7 @@ Capture = pytest.CaptureFixture[str]
         (["jobs", "--nope"], "holdfast: no such option: --nope"),
         (["stop"], "holdfast: missing argument 'JOB'.  See: holdfast stop --help"),
         (["run", "-n", "many", "x.py"], "holdfast: invalid value for '-n'"),
+        (["run", "--first-step", "0", "x.py"], "holdfast: invalid value for '--first-step'"),
         (["submit", "no.yaml"], "holdfast: cannot read no.yaml: No such file or directory.  Noth"),
     ],
 )
