@@ -102,6 +102,10 @@ class Lab:
 
         self.until(all_connected, "all nodes are connected", within_s)
 
+    def store(self, job: str) -> Path:
+        """Where checkpoints of the job are: a folder for each life of it, checkpoints in that."""
+        return self.run.job(job) / "checkpoints"
+
     def leftovers(self) -> Leftovers:
         """What of this laboratory is on the machine now, found by looking at the machine."""
         return look(self.run_id, self.run.root)

@@ -22,8 +22,10 @@ from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.leftovers import Leftovers
 from holdfast.lab.emulator.nodes import DRIVER_URL
+from holdfast.lab.kubernetes import proxy
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.lab.kubernetes.ports import free_ports
 from holdfast.lab.nursery import Nursery
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "kubernetes" / "base"
@@ -53,8 +55,8 @@ def install(plane: ControlPlane) -> None:
 class KubernetesLab(Lab):
     """One laboratory on a control plane that `install` was called for.
 
-    `show` is told each command of kubectl and what it printed. `at`: where the driver believes the
-    API server is, if not at the plane's own URL.
+    `show` is told each command of kubectl and what it printed. `proxied`: the driver reaches the
+    API server by a `proxy` of its own. `driver`: the module that is run as the driver.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class KubernetesLab(Lab):
         racks: int,
         show: Callable[[str], None],
         namespace: str = "default",
-        at: str = "",
+        proxied: bool = False,
         driver: str = "holdfast.driver.main",
     ) -> None:
         super().__init__(root, nodes=nodes, standbys=standbys, racks=racks)
@@ -79,7 +81,7 @@ class KubernetesLab(Lab):
         self.joined = Joined(self.plane, place, nodes=nodes + standbys, more=more)
         self.run_id = self.joined.run_id
         self._show = show
-        self._at = at or plane.url
+        self._proxy_port = free_ports(1)[0] if proxied else 0
         self._module = driver
         self._up = ExitStack()
 
@@ -89,7 +91,8 @@ class KubernetesLab(Lab):
             self.plane.kubectl("create", "namespace", self.namespace)
         with ExitStack() as up:
             lifeline = Lifeline()
-            self._nursery = Nursery([self._operator(lifeline)], lifeline)
+            children = [self._proxy(lifeline)] if self._proxy_port else []
+            self._nursery = Nursery([*children, self._operator(lifeline)], lifeline)
             up.callback(self._nursery.end)
             up.enter_context(self.joined)
             self._up = up.pop_all()
@@ -108,12 +111,15 @@ class KubernetesLab(Lab):
             return None
 
     def pid(self, process: str) -> int:
-        """Of "kubelet" too: one process is the kubelet of all nodes."""
+        """Of "kubelet" too, one process for all nodes, and of "proxy" where there is one."""
         return self.joined.kubelet_pid() if process == "kubelet" else super().pid(process)
 
     def ready(self, within_s: float = 60.0) -> None:
         """Wait until every node is Ready. No executor is there before a job has pods."""
         self.joined.ready(within_s)
+
+    def store(self, job: str) -> Path:
+        return self.run.root / "checkpoints"
 
     def leftovers(self) -> Leftovers:
         return self.joined.leftovers()
@@ -143,7 +149,8 @@ class KubernetesLab(Lab):
 
     def _for_pods(self, job: dict[str, Any]) -> dict[str, Any]:
         """With an image, and with folders of this machine for checkpoints and what ranks write."""
-        places = {STORE: self.run.root / "checkpoints", f"{pods.SCRATCH}/jobs": self.run.job("")}
+        store = self.store(job["metadata"]["name"])
+        places = {STORE: store, f"{pods.SCRATCH}/jobs": self.run.job("")}
         for place in places.values():
             place.mkdir(exist_ok=True)
         volumes = [
@@ -159,8 +166,16 @@ class KubernetesLab(Lab):
 
     def _operator(self, lifeline: Lifeline) -> Child:
         """A driver for one namespace, which nodes reach by their gateway."""
-        who = self.plane.as_account(*ACCOUNT, url=self._at)
+        port = self._proxy_port
+        at = f"https://{proxy.HOST}:{port}" if port else self.plane.url
+        who = self.plane.as_account(*ACCOUNT, url=at)
         words = ["--cluster", "kubernetes", "--kubeconfig", str(who)]
         words += ["--namespace", self.namespace]
         words += ["--driver-urls", DRIVER_URL, "--node-selector", "kubernetes.io/os=linux"]
         return self._child("driver", self._module, words, lifeline)
+
+    def _proxy(self, lifeline: Lifeline) -> Child:
+        certificate, key = self.plane.certificate("proxy", [proxy.HOST])
+        words = ["--port", str(self._proxy_port), "--to", self.plane.url]
+        words += ["--ca", str(self.plane.ca), "--certificate", str(certificate), "--key", str(key)]
+        return self._child("proxy", "holdfast.lab.kubernetes.proxy", words, lifeline)

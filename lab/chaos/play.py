@@ -51,7 +51,7 @@ class Stage:
     def play(self, scenario: Scenario) -> Score:
         """One injection and its score. Raises `NotPossible`, or one of `failures`."""
         undisturbed = self.left_alone(scenario)
-        with self.lab(scenario.name, scenario.shape) as lab:
+        with self.lab(scenario.name, scenario) as lab:
             done = self._hurt(lab, scenario)
             self.say(f"{scenario.name}: {done.said}")
             facts = self.facts(lab, scenario, done, undisturbed)
@@ -59,8 +59,9 @@ class Stage:
             self.say(f"{scenario.name}: {sentence}")
         return score(facts)
 
-    def lab(self, name: str, shape: Shape) -> AbstractContextManager[Lab]:
-        """A fresh one, with a folder of its own."""
+    def lab(self, name: str, scenario: Scenario | None) -> AbstractContextManager[Lab]:
+        """A fresh one, with a folder of its own; None: for a job that is left alone."""
+        shape = scenario.shape if scenario else Shape()
         return Lab(self.root / name, nodes=shape.nodes, standbys=shape.spare, racks=shape.racks)
 
     def facts(self, lab: Lab, scenario: Scenario, done: Done, undisturbed: Losses) -> Facts:
@@ -92,10 +93,9 @@ class Stage:
         steps = self._steps * scenario.longer
         if steps not in self._undisturbed:
             self.say("reference: the job, left alone")
-            shape = Shape()
-            with self.lab(f"reference-{steps}", shape) as lab:
+            with self.lab(f"reference-{steps}", None) as lab:
                 lab.ready(READY_WITHIN_S)
-                lab.submit(training_job(JOB, steps=steps, folder=lab.run.root, shape=shape))
+                lab.submit(training_job(JOB, steps=steps, folder=lab.run.root, shape=Shape()))
                 job = lab.finished(JOB, within_s=JOB_WITHIN_S)
             if job["phase"] != "Succeeded":
                 raise TooLate(f"the undisturbed job ended as {job['phase']}: {job['why']}")
@@ -113,6 +113,8 @@ class Stage:
             buggy=scenario.buggy,
         )
         lab.ready(READY_WITHIN_S)
+        if scenario.first is not None:
+            scenario.first(lab, JOB, rng)
         lab.submit(job | {"spec": job["spec"] | scenario.spec})
         # between two saves as well as at one
         moment = self._steps // 3 + rng.randrange(STORE_EVERY)

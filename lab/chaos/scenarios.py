@@ -65,6 +65,7 @@ class Scenario(msgspec.Struct, frozen=True):
     longer: int = 1  # this many times the steps of the others
     shape: Shape = Shape()
     spec: dict[str, Any] = {}  # what the job's spec has besides, or instead
+    first: Injector | None = None  # done before the job is submitted
     at_once: bool = False  # when the job is submitted, not in the middle of its training
 
 

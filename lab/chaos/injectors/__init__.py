@@ -34,6 +34,11 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 Injector = Callable[[Lab, str, Random], Done]
 
 
+def nothing(_lab: Lab, _job: str, _rng: Random) -> Done:
+    """For a job that is left alone."""
+    return Done(said="nothing is done")
+
+
 def on_kubernetes(do: Callable[[KubernetesLab, str, Random], Done]) -> Injector:
     """An injector that needs an API server. Raises `NotPossible` where there is none."""
 

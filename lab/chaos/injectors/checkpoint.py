@@ -34,27 +34,27 @@ def damaged(damage: Damage) -> Injector:
 
 def torn_save(lab: Lab, job: str, rng: Random) -> Done:
     """Lose a node while a checkpoint has a shard and no manifest yet."""
-
-    def between_shards() -> Path | None:
-        whole = set(whole_checkpoints(lab, job))
-        begun = [shard.parent for shard in store(lab, job).glob("*/*/*.safetensors*")]
-        return next((folder for folder in begun if folder not in whole), None)
-
     target.wait_for(lambda: whole_checkpoints(lab, job), f"a whole checkpoint of {job}", WITHIN_S)
-    folder = target.wait_for(between_shards, f"a save of {job} under way", WITHIN_S)
+    folder = under_way(lab, job)
     done = node.lost(lab, job, rng)
     said = f"{done.said} between two shards of {folder.name}"
     return Done(said=said, node=done.node, at_s=done.at_s)
 
 
-def store(lab: Lab, job: str) -> Path:
-    """The job's store, beside its logs; a folder for each life of the job, checkpoints in it."""
-    return lab.run.job(job) / "checkpoints"
+def under_way(lab: Lab, job: str) -> Path:
+    """The folder of the next save, once it has a shard and no manifest."""
+
+    def between_shards() -> Path | None:
+        whole = set(whole_checkpoints(lab, job))
+        begun = [shard.parent for shard in lab.store(job).glob("*/*/*.safetensors*")]
+        return next((folder for folder in begun if folder not in whole), None)
+
+    return target.wait_for(between_shards, f"a save of {job} under way", WITHIN_S)
 
 
 def whole_checkpoints(lab: Lab, job: str) -> list[Path]:
     """Folders that have a manifest, oldest first."""
-    return sorted(manifest.parent for manifest in store(lab, job).glob("*/*/manifest.json"))
+    return sorted(manifest.parent for manifest in lab.store(job).glob("*/*/manifest.json"))
 
 
 def flip(folder: Path, rng: Random) -> str:

@@ -1,8 +1,10 @@
-"""Faults 35 and 41: the driver is killed, or a second fault comes, while a recovery goes on."""
+"""Faults 35, 36 and 41: the driver is killed or cut off, or a second fault comes in a recovery."""
 
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 
 from holdfast.keeper import processes
@@ -12,6 +14,8 @@ from holdfast.lab.cluster import Lab
 
 RECOVERY_S = 1.5
 """About as long as a restart in place takes here: the second blow falls somewhere within."""
+CUT_OFF_S = 25.0
+"""Longer than an executor may be away before its silence counts."""
 LIFE_S = 2.5
 """Longest life of a driver that is killed often: it is up after about one second."""
 
@@ -21,6 +25,39 @@ def killed(lab: Lab, _job: str, _rng: Random) -> Done:
     pid = target.wait_for(lambda: lab.pid("driver") or None, "the driver", 10.0)
     os.kill(pid, signal.SIGKILL)
     return Done(said="SIGKILL to the driver")
+
+
+def cut_off(lab: Lab, _job: str, _rng: Random) -> Done:
+    """No node reaches the driver for a while: connections end, and new ones lead nowhere."""
+    at_s = time.time()
+    with _unreachable(lab):
+        time.sleep(CUT_OFF_S)
+    return Done(said=f"no node reaches the driver for {CUT_OFF_S:g} s", at_s=at_s)
+
+
+def alone(lab: Lab, _job: str, _rng: Random) -> Done:
+    """Neither does it hear of the API server: its own way there is silent."""
+    at_s, proxy = time.time(), lab.pid("proxy")
+    with _unreachable(lab):
+        os.kill(proxy, signal.SIGSTOP)
+        try:
+            time.sleep(CUT_OFF_S)
+        finally:
+            os.kill(proxy, signal.SIGCONT)
+    said = f"the driver reaches no node and no API server for {CUT_OFF_S:g} s"
+    return Done(said=said, at_s=at_s)
+
+
+@contextmanager
+def _unreachable(lab: Lab) -> Iterator[None]:
+    """What the nodes' gateway leads to is not there; a gateway that is killed is started again."""
+    socket = lab.run.socket
+    aside = socket.rename(socket.with_suffix(".aside"))
+    try:
+        os.kill(target.cluster(lab).switch_pid, signal.SIGKILL)
+        yield
+    finally:
+        aside.rename(socket)
 
 
 def killed_in(phase: str) -> Injector:

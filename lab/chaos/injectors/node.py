@@ -1,4 +1,4 @@
-"""Fault 3: a node is lost, with its connections reset or without a single packet."""
+"""Faults 3, 40 and 43: a node, a rack or a standby is lost, with a reset or without a packet."""
 
 import os
 import signal
@@ -22,3 +22,24 @@ def unplugged(lab: Lab, job: str, rng: Random) -> Done:
     node = rng.choice(target.hosts_of(lab, job))
     in_switch(target.cluster(lab), "ip", "link", "set", node.switch_interface, "down")
     return Done(said=f"the link of {node.name} is cut", node=node.name)
+
+
+def rack_lost(lab: Lab, job: str, rng: Random) -> Done:
+    """SIGKILL to the inits of all nodes of a rack in which ranks train, one right after another."""
+    victim = rng.choice(target.hosts_of(lab, job))
+    rack = [node for node in target.nodes(lab) if node.rack == victim.rack]
+    for node in rack:
+        os.kill(node.host_pid, signal.SIGKILL)
+    also = tuple(node.name for node in rack if node.name != victim.name)
+    said = f"{', '.join(node.name for node in rack)} are lost, all of {victim.rack}"
+    return Done(said=said, node=victim.name, also=also)
+
+
+def standby_bad(lab: Lab, job: str, rng: Random) -> Done:
+    """A standby is cut off at the moment in which it is needed: a node of the job is lost."""
+    standbys = lab.job(job)["standbys"]
+    standby = next(node for node in target.nodes(lab) if node.name in standbys)
+    in_switch(target.cluster(lab), "ip", "link", "set", standby.switch_interface, "down")
+    done = lost(lab, job, rng)
+    said = f"the link of standby {standby.name} is cut, and {done.said}"
+    return Done(said=said, node=done.node, also=(standby.name,), at_s=done.at_s)

@@ -57,7 +57,7 @@ def did(event: Event) -> str:
 
 def carried_out(audited: Sequence[Event], what: str) -> list[Call]:
     """Calls behind each `what` of the driver that the API server did; unnamed ones as entry 0."""
-    done = [each for each in audited if by_driver(each) and did(each) == what and _was_done(each)]
+    done = [each for each in audited if by_driver(each) and did(each) == what and was_done(each)]
     return [_call(each) for each in done]
 
 
@@ -116,7 +116,8 @@ def _intentions(entries: Sequence[Entry], kind: type[Allocate | Distrust]) -> It
         yield Intention(node, frozenset(ordered), came_about=False)
 
 
-def _was_done(event: Event) -> bool:
+def was_done(event: Event) -> bool:
+    """The API server did what it was asked."""
     return event.get("responseStatus", {}).get("code", 0) in range(200, 300)
 
 

@@ -6,16 +6,37 @@ than the driver saw.
 
 import signal
 
-from holdfast.lab.chaos.injectors import driver, node, rank
+import msgspec
+
+from holdfast.lab.chaos.injectors import (
+    api_server,
+    clock,
+    driver,
+    kubelet,
+    node,
+    nothing,
+    people,
+    rank,
+    returning,
+    supply,
+)
+from holdfast.lab.chaos.kubernetes import witnesses
 from holdfast.lab.chaos.kubernetes.witnesses import Witness
-from holdfast.lab.chaos.scenarios import STORE_EVERY, Expected, Scenario
+from holdfast.lab.chaos.scenarios import STORE_EVERY, Expected, Scenario, Shape
+
+GONE = "Gone"
+"""In the place of a phase: there is no TrainingJob any more."""
 
 
 class OnKubernetes(Scenario, frozen=True):
     """A row of the table. `holds`: what else has to be so, besides what always has."""
 
     holds: tuple[Witness, ...] = ()
+    proxied: bool = False  # the driver reaches the API server by a proxy of its own
+    driver: str = "holdfast.driver.main"  # the module that is run as the driver
 
+
+LEFT_ALONE = OnKubernetes(0, "left-alone", "nothing at all", nothing)
 
 _IN_PLACE = Expected(names_rank=True)
 _UNSEEN = Expected(incident=False, most_steps_lost=0)
@@ -26,6 +47,13 @@ _TWICE = Expected(
     most_steps_lost=4 * STORE_EVERY,
     told_within_steps=STORE_EVERY,
 )
+_ONE_INCIDENT = msgspec.structs.replace(_LOST, incidents=1)
+_MOVED = Expected(names_node=False, blame=("unknown",), most_steps_lost=0)
+_GONE = Expected(phase=GONE, incident=False, most_steps_lost=0, compares_losses=False)
+
+_MIDDLE, _LONG = 5, 10
+"""Times the steps of the others, where the job has to outlast what is done to it."""
+_RACKS = Shape(nodes=4, standbys=2, others=2, racks=4)
 
 _kill = rank.signalled(signal.SIGKILL)
 
@@ -37,6 +65,58 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "the link of a node goes down without a single reset",
         node.unplugged,
         _LOST,
+    ),
+    OnKubernetes(
+        3,
+        "kubelet-frozen",
+        "the kubelet of a node is frozen until that is NotReady, its ranks go on",
+        kubelet.frozen,
+        _UNSEEN,
+        longer=_MIDDLE,
+        holds=(witnesses.was_not_ready,),
+    ),
+    OnKubernetes(
+        3,
+        "kubelets-stopped",
+        "the kubelets of all nodes are stopped until none is Ready, the ranks go on",
+        kubelet.all_stopped,
+        _UNSEEN,
+        longer=_MIDDLE,
+        holds=(witnesses.was_not_ready,),
+    ),
+    OnKubernetes(
+        3, "kubelet-killed", "the kubelet of all nodes is killed", kubelet.killed, _UNSEEN
+    ),
+    OnKubernetes(
+        3,
+        "pod-deleted",
+        "a person deletes a pod whose ranks train",
+        people.pod_deleted,
+        _MOVED,
+    ),
+    OnKubernetes(
+        3,
+        "namespace-deleted",
+        "a person deletes the namespace of the job",
+        people.namespace_deleted,
+        _GONE,
+        holds=(witnesses.nothing_is_left, witnesses.driver_lived),
+    ),
+    OnKubernetes(
+        3,
+        "foreign-taint",
+        "another controller taints a node whose ranks train",
+        people.tainted,
+        _UNSEEN,
+        holds=(witnesses.taint_stays(people.TAINT),),
+    ),
+    OnKubernetes(
+        3,
+        "foreign-taint-lost",
+        "another controller taints the nodes of the job, then one is lost",
+        people.tainted_before(node.lost),
+        _LOST,
+        holds=(witnesses.taint_stays(people.TAINT),),
     ),
     OnKubernetes(
         35, "driver-killed", "the driver is killed while all is well", driver.killed, _UNSEEN
@@ -57,7 +137,107 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "the driver is killed ten times at random moments, and a rank meanwhile",
         driver.killed_often(10),
         _IN_PLACE,
-        longer=10,
+        longer=_LONG,
+    ),
+    OnKubernetes(
+        36,
+        "driver-cut-off",
+        "no node reaches the driver for a while",
+        driver.cut_off,
+        _UNSEEN,
+        longer=_LONG,
+    ),
+    OnKubernetes(
+        34,
+        "clock-stepped",
+        "the driver's wall clock is stepped by five minutes, and a node is lost",
+        clock.stepped_and(node.lost),
+        _LOST,
+        driver=clock.DRIVER,
+    ),
+    OnKubernetes(
+        36,
+        "driver-alone",
+        "the driver reaches neither the API server nor any node for a while",
+        driver.alone,
+        _UNSEEN,
+        longer=_LONG,
+        proxied=True,
+    ),
+    OnKubernetes(
+        37,
+        "api-down",
+        "the API server is down for a while",
+        api_server.stopped,
+        _UNSEEN,
+        longer=_LONG,
+    ),
+    OnKubernetes(
+        37,
+        "api-down-rank-killed",
+        "a rank is killed while the API server is down",
+        api_server.stopped_while(_kill),
+        _IN_PLACE,
+        longer=_LONG,
+    ),
+    OnKubernetes(
+        37,
+        "api-down-node-lost",
+        "a node is lost while the API server is down",
+        api_server.stopped_while(node.lost),
+        _LOST,
+        longer=_LONG,
+    ),
+    OnKubernetes(
+        37,
+        "api-compacted",
+        "etcd is compacted and the API server started again: watches have to begin anew",
+        api_server.compacted,
+        _UNSEEN,
+        longer=_MIDDLE,
+    ),
+    OnKubernetes(
+        37,
+        "api-bad-answers",
+        "every second request of the driver is answered 429, 500, 502 or 409, and a node is lost",
+        api_server.answering_badly_while(node.lost),
+        _LOST,
+        longer=_MIDDLE,
+        proxied=True,
+    ),
+    OnKubernetes(
+        38,
+        "never-scheduled",
+        "no node has the devices that the job's pods ask for, until some have",
+        supply.devices_come,
+        _UNSEEN,
+        first=supply.devices_are_out,
+        spec={"pod": {"rdmaDevices": {supply.DEVICE: "1"}}},
+        at_once=True,
+    ),
+    OnKubernetes(
+        38,
+        "image-missing",
+        "the image of the job's pods does not exist, until somebody pushes it",
+        supply.image_comes,
+        _UNSEEN,
+        spec={"pod": {"image": supply.IMAGE}},
+        at_once=True,
+    ),
+    OnKubernetes(
+        40,
+        "standby-bad",
+        "a node is lost, and the standby that should take its place is cut off",
+        node.standby_bad,
+        _TWICE,
+        shape=Shape(others=1),
+    ),
+    OnKubernetes(
+        41,
+        "rank-twice",
+        "a rank is killed, and another while the job recovers",
+        driver.followed(_kill, _kill),
+        _TWICE,
     ),
     OnKubernetes(
         41,
@@ -72,5 +252,40 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "a node is lost, and the driver is killed while the job recovers",
         driver.followed(node.lost, driver.killed),
         _LOST,
+    ),
+    OnKubernetes(
+        43,
+        "rack-lost",
+        "a quarter of the nodes, all of a rack, is lost at once",
+        node.rack_lost,
+        _ONE_INCIDENT,
+        shape=_RACKS,
+    ),
+    OnKubernetes(
+        44,
+        "node-returns",
+        "a node is cut off in the middle of a save, given up, and comes back as it was",
+        returning.returned,
+        _LOST,
+        longer=_MIDDLE,
+        holds=(witnesses.dead_epochs_wrote_nothing,),
+    ),
+    OnKubernetes(
+        50,
+        "maintenance-notice",
+        "there is notice that a node is to be free in a minute",
+        people.maintained,
+        _MOVED,
+        longer=_MIDDLE,
+        holds=(witnesses.nobody_trains_there,),
+    ),
+    OnKubernetes(
+        50,
+        "node-drained",
+        "a person drains a node",
+        people.drained,
+        _MOVED,
+        longer=_MIDDLE,
+        holds=(witnesses.nobody_trains_there,),
     ),
 )

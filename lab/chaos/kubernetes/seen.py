@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.checkpoint import layout
 from holdfast.driver.ports import Entry
 from holdfast.lab.chaos.injectors import Done
 from holdfast.protocol import forks
@@ -34,7 +35,15 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The driver's journal."""
     forked: Sequence[Fork]
     """What executors wrote down of ranks that they started."""
+    stored: Sequence[tuple[int, int]]
+    """Step and epoch of each whole checkpoint in the store."""
     driver_starts: int
+
+
+def stored(store: Path) -> list[tuple[int, int]]:
+    """Step and epoch of the checkpoints there that have a manifest."""
+    found = [layout.parse_folder(one.parent.name) for one in store.glob(f"*/*/{layout.MANIFEST}")]
+    return sorted(filter(None, found))
 
 
 def forked(job: Path) -> list[Fork]:

@@ -18,10 +18,10 @@ from holdfast.driver.core.model import FINISHED
 from holdfast.lab.chaos import play
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.kubernetes import witnesses
-from holdfast.lab.chaos.kubernetes.scenarios import OnKubernetes
-from holdfast.lab.chaos.kubernetes.seen import Seen, forked
+from holdfast.lab.chaos.kubernetes.scenarios import GONE, LEFT_ALONE, OnKubernetes
+from holdfast.lab.chaos.kubernetes.seen import Seen, forked, stored
 from holdfast.lab.chaos.play import JOB
-from holdfast.lab.chaos.scenarios import Scenario, Shape
+from holdfast.lab.chaos.scenarios import Scenario
 from holdfast.lab.chaos.score import Facts
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet import joined
@@ -30,8 +30,6 @@ from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed, NotReady
 from holdfast.lab.losses import Losses
 from holdfast.lab.on_kubernetes import KubernetesLab, install
 
-GONE = "Gone"
-"""In the place of a phase: there is no TrainingJob any more."""
 MARKED_WITHIN_S = 30.0
 """From a job's end until the node that it was evicted from has its mark."""
 
@@ -52,17 +50,20 @@ class Stage(play.Stage):
         self._end_plane()
 
     @contextmanager
-    def lab(self, name: str, shape: Shape) -> Iterator[Lab]:
+    def lab(self, name: str, scenario: Scenario | None) -> Iterator[Lab]:
+        row = scenario if isinstance(scenario, OnKubernetes) else LEFT_ALONE
         plane = self._plane or self._new_plane()
         self._audited_bytes = plane.audit_log.stat().st_size
         lab = KubernetesLab(
             self.root / name,
             plane,
-            nodes=shape.nodes,
-            standbys=shape.spare,
-            racks=shape.racks,
+            nodes=row.shape.nodes,
+            standbys=row.shape.spare,
+            racks=row.shape.racks,
             show=lambda _: None,
             namespace=f"{JOB}-{name}",
+            proxied=row.proxied,
+            driver=row.driver,
         )
         try:
             with lab:
@@ -102,6 +103,7 @@ class Stage(play.Stage):
             audited=lab.plane.audit(self._audited_bytes),
             entries=entries,
             forked=forked(lab.run.job(JOB)),
+            stored=stored(lab.store(JOB)),
             driver_starts=lab.starts("driver"),
         )
 

@@ -6,7 +6,7 @@
 from collections.abc import Callable, Sequence
 
 from holdfast.driver.adapters.kubernetes import facts, names
-from holdfast.driver.core.effects import Allocate, Distrust
+from holdfast.driver.core.effects import Allocate, Distrust, Instruct
 from holdfast.lab.chaos.kubernetes import effects
 from holdfast.lab.chaos.kubernetes.seen import Object, Seen
 from holdfast.lab.demo.writers import writers_of
@@ -64,6 +64,33 @@ def taint_stays(key: str) -> Witness:
     return holds
 
 
+def nobody_trains_there(seen: Seen) -> list[str]:
+    """By what executors wrote down: no rank of the newest epoch is on the victim."""
+    newest = max(fork.epoch for fork in seen.forked)
+    there = [f for f in seen.forked if (f.epoch, f.node) == (newest, seen.done.node)]
+    return [f"rank {fork.rank} was forked on {fork.node} again" for fork in there]
+
+
+def dead_epochs_wrote_nothing(seen: Seen) -> list[str]:
+    """By the store: what an epoch began from is the newest whole checkpoint of those before it.
+
+    One of an older epoch and a later step was written by who no longer had a say.
+    """
+    began = {
+        effect.desired.epoch: effect.desired.restore.step
+        for entry in seen.entries
+        for effect in entry.effects
+        if isinstance(effect, Instruct) and effect.desired.seats and effect.desired.restore
+    }
+    late = [
+        f"step {step} of epoch {epoch} was committed after epoch {newer} had begun"
+        for step, epoch in seen.stored
+        for newer, begun_at in began.items()
+        if epoch < newer and step > begun_at
+    ]
+    return late if began else ["no epoch began from a checkpoint"]
+
+
 def nothing_is_left(seen: Seen) -> list[str]:
     """Neither the job nor a pod of it."""
     left = [str(pod["metadata"]["name"]) for pod in seen.pods]
@@ -83,6 +110,7 @@ def marked(seen: Seen) -> list[str]:
         for each in seen.audited
         if effects.by_driver(each)
         and each["objectRef"].get("resource") == "nodes"
+        and effects.was_done(each)
         and is_marked(each.get("responseObject") or {})
     ]
     return sorted({*found})
@@ -95,7 +123,8 @@ def is_marked(node: Object) -> bool:
 
 def _says_unknown(event: Object, node: str) -> bool:
     about = event.get("objectRef", {})
-    if (about.get("resource"), about.get("name")) != ("nodes", node):
+    written = (about.get("resource"), about.get("name")) == ("nodes", node)
+    if not (written and effects.was_done(event)):
         return False
     conditions = (event.get("responseObject") or {}).get("status", {}).get("conditions", ())
     return any(each["type"] == "Ready" and each["status"] == "Unknown" for each in conditions)

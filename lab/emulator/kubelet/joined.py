@@ -23,6 +23,7 @@ from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.emulator.inside import in_switch
 from holdfast.lab.emulator.kubelet import knobs
+from holdfast.lab.emulator.kubelet.images import pushed_file
 from holdfast.lab.emulator.kubelet.knobs import Knobs
 from holdfast.lab.emulator.leftovers import Leftovers, look
 from holdfast.lab.emulator.namespaces import Kind
@@ -139,6 +140,11 @@ class Joined:
     def turn(self, name: str, how: Knobs) -> None:
         """Break the kubelet of this node; `Knobs()` mends it."""
         knobs.turn(Path(self.node(name).folder), how)
+
+    def push(self, image: str) -> None:
+        """From now on nodes can pull this image; it has no entry point of its own."""
+        with pushed_file(self.root).open("a") as names:
+            names.write(f"{image}\n")
 
     def _until(self, fact: Callable[[], bool], what: str, within_s: float) -> None:
         deadline_s = time.monotonic() + within_s

@@ -1,0 +1,238 @@
+"""What others saw of a scenario on Kubernetes, held against what the driver says it did."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from holdfast.driver.core.effects import Allocate, AnyEffect, Distrust, Instruct
+from holdfast.driver.core.events import (
+    AllocationFailed,
+    AnyEvent,
+    DriverStarted,
+    NodeAllocated,
+    NodeDistrusted,
+    NodeReleased,
+)
+from holdfast.driver.ports import Entry
+from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.chaos.kubernetes import effects, witnesses
+from holdfast.lab.chaos.kubernetes.effects import Intention, intentions
+from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
+from holdfast.lab.chaos.kubernetes.seen import Seen
+from holdfast.lab.chaos.scenarios import chosen
+from holdfast.lab.on_kubernetes import DRIVER
+from holdfast.protocol.forks import Fork
+from holdfast.protocol.messages import Desired, Restore, Seat
+
+ALLOCATE = Allocate(job="j", node="node-1")
+TAINT = {"key": "holdfast.dev/distrusted", "effect": "NoSchedule"}
+
+
+def entry(sequence: int, event: AnyEvent, *ordered: AnyEffect, term: int = 1) -> Entry:
+    return Entry(
+        sequence=sequence,
+        term=term,
+        now=0.0,
+        at="",
+        policy=1,
+        event=event,
+        effects=ordered,
+        why="",
+    )
+
+
+STARTED = DriverStarted(term=1)
+ALLOCATED = NodeAllocated(job="j", node="node-1", cause=1)
+ONE_POD = [entry(1, STARTED, ALLOCATE), entry(2, ALLOCATED)]
+
+
+def asked(what: str, said: str = "", **other: Any) -> dict[str, Any]:
+    """One event of an audit log: the driver did `what`, with this in its User-Agent."""
+    verb, _, resource = what.partition(" ")
+    resource, _, subresource = resource.partition("/")
+    about = {"resource": resource, "name": "node-1"}
+    event = {
+        "verb": verb,
+        "user": {"username": DRIVER},
+        "userAgent": f"holdfast-driver ({said})" if said else "holdfast-driver",
+        "objectRef": about | ({"subresource": subresource} if subresource else {}),
+        "responseStatus": {"code": 201},
+        "annotations": {"authorization.k8s.io/decision": "allow"},
+        "responseObject": {},
+    }
+    return event | other
+
+
+CREATED = asked("create pods", "term=1 entry=1 Allocate node-1")
+
+
+def seen(
+    *audited: Mapping[str, Any],
+    entries: Sequence[Entry] = (),
+    forked: Sequence[Fork] = (),
+    **other: Any,
+) -> Seen:
+    facts: dict[str, Any] = {
+        "done": Done(said="", node="node-1"),
+        "job": {},
+        "nodes": {"node-1": {"spec": {}}},
+        "pods": [],
+        "stored": [],
+        "driver_starts": 1,
+    }
+    return Seen(audited=audited, entries=entries, forked=forked, **(facts | other))
+
+
+# ---------------------------------------------------------------- each effect once
+
+
+def test_an_effect_is_all_orders_of_it_until_it_has_come_about() -> None:
+    """The driver dies before it hears of the end; the next orders the same again."""
+    entries = [
+        entry(1, STARTED, ALLOCATE),
+        entry(2, DriverStarted(term=2), ALLOCATE, term=2),
+        entry(3, NodeAllocated(job="j", node="node-1", cause=2), term=2),
+        entry(4, NodeReleased(node="node-1", cause=3), ALLOCATE, term=2),
+        entry(5, AllocationFailed(job="j", node="node-1", why="full", cause=4), term=2),
+        entry(6, STARTED, ALLOCATE, term=2),
+    ]
+    assert intentions(entries, Allocate) == [
+        Intention("node-1", frozenset({1, 2}), came_about=True),
+        Intention("node-1", frozenset({4}), came_about=False),
+        Intention("node-1", frozenset({6}), came_about=False),
+    ]
+
+
+def test_one_pod_for_one_allocation_is_as_it_has_to_be() -> None:
+    assert witnesses.each_effect_once(seen(CREATED, entries=ONE_POD)) == []
+
+
+@pytest.mark.parametrize(
+    ("audited", "wrong"),
+    [
+        pytest.param([CREATED, CREATED], "2 times a pod was created for node-1", id="twice"),
+        pytest.param([], "0 times a pod was created for node-1", id="never"),
+        pytest.param(
+            [CREATED, asked("create pods", "term=1 entry=9 Allocate node-1")],
+            "1 times a pod was created without an entry",
+            id="of no entry",
+        ),
+        pytest.param(
+            [CREATED, asked("create pods")],
+            "1 times a pod was created without an entry",
+            id="unnamed",
+        ),
+        pytest.param(
+            [CREATED, asked("create pods", "term=1 entry=1 Allocate node-2")],
+            "1 times a pod was created without an entry",
+            id="for another node",
+        ),
+    ],
+)
+def test_a_pod_too_many_or_too_few_is_wrong(audited: list[dict[str, Any]], wrong: str) -> None:
+    (said,) = witnesses.each_effect_once(seen(*audited, entries=ONE_POD))
+    assert said.startswith(wrong)
+
+
+def test_what_the_api_server_did_not_do_or_another_did_does_not_count() -> None:
+    refused = CREATED | {"responseStatus": {"code": 409}}
+    another = CREATED | {"user": {"username": "somebody"}}
+    assert witnesses.each_effect_once(seen(CREATED, refused, another, entries=ONE_POD)) == []
+
+
+def test_an_allocation_that_was_never_confirmed_need_not_have_a_pod() -> None:
+    assert witnesses.each_effect_once(seen(entries=ONE_POD[:1])) == []
+    assert witnesses.each_effect_once(seen(CREATED, entries=ONE_POD[:1])) == []
+
+
+def test_a_node_is_marked_once_for_one_eviction() -> None:
+    order = Distrust(node="node-1", incident=1, reason="bad")
+    entries = [entry(1, STARTED, order), entry(2, NodeDistrusted(node="node-1", cause=1))]
+    marked = asked("patch nodes", "term=1 entry=1 Distrust node-1")
+    assert witnesses.each_effect_once(seen(marked, entries=entries)) == []
+    (said,) = witnesses.each_effect_once(seen(marked, marked, entries=entries))
+    assert said.startswith("2 times a node was marked for node-1")
+
+
+def test_a_rank_is_forked_once_an_epoch_and_by_an_order_of_the_journal() -> None:
+    order = Instruct(desired=Desired(node="node-1", generation=3, term=1, epoch=1))
+    entries = [entry(1, STARTED, order)]
+    fork = Fork(rank=0, epoch=1, node="node-1", generation=3, term=1)
+    assert effects.wrong_forks([fork], entries) == []
+    assert effects.wrong_forks([fork, fork], entries) == ["rank 0 was forked 2 times in epoch 1"]
+    stray = Fork(rank=1, epoch=1, node="node-1", generation=4, term=1)
+    assert effects.wrong_forks([fork, stray], entries) == ["node-1 forked rank 1 by nobody's order"]
+
+
+# ---------------------------------------------------------------- other witnesses
+
+
+def test_a_right_that_was_missing_is_told_and_a_quota_is_no_such_thing() -> None:
+    full = asked("create pods", responseStatus={"code": 403})
+    forbidden = full | {"annotations": {"authorization.k8s.io/decision": "forbid"}}
+    assert witnesses.nothing_was_forbidden(seen(full)) == []
+    assert witnesses.nothing_was_forbidden(seen(forbidden)) == ["the driver may not create pods"]
+
+
+def test_the_mark_of_an_eviction_is_read_off_what_was_written() -> None:
+    wrote = asked("patch nodes", responseObject={"spec": {"taints": [TAINT]}})
+    failed = wrote | {"responseStatus": {"code": 409}, "responseObject": {"status": "Failure"}}
+    assert witnesses.marked(seen(wrote, wrote)) == ["node-1"]
+    assert witnesses.marked(seen(failed, asked("patch nodes"))) == []
+
+
+def test_another_controllers_taint_has_to_stay() -> None:
+    theirs = {"key": "example.com/theirs", "effect": "NoSchedule"}
+    holds = witnesses.taint_stays("example.com/theirs")
+    assert holds(seen(nodes={"node-1": {"spec": {"taints": [theirs, TAINT]}}})) == []
+    gone = seen(nodes={"node-1": {"spec": {"taints": [TAINT]}}})
+    assert holds(gone) == ["node-1 has lost the taint example.com/theirs"]
+
+
+def test_that_a_node_was_silent_is_the_control_planes_word() -> None:
+    unknown = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    said = asked("patch nodes/status", responseObject=unknown)
+    assert witnesses.was_not_ready(seen(said)) == []
+    assert witnesses.was_not_ready(seen(asked("patch nodes/status"))) == [
+        "node-1 was never NotReady"
+    ]
+
+
+def test_what_is_left_of_a_deleted_namespace_is_told_by_name() -> None:
+    assert witnesses.nothing_is_left(seen()) == []
+    left = seen(job={"kind": "TrainingJob"}, pods=[{"metadata": {"name": "chaos-0-1"}}])
+    assert witnesses.nothing_is_left(left) == ["chaos-0-1 is left", "the job is left"]
+
+
+def test_nobody_trains_again_where_it_was_left_in_peace() -> None:
+    first = Fork(rank=0, epoch=1, node="node-1", generation=1, term=1)
+    moved = Fork(rank=0, epoch=2, node="node-3", generation=1, term=1)
+    back = Fork(rank=0, epoch=2, node="node-1", generation=2, term=1)
+    assert witnesses.nobody_trains_there(seen(forked=[first, moved])) == []
+    assert witnesses.nobody_trains_there(seen(forked=[first, back])) == [
+        "rank 0 was forked on node-1 again"
+    ]
+
+
+def test_a_checkpoint_of_a_dead_epoch_after_the_next_began_is_wrong() -> None:
+    restore = Restore(source="store", step=20, epoch=1)
+    seat = Seat(node="node-3", address="198.18.1.3", rank=0, local_rank=0)
+    desired = Desired(node="node-3", generation=1, term=1, epoch=2, seats=(seat,), restore=restore)
+    entries = [entry(1, STARTED, Instruct(desired=desired))]
+    holds = witnesses.dead_epochs_wrote_nothing
+    assert holds(seen(entries=entries, stored=[(15, 1), (20, 1), (25, 2)])) == []
+    late = "step 25 of epoch 1 was committed after epoch 2 had begun"
+    assert holds(seen(entries=entries, stored=[(20, 1), (25, 1)])) == [late]
+    assert holds(seen()) == ["no epoch began from a checkpoint"]
+
+
+# ---------------------------------------------------------------- the table
+
+
+def test_names_are_unique_and_every_promised_fault_has_a_scenario() -> None:
+    names = [scenario.name for scenario in SCENARIOS]
+    assert len(names) == len(set(names))
+    promised = {3, 34, 35, 36, 37, 38, 40, 41, 43, 44, 50}
+    assert promised == {scenario.number for scenario in SCENARIOS}
+    assert [each.name for each in chosen(["40"], SCENARIOS)] == ["standby-bad"]
