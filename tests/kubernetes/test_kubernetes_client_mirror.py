@@ -96,3 +96,22 @@ def test_lists_and_events_that_overlap_never_contradict_each_other(
         for change in mirror.event(kind, copy(object_)):
             told.hear(change)
     assert mirror.store == told.live == moments[-1]
+
+
+def test_a_copy_is_without_what_nobody_needs_of_an_object_listed_or_told() -> None:
+    def told(version: str) -> dict[str, Any]:
+        metadata = {"name": "a", "uid": "u", "resourceVersion": version, "managedFields": [1]}
+        return {"metadata": metadata, "status": {"images": [1], "phase": "Running"}}
+
+    mirror, missing = (
+        Mirror([("status", "images"), ("spec", "volumes")]),
+        ("managedFields", "images"),
+    )
+    list(mirror.page([told("1")], set()))
+    listed = str(mirror.store)
+    list(mirror.event("MODIFIED", told("2")))
+    for kept in (listed, str(mirror.store)):
+        assert "Running" in kept
+        assert not any(field in kept for field in missing)
+    again = list(mirror.page([told("2")], set()))
+    assert again == [], "the same object listed again is no change"

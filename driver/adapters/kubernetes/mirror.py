@@ -5,7 +5,7 @@ comparable whole numbers within a collection [KEP-5504]: so an event may come tw
 order. Must not be changed by anybody else.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,11 @@ import msgspec
 from holdfast.driver.adapters.kubernetes.errors import Malformed
 
 Object = dict[str, Any]
+Field = Sequence[str]
+"""Where a field is: ("status", "images")."""
+
+MANAGED: Field = ("metadata", "managedFields")
+"""Half of an object's size, and nobody's need."""
 
 
 class Synced(msgspec.Struct, frozen=True):
@@ -35,9 +40,12 @@ Change = Synced | Changed | Removed
 
 
 class Mirror:
-    """`store` by key (`key_of`). `promised` is the version up to which nothing is missing."""
+    """`store` by key (`key_of`), each object `without` fields that nobody needs and without
+    `managedFields`. `promised` is the version up to which nothing is missing.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, without: Sequence[Field] = ()) -> None:
+        self._without = (MANAGED, *without)
         self.store: dict[str, Object] = {}
         self.promised = 0
         self._newest: dict[str, int] = {}  # version of the newest event by key since `promised`
@@ -47,7 +55,7 @@ class Mirror:
         for listed_object in objects:
             key = key_of(listed_object)
             listed.add(key)
-            listed_object["metadata"].pop("managedFields", None)
+            self._trim(listed_object)
             if self.store.get(key) != listed_object:  # versions alone: a store set back reuses them
                 yield from self._put(key, listed_object)
 
@@ -80,9 +88,16 @@ class Mirror:
         known = self.store.get(key)
         if known is not None and _uid(known) != _uid(told):
             yield Removed(self.store.pop(key))
-        told["metadata"].pop("managedFields", None)  # half of an object's size, and nobody's need
+        self._trim(told)
         self.store[key] = told
         yield Changed(told)
+
+    def _trim(self, told: Object) -> None:
+        for *within, last in self._without:
+            holder: Any = told
+            for name in within:
+                holder = holder.get(name, {})
+            holder.pop(last, None)
 
     def _promise(self, version: int) -> None:
         self.promised = version

@@ -7,7 +7,7 @@ the copy stays as it is, and `away` says so.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 
 import structlog
@@ -20,7 +20,14 @@ from holdfast.driver.adapters.kubernetes.errors import (
     Unauthorized,
     Unreachable,
 )
-from holdfast.driver.adapters.kubernetes.mirror import Change, Changed, Mirror, Removed, Synced
+from holdfast.driver.adapters.kubernetes.mirror import (
+    Change,
+    Changed,
+    Field,
+    Mirror,
+    Removed,
+    Synced,
+)
 from holdfast.kit.backoff import full_jitter
 
 __all__ = ["Change", "Changed", "Reflector", "Removed", "Synced"]
@@ -37,8 +44,9 @@ _log = structlog.get_logger()
 class Reflector:
     """The collection at `path`, as far as `query` (`labelSelector=`, `fieldSelector=`) selects.
 
-    `store`: objects by key (NAMESPACE/NAME, or NAME), as JSON without `managedFields`; nobody else
-    changes them. `lists` and `watches` count how often each was begun.
+    `store`: objects by key (NAMESPACE/NAME, or NAME), as JSON without `managedFields`, and without
+    the fields `without`; nobody else changes them. `lists` and `watches` count how often each was
+    begun.
     """
 
     def __init__(
@@ -49,6 +57,7 @@ class Reflector:
         page: int = 500,
         quiet_s: float = QUIET_S,
         wait_cap_s: float = WAIT_CAP_S,
+        without: Sequence[Field] = (),
         **query: object,
     ) -> None:
         self._client = client
@@ -57,7 +66,7 @@ class Reflector:
         self._quiet_s = quiet_s
         self._wait_cap_s = wait_cap_s
         self._query = query
-        self._mirror = Mirror()
+        self._mirror = Mirror(without)
         self._listed = False
         self._away = "not listed yet"
         self._waits = self._from_short()
