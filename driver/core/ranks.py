@@ -43,33 +43,40 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
 
 
 def on_store_ready(turn: Turn, event: StoreReady) -> None:
+    """Ranks that were told of another one wait there: it died as they were on their way."""
     job = current(turn, event)
-    if job is None or job.seated or event.node != job.host:
+    if job is None or event.node != job.host or job.rendezvous == event.rendezvous:
         return
-    if job.rendezvous != event.rendezvous:
+    if job.seated:
+        _store_lost(turn, job, "another one has taken the place of the store that ranks know")
+    else:
         turn.job(job.name, rendezvous=event.rendezvous)
         turn.say(f"the store of epoch {job.epoch} listens on {event.node}")
 
 
 def on_store_lost(turn: Turn, event: StoreLost) -> None:
+    job = current(turn, event)
+    if job is not None and job.seated and event.node == job.store_host:
+        text = "the store process is gone, and no step has been completed since it listened"
+        _store_lost(turn, job, text)
+
+
+def _store_lost(turn: Turn, job: Job, text: str) -> None:
     """Ranks that have not all met wait for it for ever, and those that have need it no more.
 
     A step says that they have met; ranks that ended are a story of their own.
     """
-    job = current(turn, event)
-    if job is None or not job.seated or event.node != job.store_host:
-        return
     if job.progressed or job.exits:
         return
-    summary = f"the store of epoch {job.epoch} on {event.node} died before its ranks had met"
-    text = "the store process is gone, and no step has been completed since it listened"
+    node = job.store_host
+    summary = f"the store of epoch {job.epoch} on {node} died before its ranks had met"
     fault = Fault(
         kind=Kind.START_FAILED,
         weight=Weight.RESTART,
         blame=Blame.INFRASTRUCTURE,
-        node=event.node,
+        node=node,
         summary=summary,
-        evidence=(Evidence(source=f"executor of {event.node}", text=text),),
+        evidence=(Evidence(source=f"executor of {node}", text=text),),
     )
     ladder.recover(turn, job.name, fault)
 

@@ -32,6 +32,7 @@ class Machine:
         self.cut = False  # nothing can be heard of it, nor it hear anything
         self.bad = False  # fails its tests
         self.unkillable = False
+        self.store_lives_s: float | None = None  # the next rendezvous store here, if it dies
         self.cordoned = False
         self.accepted = (0, 0)  # term and epoch, on disk
         self.memory: dict[str, tuple[Snapshot, ...]] = {}
@@ -53,6 +54,7 @@ class Executor:
         self.exits: dict[int, RankStatus] = {}
         self.results: dict[str, tuple[DiagnosticResult, ...]] = {}
         self.store_port = 0
+        self.store_lost = False  # ranks here were to meet at it
 
     # ------------------------------------------------------------ being told
 
@@ -75,7 +77,7 @@ class Executor:
         self.settled = False
         if changed:
             self.exits = {}
-            self.store_port = 0
+            self.store_port, self.store_lost = 0, False
         if desired.forget_job is not None:
             self.machine.memory.pop(desired.forget_job, None)
         delay_s = self.world.delay()
@@ -109,8 +111,8 @@ class Executor:
         self.settled = True
         if any(seat.node == self.machine.name for seat in desired.seats) and self.run is None:
             self._start(desired)
-        if desired.host_store and not self.store_port:
-            self.store_port = self.world.port()
+        if desired.host_store and not self.store_port and not self.store_lost:
+            self._host_store(desired)
         for order in desired.diagnostics:
             self._test(order.id, desired)
         self.report()
@@ -127,6 +129,22 @@ class Executor:
 
         self.world.agenda.after(self.world.rng.uniform(0.1, 3.0), written)
 
+    def _host_store(self, desired: Desired) -> None:
+        self.store_port = port = self.world.port()
+        lives_s, self.machine.store_lives_s = self.machine.store_lives_s, None
+        if lives_s is not None:
+            self.world.agenda.after(lives_s, lambda: self._store_ends(desired.epoch, port))
+
+    def _store_ends(self, epoch: int, port: int) -> None:
+        """Another one takes its place only while no rank has been told of it."""
+        desired = self.desired
+        if desired is None or (desired.epoch, self.store_port) != (epoch, port):
+            return
+        self.store_port, self.store_lost = 0, bool(desired.seats)
+        if not self.store_lost:
+            self._host_store(desired)
+        self.report()
+
     def _start(self, desired: Desired) -> None:
         if self.exits or desired.job is None:
             return
@@ -134,7 +152,7 @@ class Executor:
         self.run = run
         self.world.ranks_start(self.machine, run)
         if run.node_up(self.machine.name, self.world.agenda.now):
-            self.world.training_begins(run)
+            self.world.ranks_meet(run, desired.rendezvous)
 
     def _test(self, number: str, desired: Desired) -> None:
         if number in self.results:
@@ -168,6 +186,8 @@ class Executor:
         if self.store_port:
             store = Rendezvous(address=name, port=self.store_port)
             self.say(e.StoreReady(job=job, epoch=epoch, node=name, rendezvous=store))
+        if self.store_lost and self.run is not None:
+            self.say(e.StoreLost(job=job, epoch=epoch, node=name))
         if self.exits:
             self.say(self.exited(tuple(self.exits.values())))
         for number, results in self.results.items():

@@ -35,6 +35,7 @@ def attend(world: World) -> None:
     for node in list(world.driver.state.nodes.values()):
         if node.quarantined or node.notice is not None:
             world.driver.request(e.NodeRestoreRequested(node=node.name, reason="repaired"))
+    world.driver.request(e.BrakeReleaseRequested(reason="looked at"))
     for name in world.jobs:
         world.driver.request(e.ResumeRequested(job=name))
 
@@ -198,6 +199,11 @@ def _killable(world: World, machine: Machine) -> None:
         world.boot(machine)
 
 
+def _lose_rendezvous(world: World, fault: Fault) -> None:
+    """The next epoch's store process that begins here dies: with `size`, how soon."""
+    _machine(world, fault).store_lives_s = fault.size * 0.05
+
+
 def _store_down(world: World, fault: Fault) -> None:
     world.store_up = False
     world.agenda.after(40 * fault.size, lambda: setattr(world, "store_up", True))
@@ -231,6 +237,12 @@ def _evict(world: World, fault: Fault) -> None:
     machine = _machine(world, fault)
     world.asked.add(machine.name)
     world.driver.request(e.NodeEvictRequested(node=machine.name, reason="maintenance"))
+
+
+def _brake(world: World, fault: Fault) -> None:
+    """A person puts it on, or takes it off."""
+    kind = e.BrakeApplyRequested if fault.size < 0.5 else e.BrakeReleaseRequested
+    world.driver.request(kind(reason="to be sure"))
 
 
 def _maintain(world: World, fault: Fault) -> None:
@@ -288,6 +300,7 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "bad-node": _bad_node,
     "kernel-fault": _kernel_fault,
     "unkillable": _unkillable,
+    "lose-rendezvous": _lose_rendezvous,
     "store-down": _store_down,
     "kill-driver": _kill_driver,
     "suspend": _suspend,
@@ -295,6 +308,7 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "stop": _stop,
     "delete": _delete,
     "evict": _evict,
+    "brake": _brake,
     "maintain": _maintain,
     "drain": _drain,
     "restore": _restore,

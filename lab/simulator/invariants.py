@@ -54,6 +54,7 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
     for name in decision.nodes:
         holder_and_held_agree(after, name)
         only_the_guilty_are_evicted(world, before, after, name)
+    brake_is_a_persons_to_release(before, after, event)
     if decision.nodes:
         brake_holds(world, before, after, decision, now)
     acknowledged_is_remembered(world, event, before, after)
@@ -183,11 +184,18 @@ def brake_holds(
     ]
     if not evicted:
         return
+    require("the-brake-holds", not before.brake.on, f"{evicted}: {before.brake.why}")
     lately = [n for n in after.nodes.values() if n.evicted_s is not None and now - n.evicted_s < 60]
     total = len(after.nodes)
     require("never-too-many-evicted", len(lately) <= max(1, total // 2) + len(world.asked), evicted)
     silent = [node for node in lately if node.silenced]
     require("few-are-evicted-for-silence", len(silent) <= max(1, total // 5), evicted)
+
+
+def brake_is_a_persons_to_release(before: State, after: State, event: e.AnyEvent) -> None:
+    released = before.brake.on and not after.brake.on
+    asked = isinstance(event, e.BrakeReleaseRequested)
+    require("the-brake-is-released-by-people", asked or not released, after.brake.why)
 
 
 def acknowledged_is_remembered(
@@ -214,9 +222,14 @@ def one_incident_a_cause(state: State) -> None:
 
 
 def _only_a_loss(incident: Incident) -> bool:
-    """Lost nodes are its cause from the beginning; a job that moves has its incident before."""
-    moved = any(piece.source == moves.NOTICE for piece in incident.evidence)
-    return incident.kind in LOSSES and incident.rung in (0, 2) and not moved
+    """Lost nodes are its cause from the beginning: each fault is one of them, and no job moved."""
+    each_lost = incident.faults <= max(1, len(incident.nodes)) and not _moved(incident)
+    return incident.kind in LOSSES and incident.rung in (0, 2) and each_lost
+
+
+def _moved(incident: Incident) -> bool:
+    """A job left nodes within it that nothing is wrong with."""
+    return any(piece.source == moves.NOTICE for piece in incident.evidence)
 
 
 def complainers_are_not_named(world: "World", incident: Incident | None) -> None:
@@ -226,7 +239,7 @@ def complainers_are_not_named(world: "World", incident: Incident | None) -> None
     died = incident.kind is Kind.RANK_CRASHED and incident.rank is not None
     really = any((job, incident.rank) in world.victims for job in incident.jobs)
     require("no-complainer-is-the-culprit", really or not died, incident.summary)
-    known = incident.nodes and incident.kind not in {*LOSSES, Kind.MAINTENANCE}
+    known = incident.nodes and incident.kind not in LOSSES and not _moved(incident)
     named = incident.node is not None or not known
     require("a-known-cause-is-named", named, f"{incident.summary}: {incident.nodes}")
 

@@ -21,6 +21,7 @@ KINDS: dict[str, int] = {
     "bad-node": 2,  # hangs, and its tests fail
     "kernel-fault": 2,
     "unkillable": 1,
+    "lose-rendezvous": 3,  # the process at which ranks are to meet dies before or while they do
     "store-down": 2,
     "kill-driver": 6,
     "suspend": 3,
@@ -28,6 +29,7 @@ KINDS: dict[str, int] = {
     "stop": 1,
     "delete": 1,
     "evict": 1,
+    "brake": 1,
     "maintain": 3,  # a person wants to work on a node
     "drain": 2,  # a node is cordoned, and its executor is told to go
     "restore": 2,
@@ -71,6 +73,8 @@ class Scenario(msgspec.Struct, frozen=True):
 
 STEP_S = 0.5
 """A training step."""
+FIRST_STEP_S = 60.0
+"""A job without a step for so long hangs, whatever it waits for."""
 FAULTS_UNTIL_S = 60.0
 """Then people repair everything, and nothing goes wrong any more."""
 

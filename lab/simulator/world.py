@@ -12,10 +12,10 @@ from holdfast.lab.simulator.agenda import Agenda
 from holdfast.lab.simulator.driver import Driver
 from holdfast.lab.simulator.executor import Executor, Machine
 from holdfast.lab.simulator.invariants import Broken
-from holdfast.lab.simulator.scenario import STEP_S, Scenario, SimJob
+from holdfast.lab.simulator.scenario import FIRST_STEP_S, STEP_S, Scenario, SimJob
 from holdfast.lab.simulator.training import Run
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
-from holdfast.protocol.messages import Desired, Restore, Stored, Task
+from holdfast.protocol.messages import Desired, Rendezvous, Restore, Stored, Task
 
 
 class World:
@@ -233,7 +233,17 @@ class World:
                 )
                 raise Broken("one-epoch-at-a-time", text)
 
-    def training_begins(self, run: Run) -> None:
+    def ranks_meet(self, run: Run, rendezvous: Rendezvous | None) -> None:
+        """All are up: they train, or wait at a store that is gone, and nothing says so but it."""
+        assert rendezvous is not None
+        host = self.machines[rendezvous.address].executor
+        if host is not None and host.store_port == rendezvous.port:
+            self._training_begins(run)
+            return
+        run.stand_still(self.agenda.now)
+        self.agenda.after(FIRST_STEP_S, lambda: self._watch_still(run))
+
+    def _training_begins(self, run: Run) -> None:
         steps = run.job.steps - run.start
         self.agenda.after(max(0.0, steps * STEP_S), lambda: self._finish(run))
         self._watch_progress(run)

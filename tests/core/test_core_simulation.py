@@ -4,8 +4,9 @@ import os
 
 import pytest
 
+from holdfast.driver.core.events import Found
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob, draw
-from holdfast.lab.simulator.simulate import explain, run, run_many, shrink
+from holdfast.lab.simulator.simulate import explain, play, run, run_many, shrink
 
 SEEDS = 10_000
 
@@ -42,3 +43,14 @@ def _everything_is_lost() -> Scenario:
     lost = tuple(Fault(5.0 + k / 10, "lose-node", k, 0.5) for k in range(4))
     noise = tuple(Fault(2.0 + k, "false-alarm", k, 0.5) for k in range(3))
     return Scenario(seed=99, nodes=4, racks=1, jobs=jobs, faults=noise + lost)
+
+
+def test_ranks_that_cannot_meet_are_started_again_long_before_a_first_step_is_due() -> None:
+    jobs = (SimJob("job-0", 0.1, 4, 1, 0, 60, 0),)
+    cured = 0
+    for seed in range(40):
+        dice = tuple(Fault(0.0, "lose-rendezvous", node, seed / 40) for node in range(4))
+        world = play(Scenario(seed=seed, nodes=4, racks=1, jobs=jobs, faults=dice))
+        cured += any("died before its ranks had met" in entry.why for entry in world.driver.journal)
+        assert not [entry for entry in world.driver.journal if isinstance(entry.event, Found)]
+    assert cured > 10

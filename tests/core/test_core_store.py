@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Phase
+from holdfast.protocol.messages import Rendezvous
 
 
 @pytest.fixture
@@ -46,4 +47,28 @@ def test_ranks_that_have_met_need_no_store(training):
     assert life.job.progressed
     epoch = life.job.epoch
     lost(life)
+    assert (life.job.epoch, life.phase) == (epoch, Phase.RUNNING)
+
+
+def replaced(life, port=1):
+    store = Rendezvous(address="10.0.0.1", port=port)
+    where = {"job": "job", "epoch": life.job.epoch, "node": life.job.store_host}
+    life.do(e.StoreReady(rendezvous=store, **where))
+
+
+def test_a_store_that_was_replaced_while_its_ranks_were_on_the_way_is_followed_by_another_epoch(
+    met_nobody,
+):
+    epoch = met_nobody.job.epoch
+    replaced(met_nobody, met_nobody.job.rendezvous.port)
+    assert met_nobody.job.epoch == epoch, "said again is not replaced"
+    replaced(met_nobody)
+    assert met_nobody.job.epoch > epoch
+    assert "another one has taken the place" in met_nobody.incident.evidence[-1].text
+
+
+def test_where_ranks_have_met_another_store_changes_nothing(training):
+    life = training()
+    epoch = life.job.epoch
+    replaced(life)
     assert (life.job.epoch, life.phase) == (epoch, Phase.RUNNING)
