@@ -16,7 +16,13 @@ from holdfast.driver.core.admission import Refusal, refuse
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.encode import decode, encode
-from holdfast.driver.core.events import AnyEvent, DriverStarted, JobSubmitted, Ticked
+from holdfast.driver.core.events import (
+    AnyEvent,
+    DriverStarted,
+    ExecutorConnected,
+    JobSubmitted,
+    Ticked,
+)
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.draft import Draft
@@ -84,6 +90,7 @@ class Loop:
         self._ticked = float("-inf")
         taken = journal.take_over()
         self._term, self.sequence = taken.term, taken.sequence
+        self._followed = 0  # the latest term that any executor has followed
         self.state = State() if taken.state is None else decode(taken.state)
         self._since_s = taken.now - clock.monotonic_s()
         self._perform: Callable[[AnyEffect], None]
@@ -102,6 +109,8 @@ class Loop:
 
     def post(self, event: AnyEvent) -> None:
         """Have the core told, soon and in order."""
+        if isinstance(event, ExecutorConnected):
+            self._followed = max(self._followed, event.term)
         self._queue.put_nowait(Item(event=event))
 
     async def request(self, event: AnyEvent, *, key: Key | None = None) -> Entry:
@@ -143,7 +152,7 @@ class Loop:
         now_s = asyncio.get_running_loop().time
         answered_s, look = now_s(), None
         while (left_s := answered_s + step_down_s - now_s()) > 0:
-            look = look or asyncio.ensure_future(asyncio.to_thread(self._journal.check_term))
+            look = look or asyncio.ensure_future(asyncio.to_thread(self._look_at_term))
             if not (await asyncio.wait({look}, timeout=min(ANSWER_S, left_s)))[0]:
                 self._away = (
                     f"the journal has not answered for {ANSWER_S:.0f} s. Running jobs go on."
@@ -160,6 +169,11 @@ class Loop:
             f"this driver has stopped, for another may lead since {step_down_s:.0f} s "
             f"({self._away})"
         )
+
+    def _look_at_term(self) -> None:
+        self._journal.check_term()
+        if self._followed > self._term:
+            self._journal.pass_over(self._followed)
 
     async def _batch(self) -> list[Item]:
         """What is queued, waiting for the first, and a tick where a deadline has passed."""

@@ -121,6 +121,13 @@ class Journal(Protocol):
         """Raises `TakenOver` where the term is not ours any more, `TemporaryError` if unknown."""
         ...
 
+    def pass_over(self, term: int) -> None:
+        """End ours: `term` is later, was followed, and is not known here, for the journal was put
+        back from a backup. Whoever takes over next has a later one. Raises `TakenOver`, or
+        `TemporaryError` where nothing was done.
+        """
+        ...
+
     async def commit(
         self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
     ) -> None:

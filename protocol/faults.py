@@ -34,6 +34,7 @@ class Kind(StrEnum):
     NOT_QUIET = "not-quiet"  # 33: ranks that SIGKILL did not end
     REQUESTED = "requested"  # a person asked for the node to be evicted
     MAINTENANCE = "maintenance"  # 50: a node is to be free, nothing is wrong with it
+    JOURNAL_PUT_BACK = "journal-put-back"  # executors know epochs that it does not
     PRESSURE = "pressure"  # 27, 28: the host is short of something
 
 

@@ -71,6 +71,17 @@ class SqlJournal:
     def check_term(self) -> None:
         _same_term(self._term, self._read(select(tables.head.c.term))[0][0])
 
+    def pass_over(self, term: int) -> None:
+        head = tables.head.c
+        ours = update(tables.head).where(head.id == 1, head.term == self._term)
+        if self._read(ours.values(term=term).returning(head.term)):
+            raise TakenOver(
+                f"journal: executors have followed term {term}, later than this driver's "
+                f"{self._term}: it was put back from a backup. This driver has stopped, and the "
+                "next takes a later term: have it started again."
+            )
+        self.check_term()
+
     def load(self) -> tuple[bytes | None, int, float]:
         """The newest state (encoded), its sequence, and the `now` that it was committed at."""
         row = self._read(select(*tables.head.c["state", "sequence", "now"]))[0]

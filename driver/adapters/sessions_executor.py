@@ -103,10 +103,11 @@ class ExecutorSide:
                 address=hello.address,
                 generation=hello.generation,
                 epoch=hello.epoch,
+                term=hello.term,
             )
         )
-        if self._desired is not None:
-            link.send(self._desired)
+        if self._desired is not None and self._desired.epoch >= hello.epoch:
+            link.send(self._desired)  # else the journal was put back, and the core will tell anew
 
     def received(self, link: Link, message: object) -> None:
         """A message of a connection; what an older one still brings is ignored."""

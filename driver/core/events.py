@@ -159,6 +159,7 @@ class ExecutorConnected(Event, frozen=True):
     address: str
     generation: int = 0
     epoch: int = 0
+    term: int = 0
 
 
 class ExecutorDisconnected(Event, frozen=True):

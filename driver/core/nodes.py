@@ -4,7 +4,7 @@ Called by `decide`. Pure. A connection that ends is no fault: an executor reconn
 when two sources say so; silence alone counts only after a while, and within the brake.
 """
 
-from holdfast.driver.core import eviction, gather, incidents, ladder, moves
+from holdfast.driver.core import eviction, gather, incidents, ladder, moves, putback
 from holdfast.driver.core.allocation import drop_unfit, drop_unready, ready
 from holdfast.driver.core.events import (
     AllocationFailed,
@@ -150,6 +150,7 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
         turn.resend[event.node] = None
     first = new and not node.incarnation
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
+    putback.learn(turn, event)
     if new and node.job is not None:
         _ranks_died(turn, event.node, node.job)
     if node.job is not None:

@@ -14,6 +14,7 @@ from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import (
     AnyEvent,
     DeleteRequested,
+    ExecutorConnected,
     JobSubmitted,
     NodeAppeared,
     Plan,
@@ -368,3 +369,48 @@ async def test_a_deadline_is_kept_in_driver_time_which_goes_on_over_restarts() -
         task.cancel()
     ticks = [each for each in journal.committed if isinstance(each.event, Ticked)]
     assert len(ticks) == 1, "one tick at the deadline, none before"
+
+
+async def test_a_journal_that_was_put_back_ends_its_driver_and_the_next_has_a_later_term(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else executors, which have followed drivers that it does not know of, would follow nobody."""
+    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    await old.start(perform=lambda effect: None, follow=lambda state: None)
+    kept = asyncio.create_task(old.keep_term())
+    old.post(ExecutorConnected(node="n", incarnation="i", address="a", term=1))
+    await eventually_async(lambda: old.accepting is None)
+    old.post(ExecutorConnected(node="n", incarnation="i", address="a", term=41))
+    with pytest.raises(TakenOver, match="followed term 41, later than this driver's 1: it was put"):
+        await asyncio.wait_for(kept, DEADLINE_S)
+    new = open_journal("journal")
+    assert new.take_over().term == 42
+
+
+async def test_a_driver_whose_executors_follow_another_that_leads_leaves_the_term_alone(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    new = open_journal("journal")
+    new.take_over()
+    old.post(ExecutorConnected(node="n", incarnation="i", address="a", term=2))
+    with pytest.raises(TakenOver, match="another driver has taken over with term 2"):
+        await asyncio.wait_for(old.keep_term(), DEADLINE_S)
+    new.check_term()
+
+
+async def test_a_driver_whose_journal_does_not_answer_steps_down_where_another_may_lead(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    journal = Flaky(open_journal("journal"))
+
+    def check_term() -> None:
+        raise TemporaryError("journal: the database is away")
+
+    journal.check_term = check_term
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    with pytest.raises(TakenOver, match=r"another may lead since 0 s \(journal: the database is"):
+        await asyncio.wait_for(loop.keep_term(step_down_s=0.1), DEADLINE_S)

@@ -38,13 +38,13 @@ QUIET = Observed(
 
 
 async def test_an_executor_is_welcomed_and_the_core_hears_of_it(edge: Any) -> None:
-    hello = msgspec.structs.replace(HELLO, address="10.0.0.7", generation=4, epoch=2)
+    hello = msgspec.structs.replace(HELLO, address="10.0.0.7", generation=4, epoch=2, term=3)
     async with edge.connect() as client:
         await client.send(encode(hello))
         assert await edge.receive(client) == Welcome(term=3, heartbeat_period_s=0.25)
         assert edge.sessions.hello("n0") == hello
     connected = ExecutorConnected(
-        node="n0", incarnation="i1", address="10.0.0.7", generation=4, epoch=2
+        node="n0", incarnation="i1", address="10.0.0.7", generation=4, epoch=2, term=3
     )
     left = ExecutorDisconnected(node="n0", incarnation="i1")
     assert await edge.seen(2) == [connected, left]
@@ -147,6 +147,15 @@ async def test_a_node_is_told_now_and_at_each_reconnect(edge: Any) -> None:
         assert await edge.receive(client) == newer
     async with edge.greeted(HELLO) as client:
         assert await edge.receive(client) == newer
+
+
+async def test_who_has_followed_a_later_epoch_is_not_told_the_older_one(edge: Any) -> None:
+    """The journal was put back: ranks of an epoch that is over would be started once more."""
+    edge.sessions.instruct(DESIRED)
+    async with edge.greeted(msgspec.structs.replace(HELLO, epoch=9)) as client:
+        later = msgspec.structs.replace(DESIRED, epoch=10)
+        edge.sessions.instruct(later)
+        assert await edge.receive(client) == later
 
 
 async def test_what_an_executor_refuses_reaches_the_core(edge: Any) -> None:

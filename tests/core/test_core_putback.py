@@ -1,0 +1,69 @@
+"""A journal that was put back from a backup: the cluster knows more than it does."""
+
+import pytest
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.model import Phase
+from holdfast.protocol.faults import Kind
+from holdfast.protocol.messages import Restore
+
+
+def come_back(life, node: str, *, epoch: int) -> None:
+    """The executor of before, which has followed `epoch` since the backup was made."""
+    address = life.state.nodes[node].address
+    known = life.state.nodes[node].incarnation
+    life.do(e.ExecutorConnected(node=node, incarnation=known, address=address, epoch=epoch))
+
+
+@pytest.fixture
+def put_back(training):
+    """A job in its first epoch, as the backup has it, and a driver that begins from there."""
+    life = training(spare=1)
+    life.do(e.DriverStarted(term=7))
+    life.effects.clear()
+    return life
+
+
+def test_the_next_epoch_is_later_than_any_that_anyone_knows(put_back) -> None:
+    come_back(put_back, "n0", epoch=9)
+    assert put_back.phase is Phase.SUSPENDING
+    assert put_back.job.epoch == 10
+    assert (put_back.told("n0").epoch, put_back.told("n0").seats) == (10, ())
+    assert put_back.told("n1").epoch == 10, "so it is never told the old one again"
+    assert "n0 has followed epoch 9, and the journal gave none after 1" in put_back.whys[-1]
+    assert put_back.incident.kind is Kind.JOURNAL_PUT_BACK
+
+
+def test_what_the_newest_epoch_saved_is_gone_on_from(put_back) -> None:
+    come_back(put_back, "n0", epoch=9)
+    come_back(put_back, "n1", epoch=9)
+    put_back.answer(stored=[(40, 9), (20, 1)])
+    assert put_back.job.restore == Restore(source="store", step=40, epoch=9)
+    put_back.progress(41)
+    assert put_back.phase is Phase.RUNNING
+    assert not put_back.incident.open
+    assert put_back.ordered(Distrust) == []
+
+
+def test_it_is_found_once_and_the_others_follow(put_back) -> None:
+    come_back(put_back, "n0", epoch=9)
+    come_back(put_back, "n1", epoch=9)
+    assert put_back.job.epoch == 10
+    assert len(put_back.state.incidents) == 1
+
+
+def test_a_free_node_counts_too(put_back) -> None:
+    come_back(put_back, "n2", epoch=12)
+    come_back(put_back, "n0", epoch=1)
+    come_back(put_back, "n1", epoch=1)
+    assert put_back.phase is Phase.RUNNING, "its ranks are those that the journal knows"
+    put_back.dies(0)
+    assert put_back.job.epoch == 13
+
+
+def test_executors_that_know_no_more_than_the_journal_change_nothing(put_back) -> None:
+    come_back(put_back, "n0", epoch=1)
+    come_back(put_back, "n1", epoch=1)
+    assert (put_back.phase, put_back.job.epoch) == (Phase.RUNNING, 1)
+    assert put_back.state.incidents == {}
