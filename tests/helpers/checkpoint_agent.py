@@ -77,3 +77,7 @@ class AgentProcess:
         for text in self.process.stdout:
             self._reports.put(report(text))
         self._reports.put(None)
+
+
+Start = Callable[..., AgentProcess]
+"""Starts an agent, behind these words if there are any."""

@@ -1,0 +1,66 @@
+"""Stores that take no more, or are none: it is told, and training goes on."""
+
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from checkpoint_agent import Start  # noqa: E402 - after the check for torch
+from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+def test_a_store_that_takes_no_more_is_told_and_tried_again_and_training_goes_on(
+    tmp_path: Path, start: Start
+) -> None:
+    job, agent = Job(tmp_path), start()
+    limits = resource.prlimit(agent.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(agent.pid, resource.RLIMIT_FSIZE, (8_000, limits[1]))
+    agent.give(job.order(0))
+    for step in range(1, 3 * INTERVAL):
+        job.save(step)
+    report = agent.until(lambda report: report.store_error, "the store's error is told")
+    assert "cannot write" in report.store_error
+    assert "File too large. Raise the limit on file sizes there." in report.store_error
+    assert report.snapshots
+    assert report.persisted_step is None
+    assert job.whole() == []
+    resource.prlimit(agent.pid, resource.RLIMIT_FSIZE, limits)
+    report = agent.until(persisted(2 * INTERVAL), "it is written once the store takes it")
+    agent.until(lambda report: report.store_error == "", "the error is taken back")
+    assert not list(job.store.glob("*/.*")), "nothing half-written is left"
+
+
+FULL_DISK = 'mkdir -p "$1" && mount -t tmpfs -o size=64k full "$1" && shift && exec "$@"'
+
+
+def test_a_full_disk_under_the_store_is_told_and_snapshots_stay(
+    tmp_path: Path, start: Start
+) -> None:
+    if subprocess.run(["unshare", "-Urm", "true"], check=False).returncode:
+        pytest.skip("no user namespaces here: a small disk cannot be had")
+    job = Job(tmp_path)
+    agent = start("unshare", "-Urm", "sh", "-c", FULL_DISK, "sh", str(job.store))
+    agent.give(job.order(0))
+    for step in range(1, INTERVAL + 1):
+        assert job.ranks[0].save(step, {"w": torch.zeros(50_000)})
+    report = agent.until(lambda report: report.store_error, "the full disk is told")
+    assert (
+        "No space left on device. Free space there, or give the job another" in report.store_error
+    )
+    assert INTERVAL in [one.step for one in report.snapshots]
+
+
+def test_a_store_that_is_none_is_told_in_a_sentence(tmp_path: Path, start: Start) -> None:
+    job, agent = Job(tmp_path), start()
+    agent.give(job.order(0, store_url="gopher://host/path"))
+    job.save(INTERVAL)
+    report = agent.until(lambda report: report.store_error, "told")
+    assert report.store_error == (
+        "storeUrl: 'gopher://host/path' is no store that this Holdfast knows. "
+        "Use file:///an/absolute/folder that every node can write to."
+    )
