@@ -27,6 +27,8 @@ def refuse(state: State, event: e.AnyEvent) -> Refusal | None:
         return _submit(state, event)
     if isinstance(event, NodeRequest):
         return _node(state, event)
+    if isinstance(event, e.BrakeApplyRequested | e.BrakeReleaseRequested):
+        return _brake(state, event)
     if isinstance(
         event, e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested
     ):
@@ -83,6 +85,16 @@ def _against_wish(
             "not-suspended",
             f"job: {job.name!r} is {job.phase}, not {Phase.SUSPENDED}. There is nothing to resume.",
         )
+    return None
+
+
+def _brake(state: State, event: e.BrakeApplyRequested | e.BrakeReleaseRequested) -> Refusal | None:
+    wants_on = isinstance(event, e.BrakeApplyRequested)
+    if state.brake.on and wants_on:
+        sentence = f"brake: it is on already ({state.brake.why}). There is nothing to apply."
+        return Refusal("brake-on", sentence)
+    if not (state.brake.on or wants_on):
+        return Refusal("brake-off", "brake: it is not on. There is nothing to release.")
     return None
 
 

@@ -70,6 +70,8 @@ def _standbys_wanted(job: Job) -> int:
 
 def _fitting(turn: Turn, job: Job, free: list[str]) -> list[str]:
     """Those of the free nodes that did not lately prove unable to run this job."""
+    if job.barred is not None and job.barred.until_s > turn.now:
+        return []
     return [node for node in free if node not in job.unfit or job.unfit[node].until_s <= turn.now]
 
 
@@ -107,6 +109,8 @@ def _take_out(free: list[str], nodes: Iterable[str]) -> None:
 
 def _kept_out(turn: Turn, job: Job) -> list[str]:
     """Why the job cannot have nodes that are there now, the first few of them."""
+    if job.barred is not None:
+        return [job.barred.why]
     said = []
     for node in turn.nodes.values():
         resting = node.rest_why if node.rest_until_s > turn.now else ""
@@ -137,7 +141,8 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
             turn.say(f"free node {standby} takes place {index} of {name}", name)
             take(turn, name, [standby])
         else:
-            turn.wait_for(name, f"place {index} has no node, and no node is free")
+            why = job.barred.why if job.barred is not None else "no node is free"
+            turn.wait_for(name, f"place {index} has no node, and {why}")
             break
         places = turn.jobs[name].places
         turn.job(name, places=(*places[:index], standby, *places[index + 1 :]))
@@ -232,9 +237,18 @@ def drop_unfit(turn: Turn, name: str, node: str, why: str) -> None:
     turn.job(name, unfit={**turn.jobs[name].unfit, node: unfit})
 
 
+def bar(turn: Turn, name: str, node: str, why: str) -> None:
+    """Do without any further node for a while: what hindered this one would hinder every other."""
+    turn.say(f"{name} does without {node}: {why}", name)
+    leave(turn, node)
+    turn.job(name, barred=Unfit(until_s=turn.now + turn.policy.rest_s, why=why))
+
+
 def ask_again(turn: Turn) -> None:
     """Let jobs have nodes again that could not run them a while ago: much may have changed."""
     for job in list(turn.jobs.values()):
+        if job.barred is not None and job.barred.until_s <= turn.now:
+            turn.job(job.name, barred=None)
         if any(unfit.until_s <= turn.now for unfit in job.unfit.values()):
             still = {node: unfit for node, unfit in job.unfit.items() if unfit.until_s > turn.now}
             turn.job(job.name, unfit=still)

@@ -16,6 +16,8 @@ def _deadlines(state: State) -> Iterator[float]:
             yield from job.timers.values()
         for unfit in job.unfit.values():
             yield unfit.until_s
+        if job.barred is not None:
+            yield job.barred.until_s
     for node in state.nodes.values():
         if node.silent_check_s is not None:
             yield node.silent_check_s

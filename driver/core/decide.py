@@ -7,7 +7,7 @@ machines it hands an event to are in the other modules of this folder, one a top
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.driver.core import diagnosis, findings, moves, nodes, ranks, requests, ticks
+from holdfast.driver.core import diagnosis, eviction, findings, moves, nodes, ranks, requests, ticks
 from holdfast.driver.core import events as e
 from holdfast.driver.core.advance import advance
 from holdfast.driver.core.allocation import schedule
@@ -96,6 +96,8 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.NodeEvictRequested: requests.on_evict,
     e.NodeRestoreRequested: requests.on_restore,
     e.NodeMaintainRequested: requests.on_maintain,
+    e.BrakeApplyRequested: eviction.on_apply,
+    e.BrakeReleaseRequested: eviction.on_release,
     e.NodeAppeared: nodes.on_appeared,
     e.NodeVanished: nodes.on_vanished,
     e.ExecutorEnded: nodes.on_ended,

@@ -104,6 +104,18 @@ class NodeMaintainRequested(Event, frozen=True):
     by: str = ""
 
 
+class BrakeApplyRequested(Event, frozen=True):
+    """Nobody is to be evicted any more but by people."""
+
+    reason: str
+    by: str = ""
+
+
+class BrakeReleaseRequested(Event, frozen=True):
+    reason: str
+    by: str = ""
+
+
 # ---------------------------------------------------------------- what the cluster says
 
 
@@ -260,12 +272,15 @@ class NodeAllocated(Event, frozen=True):
 
 
 class AllocationFailed(Event, frozen=True):
-    """`unfit`: for a reason of the job's own, so that others may have the node."""
+    """`unfit`: for a reason of the job's own, so that others may have the node. `barred`: and so
+    that this job would get no other either.
+    """
 
     job: str
     node: str
     why: str
     unfit: bool = False
+    barred: bool = False
 
 
 class NodeReleased(Event, frozen=True):
@@ -326,6 +341,8 @@ AnyEvent = (
     | NodeEvictRequested
     | NodeRestoreRequested
     | NodeMaintainRequested
+    | BrakeApplyRequested
+    | BrakeReleaseRequested
     | NodeAppeared
     | NodeVanished
     | ExecutorEnded

@@ -1,27 +1,44 @@
-"""Taking nodes out of use, with a brake: never too many at once, fewest for silence alone.
+"""Taking nodes out of use, with brakes: never too many at once, fewest for silence alone.
 
-Called by the ladder, the diagnosis and requests. Pure. Above the brake a node still leaves its job,
-for it is of no use there, but it only rests: no quarantine, and it may come back by itself.
+Called by the ladder, the diagnosis and requests. Pure. Where more are to go at once than may, that
+is a mass failure, and more likely our own mistake: then nobody is evicted any more until a person
+has looked and releases the brake. What is held back leaves its job nevertheless, for it is of no
+use there, but it only rests: no quarantine, and it may come back by itself.
 """
 
 from holdfast.driver.core.allocation import leave
 from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.events import BrakeApplyRequested, BrakeReleaseRequested
+from holdfast.driver.core.model import Brake, Node
 from holdfast.driver.core.turn import Turn
+
+DRY_RUN = "this driver only says what it would evict"
 
 
 def may_evict(turn: Turn, *, silent: bool) -> bool:
-    """True while the share of nodes evicted lately leaves room for one more."""
-    since = turn.now - turn.policy.at_once_s
-    lately = [n for n in turn.nodes.values() if n.evicted_s is not None and n.evicted_s > since]
+    """True while one more node may be evicted without a person's word."""
+    held = turn.brake.on or turn.policy.dry_run
+    return not (held or too_many(turn, silent=silent))
+
+
+def too_many(turn: Turn, *, silent: bool) -> bool:
+    """True where the share of nodes evicted lately leaves no room for one more."""
+    lately = _lately(turn)
     if len(lately) >= cap(turn, turn.policy.eviction_share):
-        return False
+        return True
     silenced = sum(1 for node in lately if node.silenced)
-    return not silent or silenced < cap(turn, turn.policy.silence_share)
+    return silent and silenced >= cap(turn, turn.policy.silence_share)
 
 
 def cap(turn: Turn, share: float) -> int:
     """How many nodes this share is: at least one."""
     return max(1, int(len(turn.nodes) * share))
+
+
+def _lately(turn: Turn) -> list[Node]:
+    """Nodes that were evicted within the window, and since the brake was released."""
+    since = max(turn.now - turn.policy.at_once_s, turn.brake.at_s)
+    return [n for n in turn.nodes.values() if n.evicted_s is not None and n.evicted_s > since]
 
 
 def evict(
@@ -34,9 +51,7 @@ def evict(
     if turn.nodes[node].job is not None:
         leave(turn, node)
     if not asked and not may_evict(turn, silent=silent):
-        rest_until_s = turn.now + turn.policy.rest_s
-        turn.node(node, rest_until_s=rest_until_s, rest_why="too many were evicted lately")
-        turn.say(f"{node} is left out, not evicted: too many were evicted lately")
+        _hold_back(turn, node, reason)
         return
     turn.node(
         node,
@@ -52,3 +67,49 @@ def evict(
     turn.say(f"{node} is evicted")
     evicted = turn.incidents[incident].evicted
     turn.incident(incident, evicted=evicted if node in evicted else (*evicted, node))
+
+
+def _hold_back(turn: Turn, node: str, reason: str) -> None:
+    """Let the node rest instead, and say what would have been done."""
+    if not (turn.policy.dry_run or turn.brake.on):
+        _notice_mass(turn, node)
+    why = "too many were evicted lately"
+    if turn.policy.dry_run:
+        why = DRY_RUN
+    elif turn.brake.on:
+        why = f"the brake is on: {turn.brake.why}"
+    rest_why = f"it would be evicted ({reason}), but {why}"
+    turn.node(node, rest_until_s=turn.now + turn.policy.rest_s, rest_why=rest_why)
+    turn.say(f"{node} would be evicted and is only left out: {why}")
+
+
+# ---------------------------------------------------------------- the brake
+
+
+def _notice_mass(turn: Turn, node: str) -> None:
+    """Put the brake on where a mass failure is being dealt with node by node."""
+    lately = len(_lately(turn))
+    if lately >= cap(turn, turn.policy.eviction_share):
+        window_s = turn.policy.at_once_s
+        why = f"{lately} of {len(turn.nodes)} nodes were evicted within {window_s:g} s, {node} next"
+        _put(turn, Brake(on=True, why=why, at_s=turn.now))
+
+
+def on_apply(turn: Turn, event: BrakeApplyRequested) -> None:
+    """A person wants nobody evicted but by people."""
+    if not turn.brake.on:
+        who = event.by or "a person"
+        _put(turn, Brake(on=True, why=f"{who}: {event.reason}", at_s=turn.now))
+
+
+def on_release(turn: Turn, event: BrakeReleaseRequested) -> None:
+    """A person has looked. What was evicted before counts no more."""
+    if turn.brake.on:
+        why = f"{event.by or 'a person'}: {event.reason}"
+        _put(turn, Brake(on=False, why=why, at_s=turn.now))
+
+
+def _put(turn: Turn, brake: Brake) -> None:
+    turn.brake = brake
+    word = "put on, nobody is evicted any more" if brake.on else "released"
+    turn.say(f"the brake is {word} ({brake.why})")

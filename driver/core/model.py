@@ -127,7 +127,7 @@ class Node(Value, frozen=True):
 
 
 class Unfit(Value, frozen=True):
-    """A node that could not run a job as that job is: it is not asked for before `until_s`."""
+    """A node, or any, that could not run a job as that job is: not asked for before `until_s`."""
 
     until_s: float
     why: str
@@ -236,6 +236,7 @@ class Job(Value, frozen=True):
     spoiled: tuple[Restore, ...] = ()  # restores whose ranks died at once: not used again
     best_step: int | None = None  # highest step known to be completed by all ranks
     unfit: dict[str, Unfit] = {}  # nodes that could not run it lately; other jobs may have them
+    barred: Unfit | None = None  # why it would get no node at all, for a reason of its own
     suspects: tuple[str, ...] = ()  # nodes that have to pass their tests before ranks run again
     diagnosis: Diagnosis | None = None
     spent: tuple[Spent, ...] = ()
@@ -327,6 +328,14 @@ class Incident(Value, frozen=True):
         return sum(known) if known else None
 
 
+class Brake(Value, frozen=True):
+    """While it is `on` nobody is evicted but by people. `why`: it is so, and who says that."""
+
+    on: bool = False
+    why: str = ""
+    at_s: float = 0.0  # when it was put on or released
+
+
 class State(Value, frozen=True):
     """All that the driver must not forget."""
 
@@ -336,4 +345,5 @@ class State(Value, frozen=True):
     incident_count: int = 0
     jobs: dict[str, Job] = {}
     nodes: dict[str, Node] = {}
+    brake: Brake = Brake()
     incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest

@@ -5,7 +5,7 @@ when two sources say so; silence alone counts only after a while, and within the
 """
 
 from holdfast.driver.core import eviction, gather, incidents, ladder, moves, putback
-from holdfast.driver.core.allocation import drop_unfit, drop_unready, ready
+from holdfast.driver.core.allocation import bar, drop_unfit, drop_unready, ready
 from holdfast.driver.core.events import (
     AllocationFailed,
     ClusterCallFailed,
@@ -73,7 +73,9 @@ def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
     if node is None or node.job != event.job or node.allocated or _late(node, event.cause):
         return
     why = f"it could not be allocated: {event.why}"
-    if event.unfit:
+    if event.barred:
+        bar(turn, event.job, event.node, why)
+    elif event.unfit:
         drop_unfit(turn, event.job, event.node, why)
     else:
         drop_unready(turn, event.job, [event.node], why)
@@ -273,7 +275,7 @@ def check_silence(turn: Turn) -> None:
             turn.node(name, silent_check_s=None)
         elif not node.present:
             ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
-        elif outage or not eviction.may_evict(turn, silent=True):
+        elif outage or eviction.too_many(turn, silent=True):
             turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
             _note_outage(turn, silent, len(held))
         else:

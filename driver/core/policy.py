@@ -52,7 +52,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Of the nodes, at most this many (but one) are evicted at once for silence alone
     (ByteRobust-style brake; faults 46 and 49)."""
     eviction_share: float = 0.5
-    """Of the nodes, at most this many (but one) are evicted at once for whatever reason."""
+    """Of the nodes, at most this many (but one) are evicted at once for whatever reason. One more
+    is a mass failure: the brake is put on, and stays on until a person releases it."""
+    dry_run: bool = False
+    """Nobody is evicted but by people; what would be is decided, journaled and said."""
     at_once_s: float = 60.0
     """What "at once" means for these shares."""
     same_fault_tries: int = 2

@@ -62,6 +62,7 @@ FACTS: Mapping[type[e.Event], str] = {
     e.ProgressSeen: r".*, further than ever|\S+ trains",
     e.NodeVanished: r"the cluster says that .*",
     e.NodeMaintainRequested: r"\S+ is to be free.*",
+    **dict.fromkeys((e.BrakeApplyRequested, e.BrakeReleaseRequested), r"the brake is .*"),
     e.ExecutorEnding: r"\S+ is to be free.*",
     e.NodeAppeared: r"\S+ (is to be free.*|need not be free any more)",
     e.ExecutorDisconnected: r"the executor of \S+ has no connection",

@@ -41,6 +41,7 @@ class Turn:
         self.incident_count = state.incident_count
         self.jobs = state.jobs
         self.nodes = state.nodes
+        self.brake = state.brake
         self.incidents = state.incidents
         self.effects: list[AnyEffect] = []
         self.reasons: list[str] = []
@@ -142,6 +143,7 @@ class Turn:
             incident_count=self.incident_count,
             jobs=self.jobs,
             nodes=self.nodes,
+            brake=self.brake,
             incidents=self.incidents,
         )
 

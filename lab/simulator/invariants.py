@@ -174,7 +174,7 @@ def only_the_guilty_are_evicted(world: "World", before: State, after: State, nam
 def brake_holds(
     world: "World", before: State, after: State, decision: Decision, now: float
 ) -> None:
-    """Written again, apart from the core: evictions within a minute, and those for silence."""
+    """Written again, apart from the core: evictions within a minute, since a person looked."""
     evicted = [
         name
         for name in decision.nodes
@@ -185,7 +185,8 @@ def brake_holds(
     if not evicted:
         return
     require("the-brake-holds", not before.brake.on, f"{evicted}: {before.brake.why}")
-    lately = [n for n in after.nodes.values() if n.evicted_s is not None and now - n.evicted_s < 60]
+    since_s = max(now - 60, before.brake.at_s)
+    lately = [n for n in after.nodes.values() if n.evicted_s is not None and n.evicted_s > since_s]
     total = len(after.nodes)
     require("never-too-many-evicted", len(lately) <= max(1, total // 2) + len(world.asked), evicted)
     silent = [node for node in lately if node.silenced]

@@ -66,3 +66,46 @@ def test_an_executor_that_never_came_is_the_nodes_matter_for_every_job(life) -> 
     life.do(e.NodeReleased(node="n0"))
     life.submit("second", nodes=1)
     assert life.state.jobs["second"].phase is Phase.PENDING
+
+
+OVER_QUOTA = "exceeded quota: pods=2"
+
+
+def bar(life, job: str, node: str) -> None:
+    life.do(e.AllocationFailed(job=job, node=node, why=OVER_QUOTA, unfit=True, barred=True))
+    life.do(e.NodeReleased(node=node))
+
+
+def test_a_job_that_would_get_no_node_at_all_asks_for_no_other(life) -> None:
+    for node in ("n0", "n1", "n2", "n3"):
+        life.node(node)
+    life.submit("large", nodes=2)
+    bar(life, "large", "n0")
+    assert life.state.jobs["large"].places == ()
+    assert asked(life, "large") == ["n0", "n1"]
+    assert OVER_QUOTA in life.state.jobs["large"].waiting
+    life.do(e.NodeReleased(node="n1"))
+    life.submit("other", nodes=4)
+    assert life.state.jobs["other"].places == ("n0", "n1", "n2", "n3")
+
+
+def test_a_job_that_is_barred_asks_again_after_a_while(life) -> None:
+    life.node("n0")
+    life.submit("large", nodes=1)
+    bar(life, "large", "n0")
+    life.wait(until_s=life.now + life.policy.rest_s - 1)
+    assert asked(life, "large") == ["n0"]
+    life.wait(until_s=life.now + 2)
+    assert asked(life, "large") == ["n0", "n0"]
+    assert life.state.jobs["large"].barred is None
+
+
+def test_a_place_that_is_empty_says_why_its_job_gets_no_node(training) -> None:
+    life = training(nodes=2, standbys=0, spare=0)
+    life.node("n8")
+    life.node("n9")
+    life.lose("n1")
+    bar(life, "job", "n8")
+    life.answer()
+    assert OVER_QUOTA in life.job.waiting
+    assert "n9" not in asked(life, "job")
