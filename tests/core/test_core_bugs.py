@@ -17,7 +17,7 @@ SEEDS = 2_000
 
 CAUGHT_BY = {
     "accuser-evicted-without-tests": {"no-innocent-is-evicted"},
-    "brake-does-not-hold": {"the-brake-holds"},
+    "brake-does-not-hold": {"never-too-many-evicted", "the-brake-holds"},
     "budget-off-by-one": {"budgets-are-kept"},
     "complainer-is-named": {"no-complainer-is-the-culprit"},
     "effect-before-journal": {"journal-before-effect"},
