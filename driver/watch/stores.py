@@ -35,24 +35,37 @@ Savings = Mapping[str, Saving]
 
 def judge(savings: Savings, seen: Observed) -> tuple[Savings, Findings]:
     """What one report of an executor says of its job's checkpoints."""
-    others = {node: each for node, each in savings.items() if node != seen.node}
-    if seen.job is None:
-        return others, ()
     before = savings.get(seen.node)
+    if seen.job is None:
+        rest = {node: each for node, each in savings.items() if node != seen.node}
+        return savings if before is None else rest, ()
     if before is None or before.job != seen.job:
         before = Saving(job=seen.job, epoch=seen.epoch)
-    peers = [each for each in others.values() if (each.job, each.epoch) == (seen.job, seen.epoch)]
+    failed = _failed(before, seen)
+    turned = bool(failed) != bool(before.failed)
+    peers = _peers(savings, seen) if turned or seen.skipped_saves else []
     told = max(each.skips_told for each in (before, *peers))
     after = Saving(
         job=seen.job,
         epoch=seen.epoch,
-        failed=_failed(before, seen),
+        failed=failed,
         skips_told=seen.skipped_saves if _many(seen, told) else before.skips_told,
     )
     found = [] if any(each.failed for each in peers) else _changed(before, after, seen)
     if _many(seen, told):
         found.append(_skipped(seen.job, seen))
-    return {**others, seen.node: after}, tuple(found)
+    known = savings.get(seen.node) == after
+    return savings if known else {**savings, seen.node: after}, tuple(found)
+
+
+def _peers(savings: Savings, seen: Observed) -> list[Saving]:
+    """Of the same epoch; looked up only where there may be something to say: a job has thousands."""
+    mine = (seen.job, seen.epoch)
+    return [
+        each
+        for node, each in savings.items()
+        if node != seen.node and (each.job, each.epoch) == mine
+    ]
 
 
 def _failed(before: Saving, seen: Observed) -> Written | None:

@@ -143,7 +143,7 @@ class Counted(dict[str, NodeSeen]):
 
     rounds = 0
 
-    def values(self) -> ValuesView[str, NodeSeen]:  # type: ignore[override]
+    def values(self) -> ValuesView[NodeSeen]:  # type: ignore[override]
         self.rounds += 1
         return super().values()
 

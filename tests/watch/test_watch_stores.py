@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.driver.watch import Watch
+from holdfast.driver.watch.stores import judge
 from holdfast.protocol.faults import Kind, Weight
 from holdfast.protocol.messages import Observed
 
@@ -83,3 +86,20 @@ def test_skipped_saves_are_said_with_why_and_again_when_they_are_many_more() -> 
     assert counts == [1, 10]
     assert told[1] == [(Kind.SAVE_SKIPPED, "1 save of speech skipped on n0 so far: no room")]
     assert told[10] == [(Kind.SAVE_SKIPPED, "10 saves of speech skipped on n0 so far: no room")]
+
+
+def test_a_report_with_nothing_new_costs_the_same_however_many_nodes_there_are() -> None:
+    seen = Observed(
+        node="n0",
+        incarnation="a",
+        sequence=1,
+        generation=1,
+        job="speech",
+        epoch=1,
+        persisted_step=5,
+    )
+    known, _ = judge({}, seen)
+    again, found = judge(known, replace(seen, persisted_step=10))
+    assert (found, again is known) == ((), True)
+    free = replace(seen, node="n1", job=None)
+    assert judge(known, free)[0] is known
