@@ -5,6 +5,8 @@ the pod which node: no name that a peer gives is believed. When a pod goes its c
 token outlives its pod by some seconds.
 """
 
+import asyncio
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,15 @@ POD_UID = "authentication.kubernetes.io/pod-uid"
 """In `status.user.extra` of a TokenReview of a token that is bound to a pod."""
 
 
+REVIEWED_S = 10.0
+"""How long a review is believed, as the API server itself does: executor and daemon of a pod have
+the same token, and connect together. Whether the pod is there is looked up at each connect.
+"""
+
+Reviewed = tuple[str, str]
+"""UID of a token's pod, or "" and why the token is refused."""
+
+
 class PodIdentity:
     """Admits the processes of pods in `book`."""
 
@@ -26,6 +37,7 @@ class PodIdentity:
         self._client = client
         self._book = book
         self._admitted: dict[str, str] = {}  # UID of the pod by node
+        self._reviews: dict[bytes, asyncio.Task[Reviewed]] = {}  # by digest of the token
 
     def when_gone(self, drop: Callable[[str, str], None]) -> None:
         """Call `drop(node, why)` once the pod is gone whose processes are connected as `node`."""
@@ -40,16 +52,29 @@ class PodIdentity:
 
     async def refusal(self, node: str, token: str) -> str:
         """Why a process with this token may not connect as `node`; "" where it may."""
-        try:
-            uid, why = reviewed(await self._client.create(paths.token_reviews(), review(token)))
-        except (TemporaryError, PermanentError) as error:
-            return f"the API server does not say whose token it is: {error}"
-        if why:
-            return why
-        why = unfit(self._book.get(uid), node)
+        uid, why = await self._reviewed(token)
+        why = why or unfit(self._book.get(uid), node)
         if not why:
             self._admitted[node] = uid
         return why
+
+    async def _reviewed(self, token: str) -> Reviewed:
+        """By a review that goes on, or was good a moment ago; what was refused is asked anew."""
+        digest = hashlib.sha256(token.encode()).digest()
+        if digest not in self._reviews:
+            self._reviews[digest] = asyncio.create_task(self._review(digest, token))
+        return await asyncio.shield(self._reviews[digest])
+
+    async def _review(self, digest: bytes, token: str) -> Reviewed:
+        try:
+            found = reviewed(await self._client.create(paths.token_reviews(), review(token)))
+        except (TemporaryError, PermanentError) as error:
+            found = "", f"the API server does not say whose token it is: {error}"
+        if found[1]:
+            del self._reviews[digest]
+        else:
+            asyncio.get_running_loop().call_later(REVIEWED_S, self._reviews.pop, digest)
+        return found
 
 
 def review(token: str) -> Object:
@@ -61,7 +86,7 @@ def review(token: str) -> Object:
     }
 
 
-def reviewed(answer: Object) -> tuple[str, str]:
+def reviewed(answer: Object) -> Reviewed:
     """UID of the pod that the token is bound to, or "" and why it is refused."""
     status = answer.get("status", {})
     if not status.get("authenticated"):

@@ -1,0 +1,68 @@
+"""How often the API server is asked whose a token is, and what is looked up each time."""
+
+import asyncio
+from typing import Any, cast
+
+from holdfast.driver.adapters.kubernetes import identity, names
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.ports import TemporaryError
+
+Object = dict[str, Any]
+
+
+class Reviewer:
+    """The API server: knows the token of pod `uid-7`, and is away as often as `away` says."""
+
+    def __init__(self, *, away: int = 0) -> None:
+        self.asked = 0
+        self.away = away
+
+    async def create(self, path: str, body: Object) -> Object:
+        self.asked += 1
+        await asyncio.sleep(0)
+        if self.asked <= self.away:
+            raise TemporaryError("no answer")
+        good = body["spec"]["token"] == "good"
+        user = {"extra": {identity.POD_UID: ["uid-7"]}}
+        return {"status": {"authenticated": good, "audiences": [names.AUDIENCE], "user": user}}
+
+
+def made(reviewer: Reviewer) -> tuple[identity.PodIdentity, PodBook, Object]:
+    """The identity, with one pod that runs on node-7."""
+    owner = {"controller": True, "apiVersion": names.API_VERSION, "uid": "job"}
+    labels = {names.SLOT: "0", names.INCARNATION: "1"}
+    metadata = {"name": "job-0-1", "namespace": "default", "uid": "uid-7", "labels": labels}
+    metadata |= {"resourceVersion": "1"}
+    metadata |= {"annotations": {names.NODE: "node-7"}, "ownerReferences": [owner]}
+    pod = {"metadata": metadata, "spec": {"nodeName": "node-7"}, "status": {}}
+    book = PodBook()
+    book.put(pod)
+    return identity.PodIdentity(cast(Client, reviewer), book), book, pod
+
+
+async def test_both_processes_of_a_pod_are_admitted_by_one_review() -> None:
+    reviewer = Reviewer()
+    who, _, _ = made(reviewer)
+    together = await asyncio.gather(*(who.refusal("node-7", "good") for _ in range(2)))
+    assert [*together, await who.refusal("node-7", "good")] == [""] * 3
+    assert reviewer.asked == 1
+
+
+async def test_a_token_that_was_good_is_no_use_once_its_pod_goes() -> None:
+    who, book, pod = made(Reviewer())
+    assert await who.refusal("node-7", "good") == ""
+    going = {"resourceVersion": "2", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    book.put({**pod, "metadata": {**pod["metadata"], **going}})
+    assert "being deleted" in await who.refusal("node-7", "good")
+    book.drop(pod)
+    assert "gone" in await who.refusal("node-7", "good")
+
+
+async def test_what_was_refused_is_asked_anew() -> None:
+    reviewer = Reviewer(away=1)
+    who, _, _ = made(reviewer)
+    assert "no answer" in await who.refusal("node-7", "good")
+    assert await who.refusal("node-7", "good") == ""
+    assert "not good" in await who.refusal("node-7", "bad")
+    assert reviewer.asked == 3
