@@ -59,7 +59,7 @@ def judge(savings: Savings, seen: Observed) -> tuple[Savings, Findings]:
 
 
 def _peers(savings: Savings, seen: Observed) -> list[Saving]:
-    """Of the same epoch; looked up only where there may be something to say: a job has thousands."""
+    """Of the same epoch. A job may have thousands: only for where there is something to say."""
     mine = (seen.job, seen.epoch)
     return [
         each
