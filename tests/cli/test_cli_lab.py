@@ -9,6 +9,8 @@ import pytest
 import holdfast
 from holdfast.cli.main import main
 from holdfast.lab.chaos import main as chaos
+from holdfast.lab.chaos.kubernetes import main as kubernetes_chaos
+from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS as ON_KUBERNETES
 from holdfast.lab.chaos.scenarios import SCENARIOS
 from holdfast.lab.demo import kubernetes as on_kubernetes
 from holdfast.lab.demo import main as demo
@@ -60,6 +62,23 @@ def test_faults_are_listed_each_in_a_line(capsys: Capture) -> None:
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["fault"] for line in lines] == [each.name for each in SCENARIOS]
     assert all(len(line["says"].split()) > 3 for line in lines)
+
+
+def test_faults_on_kubernetes_have_a_list_of_their_own(capsys: Capture) -> None:
+    assert main("chaos list --cluster kubernetes --json".split()) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["fault"] for line in lines] == [each.name for each in ON_KUBERNETES]
+
+
+def test_chaos_on_kubernetes_chooses_among_its_own_faults(
+    monkeypatch: pytest.MonkeyPatch, played: list[Any], capsys: Capture
+) -> None:
+    monkeypatch.setattr(kubernetes_chaos, "run", chaos.run)
+    assert main("chaos run node-lost 37 --cluster kubernetes --json".split()) == 7
+    ((faults, _),) = played
+    assert [each.name for each in faults][:2] == ["node-lost", "api-down"]
+    assert main("chaos run rank-spins --cluster kubernetes".split()) == exitcodes.USAGE
+    assert "'rank-spins' is no fault" in capsys.readouterr().err
 
 
 def test_what_was_typed_reaches_the_part_and_its_exit_code_comes_back(

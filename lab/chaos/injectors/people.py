@@ -21,8 +21,9 @@ def pod_deleted(lab: KubernetesLab, job: str, rng: Random) -> Done:
     node = rng.choice(target.hosts_of(lab, job)).name
     there = lab.plane.read(paths.pods(lab.namespace))["items"]
     name = next(pod["metadata"]["name"] for pod in there if pods.node_of(pod) == node)
+    at_s = time.time()
     lab.kubectl("delete", "pod", name, "--wait=false")
-    return Done(said=f"kubectl delete pod {name}, which is on {node}", node=node)
+    return Done(said=f"kubectl delete pod {name}, which is on {node}", node=node, at_s=at_s)
 
 
 @on_kubernetes
@@ -31,8 +32,9 @@ def maintained(lab: KubernetesLab, job: str, rng: Random) -> Done:
     node = rng.choice(target.hosts_of(lab, job)).name
     by = datetime.fromtimestamp(time.time() + NOTICE_S, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     said = (f"{names.MAINTENANCE}=new firmware", f"{names.MAINTENANCE_BY}={by}")
+    at_s = time.time()
     lab.kubectl("annotate", "node", node, *said)
-    return Done(said=f"{node} is to be free within {NOTICE_S:g} s", node=node)
+    return Done(said=f"{node} is to be free within {NOTICE_S:g} s", node=node, at_s=at_s)
 
 
 @on_kubernetes

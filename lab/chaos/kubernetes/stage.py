@@ -30,6 +30,8 @@ from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed, NotReady
 from holdfast.lab.losses import Losses
 from holdfast.lab.on_kubernetes import KubernetesLab, install
 
+GONE_WITHIN_S = 150.0
+"""A pod that is deleted may work on for two minutes, until its ranks have moved."""
 MARKED_WITHIN_S = 30.0
 """From a job's end until the node that it was evicted from has its mark."""
 
@@ -76,8 +78,10 @@ class Stage(play.Stage):
     def facts(self, lab: Lab, scenario: Scenario, done: Done, undisturbed: Losses) -> Facts:
         assert isinstance(lab, KubernetesLab)
         assert isinstance(scenario, OnKubernetes)
-        over = (*FINISHED, GONE)
-        lab.until(lambda: _phase(lab) in over, "the job is over", play.JOB_WITHIN_S)
+        if scenario.expected.phase == GONE:
+            lab.until(lambda: _is_gone(lab), f"{lab.namespace} is gone", GONE_WITHIN_S)
+        else:
+            lab.until(lambda: _phase(lab) in FINISHED, "the job is over", play.JOB_WITHIN_S)
         if scenario.expected.must_evict:
             _wait_for_mark(lab, done.node or "")
         seen = self._seen(lab, done)
@@ -126,6 +130,11 @@ def _phase(lab: KubernetesLab) -> str:
     """As the job's object says."""
     found = lab.plane.read(paths.training_jobs(lab.namespace, JOB))
     return str(found.get("status", {}).get("phase", "")) if found else GONE
+
+
+def _is_gone(lab: KubernetesLab) -> bool:
+    """The namespace, and so all that was in it."""
+    return not lab.plane.read(paths.namespaces(lab.namespace))
 
 
 def _wait_for_mark(lab: KubernetesLab, node: str) -> None:
