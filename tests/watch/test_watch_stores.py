@@ -89,15 +89,8 @@ def test_skipped_saves_are_said_with_why_and_again_when_they_are_many_more() -> 
 
 
 def test_a_report_with_nothing_new_costs_the_same_however_many_nodes_there_are() -> None:
-    seen = Observed(
-        node="n0",
-        incarnation="a",
-        sequence=1,
-        generation=1,
-        job="speech",
-        epoch=1,
-        persisted_step=5,
-    )
+    blank = Observed(node="n0", incarnation="a", sequence=1, generation=1, epoch=1)
+    seen = replace(blank, job="speech", persisted_step=5)
     known, _ = judge({}, seen)
     again, found = judge(known, replace(seen, persisted_step=10))
     assert (found, again is known) == ((), True)
