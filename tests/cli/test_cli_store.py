@@ -1,0 +1,82 @@
+"""A store that cannot be written for a while, under a whole job: training goes on, and says so."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Shell
+from waiting import DEADLINE_S, eventually
+
+from holdfast.checkpoint.fetch import whole
+from holdfast.checkpoint.stores.file import FileStore
+from holdfast.protocol.messages import Stored
+
+pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+
+TRAINS = """
+import pathlib, time
+import torch
+import torch.distributed as dist
+from holdfast import telemetry
+from holdfast.checkpoint import Checkpointer
+
+dist.init_process_group("gloo")
+checkpointer = Checkpointer.from_env()
+state = {"w": torch.zeros(1_000)}
+step = checkpointer.restore(state) or 0
+enough = torch.zeros(1)
+while not enough:
+    step += 1
+    enough += pathlib.Path("enough").exists()
+    dist.all_reduce(enough)
+    state["w"] += 1
+    telemetry.step(step)
+    checkpointer.save(step, state)
+    time.sleep(0.002)
+dist.destroy_process_group()
+"""
+
+
+def said(process: "subprocess.Popen[str]", what: str) -> str:
+    """The line of stderr that says it."""
+    assert process.stderr is not None
+    return next(line for line in iter(process.stderr.readline, "") if what in line)
+
+
+def test_a_store_that_cannot_be_written_is_told_and_goes_on_when_it_can(shell: Shell) -> None:
+    pytest.importorskip("torch")
+    shell.script("train.py", TRAINS)
+    process = shell.start("run", "--nodes", "2", "-n", "1", "train.py")
+    eventually(lambda: list(shell.folder.rglob("manifest.json")), "a first checkpoint is whole")
+    job = status(shell)
+    store = Path(job["store_url"].removeprefix("file://"))
+    aside = store.rename(store.with_name("aside"))
+    store.write_text("in its place")
+
+    told = said(process, "do not reach their store")
+    assert f"cannot write {store}" in told
+    name = job["name"]
+    assert "do not reach their store" in shell.holdfast("why", name).stdout
+    assert "do not reach their store" in shell.holdfast("story", name).stdout
+    assert "do not reach their store" in shell.holdfast("status", name).stdout
+    before = status(shell)["step"]
+    eventually(lambda: status(shell)["step"] > before, "training goes on")
+
+    store.unlink()
+    aside.rename(store)
+    back = said(process, "reach their store again: step ")
+    (shell.folder / "enough").touch()
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, errors
+    assert "no fault" in errors.splitlines()[-1]
+    newest = next(iter(whole(FileStore(str(store)))))
+    assert isinstance(newest, Stored)
+    assert newest.step >= int(back.rsplit("step ", 1)[1].split()[0])
+    assert "reach their store again" in shell.holdfast("story", name).stdout
+
+
+def status(shell: Shell) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(shell.holdfast("status", "--json").stdout)
+    return found
