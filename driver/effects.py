@@ -29,7 +29,14 @@ from holdfast.driver.core.events import (
     StacksFailed,
     StacksTaken,
 )
-from holdfast.driver.ports import Cluster, Nodes, PermanentError, TemporaryError, UnfitError
+from holdfast.driver.ports import (
+    BarredError,
+    Cluster,
+    Nodes,
+    PermanentError,
+    TemporaryError,
+    UnfitError,
+)
 
 MAX_STACK_CHARACTERS = 16_384
 """Of one rank, in the journal: some two hundred frames."""
@@ -143,6 +150,7 @@ def _failed(effect: ClusterCall, error: TemporaryError | PermanentError) -> AnyE
             node=effect.node,
             why=why,
             unfit=isinstance(error, UnfitError),
+            barred=isinstance(error, BarredError),
             cause=effect.cause,
         )
     call = type(effect).__name__.lower()

@@ -43,6 +43,10 @@ class UnfitError(TemporaryError):
     """The job cannot have this node now for a reason of the job's own: others may."""
 
 
+class BarredError(UnfitError):
+    """Nor can it have any other node now, for the same reason."""
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One journal entry: what happened, what was decided, and why. `at` is for people only."""
 
@@ -71,15 +75,11 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     present: bool = True
     distrusted: bool = False
     closed: str = ""
+    notice: str = ""
+    within_s: float | None = None
     why: str = ""
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    notice: str = ""
-    within_s: float | None = None
-    """The cluster ended an executor that it was to run, and that nobody released."""
-
-    job: str
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster is going to end an executor of a job; until then, and no longer, it works.
 
@@ -92,6 +92,10 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     within_s: float
 
 
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster ended an executor that it was to run, and that nobody released."""
+
+    job: str
     node: str
     why: str
 
@@ -170,7 +174,8 @@ class Cluster(Protocol):
     async def allocate(self, job: str, node: str) -> None:
         """Have an executor run there for `job`; returns once it is ordered, not once it is up.
 
-        Raises `UnfitError` where another job may have the node, else an error about the node.
+        Raises `UnfitError` where another job may have the node (`BarredError`: and where this job
+        would get no other node either), else an error about the node.
         """
         ...
 

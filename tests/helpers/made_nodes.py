@@ -25,6 +25,7 @@ class MadeNodes:
         self._client = client
         self.nodes = list(nodes)
         self._labels = {names.RACK: "rack-1", "made": mark}
+        self._said: dict[str, str] = {}  # status of Ready by node
         self._resources = {"cpu": "8", "memory": "8Gi", "pods": "8"}
 
     async def make(self) -> None:
@@ -47,6 +48,7 @@ class MadeNodes:
 
     async def ready(self, node: str, status: str = "True") -> None:
         """Say so, as its kubelet would."""
+        self._said[node] = status
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         said: dict[str, Any] = {
             "type": "Ready",
@@ -66,13 +68,22 @@ class MadeNodes:
                 await asyncio.sleep(LOOK_S)
 
     async def keep(self) -> None:
-        """Renew their leases, for ever."""
+        """Renew their leases, and say again what was said, for ever, as kubelets do.
+
+        A machine that is busy for longer than a lease has all of them be Unknown for a while.
+        """
         while True:
             for node in self.nodes:
-                at = paths.leases("kube-node-lease", node)
                 with contextlib.suppress(TemporaryError):  # the API server may be away for a test
-                    await self._client.patch(at, {"spec": {"renewTime": micro()}})
+                    await self._renew(node)
             await asyncio.sleep(RENEW_S)
+
+    async def _renew(self, node: str) -> None:
+        at = paths.leases("kube-node-lease", node)
+        await self._client.patch(at, {"spec": {"renewTime": micro()}})
+        seen = (await self._client.get(paths.nodes(node)))["status"]["conditions"]
+        if self._said[node] not in [each["status"] for each in seen if each["type"] == "Ready"]:
+            await self.ready(node, self._said[node])
 
     async def remove(self) -> None:
         for node in self.nodes:

@@ -33,6 +33,10 @@ from holdfast.kit.clock import Clock
 Object = dict[str, Any]
 Told = Fact | Ending | Ended
 
+OF_NODES = (("status", "images"), ("status", "nodeInfo"), ("status", "volumesAttached"))
+OF_PODS = (("spec", "containers"), ("spec", "volumes"), ("spec", "affinity"))
+"""What nobody here reads of a Node, or of a pod once it is made: most of the size of both."""
+
 OURS = f"app.kubernetes.io/managed-by={names.MANAGER}"
 
 STUCK_S = 5.0
@@ -71,8 +75,10 @@ class KubernetesCluster:
     ) -> None:
         self._owners = owners
         self._clock = clock
-        self._nodes = Reflector(client, paths.nodes(), labelSelector=node_selector)
-        self._pods = Reflector(client, paths.pods(namespace), labelSelector=OURS)
+        self._nodes = Reflector(
+            client, paths.nodes(), without=OF_NODES, labelSelector=node_selector
+        )
+        self._pods = Reflector(client, paths.pods(namespace), without=OF_PODS, labelSelector=OURS)
         self.book = PodBook()
         self._marking = Marking(client, clock)
         self._placing = Placing(
@@ -136,9 +142,10 @@ class KubernetesCluster:
             raise PermanentError(f"node {node} is distrusted: {why}")
         hold = self._take(job, owner["metadata"]["uid"], node)
         try:
-            pod = await self._placing.pod(hold, owner, seen)
-            self._current[node] = pod["metadata"]["uid"]
-            await self._placing.placed(pod)
+            with self._placing.joined(owner) as gang:
+                pod = await self._placing.pod(hold, owner, seen, gang)
+                self._current[node] = pod["metadata"]["uid"]
+                await self._placing.placed(pod, gang)
         except (TemporaryError, PermanentError):
             self._let_go(node)
             raise
@@ -197,7 +204,6 @@ class KubernetesCluster:
                 self._current[node] = pod["metadata"]["uid"]
                 del self._expected[node]
 
-    async def _sweep(self) -> None:
     def _adoptable(self, node: str, owner: str) -> Object | None:
         """Of this node, the pod that works for the owner: to stay, or for a while yet."""
         mine = [pod for pod in self.book.on(node) if pods.owner_uid(pod) == owner]
@@ -206,6 +212,7 @@ class KubernetesCluster:
     def _works(self, pod: Object) -> bool:
         return pods.works_for_s(pod, self._clock.wall()) > 0
 
+    async def _sweep(self) -> None:
         """Remove what a node that is away will never confirm; its process is fenced by epoch."""
         while True:
             await asyncio.sleep(STUCK_S)
@@ -258,7 +265,6 @@ class KubernetesCluster:
 
     def _ended(self, pod: Object, why: str) -> None:
         """Tell of the end of a pod that a job still had."""
-        node = pods.node_of(pod)
         hold = self._hold_of(pod)
         if hold is not None:
             self._let_go(pods.node_of(pod))
@@ -274,5 +280,6 @@ class KubernetesCluster:
 
     def _hold_of(self, pod: Object) -> Hold | None:
         """What the job holds by this pod; None where it holds the node by another, or not."""
+        node = pods.node_of(pod)
         mine = self._current.get(node) == pod["metadata"]["uid"]
         return self._holds.get(node) if mine else None

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from holdfast.driver.ports import TemporaryError
+from holdfast.driver.ports import TemporaryError, UnfitError
 from holdfast.kit.backoff import full_jitter
 
 T = TypeVar("T")
@@ -17,13 +17,17 @@ INSIST_S = 20.0
 
 
 async def insist(call: Callable[[], Awaitable[T]], *, within_s: float = INSIST_S) -> T:
-    """What the call gives. Raises the last `TemporaryError`, or at once what is permanent."""
+    """What the call gives. Raises the last `TemporaryError`; at once what is permanent, or what the
+    core is to hear first (`UnfitError`).
+    """
     waits = full_jitter(base_s=0.1, cap_s=2.0)
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + within_s
     while True:
         try:
             return await call()
+        except UnfitError:
+            raise
         except TemporaryError:
             if loop.time() > deadline_s:
                 raise

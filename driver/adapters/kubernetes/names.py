@@ -25,6 +25,9 @@ INCARNATION = f"{GROUP}/incarnation"
 NODE = f"{GROUP}/node"
 """Annotation of a pod: the node that it is for. A label may not be as long as a node's name."""
 
+GATE = f"{GROUP}/gang"
+"""Scheduling gate of a pod that waits for the others of its job's start."""
+
 RACK = "topology.holdfast.dev/rack"
 """Label of a node. Not in kubernetes.io: a node may not label itself there (NodeRestriction)."""
 
@@ -39,9 +42,6 @@ BY, WHY, SINCE, INCIDENT = (
     f"{GROUP}/distrusted-incident",
 )
 MARKS = (BY, WHY, SINCE, INCIDENT)
-
-_POD = re.compile(r"(?P<job>.+)-(?P<slot>\d+)-(?P<incarnation>\d+)")
-
 
 MAINTENANCE, MAINTENANCE_BY = f"{GROUP}/maintenance", f"{GROUP}/maintenance-by"
 """Annotations of a node, for people and their tools: why it is to be free, and by when (RFC 3339).
@@ -58,6 +58,9 @@ MAINTENANCE_TAINTS = (
     "node.cloudprovider.kubernetes.io/shutdown",
 )
 """Taints by which others say that a node is going to be taken away, though it works now."""
+
+_POD = re.compile(r"(?P<job>.+)-(?P<slot>\d+)-(?P<incarnation>\d+)")
+
 
 class Object(NamedTuple):
     """A TrainingJob, as the API server knows it."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.names import Jobs, Object
+from holdfast.driver.adapters.kubernetes.names import JOB, Jobs, Object
 from holdfast.driver.adapters.kubernetes.reflector import Reflector, Synced
 
 
@@ -29,6 +29,11 @@ class TrainingJobs:
         """The object of a core job; None where there is none."""
         at = self._jobs.object(job)
         return self._reflector.store.get(f"{at.namespace}/{at.name}")
+
+    def job_of(self, pod: dict[str, Any]) -> str:
+        """Core name of the job that a pod of ours was made for."""
+        metadata = pod["metadata"]
+        return self._jobs.job(Object(metadata["namespace"], metadata["labels"][JOB]))
 
     def names(self) -> list[str]:
         """Core names of all objects."""

@@ -30,6 +30,8 @@ Object = dict[str, Any]
 
 PROGRESS_EVERY_S = 10.0
 """Between two writes of a status in which only the progress is new."""
+PODS_EVERY_S = 1.0
+"""Between looks at a job for what its pods do: those of a large one change together."""
 AT_ONCE = 8
 """Jobs that are worked on at a time: each of them waits for the API server most of the time."""
 
@@ -57,6 +59,7 @@ class Operator:
         self._clock = clock
         self._queue = KeyedQueue()
         self._teller = Teller(client)
+        book.when_news(self._look_again)
         self._state = loop.state
         self._had: dict[str, str] = {}  # UID of the object of each job that the core had
         self._written: dict[str, tuple[str, float]] = {}  # UID of the object, and when
@@ -83,6 +86,9 @@ class Operator:
         async for name in self._objects.changes():
             for each in [name] if name else [*self._objects.names(), *self._state.jobs]:
                 self._queue.add(each)
+
+    def _look_again(self, pod: Object) -> None:
+        self._queue.add(self._objects.job_of(pod), after_s=PODS_EVERY_S)
 
     def _tell(self, job: Job, state: State, was: Job | None) -> None:
         """An Event for its object; where that was made anew meanwhile, it is not about it."""
@@ -188,8 +194,7 @@ class Operator:
         )
 
     def _status(self, job: Job, wanted: Object) -> status.Status:
-        uid = wanted["metadata"]["uid"]
-        mine = [pod for pod in self._book.all() if pods.owner_uid(pod) == uid]
+        mine = self._book.of(wanted["metadata"]["uid"])
         hindered = (why for pod in mine if (why := pods.hindrance(pod)))
         return status.status_of(
             job,

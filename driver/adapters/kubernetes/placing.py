@@ -18,9 +18,10 @@ from holdfast.driver.adapters.kubernetes.errors import (
     NotFound,
     OverQuota,
 )
+from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
 from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
-from holdfast.driver.ports import UnfitError
+from holdfast.driver.ports import BarredError, PermanentError, TemporaryError, UnfitError
 
 Object = dict[str, Any]
 
@@ -28,11 +29,11 @@ PLACED_WITHIN_S = 30.0
 """From a pod's creation until a scheduler has placed it; a gang that misses one gives all back."""
 
 
-class Hold(NamedTuple):
 RELEASED_WITHIN_S = 30
 """For a pod of which the job wants nothing any more: it has ended its ranks before."""
 
 
+class Hold(NamedTuple):
     """A node that a job was given."""
 
     job: str  # as the core calls it
@@ -55,30 +56,29 @@ class Placing:
         self._book = book
         self._driver_urls = driver_urls
         self._placed_within_s = placed_within_s
+        self._gangs = Gangs(client, book, within_s=placed_within_s)
+        self.joined = self._gangs.joined
 
-    async def pod(self, hold: Hold, owner: Object, node: Object) -> Object:
+    async def pod(self, hold: Hold, owner: Object, node: Object, gang: Gang) -> Object:
         """The hold's pod on this Node: the one that is there, else a new one.
 
-        Raises `UnfitError` where the node cannot run it, or the API server will not have it.
+        Raises `UnfitError` where the node cannot run it, `BarredError` where none could.
         """
-        name = node["metadata"]["name"]
-        if known := self._book.living(name, hold.owner):
-            return known
-        while True:
-            incarnation = self._book.next_incarnation(hold.owner, hold.slot)
-            order = pods.Order(owner, name, hold.slot, incarnation, self._driver_urls)
-            if why := facts.misfit(node, pods.manifest(order)):
-                raise UnfitError(f"node {name}: {why}")
-            if pod := await self._make(order):
-                self._book.wrote(pod)
-                return pod
-            self._book.skip(hold.owner, hold.slot, incarnation)
+        try:
+            pod = await self._pod(hold, owner, node, gang)
+        except (TemporaryError, PermanentError) as error:
+            gang.refused(str(error))
+            raise
+        gang.made(pod)
+        return pod
 
-    async def placed(self, pod: Object) -> None:
-        """Return once the pod has its node.
+    async def placed(self, pod: Object, gang: Gang) -> None:
+        """Return once the pod has its node, as all of its gang.
 
-        Raises `UnfitError` with the scheduler's reason; the pod is deleted then.
+        Raises `UnfitError` with the scheduler's reason; the pod is deleted then. `BarredError`
+        where the gang cannot be whole.
         """
+        await self._gangs.let_through(gang, pod)
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
         try:
             async with asyncio.timeout(self._placed_within_s):
@@ -89,6 +89,12 @@ class Placing:
             raise UnfitError(f"pod {name} was not placed: {why}") from None
         if seen is None or pods.ending(seen):
             raise UnfitError(f"pod {name} was deleted before it ran")
+        if seen["spec"]["nodeName"] != pods.node_of(seen):
+            await self.delete(pod, force=False)
+            raise BarredError(
+                f"pod {name} was put on node {seen['spec']['nodeName']} instead of "
+                f"{pods.node_of(seen)}: something changed its affinity, or placed it by itself"
+            )
 
     async def delete(self, pod: Object, *, force: bool) -> None:
         """Delete this pod and no other of its name; `force`: without its node's consent."""
@@ -104,26 +110,50 @@ class Placing:
 
         await insist(once)
 
+    async def _pod(self, hold: Hold, owner: Object, node: Object, gang: Gang) -> Object:
+        name = node["metadata"]["name"]
+        if known := self._book.living(name, hold.owner):
+            return known
+        while True:
+            incarnation = self._book.next_incarnation(hold.owner, hold.slot)
+            order = pods.Order(
+                owner, name, hold.slot, incarnation, self._driver_urls, gated=gang.gated
+            )
+            if why := facts.misfit(node, pods.manifest(order)):
+                raise UnfitError(f"node {name}: {why}")
+            if pod := await self._make(order):
+                return pod
+            self._book.skip(hold.owner, hold.slot, incarnation)
+
     async def _make(self, order: pods.Order) -> Object | None:
         """The pod, made or found; None where an earlier TrainingJob's pod, or one that ends, has
         the name.
         """
-        wanted, namespace = pods.manifest(order), order.job["metadata"]["namespace"]
+        namespace = order.job["metadata"]["namespace"]
         try:
-            return await insist(lambda: self._client.create(paths.pods(namespace), wanted))
+            return await insist(lambda: self._create(paths.pods(namespace), order))
         except (Forbidden, Invalid, OverQuota) as refusal:
-            raise UnfitError(str(refusal)) from refusal
+            raise BarredError(str(refusal)) from refusal
         except AlreadyExists:
             at = paths.pods(namespace, order.name)
             found = await insist(lambda: self._client.get(at))
         owner = pods.owner_uid(found)
         if not owner and not pods.ending(found):
-            raise UnfitError(
+            raise BarredError(
                 f"pod {order.name} in namespace {namespace} is not of this job, and has the name "
                 "that its pod would get. Delete or rename it."
             )
         ours = owner == order.job["metadata"]["uid"] and pods.node_of(found) == order.node
         return found if ours and not pods.ending(found) else None
+
+    async def _create(self, at: str, order: pods.Order) -> Object:
+        """A start that is over its quota does not wait for room: others may have the nodes."""
+        try:
+            return await self._client.create(at, pods.manifest(order))
+        except OverQuota as refusal:
+            if order.gated:
+                raise BarredError(str(refusal)) from refusal
+            raise
 
 
 def lowest_slot(holds: Sequence[Hold], owner: str) -> int:

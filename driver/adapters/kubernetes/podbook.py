@@ -20,9 +20,11 @@ class PodBook:
     def __init__(self) -> None:
         self._known: dict[str, Object] = {}  # by UID
         self._nodes: defaultdict[str, dict[str, Object]] = defaultdict(dict)  # by node, by UID
+        self._jobs: defaultdict[str, dict[str, Object]] = defaultdict(dict)  # by job's UID, by UID
         self._incarnations: dict[tuple[str, int], int] = {}  # by UID of the job, and slot
         self._told = 0  # version of what the watch told last
         self._gone: list[Callable[[Object], None]] = []
+        self._news: list[Callable[[Object], None]] = []
         self._bells: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
 
     def put(self, pod: Object) -> None:
@@ -40,18 +42,20 @@ class PodBook:
         """This pod is gone."""
         self._told = version_of(pod)
         uid = pod["metadata"]["uid"]
-        if self._known.pop(uid, None) is not None:
-            on_node = self._nodes[pods.node_of(pod)]
-            del on_node[uid]
-            if not on_node:
-                del self._nodes[pods.node_of(pod)]
+        if (known := self._known.pop(uid, None)) is not None:
+            _take_out(self._nodes, pods.node_of(known), uid)
+            _take_out(self._jobs, pods.owner_uid(known), uid)
             for tell in self._gone:
                 tell(pod)
-        self._ring(uid)
+        self.ring(uid)
 
     def when_gone(self, tell: Callable[[Object], None]) -> None:
         """Call `tell` with each pod that goes."""
         self._gone.append(tell)
+
+    def when_news(self, tell: Callable[[Object], None]) -> None:
+        """Call `tell` with each pod that comes, runs, or is hindered by something else."""
+        self._news.append(tell)
 
     def get(self, uid: str) -> Object | None:
         return self._known.get(uid)
@@ -59,6 +63,14 @@ class PodBook:
     def on(self, node: str) -> list[Object]:
         """All that are for this node, those that end among them."""
         return list(self._nodes.get(node, {}).values())
+
+    def of(self, job: str) -> list[Object]:
+        """All of the job with this UID, those that end among them."""
+        return list(self._jobs.get(job, {}).values())
+
+    def count(self, job: str) -> int:
+        """How many `of` gives."""
+        return len(self._jobs.get(job, ()))
 
     def living(self, node: str, job: str) -> Object | None:
         """The pod for this node of the job with this UID, if it is there to stay."""
@@ -85,19 +97,38 @@ class PodBook:
             await bell
         return pod
 
+    def ring(self, uid: str) -> None:
+        """Have whoever waits for this pod look again."""
+        for bell in self._bells.pop(uid, ()):
+            if not bell.done():
+                bell.set_result(None)
+
     def _keep(self, pod: Object) -> None:
         """One that is none of ours is passed over."""
         node, job = pods.node_of(pod), pods.owner_uid(pod)
         if not node or not job:
             return
         uid = pod["metadata"]["uid"]
-        self._known[uid] = self._nodes[node][uid] = pod
+        known = self._known.get(uid)
+        if known and pods.node_of(known) != node:  # somebody rewrote it
+            _take_out(self._nodes, pods.node_of(known), uid)
+        self._known[uid] = self._nodes[node][uid] = self._jobs[job][uid] = pod
         slot = job, pods.number(pod, names.SLOT)
         incarnation = pods.number(pod, names.INCARNATION)
         self._incarnations[slot] = max(incarnation, self._incarnations.get(slot, 0))
-        self._ring(uid)
+        self.ring(uid)
+        if known is None or _shown(known) != _shown(pod):
+            for tell in self._news:
+                tell(pod)
 
-    def _ring(self, uid: str) -> None:
-        for bell in self._bells.pop(uid, ()):
-            if not bell.done():
-                bell.set_result(None)
+
+def _shown(pod: Object) -> tuple[bool, str]:
+    """What people are told of a pod."""
+    return pods.ready(pod), pods.hindrance(pod)
+
+
+def _take_out(shelf: defaultdict[str, dict[str, Object]], name: str, uid: str) -> None:
+    """The pod is gone; a name that has no other goes too."""
+    del shelf[name][uid]
+    if not shelf[name]:
+        del shelf[name]

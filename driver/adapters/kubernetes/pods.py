@@ -45,6 +45,7 @@ class Order(NamedTuple):
     slot: int
     incarnation: int
     driver_urls: Sequence[str]
+    gated: bool = False
 
     @property
     def name(self) -> str:
@@ -92,8 +93,8 @@ def _metadata(order: Order) -> dict[str, Any]:
 def _spec(order: Order, template: Json) -> dict[str, Any]:
     spec = {
         "restartPolicy": "Always",
-        "affinity": {"nodeAffinity": _only_on(order.node)},
         "terminationGracePeriodSeconds": LEAVES_WITHIN_S,
+        "affinity": {"nodeAffinity": _only_on(order.node)},
         "tolerations": [*STAYS, *template.get("tolerations", ())],
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -101,6 +102,8 @@ def _spec(order: Order, template: Json) -> dict[str, Any]:
         "containers": [_container(order, template)],
         "volumes": _volumes(template),
     }
+    if order.gated:
+        spec["schedulingGates"] = [{"name": names.GATE}]
     for field in ("serviceAccountName", "imagePullSecrets", "priorityClassName"):
         if template.get(field):
             spec[field] = template[field]
@@ -211,18 +214,16 @@ def bound(pod: Json) -> bool:
     return bool(pod["spec"].get("nodeName"))
 
 
+def gated(pod: Json) -> bool:
+    """Whether it waits for the others of its job's start."""
+    gates = pod.get("spec", {}).get("schedulingGates", ())
+    return any(gate["name"] == names.GATE for gate in gates)
+
+
 def ending(pod: Json) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
-def end(pod: Json) -> str:
-    """Why the pod ends, or is over, in a sentence; "" while it is to stay. It restarts Always."""
-    status = pod.get("status", {})
-    for condition in status.get("conditions", ()):
-        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
-            said = condition.get("message") or condition.get("reason", "")
-            return f"pod {pod['metadata']['name']} is evicted: {said}"
-    if ending(pod):
 def works_for_s(pod: Json, now: datetime) -> float:
     """How long its processes may still work, in seconds: for ever, until it is being deleted."""
     if pod.get("status", {}).get("phase") != "Running":
@@ -233,6 +234,14 @@ def works_for_s(pod: Json, now: datetime) -> float:
     return max(0.0, (due - now).total_seconds())
 
 
+def end(pod: Json) -> str:
+    """Why the pod ends, or is over, in a sentence; "" while it is to stay. It restarts Always."""
+    status = pod.get("status", {})
+    for condition in status.get("conditions", ()):
+        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
+            said = condition.get("message") or condition.get("reason", "")
+            return f"pod {pod['metadata']['name']} is evicted: {said}"
+    if ending(pod):
         return f"pod {pod['metadata']['name']} is deleted"
     if status.get("phase") not in ("Failed", "Succeeded"):
         return ""
@@ -246,7 +255,7 @@ def hindrance(pod: Json) -> str:
     Our own gate is none: what it waits for is said of the job.
     """
     status = pod.get("status", {})
-    for condition in status.get("conditions", ()):
+    for condition in () if gated(pod) else status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return str(condition.get("message") or condition.get("reason", ""))
     for container in status.get("containerStatuses", ()):

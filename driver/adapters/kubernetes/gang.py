@@ -1,0 +1,125 @@
+"""All pods of a start are there, or none is placed: scheduling gates.
+
+Used by `placing`. A pod with a gate takes no room on its node and pushes nobody else's pod off it.
+Gates are taken off once the job has a pod for each of its places; when one is refused and not
+enough are left, all others are told at once. Must not delete a pod: the core gives nodes back.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from holdfast.driver.adapters.kubernetes import names, paths, pods
+from holdfast.driver.adapters.kubernetes.client import Client, Patch
+from holdfast.driver.adapters.kubernetes.errors import Conflict, NotFound
+from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.ports import BarredError, UnfitError
+
+Object = dict[str, Any]
+
+NO_GATE = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GATE}]}}
+"""A strategic merge patch: gates of others stay."""
+
+
+class Gang:
+    """The pods of one job that are being made now, and those that it has."""
+
+    def __init__(self, book: PodBook, job: Object) -> None:
+        self._book = book
+        self._job = job["metadata"]["uid"]
+        self._needed: int = job["spec"].get("nodes", 1)
+        self._waiting: set[str] = set()  # UIDs of pods
+        self.members = 0
+        self.coming = 0  # members that have no pod yet
+        self.why = ""  # the gang cannot be whole
+        self.gated = self._needed > 1 and all(map(pods.gated, self._staying()))
+        """False once a pod has gone through: what comes then only joins the others."""
+
+    def made(self, pod: Object) -> None:
+        """A member has its pod."""
+        self._book.wrote(pod)
+        self.coming -= 1
+        if self.gated and self._there() >= self._needed:
+            self.gated = False
+            self._tell()
+
+    def refused(self, why: str) -> None:
+        """A member gets no pod; where the others are too few now, they need not wait."""
+        self.coming -= 1
+        if self.gated and self._there() + self.coming < self._needed:
+            self.why = why
+            self._tell()
+
+    async def whole(self, pod: Object, *, within_s: float) -> None:
+        """Return once all are there, or the pod goes.
+
+        Raises `BarredError` where the gang cannot be whole, `UnfitError` when time is up.
+        """
+        uid = pod["metadata"]["uid"]
+        self._waiting.add(uid)
+        try:
+            async with asyncio.timeout(within_s):
+                await self._book.until(uid, self._decided)
+        except TimeoutError:
+            said = f"{self._there()} of the {self._needed} pods of its start are there"
+            raise UnfitError(said) from None
+        finally:
+            self._waiting.discard(uid)
+        if self.why:
+            raise BarredError(self.why)
+
+    def _decided(self, seen: Object | None) -> bool:
+        return not self.gated or bool(self.why) or seen is None or pods.ending(seen)
+
+    def _tell(self) -> None:
+        for uid in self._waiting:
+            self._book.ring(uid)
+
+    def _there(self) -> int:
+        """How many pods are there to stay; counted only where there may be enough."""
+        known = self._book.count(self._job)
+        return known if known < self._needed else sum(1 for _ in self._staying())
+
+    def _staying(self) -> Iterator[Object]:
+        return (pod for pod in self._book.of(self._job) if not pods.ending(pod))
+
+
+class Gangs:
+    """The gang of each job of which pods are being made."""
+
+    def __init__(self, client: Client, book: PodBook, *, within_s: float) -> None:
+        self._client = client
+        self._book = book
+        self._within_s = within_s
+        self._gangs: dict[str, Gang] = {}  # by UID of the job
+
+    @contextmanager
+    def joined(self, job: Object) -> Iterator[Gang]:
+        """One more pod of the job is being made, within."""
+        uid = job["metadata"]["uid"]
+        gang = self._gangs.setdefault(uid, Gang(self._book, job))
+        gang.members += 1
+        gang.coming += 1
+        try:
+            yield gang
+        finally:
+            gang.members -= 1
+            if not gang.members:
+                del self._gangs[uid]
+
+    async def let_through(self, gang: Gang, pod: Object) -> None:
+        """Wait until all are there, then take the pod's gate off. Raises as `Gang.whole`."""
+        if pods.gated(pod):
+            await gang.whole(pod, within_s=self._within_s)
+            await insist(lambda: self._open(pod))
+
+    async def _open(self, pod: Object) -> None:
+        metadata = pod["metadata"]
+        at = paths.pods(metadata["namespace"], metadata["name"])
+        body = {"metadata": {"uid": metadata["uid"]}, **NO_GATE}
+        try:
+            self._book.wrote(await self._client.patch(at, body, Patch.STRATEGIC))
+        except (NotFound, Conflict):
+            self._book.drop(pod)  # it is gone; the name may be another's by now

@@ -1,0 +1,151 @@
+"""A driver process on a real API server, and what kubectl says of its jobs.
+
+Used by tests of the driver as people use it. Its nodes are Node objects without machines, so pods
+are bound and never run.
+"""
+
+import asyncio
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from made_nodes import MadeNodes
+from running_driver import DriverProcess
+from waiting import DEADLINE_S, eventually
+
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.lab.kubernetes.plane import ControlPlane
+
+
+class Operated:
+    """A driver with its nodes. What is said of jobs is said of those in `namespace`."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, driver: DriverProcess) -> None:
+        self.plane = plane
+        self.namespace = namespace
+        self.driver = driver
+
+    def start(self) -> None:
+        self.driver.spawn()
+
+    def kill(self) -> None:
+        self.driver.end(signal.SIGKILL)
+
+    def url(self) -> str:
+        """Where it answers, once it does."""
+        at = self.driver.paths.address
+        return str(json.loads(eventually(lambda: at.exists() and at.read_text()))["http"])
+
+    # ------------------------------------------------------------ its jobs
+
+    def document(self, name: str, **spec: Any) -> dict[str, Any]:
+        """A TrainingJob of one node, but for what `spec` says."""
+        pod = {"image": "holdfast-executor:1", **spec.pop("pod", {})}
+        return {
+            "apiVersion": "holdfast.dev/v1alpha1",
+            "kind": "TrainingJob",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {"command": ["true"], "pod": pod, **spec},
+        }
+
+    def apply(self, name: str, **spec: Any) -> None:
+        self.plane.kubectl("apply", "-f", "-", input=json.dumps(self.document(name, **spec)))
+
+    def patch(self, name: str, **spec: Any) -> None:
+        patch = json.dumps({"spec": spec})
+        self.kubectl("patch", "tj", name, "--type=merge", "-p", patch)
+
+    def kubectl(self, *words: str, namespace: str = "") -> str:
+        return self.plane.kubectl("-n", namespace or self.namespace, *words)
+
+    def get(self, *words: str, namespace: str = "") -> dict[str, Any]:
+        look = ("get", *words, "--ignore-not-found", "-o", "json")
+        said = self.kubectl(*look, namespace=namespace)
+        found: dict[str, Any] = json.loads(said) if said else {}
+        return found
+
+    def status(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get("tj", name).get("status", {})
+        return found
+
+    def until(self, name: str, fact: Callable[[dict[str, Any]], object], what: str) -> None:
+        eventually(lambda: fact(self.status(name)), what)
+
+    def pods(self, job: str, *, namespace: str = "") -> dict[str, str]:
+        """UIDs by name of the job's pods that are to stay."""
+        found = self.get("pods", "-l", f"holdfast.dev/job={job}", namespace=namespace)
+        staying = (pod["metadata"] for pod in found.get("items", ()))
+        return {each["name"]: each["uid"] for each in staying if "deletionTimestamp" not in each}
+
+    def clear(self, job: str) -> None:
+        """Delete the job and wait until nothing of it is left."""
+        self.kubectl("delete", "tj", job, "--ignore-not-found")
+        eventually(lambda: not self.pods(job), f"no pod of {job} is left")
+
+
+@contextmanager
+def operated(
+    plane: ControlPlane, folder: Path, *, name: str, nodes: int, everywhere: bool = False
+) -> Iterator[Operated]:
+    """A driver for the new namespace NAME, or for all of them, and nodes NAME-1 and so on."""
+    plane.kubectl("create", "namespace", name)
+    words = ["--cluster", "kubernetes", "--kubeconfig", str(plane.admin)]
+    words += ["--node-selector", f"made={name}"]
+    words += [] if everywhere else ["--namespace", name]
+    driven = Operated(plane, name, DriverProcess(folder / "state", *words))
+    try:
+        with _kept(plane, [f"{name}-{number + 1}" for number in range(nodes)], mark=name):
+            driven.start()
+            try:
+                yield driven
+            finally:
+                driven.driver.end()
+    finally:
+        plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@contextmanager
+def _kept(plane: ControlPlane, nodes: list[str], *, mark: str) -> Iterator[None]:
+    """The nodes, Ready, kept by a thread."""
+    made, end = threading.Event(), threading.Event()
+    failed: list[BaseException] = []
+
+    async def kept() -> None:
+        async with Client.from_kubeconfig(plane.admin, user_agent="tests") as client:
+            objects = MadeNodes(client, *nodes, mark=mark)
+            await objects.make()
+            made.set()
+            keeping = asyncio.create_task(objects.keep())
+            await asyncio.to_thread(end.wait)
+            keeping.cancel()
+            await asyncio.wait([keeping])
+            await objects.remove()
+
+    def keep() -> None:
+        try:
+            asyncio.run(kept())
+        except Exception as error:  # noqa: BLE001 - raised again where the test is
+            failed.append(error)
+            made.set()
+
+    keeping = threading.Thread(target=keep)
+    keeping.start()
+    try:
+        assert made.wait(DEADLINE_S)
+        if not failed:
+            yield
+    finally:
+        end.set()
+        keeping.join(DEADLINE_S)
+        if failed:
+            raise failed[0]
+
+
+def said(status: dict[str, Any], kind: str) -> str:
+    """Status of a condition, "" where it is not there."""
+    conditions = {each["type"]: each["status"] for each in status.get("conditions", ())}
+    return conditions.get(kind, "")

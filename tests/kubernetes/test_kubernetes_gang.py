@@ -1,0 +1,103 @@
+"""A start of several pods waits for all of them, and is told when they cannot be had."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from waiting import DEADLINE_S
+
+from holdfast.driver.adapters.kubernetes import pods
+from holdfast.driver.adapters.kubernetes.gang import Gang
+from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.ports import BarredError, UnfitError
+
+Object = dict[str, Any]
+
+
+def job(nodes: int) -> Object:
+    metadata = {"name": "speech", "namespace": "lab", "uid": "job-1"}
+    return {"metadata": metadata, "spec": {"nodes": nodes, "pod": {"image": "speech:1"}}}
+
+
+def pod(slot: int, *, gated: bool = True) -> Object:
+    order = pods.Order(job(2), f"node-{slot}", slot, 1, ["http://a:1"], gated=gated)
+    made = pods.manifest(order)
+    made["metadata"] |= {"uid": f"pod-{slot}", "resourceVersion": str(slot + 1)}
+    return made
+
+
+def gang(book: PodBook, *, nodes: int, coming: int) -> Gang:
+    made = Gang(book, job(nodes))
+    made.coming = coming
+    return made
+
+
+async def test_those_that_came_first_wait_for_the_last() -> None:
+    start = gang(PodBook(), nodes=2, coming=2)
+    assert start.gated
+    start.made(pod(0))
+    waiting = asyncio.create_task(start.whole(pod(0), within_s=DEADLINE_S))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    start.made(pod(1))
+    await waiting
+    await start.whole(pod(1), within_s=DEADLINE_S)
+    assert not start.gated
+
+
+async def test_nobody_waits_for_one_that_is_refused() -> None:
+    start = gang(PodBook(), nodes=2, coming=2)
+    start.made(pod(0))
+    waiting = asyncio.create_task(start.whole(pod(0), within_s=DEADLINE_S))
+    await asyncio.sleep(0)
+    start.refused("exceeded quota")
+    with pytest.raises(BarredError, match="exceeded quota"):
+        await waiting
+
+
+async def test_a_standby_that_is_refused_hinders_nobody() -> None:
+    start = gang(PodBook(), nodes=2, coming=3)
+    start.refused("exceeded quota")
+    start.made(pod(0))
+    start.made(pod(1))
+    await start.whole(pod(0), within_s=DEADLINE_S)
+
+
+async def test_one_that_does_not_come_is_waited_for_until_the_deadline() -> None:
+    start = gang(PodBook(), nodes=2, coming=2)
+    start.made(pod(0))
+    with pytest.raises(UnfitError, match="1 of the 2 pods of its start are there"):
+        await start.whole(pod(0), within_s=0.05)
+
+
+async def test_a_pod_that_is_deleted_while_it_waits_ends_its_wait() -> None:
+    book = PodBook()
+    start = gang(book, nodes=2, coming=2)
+    start.made(pod(0))
+    waiting = asyncio.create_task(start.whole(pod(0), within_s=DEADLINE_S))
+    await asyncio.sleep(0)
+    book.drop(pod(0))
+    await waiting
+
+
+def test_a_replacement_and_the_pod_of_a_small_job_wait_for_nobody() -> None:
+    book = PodBook()
+    assert not gang(book, nodes=1, coming=1).gated
+    book.put(pod(0, gated=False))
+    assert not gang(book, nodes=2, coming=1).gated
+
+
+def test_a_driver_that_takes_over_goes_on_with_a_start_that_waits() -> None:
+    book = PodBook()
+    book.put(pod(0))
+    start = gang(book, nodes=2, coming=1)
+    assert start.gated
+    start.made(pod(1))
+    assert not start.gated
+
+
+def test_our_own_gate_is_not_what_keeps_a_pod_from_running() -> None:
+    gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    status = {"status": {"conditions": [gated]}}
+    assert pods.hindrance(pod(0) | status) == ""
+    assert pods.hindrance(pod(0, gated=False) | status) == "SchedulingGated"
