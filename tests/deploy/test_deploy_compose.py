@@ -49,7 +49,7 @@ def running(words: list[str], log: Path) -> Iterator[None]:
 
 def test_what_the_containers_run_is_a_cluster_that_runs_a_job(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    holdfast = [sys.executable, "-m", "holdfast.cli.main", "--state", str(state)]
+    holdfast = [sys.executable, "-m", "holdfast.cli", "--state", str(state)]
     job = tmp_path / "job.yaml"
     spec = {"nodes": 2, "command": ["sh", "-c", "true"], "workdir": str(tmp_path)}
     job.write_text(json.dumps({"metadata": {"name": "short"}, "spec": spec}))
@@ -69,7 +69,7 @@ def test_what_the_containers_run_is_a_cluster_that_runs_a_job(tmp_path: Path) ->
 
 
 def test_only_the_driver_goes_without_torch_and_nobody_is_root() -> None:
-    assert "[kubernetes]" in dockerfile("driver")
+    assert "[kubernetes,postgres]" in dockerfile("driver")
     assert "torch" not in dockerfile("driver").partition("\n")[2]
     assert "[train]" in dockerfile("nodes")
     for service in SERVICES:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic_settings import CliApp
 from waiting import eventually
 
 from holdfast.driver.settings import Settings
@@ -38,7 +39,10 @@ def may(cluster: ControlPlane, who: str, verb: str, what: str, namespace: str = 
 def test_it_is_applied_twice_without_a_change_and_without_a_warning(
     deployed: ControlPlane,
 ) -> None:
-    assert "configured" not in deployed.kubectl("apply", "-k", str(DEPLOY))
+    said = deployed.kubectl("apply", "-k", str(DEPLOY)).splitlines()
+    changed = [line for line in said if "configured" in line]
+    # kubectl sends the selector of a budget each time, for its patches replace it
+    assert changed == ["poddisruptionbudget.policy/holdfast-driver configured"]
     pods = "jsonpath={.items[*].status.conditions[?(@.type=='PodScheduled')].message}"
 
     def why() -> str:
@@ -47,14 +51,51 @@ def test_it_is_applied_twice_without_a_change_and_without_a_warning(
     assert eventually(why, "the driver's pod passed all admission and waits for a node")
 
 
-def test_the_driver_starts_with_the_settings_that_its_deployment_gives() -> None:
-    """Words that the driver would refuse would be found only in a cluster, by a pod that fails."""
-    (deployment, *_) = yaml.safe_load_all((DEPLOY / "base" / "driver.yaml").read_text())
+def kustomized(cluster: ControlPlane, folder: str) -> list[dict[str, Any]]:
+    """The objects of deploy/kubernetes, or of an overlay of it."""
+    text = cluster.kubectl("kustomize", str(DEPLOY / folder))
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def container_of(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The driver's."""
+    (deployment,) = (each for each in parts if each["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    given = dict(word.removeprefix("--").split("=", 1) for word in container["args"])
-    settings = Settings(**{name.replace("-", "_"): value for name, value in given.items()})  # type: ignore[arg-type]
+    found: dict[str, Any] = container
+    return found
+
+
+@pytest.mark.parametrize("folder", ["", "overlays/one-namespace", "overlays/one-driver"])
+def test_the_driver_starts_with_the_settings_that_its_deployment_gives(
+    plane: ControlPlane, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words that the driver would refuse would be found only in a cluster, by a pod that fails."""
+    container = container_of(kustomized(plane, folder))
+    for variable in container.get("env", ()):
+        if variable["name"] == "HOLDFAST_DRIVER_JOURNAL":
+            monkeypatch.setenv(variable["name"], "postgresql://holdfast@database/holdfast")
+    settings = CliApp.run(Settings, cli_args=container["args"])
     assert settings.cluster == "kubernetes"
     assert settings.port == container["ports"][0]["containerPort"]
+    assert settings.standby is bool(settings.journal) is bool(settings.lease)
+    assert str(settings.state) in [each["mountPath"] for each in container["volumeMounts"]]
+
+
+def test_two_drivers_wait_for_each_other_and_one_alone_for_nobody(plane: ControlPlane) -> None:
+    one = kustomized(plane, "overlays/one-driver")
+    assert not {"PodDisruptionBudget", "Secret"} & {each["kind"] for each in one}
+    assert "lease" not in json.dumps(
+        [each for each in one if each["kind"] != "CustomResourceDefinition"]
+    )
+    (budget,) = (each for each in kustomized(plane, "") if each["kind"] == "PodDisruptionBudget")
+    assert budget["spec"]["minAvailable"] == 1
+
+
+def test_the_database_for_a_trial_passes_admission(deployed: ControlPlane) -> None:
+    overlay = str(DEPLOY / "overlays" / "trial-database")
+    said = deployed.kubectl("apply", "--dry-run=server", "-k", overlay)
+    assert "statefulset.apps/holdfast-postgres created" in said
+    assert "Warning" not in said
 
 
 @pytest.mark.parametrize(
@@ -74,6 +115,7 @@ def test_the_driver_starts_with_the_settings_that_its_deployment_gives() -> None
         ("create", "events.events.k8s.io", True),
         ("list", "events.events.k8s.io", False),
         ("create", "serviceaccounts/token", False),
+        ("get", "leases.coordination.k8s.io", False),  # but for one by its name
     ],
 )
 def test_the_driver_may_do_what_it_does_and_nothing_else(
@@ -105,16 +147,13 @@ def test_the_example_is_a_job_that_the_api_server_takes(deployed: ControlPlane) 
 def test_held_to_one_namespace_it_has_rights_on_jobs_and_pods_there_alone(
     deployed: ControlPlane,
 ) -> None:
-    overlay = deployed.kubectl("kustomize", str(DEPLOY / "overlays" / "one-namespace"))
-    parts = [each for each in yaml.safe_load_all(overlay) if each]
+    parts = kustomized(deployed, "overlays/one-namespace")
     roles = {each["kind"]: each["rules"] for each in parts if _is_drivers_role(each)}
     everywhere = {what for rule in roles["ClusterRole"] for what in rule["resources"]}
     assert everywhere == {"nodes", "nodes/status", "tokenreviews"}
     base = list(yaml.safe_load_all((DEPLOY / "base" / "rbac.yaml").read_text()))
     assert _sorted(roles["ClusterRole"] + roles["Role"]) == _sorted(base[1]["rules"])
-    (deployment,) = (each for each in parts if each["kind"] == "Deployment")
-    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert "--namespace=training" in arguments
+    assert "--namespace=training" in container_of(parts)["args"]
 
 
 def test_uninstalled_in_the_wrong_order_nothing_is_stuck(deployed: ControlPlane) -> None:
