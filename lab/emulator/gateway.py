@@ -2,16 +2,19 @@
 
 Started by the emulator's keeper inside the switch's namespaces, which it keeps open: it outlives
 the keeper, so that a keeper that comes back finds the switch as it was. A node's bytes to the
-driver so cross that node's own link. Must not look into them. Ends when no keeper held the lock
-for 30 s.
+driver so cross that node's own link. Where nodes join a Kubernetes it is their kube-proxy too. Must
+not look into what it relays. Ends when no keeper held the lock for 30 s.
 """
 
 import argparse
 import asyncio
 import contextlib
 import fcntl
+import json
+import random
 import signal
 import socket
+from functools import partial
 from pathlib import Path
 
 from holdfast.protocol.lease import HOST_OUTLIVES_KEEPER_S
@@ -20,6 +23,9 @@ GIVE_UP_AFTER_MS = 10_000
 """TCP_USER_TIMEOUT: how long octets to a silent node may stay unacknowledged (RFC 5482)."""
 
 PIECE_BYTES = 65_536
+
+LOOK_S = 0.5
+"""How often the list of Services is read, for new ones."""
 
 
 class Gateway:
@@ -40,6 +46,49 @@ class Gateway:
             writer.close()  # nobody is there: the node tries again
             return
         await join((reader, writer), (inner_reader, inner_writer))
+
+
+class Services:
+    """TCP ports of the switch, each with the endpoints behind it, as kube-proxy makes of Services.
+
+    `file` lists them, as JSON: ports, and for each its endpoints ("ADDRESS:PORT").
+    """
+
+    def __init__(self, host: str, file: Path) -> None:
+        self._host = host
+        self._file = file
+        self._servers: dict[str, asyncio.Server] = {}
+
+    async def run(self) -> None:
+        """Listen on every port that was ever listed, until cancelled."""
+        try:
+            while True:
+                for port in self._listed().keys() - self._servers.keys():
+                    relay = partial(self._relay, port)
+                    self._servers[port] = await asyncio.start_server(relay, self._host, int(port))
+                await asyncio.sleep(LOOK_S)
+        finally:
+            for server in self._servers.values():
+                server.close()
+
+    def _listed(self) -> dict[str, list[str]]:
+        listed: dict[str, list[str]] = {}
+        with contextlib.suppress(FileNotFoundError):
+            listed = json.loads(self._file.read_bytes())
+        return listed
+
+    async def _relay(
+        self, port: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """To any of its endpoints; one that does not answer is not there."""
+        endpoints = self._listed().get(port)
+        try:
+            host, _, at = random.choice(endpoints or [""]).rpartition(":")
+            inner = await asyncio.open_connection(host, int(at))
+        except (OSError, ValueError):
+            writer.close()
+            return
+        await join((reader, writer), inner)
 
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -90,7 +139,9 @@ async def _main(options: argparse.Namespace) -> None:
         await Gateway(Path(behind)).serve(options.host, int(port))
         for port, _, behind in (relay.partition("=") for relay in options.relay)
     ]
+    services = asyncio.create_task(Services(options.host, options.services).run())
     await _until_nobody_keeps_us(options.lock, ending)
+    services.cancel()
     for server in servers:
         server.close()
 
@@ -99,5 +150,6 @@ if __name__ == "__main__":
     _options = argparse.ArgumentParser()
     _options.add_argument("--host", required=True)
     _options.add_argument("--relay", action="append", default=[], help="PORT=UNIX-SOCKET")
+    _options.add_argument("--services", type=Path, required=True, help="JSON, see Services")
     _options.add_argument("--lock", type=Path, required=True)
     asyncio.run(_main(_options.parse_args()))

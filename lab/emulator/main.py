@@ -38,6 +38,13 @@ def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         type=Path,
         help="the way to a Kubernetes API server, whose kubelet gives the nodes their work",
     )
+    options.add_argument(
+        "--relay",
+        action="append",
+        default=[],
+        metavar="PORT=UNIX-SOCKET",
+        help="what else nodes reach at 198.18.0.1:PORT",
+    )
     options.add_argument("--memory-mib", type=int, default=1_024, help="memory of each node")
     options.add_argument("--scratch-mib", type=int, default=256, help="disk of each node")
     options.add_argument("--kind", type=Kind, choices=list(Kind), help="default: the best there is")
@@ -104,6 +111,8 @@ def _factory(
     relays = {nodes.GATEWAY_PORT: given.driver_socket.resolve()}
     if given.api_socket:
         relays[nodes.API_PORT] = given.api_socket.resolve()
+    for port, _, behind in (relay.partition("=") for relay in given.relay):
+        relays[int(port)] = Path(behind).resolve()
     return nodes.EmulatedNodes(needs, relays, settings.state, sizes)
 
 

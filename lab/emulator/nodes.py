@@ -32,6 +32,12 @@ API_PORT = 7443
 API_NAME = "kubernetes.default.svc"
 """How nodes call it: a name that the certificate of every API server is good for."""
 
+SERVICES = "services.json"
+"""In the keeper's folder: what the gateway is kube-proxy for, see `gateway.Services`."""
+
+HOSTS = "nodes/hosts"
+"""Likewise: every node's /etc/hosts, one file for all."""
+
 INTERFACE = "eth0"
 
 
@@ -125,7 +131,7 @@ class EmulatedNodes:
     def _write_hosts(self, state: KeeperState) -> None:
         names = [f"{record.address} {record.name}" for record in state.nodes.values()]
         names += [f"{SWITCH_ADDRESS} {API_NAME}"] if API_PORT in self._relays else []
-        path = self._root / "nodes" / "hosts"
+        path = self._root / HOSTS
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(["127.0.0.1 localhost", *names]) + "\n")
 
@@ -138,6 +144,7 @@ class EmulatedNodes:
             return
         command = [sys.executable, "-m", "holdfast.lab.emulator.gateway"]
         command += ["--host", SWITCH_ADDRESS, "--lock", str(self._root / "keeper.lock")]
+        command += ["--services", str(self._root / SERVICES)]
         for port, behind in self._relays.items():
             command += ["--relay", f"{port}={behind}"]
         log = str(self._root / "gateway.log")

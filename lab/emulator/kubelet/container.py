@@ -8,6 +8,7 @@ that root: a mount point that is not there can only be had below /run.
 import contextlib
 import os
 import signal
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,25 +107,27 @@ def _mount_own(mounts: list[Mount], shown: list[Mount]) -> None:
     for mount in shown:
         if Path(mount.source).exists() and Path(mount.target).exists():
             namespaces.mount(mount.source, Path(mount.target), "", bind)
-    for mount in sorted(mounts, key=lambda mount: mount.target):
-        target = _mount_point(mount)
-        namespaces.mount(mount.source, target, "", bind)
+    ordered = sorted(mounts, key=lambda mount: mount.target)
+    opened = [os.open(mount.source, os.O_PATH) for mount in ordered]  # one may cover the others
+    for mount, source in zip(ordered, opened, strict=True):
+        target = _mount_point(mount.target, folder=stat.S_ISDIR(os.fstat(source).st_mode))
+        namespaces.mount(f"/proc/self/fd/{source}", target, "", bind)
         if mount.read_only:
             flags = namespaces.MS_BIND | namespaces.MS_REMOUNT | namespaces.MS_RDONLY | QUIET
             namespaces.mount("none", target, "", flags)
 
 
-def _mount_point(mount: Mount) -> Path:
+def _mount_point(path: str, *, folder: bool) -> Path:
     """Where to mount, made below /run where it is not there. Raises `CannotStart`."""
-    target = Path(mount.target).resolve()
+    target = Path(path).resolve()
     if target.exists():
         return target
     if not target.is_relative_to("/run"):
         raise CannotStart(
-            f"mountPath: {mount.target} is not on this machine, whose root an emulated node has. "
+            f"mountPath: {path} is not on this machine, whose root an emulated node has. "
             "Mount below /run, or at a folder that is there."
         )
-    if Path(mount.source).is_dir():
+    if folder:
         target.mkdir(parents=True)
     else:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -81,7 +81,7 @@ def _ends(die_with_fd: int | None) -> list[int]:
 
 
 def _children(given: argparse.Namespace, words: list[str], lifeline: Lifeline) -> list[Child]:
-    """The way out, the cluster, and the kubelet, in the order of their start."""
+    """The ways out, the cluster, and the kubelet, in the order of their start."""
     root: Path = given.state.resolve()
     host, port = _server(given.kubeconfig_dir / "kubelet.yaml")
     known = states.load(root)
@@ -92,8 +92,13 @@ def _children(given: argparse.Namespace, words: list[str], lifeline: Lifeline) -
     for option in ("nodes", "racks", "kind", "memory_mib", "scratch_mib"):
         if (value := getattr(given, option)) is not None:
             cluster += [f"--{option.replace('_', '-')}", str(value)]
+    ways = {"outlet": _outlet(way, host, port)}
+    for at, _, to in (each.partition("=") for each in given.way):
+        socket, (host, _, behind) = str(root / f"way-{at}.sock"), to.rpartition(":")
+        ways[f"way-{at}"] = _outlet(socket, host, int(behind))
+        cluster += ["--relay", f"{at}={socket}"]
     wanted = {
-        "outlet": (f"{HERE}.outlet", ["--at", way, "--host", host, "--port", str(port)]),
+        **ways,
         "emulator": ("holdfast.lab.emulator.main", cluster),
         "kubelet": (f"{HERE}.main", [*words, "--serve"]),
     }
@@ -108,6 +113,11 @@ def _children(given: argparse.Namespace, words: list[str], lifeline: Lifeline) -
         )
         for name, (module, arguments) in wanted.items()
     ]
+
+
+def _outlet(at: str, host: str, port: int) -> tuple[str, list[str]]:
+    """Module and words of a way from a Unix socket to a port of this machine."""
+    return f"{HERE}.outlet", ["--at", at, "--host", host, "--port", str(port)]
 
 
 def _server(kubeconfig: Path) -> tuple[str, int]:

@@ -28,6 +28,13 @@ def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--run-id", default="", help="mark of the run, for sweeps; default: random")
     add("--kind", type=Kind, choices=list(Kind), help="default: the best there is")
     add("--driver-socket", type=Path, help="a driver outside, reached by 198.18.0.1:7480")
+    add(
+        "--way",
+        action="append",
+        default=[],
+        metavar="PORT=HOST:PORT",
+        help="what else of this machine nodes reach, at 198.18.0.1:PORT",
+    )
     add("--memory-mib", type=int, default=1_024, help="memory of each node, and of an emptyDir")
     add("--scratch-mib", type=int, default=256, help="disk of each node")
     add("--cpus", type=int, default=16, help="processors that each node is said to have")

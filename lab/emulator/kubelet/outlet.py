@@ -1,4 +1,4 @@
-"""The way from the switch to the API server: a Unix socket here, its TCP port on this machine.
+"""A way from the switch to a TCP port of this machine (the API server's): a Unix socket here.
 
 Started by the kubelet's main outside the nodes' namespaces, which cannot reach this machine's
 loopback; the gateway leads to it. A process of its own, for a network does not end with a kubelet.

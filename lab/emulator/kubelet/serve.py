@@ -24,8 +24,9 @@ from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.files import write_atomic
 from holdfast.kit.logs import set_up_logs
 from holdfast.lab.emulator import namespaces
+from holdfast.lab.emulator.kubelet import services
 from holdfast.lab.emulator.kubelet.agent import Agent
-from holdfast.lab.emulator.kubelet.images import Images
+from holdfast.lab.emulator.kubelet.images import Images, pushed_file
 from holdfast.lab.emulator.kubelet.knobs import KnobsOf
 from holdfast.lab.emulator.kubelet.link import USER_AGENT, NodeClient
 from holdfast.lab.emulator.kubelet.logs import Logs
@@ -63,6 +64,7 @@ class Kubelet:
             said = {"pid": os.getpid(), "port": self._logs.port}
             write_atomic(self._given.state / "kubelet.json", json.dumps(said).encode())
             watching = asyncio.create_task(self._watch(client))
+            naming = asyncio.create_task(services.follow(client, self._given.state))
             try:
                 while not ending.is_set():
                     self._follow(states.load(self._given.state))
@@ -70,7 +72,7 @@ class Kubelet:
                         async with asyncio.timeout(LOOK_S):
                             await ending.wait()
             finally:
-                await _cancel(watching, *self._tasks.values())
+                await _cancel(watching, naming, *self._tasks.values())
 
     async def _watch(self, client: Client) -> None:
         pods = Reflector(client, paths.pods(), fieldSelector="spec.nodeName!=")
@@ -106,7 +108,7 @@ class Kubelet:
             client=NodeClient(config, record.host_pid),
             runtime=RuntimeOf(folder),
             knobs=KnobsOf(folder),
-            images=Images(given.image),
+            images=Images(given.image, pushed_file(given.state)),
             memory_bytes=given.memory_mib << 20,
             token_oldest_s=given.token_oldest_s,
             restart_base_s=given.restart_base_s,
