@@ -1,6 +1,7 @@
 """Calls of the client against a server that fails: every answer is its own error, in a sentence."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -168,3 +169,31 @@ def test_a_kubeconfig_that_cannot_be_used_says_so_with_its_path(tmp_path: Path) 
     for path in (tmp_path / "broken", tmp_path / "missing"):
         with pytest.raises(PermanentError, match=f"{path} cannot be used"):
             asyncio.run(Client.from_kubeconfig(path, user_agent="x").__aenter__())
+
+
+@pytest.mark.parametrize(("except_for", "by_proxy"), [("", True), ("api.test", False)])
+async def test_the_proxy_that_the_environment_names_is_asked_but_for_the_hosts_that_it_excepts(
+    server: FakeApiServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    except_for: str,
+    by_proxy: bool,
+) -> None:
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", except_for)
+    path = kubeconfig(tmp_path, "http://api.test:9", token=server.token)
+    async with Client.from_kubeconfig(path, user_agent="holdfast/test") as client:
+        with contextlib.suppress(errors.Unreachable):
+            await client.get(PATH)
+    assert [request.headers["Host"] for request in server.requests] == ["api.test:9"] * by_proxy
+
+
+async def test_a_call_takes_no_thread(
+    server: FakeApiServer, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.get(PATH)
+    handed: list[object] = []
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "run_in_executor", lambda *work: handed.append(work))
+    await client.get(PATH)
+    assert handed == []

@@ -10,6 +10,8 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
@@ -22,6 +24,10 @@ from holdfast.driver.ports import PermanentError
 
 DEAD_AFTER_S = 30
 """A peer that does not even acknowledge bytes for this long is gone (the kernel finds out)."""
+
+
+READ_BUFFER_BYTES = 2**21
+"""Events of a watch are whole objects."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +59,13 @@ class Transport(RESTClientObject):
         self._most = most
         self._answer_within_s = answer_within_s
         self._server = str(configuration.host).rstrip("/")
+        self.proxy = self.proxy or _proxy_of(self._server)
+
+    def _create_pool_manager(self) -> aiohttp.ClientSession:
+        """Not with `trust_env`: that asks for the proxy, and ~/.netrc, in a thread at each call."""
+        return aiohttp.ClientSession(
+            connector=self._create_connector(), read_bufsize=READ_BUFFER_BYTES
+        )
 
     def _create_connector(self) -> aiohttp.TCPConnector:
         return aiohttp.TCPConnector(
@@ -99,6 +112,12 @@ def unreachable(doing: str) -> Iterator[None]:
         raise Unreachable(f"{doing}: no answer in time") from error
     except (aiohttp.ClientError, OSError) as error:
         raise Unreachable(f"{doing}: {str(error) or type(error).__name__}") from error
+
+
+def _proxy_of(server: str) -> str | None:
+    """The proxy that HTTPS_PROXY and its like name for this server, looked up once."""
+    url = urlsplit(server)
+    return None if proxy_bypass(url.netloc) else getproxies().get(url.scheme)
 
 
 def _kept_alive(address: Any) -> socket.socket:
