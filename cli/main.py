@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import driver, jobs, kubernetes, lab, logs, nodes, show
+from holdfast.cli import brake, driver, jobs, kubernetes, lab, logs, nodes, show
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json
 from holdfast.cli.run import command as run
@@ -27,7 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (run, driver, jobs, show, logs, nodes, lab, kubernetes):
+for module in (run, driver, jobs, show, logs, nodes, brake, lab, kubernetes):
     module.register(app)
 
 

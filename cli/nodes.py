@@ -1,4 +1,4 @@
-"""Commands about nodes: list, evict, restore."""
+"""Commands about nodes: list, evict, restore, maintain."""
 
 from typing import Annotated
 
@@ -11,12 +11,16 @@ from holdfast.cli.shared import Json, State, Url, client, examples
 from holdfast.cli.words import outcome
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")]
+Within = Annotated[
+    float | None,
+    typer.Option("--within", metavar="SECONDS", help="By when it has to be free; else at leisure."),
+]
 Name = Annotated[str, typer.Argument(metavar="NODE")]
 
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(
-        help="List nodes, evict one, or use one again.",
+        help="List nodes, evict one, have one free for maintenance, or use one again.",
         epilog=examples("holdfast nodes", 'holdfast nodes restore node-2 --reason "new cable"'),
         rich_markup_mode=None,
     )
@@ -26,6 +30,8 @@ def register(app: typer.Typer) -> None:
         for place, words in ((group, f"nodes {name}"), (app, name)):
             typed = f'holdfast {words} node-2 --reason "{reason}"'
             place.command(name, epilog=examples(typed))(act)
+    typed = 'holdfast nodes maintain node-2 --reason "new kernel" --within 300'
+    group.command("maintain", epilog=examples(typed))(maintain)
     app.add_typer(group, name="nodes")
 
 
@@ -74,12 +80,30 @@ def evict(
 def restore(
     node: Name, reason: Reason, url: Url = None, state: State = None, json: Json = False
 ) -> None:
-    """Trust a quarantined node again."""
+    """Use a node again that is quarantined, or kept free for maintenance."""
     _ask("restore", node, reason, url, state, json)
 
 
-def _ask(what: str, node: str, reason: str, url: Url, state: State, json: bool) -> None:
-    done = client(url, state).post(path("nodes", node, what), {"reason": reason})
+def maintain(
+    node: Name,
+    reason: Reason,
+    within: Within = None,
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> None:
+    """Have a node free: what trains there saves its last step and moves. Nobody is blamed for it.
+
+    `restore` gives it back.
+    """
+    _ask("maintain", node, reason, url, state, json, within_s=within)
+
+
+def _ask(
+    what: str, node: str, reason: str, url: Url, state: State, json: bool, **more: float | None
+) -> None:
+    body = {"reason": reason, **more}
+    done = client(url, state).post(path("nodes", node, what), body)
     if json:
         as_json(done)
     else:

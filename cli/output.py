@@ -15,6 +15,7 @@ TONES = {
     "Failed": "red",
     "quarantined": "red",
     "gone": "red",
+    "maintenance": "yellow",
     "Stopped": "yellow",
     "Suspended": "yellow",
     "Pending": "yellow",

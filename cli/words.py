@@ -34,13 +34,13 @@ def outcome(name: str, why: str) -> str:
     return said if name in said.split() else f"{name}: {said}"
 
 
-REQUESTED = "requested"
-"""The kind of an incident that a person asked for, such as an evicted node."""
+REQUESTED = frozenset({"requested", "maintenance"})
+"""Kinds of incidents that somebody asked for, such as an evicted node: nothing was wrong."""
 
 
 def counted(incidents: Sequence[Mapping[str, Any]]) -> str:
     """`2 faults and 1 request`: what a person asked for is no fault. "" where there was nothing."""
-    asked = sum(each["faults"] for each in incidents if each["kind"] == REQUESTED)
+    asked = sum(each["faults"] for each in incidents if each["kind"] in REQUESTED)
     faults = sum(each["faults"] for each in incidents) - asked
     counts = {"fault": faults, "request": asked}
     return " and ".join(plural(count, thing) for thing, count in counts.items() if count)

@@ -72,7 +72,7 @@ class Driver:
         self._settings = settings
         self._outside = outside
         self._step_down_s = STEP_DOWN_S if settings.standby else math.inf
-        policy = Policy(connect_s=settings.connect_s)
+        policy = Policy(connect_s=settings.connect_s, dry_run=settings.dry_run_evictions)
         self.loop = Loop(journal, clock=clock, policy=policy)
         self.sessions = Sessions(
             refusal=outside.refusal,

@@ -52,6 +52,8 @@ class Settings(BaseSettings):
     """Label selector of the Nodes that jobs may get, e.g. `pool=training`; empty: all of them."""
     driver_urls: str = ""
     """What pods are told of where drivers are, commas between; empty: where this one listens."""
+    dry_run_evictions: CliImplicitFlag[bool] = False
+    """Evict no node by itself: only decide, journal and say which would be, and why."""
     connect_s: float = Field(default=120, ge=1, le=86_400)
     """Seconds from a node's allocation until its executor has connected; an image may be large."""
     heartbeat_period_s: float = Field(default=0.5, ge=0.05, le=60)

@@ -111,6 +111,11 @@ def _node(state: State, event: NodeRequest) -> Refusal | None:
             f"node: the cluster does not know {node.name!r}, so no job can get it. "
             "End the executor that connects under this name.",
         )
+    if isinstance(event, e.NodeMaintainRequested) and node.quarantined:
+        return Refusal(
+            "quarantined-node",
+            f"node: {node.name!r} is evicted already ({node.reason}). It is free to be worked on.",
+        )
     if isinstance(event, e.NodeEvictRequested) and node.quarantined:
         return Refusal(
             "quarantined-node",

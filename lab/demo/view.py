@@ -18,7 +18,14 @@ from holdfast.lab.demo.summary import Summary
 from holdfast.lab.demo.writers import OnKubernetes
 
 BARS = "▁▂▃▄▅▆▇█"
-STYLES = {"held": "green", "free": "cyan", "quarantined": "red", "gone": "red", "unknown": "yellow"}
+STYLES = {
+    "held": "green",
+    "free": "cyan",
+    "maintenance": "yellow",
+    "quarantined": "red",
+    "gone": "red",
+    "unknown": "yellow",
+}
 SHOWN_LINES = 12
 
 

@@ -52,6 +52,42 @@ async def test_an_eviction_needs_a_reason_and_a_node(driver: Driver) -> None:
     assert nobody.status_code == 404
 
 
+async def test_a_node_that_is_to_be_free_says_so_and_is_given_back(driver: Driver) -> None:
+    await driver.happened(*NODE)
+    body = {"reason": "new kernel", "within_s": 300}
+    answer = await driver.http.post(f"{NODES}/node-1/maintain", json=body)
+    assert answer.status_code == 202
+    assert "node-1 is to be free within 300 s" in answer.json()["why"]
+    node = (await driver.http.get(f"{NODES}/node-1")).json()
+    assert (node["state"], node["free_by_s"] > 0) == ("maintenance", True)
+    assert "new kernel" in node["reason"]
+    why = (await driver.http.get(f"{NODES}/node-1/why")).json()
+    assert why["headline"].startswith("node-1 is kept free: a person wants to work on it")
+    await driver.http.post(f"{NODES}/node-1/restore", json={"reason": "done"})
+    assert (await driver.http.get(f"{NODES}/node-1")).json()["state"] == "free"
+
+
+async def test_a_notice_needs_a_time_that_is_one(driver: Driver) -> None:
+    await driver.happened(*NODE)
+    for within_s in ("soon", 0, -1, 1e9, True):
+        body = {"reason": "new kernel", "within_s": within_s}
+        answer = await driver.http.post(f"{NODES}/node-1/maintain", json=body)
+        assert answer.status_code == 422, within_s
+        assert answer.json()["errors"][0]["field"] == "within_s"
+
+
+async def test_the_brake_is_applied_shown_and_released(driver: Driver) -> None:
+    brake = "/v1alpha1/brake"
+    assert not (await driver.http.get(brake)).json()["on"]
+    for act, status in (("release", 409), ("apply", 202), ("apply", 409), ("release", 202)):
+        answer = await driver.http.post(f"{brake}/{act}", json={"reason": "we rewire"})
+        assert answer.status_code == status, act
+        shown = (await driver.http.get(brake)).json()
+        assert shown["on"] == (act == "apply")
+        assert f"holdfast_brake {float(shown['on'])}" in (await driver.http.get("/metrics")).text
+    assert "we rewire" in shown["why"]
+
+
 async def test_a_jobs_story_tells_its_decisions_in_order(driver: Driver) -> None:
     await driver.submit()
     await driver.happened(*NODE)

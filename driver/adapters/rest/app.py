@@ -6,6 +6,7 @@ from fastapi import APIRouter, FastAPI
 
 from holdfast.driver.adapters.rest import (
     attempts,
+    brake,
     description,
     events,
     incidents,
@@ -42,7 +43,7 @@ def make_app(control: Control) -> FastAPI:
     app.state.metrics = Metrics()
     problems.install(app)
     below = APIRouter(prefix=PREFIX)
-    for module in (jobs, attempts, logs, stories, nodes, incidents, events):
+    for module in (jobs, attempts, logs, stories, nodes, brake, incidents, events):
         below.include_router(module.router)
     below.include_router(system.schema_router)
     app.include_router(below)

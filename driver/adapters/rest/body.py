@@ -60,6 +60,43 @@ def too_large(size: str) -> Problem:
     )
 
 
+MAX_WITHIN_S = 30 * 86_400
+NOTICE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["reason"],
+    "properties": {
+        **REASON_SCHEMA["properties"],
+        "within_s": {"type": ["number", "null"], "minimum": 1, "maximum": MAX_WITHIN_S},
+    },
+}
+
+
+async def read_notice(request: Request) -> tuple[str, float | None]:
+    """The `reason` of a notice, and in how many seconds at the latest. Raises `BadDocument`."""
+    body = await read_json(request)
+    reason = checked_reason(body.get("reason") if isinstance(body, dict) else None)
+    return reason, checked_within(body.get("within_s"))
+
+
+def checked_within(within_s: Any) -> float | None:
+    """The time of a notice, if it is one; None where there is none. Raises `BadDocument`."""
+    number = isinstance(within_s, int | float) and not isinstance(within_s, bool)
+    if within_s is None:
+        return None
+    if number and 1 <= within_s <= MAX_WITHIN_S:
+        return float(within_s)
+    raise BadDocument(
+        [
+            Mistake(
+                field="within_s",
+                value=shown(within_s),
+                why="it says in how many seconds the node has to be free.",
+                fix=f"Send a number from 1 to {MAX_WITHIN_S:,}, or leave it out.",
+            )
+        ]
+    )
+
+
 async def read_reason(request: Request) -> str:
     """The `reason` of a request about a node, for the journal. Raises `BadDocument`."""
     body = await read_json(request)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.driver.adapters.rest.body import REASON_SCHEMA
+from holdfast.driver.adapters.rest.body import NOTICE_SCHEMA, REASON_SCHEMA
 from holdfast.driver.adapters.rest.examples import ANSWERS, BODIES, PARAMETERS, Text
 from holdfast.driver.adapters.rest.problems import MEDIA_TYPE, ProblemView, queried
 from holdfast.driver.adapters.rest.refusals import REFUSALS, Refusals, not_known
@@ -102,6 +102,9 @@ SCHEMAS: dict[str, Document] = {
     "POST /jobs": _whole(jobspec.schema()),
     "POST /nodes/{node}/evict": REASON_SCHEMA,
     "POST /nodes/{node}/restore": REASON_SCHEMA,
+    "POST /nodes/{node}/maintain": NOTICE_SCHEMA,
+    "POST /brake/apply": REASON_SCHEMA,
+    "POST /brake/release": REASON_SCHEMA,
 }
 """Of the bodies: their routers read them themselves, within the limit."""
 

@@ -100,6 +100,7 @@ _NODE: dict[str, Any] = {
     "present": False,
     "connected": False,
     "reason": "node-4 is lost",
+    "free_by_s": None,
     "incident": 1,
     "strikes": 1,
 }
@@ -184,6 +185,9 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /jobs": JOB,
     "POST /nodes/{node}/evict": REASON,
     "POST /nodes/{node}/restore": {"reason": "it has a new fan"},
+    "POST /nodes/{node}/maintain": {"reason": "new kernel", "within_s": 300},
+    "POST /brake/apply": {"reason": "we rewire rack 2"},
+    "POST /brake/release": {"reason": "the switch is mended"},
 }
 
 ANSWERS: dict[str, Any] = {
@@ -219,6 +223,23 @@ ANSWERS: dict[str, Any] = {
     ),
     "POST /nodes/{node}/restore": _done(
         "node-4", 70, "a person wants node-4 used again: it has a new fan"
+    ),
+    "POST /nodes/{node}/maintain": _done(
+        "node-4", 75, "node-4 is to be free within 300 s: a person wants to work on it: new kernel"
+    ),
+    "GET /brake": {
+        "on": True,
+        "why": "4 of 8 nodes were evicted within 60 s, node-7 next",
+        "since_s": 812.4,
+        "dry_run": False,
+    },
+    "POST /brake/apply": _done(
+        "brake",
+        80,
+        "the brake is put on, nobody is evicted any more (a person: we rewire rack 2)",
+    ),
+    "POST /brake/release": _done(
+        "brake", 91, "the brake is released (a person: the switch is mended)"
     ),
     "GET /incidents": {"items": [_INCIDENT]},
     "GET /incidents/{number}": _INCIDENT,

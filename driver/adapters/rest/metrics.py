@@ -53,6 +53,11 @@ class Metrics:
         self._accepting = Gauge(
             "holdfast_accepting", "Whether new work is taken (1) or not (0).", registry=registry
         )
+        self._brake = Gauge(
+            "holdfast_brake",
+            "Whether the brake on eviction is on (1) or not (0).",
+            registry=registry,
+        )
         self._counted: set[int] = set()
         self._timed: set[int] = set()
 
@@ -77,6 +82,7 @@ class Metrics:
         self._open.set(sum(incident.open for incident in state.incidents.values()))
         self._sequence.set(control.sequence)
         self._accepting.set(control.accepting is None)
+        self._brake.set(state.brake.on)
         for incident in state.incidents.values():
             self._count(incident)
 

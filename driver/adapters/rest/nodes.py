@@ -1,9 +1,9 @@
-"""Routes about nodes: list, get, evict, restore."""
+"""Routes about nodes: list, get, evict, restore, maintain."""
 
 from fastapi import APIRouter, Depends, Request
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
-from holdfast.driver.adapters.rest.body import read_reason
+from holdfast.driver.adapters.rest.body import read_notice, read_reason
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.jobs import PERSON
 from holdfast.driver.adapters.rest.problems import not_found
@@ -40,10 +40,20 @@ async def evict(node: str, request: Request, control: Driver, key: IdempotencyKe
 
 @router.post("/{node}/restore", status_code=202, dependencies=[NO_PARAMETERS])
 async def restore(node: str, request: Request, control: Driver, key: IdempotencyKey = None) -> Done:
-    """Trust a quarantined node again."""
+    """Use a node again that is quarantined, or kept free for maintenance."""
     reason = await read_reason(request)
     event = events.NodeRestoreRequested(node=node, reason=reason, by=PERSON)
     return await ask(control, node, event, key=key_of(key, "restore", node, reason))
+
+
+@router.post("/{node}/maintain", status_code=202, dependencies=[NO_PARAMETERS])
+async def maintain(
+    node: str, request: Request, control: Driver, key: IdempotencyKey = None
+) -> Done:
+    """Have the node free, within `within_s` if there is a limit: what trains there saves first."""
+    reason, within_s = await read_notice(request)
+    event = events.NodeMaintainRequested(node=node, reason=reason, within_s=within_s, by=PERSON)
+    return await ask(control, node, event, key=key_of(key, "maintain", node, reason, within_s))
 
 
 def _view(control: Control, node: Node) -> NodeView:

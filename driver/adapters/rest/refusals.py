@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.driver.adapters.rest.asking import key_reused, not_accepting, refused
-from holdfast.driver.adapters.rest.body import checked_reason, decoded, too_large
+from holdfast.driver.adapters.rest.body import checked_reason, checked_within, decoded, too_large
 from holdfast.driver.adapters.rest.examples import JOB
 from holdfast.driver.adapters.rest.guard import no_person
 from holdfast.driver.adapters.rest.logs import unreadable
@@ -135,6 +135,32 @@ REFUSALS: dict[str, Refusals] = {
         "usable-node",
         "node: 'node-4' is not evicted. There is nothing to restore.",
     )
+    | _REASON
+    | _KEY,
+    "POST /nodes/{node}/maintain": _PERSON
+    | _BODY
+    | _NO_NODE
+    | _conflict(
+        "node-4",
+        "quarantined-node",
+        "node: 'node-4' is evicted already (node-4 is lost). It is free to be worked on.",
+    )
+    | _REASON
+    | {"no-time": _told(lambda: checked_within("soon"))}
+    | _KEY,
+    "GET /brake": _PERSON,
+    "POST /brake/apply": _PERSON
+    | _BODY
+    | _conflict(
+        "brake",
+        "brake-on",
+        "brake: it is on already (a person: we rewire rack 2). There is nothing to apply.",
+    )
+    | _REASON
+    | _KEY,
+    "POST /brake/release": _PERSON
+    | _BODY
+    | _conflict("brake", "brake-off", "brake: it is not on. There is nothing to release.")
     | _REASON
     | _KEY,
     "GET /incidents": _PERSON,

@@ -97,7 +97,7 @@ def why_node(journal: Journal, state: State, node: Node) -> Why:
         lines=_views(lines),
         exception="",
         fix=f'To use it again: holdfast nodes restore {node.name} --reason "…"'
-        if node.quarantined
+        if node.quarantined or node.notice
         else "",
     )
 
@@ -187,10 +187,12 @@ def _node_headline(node: Node, since: str) -> str:
     words = {
         "gone": "is gone",
         "held": f"works for {node.job}",
+        "maintenance": "is kept free",
         "free": "is free",
         "unknown": "is there, but its executor is not connected",
     }
-    return f"{node.name} {words[state]}"
+    to_be_free = f": {node.notice.why}" if node.notice else ""
+    return f"{node.name} {words[state]}{to_be_free}"
 
 
 def _last_about(state: State, node: str) -> Incident | None:

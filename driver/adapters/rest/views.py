@@ -111,8 +111,8 @@ class NodeView(View):
 
     name: str
     state: str
-    """free, held, quarantined, gone, or unknown: there without its executor, or connected under a
-    name that the cluster does not have."""
+    """free, held, maintenance (kept free, for somebody gave notice), quarantined, gone, or unknown:
+    there without its executor, or connected under a name that the cluster does not have."""
     rack: str
     address: str
     job: str | None
@@ -121,10 +121,25 @@ class NodeView(View):
     present: bool
     connected: bool
     reason: str
-    """Of the quarantine."""
+    """Of the quarantine, of the notice that it is to be free, or why it is not used for a while."""
+    free_by_s: float | None
+    """Driver time by which it has to be free; null where it need not, or at leisure."""
     incident: int | None
     strikes: int
     """Faults rooted in it, lately."""
+
+
+class BrakeView(View):
+    """Whether nodes are evicted by themselves."""
+
+    on: bool
+    """It is on: nobody is evicted but by people, until one of them releases it."""
+    why: str
+    """Why it was put on, or who released it last; empty where neither has been."""
+    since_s: float
+    """Driver time of that."""
+    dry_run: bool
+    """This driver only says what it would evict."""
 
 
 class NodeList(View):
@@ -221,10 +236,21 @@ def node_view(state: State, node: Node) -> NodeView:
         standby=job is not None and node.name in job.standbys,
         present=node.present,
         connected=node.connected,
-        reason=node.reason,
+        reason=_reason(node),
+        free_by_s=node.notice.by_s if node.notice else None,
         incident=node.incident,
         strikes=len(node.strikes),
     )
+
+
+def _reason(node: Node) -> str:
+    notice = f"it is to be free: {node.notice.why}" if node.notice else ""
+    return node.reason or notice or (node.rest_why if node.rest_until_s else "")
+
+
+def brake_view(state: State, *, dry_run: bool) -> BrakeView:
+    brake = state.brake
+    return BrakeView(on=brake.on, why=brake.why, since_s=brake.at_s, dry_run=dry_run)
 
 
 def node_state(node: Node) -> str:
@@ -237,6 +263,8 @@ def node_state(node: Node) -> str:
         return "gone"
     if node.job is not None:
         return "held"
+    if node.notice is not None:
+        return "maintenance"
     return "free" if node.connected else "unknown"
 
 

@@ -1,0 +1,63 @@
+"""The command about the brake on eviction: show, apply, release."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.client import path
+from holdfast.cli.output import as_json
+from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.cli.words import outcome
+
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(
+        help="Show the brake on eviction, put it on, or release it.",
+        epilog=examples("holdfast brake", 'holdfast brake release --reason "the switch is mended"'),
+        rich_markup_mode=None,
+    )
+    group.callback(invoke_without_command=True)(_brake)
+    for name, act in (("apply", apply), ("release", release)):
+        typed = f'holdfast brake {name} --reason "…"'
+        group.command(name, epilog=examples(typed))(act)
+    app.add_typer(group, name="brake")
+
+
+def _brake(
+    context: typer.Context, url: Url = None, state: State = None, json: Json = False
+) -> None:
+    if context.invoked_subcommand is None:
+        _show(url, state, json)
+
+
+def apply(reason: Reason, url: Url = None, state: State = None, json: Json = False) -> None:
+    """Have no node evicted any more but by people."""
+    _ask("apply", reason, url, state, json)
+
+
+def release(reason: Reason, url: Url = None, state: State = None, json: Json = False) -> None:
+    """Have bad nodes evicted again; what was evicted until now counts no more."""
+    _ask("release", reason, url, state, json)
+
+
+def _show(url: Url, state: State, json: bool) -> None:
+    brake = client(url, state).get(path("brake"))
+    if json:
+        as_json(brake)
+        return
+    why = f": {brake['why']}" if brake["why"] else ""
+    typer.echo(f"the brake is {'on' if brake['on'] else 'off'}{why}")
+    if brake["on"]:
+        typer.echo('Nobody is evicted but by people until: holdfast brake release --reason "…"')
+    if brake["dry_run"]:
+        typer.echo("This driver only says what it would evict (--dry-run-evictions).")
+
+
+def _ask(what: str, reason: str, url: Url, state: State, json: bool) -> None:
+    done = client(url, state).post(path("brake", what), {"reason": reason})
+    if json:
+        as_json(done)
+    else:
+        typer.echo(outcome(done["name"], done["why"]))
