@@ -23,6 +23,7 @@ from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.usage import usage_of
 from holdfast.driver.adapters.kubernetes import names, paths
 from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.cluster import OF_NODES, OF_PODS
 from holdfast.driver.adapters.kubernetes.reflector import Reflector, Synced
 from holdfast.kit.together import until_first
 
@@ -48,8 +49,9 @@ class Copy:
 async def ours(kubeconfig: Path, copy: Copy, begin: Callable[[], None]) -> None:
     """The driver's reflectors."""
     async with Client.from_kubeconfig(kubeconfig, user_agent="bench-reader") as client:
-        nodes = Reflector(client, paths.nodes())
-        pods = Reflector(client, paths.pods(fleet.NAMESPACE), labelSelector=SELECTOR)
+        where = paths.pods(fleet.NAMESPACE)
+        nodes = Reflector(client, paths.nodes(), without=OF_NODES)
+        pods = Reflector(client, where, without=OF_PODS, labelSelector=SELECTOR)
 
         async def follow(reflector: Reflector) -> None:
             synced = False

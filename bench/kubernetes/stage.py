@@ -27,11 +27,14 @@ REAL_LEASE_S = 40
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A write that the audit log tells of: `what` is resource, or resource/subresource."""
+    """A write that the audit log tells of: `what` is resource, or resource/subresource; `at` is
+    RFC 3339 in UTC.
+    """
 
     verb: str
     what: str
     code: int
+    at: str
 
 
 class Stage:
@@ -89,9 +92,7 @@ class Stage:
         for log in sorted(self.plane.audit_log.parent.glob("audit*.log")):
             with log.open("rb") as lines:
                 events = (msgspec.json.decode(line) for line in lines if known in line)
-                found += [
-                    _written(event) for event in events if event["requestReceivedTimestamp"] > since
-                ]
+                found += [each for each in map(_written, events) if each.at > since]
         return found
 
     async def _created(self, places: range) -> None:
@@ -102,4 +103,5 @@ class Stage:
 def _written(event: dict[str, Any]) -> Written:
     about = event["objectRef"]
     what = "/".join(filter(None, (about["resource"], about.get("subresource"))))
-    return Written(event["verb"], what, event["responseStatus"]["code"])
+    code, at = event["responseStatus"]["code"], event["requestReceivedTimestamp"]
+    return Written(event["verb"], what, code, at)

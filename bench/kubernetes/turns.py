@@ -6,7 +6,7 @@ Called by `benchmark`. Whether the bare pods come first changes from round to ro
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -16,7 +16,7 @@ from holdfast.bench.figures import Try, quantile
 from holdfast.bench.kubernetes import fleet, gang, job, latency, sides
 from holdfast.bench.kubernetes.operator import Operator
 from holdfast.bench.kubernetes.sizes import Size
-from holdfast.bench.kubernetes.stage import REAL_NODES, Stage
+from holdfast.bench.kubernetes.stage import REAL_NODES, Stage, Written
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.adapters.kubernetes.wiring import USER_AGENT
 from holdfast.driver.core.model import State
@@ -66,7 +66,7 @@ def _with_driver(
     say(f"{size}: the gang")
     before = operator.usage()
     began = asyncio.run(gang.begun(admin, job.gang(size.gang), operator.go))
-    after = operator.usage()
+    after, runs = operator.usage(), datetime.now(UTC).isoformat()
     yield mine(figure=f"bound, {size}", value=began.bound_s)
     yield mine(figure=f"running, {size}", value=began.running_s)
     yield mine(
@@ -95,7 +95,9 @@ def _with_driver(
     say(f"{size}: the end")
     gone_s = asyncio.run(gang.deleted_s(admin, job.GANG, job.BESIDE))
     yield mine(figure=f"deleted, {size}", value=gone_s)
-    yield from _writes(stage, size, since)
+    written = stage.written(since, USER_AGENT)
+    yield from _writes([each for each in written if each.at < runs], f"until it runs, {size}", size)
+    yield from _writes(written, f"in all, {size}", size)
 
 
 def _there(state: State) -> int:
@@ -126,23 +128,11 @@ async def _sizes(stage: Stage, size: Size) -> list[Try]:
     ]
 
 
-def _writes(stage: Stage, size: Size, since: str) -> Iterator[Try]:
-    """What the driver wrote in all, from its start to the end of the jobs, by pod of theirs."""
-    done = [each for each in stage.written(since, USER_AGENT) if each.code < 300]
-    kinds = Counter(f"{each.verb} {each.what}" for each in done)
+def _writes(written: Sequence[Written], when: str, size: Size) -> Iterator[Try]:
+    """What the driver wrote, from its start on, by pod of its jobs."""
+    kinds = Counter(f"{each.verb} {each.what}" for each in written if each.code < 300)
     reviews = kinds.pop("create tokenreviews", 0)
-    pods = size.gang + REAL_NODES
+    mine, pods = partial(Try, system=OURS, unit="a pod"), size.gang + REAL_NODES
     told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-    yield Try(
-        system=OURS,
-        figure=f"writes a pod, {size}",
-        unit="writes",
-        value=sum(kinds.values()) / pods,
-        note=told,
-    )
-    yield Try(
-        system=OURS,
-        figure=f"token reviews a pod, {size}",
-        unit="reviews",
-        value=reviews / pods,
-    )
+    yield mine(figure=f"writes {when}", value=sum(kinds.values()) / pods, note=told)
+    yield mine(figure=f"token reviews {when}", value=reviews / pods)
