@@ -3,14 +3,14 @@
 Thin: loads its part of the lab when it is called.
 """
 
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from holdfast.cli import parts
 from holdfast.cli.errors import Stopped, misused
-from holdfast.cli.shared import examples
+from holdfast.cli.shared import examples, group
 
 FOLDER_HELP = "Where the control plane has its data, identities and logs while it runs."
 Folder = Annotated[Path, typer.Option("--folder", metavar="DIR", help=FOLDER_HELP)]
@@ -21,11 +21,7 @@ AS_GIVEN = {"ignore_unknown_options": True, "help_option_names": []}
 
 def register(app: typer.Typer) -> None:
     lab = typer.Typer(help="What stands in for a data centre.", no_args_is_help=True)
-    ours = typer.Typer(
-        help="A real Kubernetes control plane on this machine, without containers.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-    )
+    ours = group("A real Kubernetes control plane on this machine, without containers.")
     ours.command("up", epilog=examples("holdfast lab kubernetes up"))(up)
     ours.command("down", epilog=examples("holdfast lab kubernetes down"))(down)
     shown = examples("holdfast lab kubernetes kubectl get nodes")
@@ -59,7 +55,7 @@ def kubectl(
 
 def _done(what: str, *given: Any) -> int:
     """The exit code. Raises `Stopped` with what kept it from its end."""
-    part = import_module("holdfast.lab.kubernetes.serve")
+    part = parts.CONTROL_PLANE.load()
     try:
         return int(getattr(part, what)(*given))
     except part.Misplaced as misplaced:

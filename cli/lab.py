@@ -1,23 +1,19 @@
-"""Commands that need more than a driver: demo, chaos, bench. Their options are read here alone.
+"""Commands that need an emulated cluster: demo and chaos. Their options are read here alone.
 
-Thin: each loads its own part of the lab or the benchmarks when it is called, so that `holdfast
---help` and `holdfast run` start without them.
+Thin: each loads its own part of the lab when it is called.
 """
 
-import sys
 from enum import StrEnum
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from holdfast.cli import parts
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, table
-from holdfast.cli.shared import Json, examples
+from holdfast.cli.shared import Json, examples, group
 from holdfast.kit.files import private_folder
-from holdfast.protocol import exitcodes
 
 FOLDER_HELP = "A new or empty one, for state and logs. Default: one removed when all went well."
 Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help=FOLDER_HELP)]
@@ -28,13 +24,6 @@ class Cluster(StrEnum):
 
     LOCAL = "local"
     KUBERNETES = "kubernetes"
-
-
-TABLES = {
-    Cluster.LOCAL: "holdfast.lab.chaos.scenarios",
-    Cluster.KUBERNETES: "holdfast.lab.chaos.kubernetes.scenarios",
-}
-"""Modules with the faults that are done there."""
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +37,7 @@ def register(app: typer.Typer) -> None:
             "holdfast demo --json",
         ),
     )(demo)
-    chaos = _group("Do faults to an emulated cluster from outside, and score what follows.")
+    chaos = group("Do faults to an emulated cluster from outside, and score what follows.")
     shown = examples("holdfast chaos list", "holdfast chaos list --cluster kubernetes")
     chaos.command("list", epilog=shown)(chaos_list)
     chaos.command(
@@ -61,24 +50,6 @@ def register(app: typer.Typer) -> None:
         ),
     )(chaos_run)
     app.add_typer(chaos, name="chaos", epilog=examples("holdfast chaos list"))
-    bench = _group("Measure Holdfast against its peers, turn by turn on this machine.")
-    bench.command(
-        "recovery",
-        epilog=examples("holdfast bench recovery", "holdfast bench recovery --rounds 1 --json"),
-    )(bench_recovery)
-    bench.command(
-        "kubernetes",
-        epilog=examples(
-            "holdfast bench kubernetes",
-            "holdfast bench kubernetes --quick --json",
-            "holdfast bench kubernetes --nodes 5000 --gang 4000 --rounds 1",
-        ),
-    )(bench_kubernetes)
-    app.add_typer(bench, name="bench", epilog=examples("holdfast bench recovery --json"))
-
-
-def _group(says: str) -> typer.Typer:
-    return typer.Typer(help=says, no_args_is_help=True, rich_markup_mode=None)
 
 
 def demo(
@@ -115,12 +86,12 @@ def demo(
 def _stage(cluster: Cluster, fault: str | None) -> tuple[Any, Any]:
     """The fault, and the part that plays it there. Raises `Stopped`."""
     if cluster is Cluster.LOCAL:
-        return _scenario("named", fault or "node-lost"), _cluster_part("holdfast.lab.demo.main")
+        return _scenario("named", fault or "node-lost"), parts.DEMO.load()
     if fault:
         raise misused(
             "--fault is for the local cluster; kubernetes has one fault.", "Leave --fault out."
         )
-    part = _kubernetes_part("holdfast.lab.demo.kubernetes")
+    part = parts.DEMO_ON_KUBERNETES.load()
     return part.FAULT, part
 
 
@@ -129,7 +100,7 @@ On = Annotated[Cluster, typer.Option(help="Where it trains: each has faults of i
 
 def chaos_list(cluster: On = Cluster.LOCAL, json: Json = False) -> None:
     """Every fault that can be done, in a sentence. With --json: one line of JSON a fault."""
-    scenarios = import_module(TABLES[cluster]).SCENARIOS
+    scenarios = _faults(cluster)
     if json:
         for each in scenarios:
             as_json({"number": each.number, "fault": each.name, "says": each.says})
@@ -154,62 +125,21 @@ def chaos_run(
     json: Json = False,
 ) -> int:
     """Do faults, each to a job on a fresh cluster; one scored line a fault. 0 where all passed."""
-    chosen = _scenario("chosen", names, import_module(TABLES[cluster]).SCENARIOS)
+    chosen = _scenario("chosen", names, _faults(cluster))
     local = cluster is Cluster.LOCAL
-    part = (
-        _cluster_part("holdfast.lab.chaos.main")
-        if local
-        else _kubernetes_part("holdfast.lab.chaos.kubernetes.main")
-    )
+    part = (parts.CHAOS if local else parts.CHAOS_ON_KUBERNETES).load()
     return _played(part, chosen, as_json=json, seed=seed, steps=steps, folder=_fresh(folder))
 
 
-def bench_recovery(
-    rounds: Annotated[int, typer.Option(min=1, help="Turns of each system.")] = 3,
-    json: Json = False,
-) -> int:
-    """How long a 4-rank script stands still after a fault, under torchrun and under Holdfast."""
-    part = _cluster_part("holdfast.bench.main")
-    return int(part.run("recovery", rounds=rounds, as_json=json))
-
-
-def bench_kubernetes(
-    nodes: Annotated[
-        str, typer.Option(metavar="N,…", help="How many fake nodes, one size after the other.")
-    ] = "500,1000,2000",
-    gang: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Pods of the job on the most nodes, fewer in proportion on fewer. Default: 3/4.",
-        ),
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each size.")] = 3,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="100 nodes, 60 pods, one round: does it work here?")
-    ] = False,
-    json: Json = False,
-) -> int:
-    """What a job of thousands of pods costs on a real API server whose nodes are fake (kwok).
-
-    Its pods are bound beside a bare create of the same ones; its executors are simulated in one
-    process, and connect with real tokens. CPU, memory and writes of the driver; how soon a node's
-    condition is decided upon; a killed driver; our reflector beside typed watches.
-    """
-    if quick:
-        nodes, gang, rounds = "100", 60, 1
-    part = _kubernetes_part("holdfast.bench.main")
-    sizes = import_module("holdfast.bench.kubernetes.sizes")
-    try:
-        chosen = sizes.chosen(nodes, gang, quick=quick)
-    except sizes.BadSizes as bad:
-        raise misused(bad.what, bad.fix) from bad
-    return int(part.run("kubernetes", rounds=rounds, as_json=json, sizes=chosen))
+def _faults(cluster: Cluster) -> Any:
+    """All that can be done there."""
+    local = cluster is Cluster.LOCAL
+    return (parts.FAULTS if local else parts.FAULTS_ON_KUBERNETES).load().SCENARIOS
 
 
 def _scenario(how: str, names: str | list[str], *among: Any) -> Any:
     """The fault or faults that are meant. Raises `Stopped` (2) for a name that none has."""
-    scenarios = import_module("holdfast.lab.chaos.scenarios")
+    scenarios = parts.FAULTS.load()
     try:
         return getattr(scenarios, how)(names, *among)
     except scenarios.UnknownFault as unknown:
@@ -238,30 +168,3 @@ def _played(part: Any, *what: Any, **options: Any) -> int:
         return int(part.run(*what, **options))
     except part.FAILURES as failure:
         raise Stopped(str(failure)) from failure
-
-
-def _kubernetes_part(module: str) -> Any:
-    """A part that trains on Kubernetes. Raises `Stopped` (69) where it cannot here."""
-    if find_spec("kubernetes") is None:
-        raise Stopped(
-            "the Python package kubernetes is not installed, and this command needs it.",
-            fix="Install it: pip install 'holdfast[kubernetes,train]'",
-            code=exitcodes.UNAVAILABLE,
-        )
-    return _cluster_part(module)
-
-
-def _cluster_part(module: str) -> Any:
-    """A part that trains on an emulated cluster. Raises `Stopped` (69) where it cannot here."""
-    if sys.platform != "linux":
-        raise Stopped(
-            f"the emulated cluster needs Linux; this is {sys.platform}.",
-            code=exitcodes.UNAVAILABLE,
-        )
-    if find_spec("torch") is None:
-        raise Stopped(
-            "torch is not installed, and this command trains with it.",
-            fix="Install it: pip install 'holdfast[train]'",
-            code=exitcodes.UNAVAILABLE,
-        )
-    return import_module(module)

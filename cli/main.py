@@ -3,14 +3,13 @@
 Must start fast: `holdfast --help` and `holdfast run` load neither torch nor FastAPI.
 """
 
-import os
 import signal
 import sys
 from typing import Annotated
 
 import typer
 
-from holdfast.cli import brake, driver, jobs, kubernetes, lab, logs, nodes, show
+from holdfast.cli import bench, brake, driver, jobs, kubernetes, lab, logs, nodes, show
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json
 from holdfast.cli.run import command as run
@@ -27,17 +26,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (run, driver, jobs, show, logs, nodes, brake, lab, kubernetes):
+for module in (run, driver, jobs, show, logs, nodes, brake, lab, bench, kubernetes):
     module.register(app)
 
 
 @app.callback(invoke_without_command=True)
 def _top(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-    state: State = None,
+    state: State = None,  # of the command that follows, whose own option looks for it here
 ) -> None:
-    if state is not None:
-        os.environ["HOLDFAST_STATE"] = str(state)
     if version:
         from importlib.metadata import version as installed
 

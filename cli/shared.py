@@ -1,16 +1,29 @@
 """Options that many commands have, once: where the driver is, and JSON instead of words."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from holdfast.cli import find
 from holdfast.cli.client import Client
 
+
+def _or_outer(context: typer.Context, parameter: typer.CallbackParam, given: Any) -> Any:
+    """What is typed before a command holds for it too, as in `holdfast --state DIR nodes list`."""
+    if given or context.parent is None:
+        return given
+    return context.parent.params.get(parameter.name or "") or given
+
+
 Url = Annotated[
     str | None,
-    typer.Option("--driver", metavar="URL", help="The driver's address, http://HOST:PORT."),
+    typer.Option(
+        "--driver",
+        metavar="URL",
+        help="The driver's address, http://HOST:PORT.",
+        callback=_or_outer,
+    ),
 ]
 State = Annotated[
     Path | None,
@@ -18,13 +31,19 @@ State = Annotated[
         "--state",
         metavar="DIR",
         help="The driver's state folder. Default: $HOLDFAST_STATE, else the newest in ./runs.",
+        callback=_or_outer,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.", callback=_or_outer)]
 
 
 def client(url: str | None, state: Path | None) -> Client:
     return find.client(find.Target(url=url, state=state))
+
+
+def group(says: str) -> typer.Typer:
+    """Commands below one word."""
+    return typer.Typer(help=says, no_args_is_help=True, rich_markup_mode=None)
 
 
 def examples(*lines: str) -> str:

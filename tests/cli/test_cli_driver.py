@@ -135,7 +135,10 @@ def test_the_state_may_be_named_before_or_after_the_command(
     assert main(["jobs"]) == exitcodes.UNAVAILABLE
     assert main(["jobs", "--state", str(state)]) == 0
     assert main(["--state", str(state), "jobs"]) == 0
-    monkeypatch.delenv("HOLDFAST_STATE")
+    assert main(["--state", str(state), "nodes", "list"]) == 0
+    assert main(["nodes", "--state", str(state), "list"]) == 0
+    assert main(["--state", "nowhere", "jobs", "--state", str(state)]) == 0
+    assert "HOLDFAST_STATE" not in os.environ, "no other process is to take it for its own"
     address = json.loads((state / "driver.json").read_text())["http"]
     assert main(["jobs", "--driver", address, "--state", str(state)]) == 0
 

@@ -1,13 +1,16 @@
 """demo, chaos and bench as commands like the others: their help, their options, their refusals."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import holdfast
+from holdfast.cli import parts
 from holdfast.cli.main import main
+from holdfast.cli.parts import Part
 from holdfast.lab.chaos import main as chaos
 from holdfast.lab.chaos.kubernetes import main as kubernetes_chaos
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS as ON_KUBERNETES
@@ -140,7 +143,7 @@ def test_what_kept_the_demo_from_its_end_is_told(
 def test_without_torch_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture, played: list[Any]
 ) -> None:
-    monkeypatch.setattr("holdfast.cli.lab.find_spec", lambda name: None)
+    monkeypatch.setattr("holdfast.cli.parts.find_spec", lambda name: None)
     assert main(["demo"]) == exitcodes.UNAVAILABLE
     assert "torch is not installed" in capsys.readouterr().err
     assert played == []
@@ -158,7 +161,7 @@ def test_on_kubernetes_the_demo_has_its_own_fault(
 def test_without_the_kubernetes_library_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture, played: list[Any]
 ) -> None:
-    monkeypatch.setattr("holdfast.cli.lab.find_spec", lambda name: name != "kubernetes" or None)
+    monkeypatch.setattr("holdfast.cli.parts.find_spec", lambda name: name != "kubernetes" or None)
     assert main(["demo", "--cluster", "kubernetes"]) == exitcodes.UNAVAILABLE
     assert "holdfast[kubernetes,train]" in capsys.readouterr().err
     assert played == []
@@ -173,3 +176,10 @@ def test_options_that_people_type_are_read_in_one_place() -> None:
         if "argparse" in file.read_text()
     ]
     assert readers == []
+
+
+@pytest.mark.parametrize("name", [name for name, it in vars(parts).items() if isinstance(it, Part)])
+def test_every_part_is_there_and_needs_what_an_extra_brings(name: str) -> None:
+    part: Part = getattr(parts, name)
+    assert find_spec(part.module) is not None
+    assert set(part.needs) <= set(parts.EXTRAS)

@@ -1,0 +1,72 @@
+"""The command `bench`: Holdfast measured against its peers. Its options are read here alone.
+
+Thin: each loads its own part of the benchmarks when it is called.
+"""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli import parts
+from holdfast.cli.errors import misused
+from holdfast.cli.shared import Json, examples, group
+
+
+def register(app: typer.Typer) -> None:
+    bench = group("Measure Holdfast against its peers, turn by turn on this machine.")
+    bench.command(
+        "recovery",
+        epilog=examples("holdfast bench recovery", "holdfast bench recovery --rounds 1 --json"),
+    )(recovery)
+    bench.command(
+        "kubernetes",
+        epilog=examples(
+            "holdfast bench kubernetes",
+            "holdfast bench kubernetes --quick --json",
+            "holdfast bench kubernetes --nodes 5000 --gang 4000 --rounds 1",
+        ),
+    )(kubernetes)
+    app.add_typer(bench, name="bench", epilog=examples("holdfast bench recovery --json"))
+
+
+def recovery(
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each system.")] = 3,
+    json: Json = False,
+) -> int:
+    """How long a 4-rank script stands still after a fault, under torchrun and under Holdfast."""
+    part = parts.BENCH.load()
+    return int(part.run("recovery", rounds=rounds, as_json=json))
+
+
+def kubernetes(
+    nodes: Annotated[
+        str, typer.Option(metavar="N,…", help="How many fake nodes, one size after the other.")
+    ] = "500,1000,2000",
+    gang: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Pods of the job on the most nodes, fewer in proportion on fewer. Default: 3/4.",
+        ),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each size.")] = 3,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="100 nodes, 60 pods, one round: does it work here?")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """What a job of thousands of pods costs on a real API server whose nodes are fake (kwok).
+
+    Its pods are bound beside a bare create of the same ones; its executors are simulated in one
+    process, and connect with real tokens. CPU, memory and writes of the driver; how soon a node's
+    condition is decided upon; a killed driver; our reflector beside typed watches.
+    """
+    if quick:
+        nodes, gang, rounds = "100", 60, 1
+    part = parts.BENCH_ON_KUBERNETES.load()
+    sizes = parts.BENCH_SIZES.load()
+    try:
+        chosen = sizes.chosen(nodes, gang, quick=quick)
+    except sizes.BadSizes as bad:
+        raise misused(bad.what, bad.fix) from bad
+    return int(part.run("kubernetes", rounds=rounds, as_json=json, sizes=chosen))

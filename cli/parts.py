@@ -1,0 +1,56 @@
+"""The parts of the laboratory and the benchmarks that commands load, each under its name here.
+
+Called by `cli.lab`, `cli.bench` and `cli.kubernetes` once such a command is called. The product
+runs without them: the command line may not import them, and nothing waits until they are.
+"""
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from holdfast.cli.errors import Stopped
+from holdfast.protocol import exitcodes
+
+EXTRAS = {"kubernetes": "kubernetes", "torch": "train"}
+"""Libraries, and which extra of ours brings each."""
+
+
+class Part(NamedTuple):
+    """A module, and the libraries without which it can do nothing; then it needs Linux as well."""
+
+    module: str
+    needs: tuple[str, ...] = ()
+
+    def load(self) -> Any:
+        """The module. Raises `Stopped` (69) where it cannot work here."""
+        if self.needs and sys.platform != "linux":
+            what = f"the emulated cluster needs Linux; this is {sys.platform}."
+            raise Stopped(what, code=exitcodes.UNAVAILABLE)
+        for library in self.needs:
+            if find_spec(library) is None:
+                extras = ",".join(EXTRAS[each] for each in self.needs)
+                raise Stopped(
+                    f"the library {library} is not installed, and this command needs it.",
+                    fix=f"Install it: pip install 'holdfast[{extras}]'",
+                    code=exitcodes.UNAVAILABLE,
+                )
+        return import_module(self.module)
+
+
+TRAINS = ("torch",)
+ON_KUBERNETES = ("kubernetes", "torch")
+
+DEMO = Part("holdfast.lab.demo.main", TRAINS)
+DEMO_ON_KUBERNETES = Part("holdfast.lab.demo.kubernetes", ON_KUBERNETES)
+
+FAULTS = Part("holdfast.lab.chaos.scenarios")
+FAULTS_ON_KUBERNETES = Part("holdfast.lab.chaos.kubernetes.scenarios")
+CHAOS = Part("holdfast.lab.chaos.main", TRAINS)
+CHAOS_ON_KUBERNETES = Part("holdfast.lab.chaos.kubernetes.main", ON_KUBERNETES)
+
+BENCH = Part("holdfast.bench.main", TRAINS)
+BENCH_ON_KUBERNETES = Part("holdfast.bench.main", ON_KUBERNETES)
+BENCH_SIZES = Part("holdfast.bench.kubernetes.sizes")
+
+CONTROL_PLANE = Part("holdfast.lab.kubernetes.serve")
