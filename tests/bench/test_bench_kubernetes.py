@@ -19,7 +19,7 @@ from holdfast.lab.kubernetes.programs import command
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.torch]
 
-BENCH = [sys.executable, "-m", "holdfast.cli.main", "bench", "kubernetes", "--quick", "--json"]
+BENCH = [sys.executable, "-m", "holdfast.cli", "bench", "kubernetes", "--quick", "--json"]
 SIZE = "60 pods on 100 nodes"
 
 
