@@ -83,13 +83,14 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster is going to end an executor of a job; until then, and no longer, it works.
 
-    Once it is released it goes at once.
+    Once it is released it goes at once. `evicted`: it is wanted off this node.
     """
 
     job: str
     node: str
     why: str
     within_s: float
+    evicted: bool = False
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,7 +68,13 @@ def _event_of(fact: Fact | Ending | Ended) -> AnyEvent:
     if isinstance(fact, Ended):
         return ExecutorEnded(job=fact.job, node=fact.node, why=fact.why)
     if isinstance(fact, Ending):
-        return ExecutorEnding(job=fact.job, node=fact.node, why=fact.why, within_s=fact.within_s)
+        return ExecutorEnding(
+            job=fact.job,
+            node=fact.node,
+            why=fact.why,
+            within_s=fact.within_s,
+            evicted=fact.evicted,
+        )
     if not fact.present:
         return NodeVanished(node=fact.node, why=fact.why)
     return NodeAppeared(

@@ -153,13 +153,15 @@ class ExecutorEnded(Event, frozen=True):
 class ExecutorEnding(Event, frozen=True):
     """The cluster is going to end an executor that a job has, `within_s` from now at the latest.
 
-    Until then it works, and it goes by itself once the node is given back.
+    Until then it works, and it goes by itself once the node is given back. `evicted`: somebody
+    wants it off this node, as when that is drained.
     """
 
     job: str
     node: str
     why: str
     within_s: float
+    evicted: bool = False
 
 
 # ---------------------------------------------------------------- what executors said

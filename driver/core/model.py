@@ -90,6 +90,7 @@ class Notice(Value, frozen=True):
     why: str
     source: Source
     by_s: float | None = None  # None: whenever it can be without loss
+    returns: bool = False  # a new executor may come to the same node at once
 
 
 class Node(Value, frozen=True):

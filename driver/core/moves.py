@@ -34,7 +34,9 @@ def on_ending(turn: Turn, event: ExecutorEnding) -> None:
     if node is None or node.job != event.job or not node.allocated:
         return
     by_s = turn.now + event.within_s
-    give(turn, event.node, Notice(why=event.why, source=Source.EXECUTOR, by_s=by_s))
+    returns = not event.evicted
+    notice = Notice(why=event.why, source=Source.EXECUTOR, by_s=by_s, returns=returns)
+    give(turn, event.node, notice)
 
 
 def give(turn: Turn, node: str, notice: Notice) -> None:
@@ -128,11 +130,7 @@ def _come_back(turn: Turn, job: Job) -> int:
     if job.standbys:
         return 0
     left = [turn.nodes[node] for node in job.leaving]
-    return sum(1 for node in left if _only_executor(node.notice) and not node.closed)
-
-
-def _only_executor(notice: Notice | None) -> bool:
-    return notice is not None and notice.source is Source.EXECUTOR
+    return sum(1 for node in left if node.notice and node.notice.returns and not node.closed)
 
 
 def _wait(turn: Turn, job: Job) -> None:
@@ -175,7 +173,7 @@ def left(turn: Turn, name: str) -> bool:
     Asked when all its ranks have ended, for whatever reason.
     """
     job = turn.jobs[name]
-    if not job.leaving or not _may_leave(turn, job):
+    if not job.leaving or not (job.save or _may_leave(turn, job)):
         return True
     point = _unsaved(job)
     if point is not None and job.save is None:

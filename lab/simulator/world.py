@@ -101,7 +101,9 @@ class World:
         if node is None or node.job is None or not node.allocated:
             return
         job, called, why = node.job, node.called, "its pod is evicted"
-        ending = e.ExecutorEnding(job=job, node=machine.name, why=why, within_s=within_s)
+        ending = e.ExecutorEnding(
+            job=job, node=machine.name, why=why, within_s=within_s, evicted=machine.cordoned
+        )
         self.driver.receive(ending)
 
         def over() -> None:

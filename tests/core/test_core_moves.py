@@ -16,8 +16,9 @@ def maintain(node: str, within_s: float | None = None) -> e.NodeMaintainRequeste
     return e.NodeMaintainRequested(node=node, reason="new kernel", within_s=within_s)
 
 
-def ending(node: str, within_s: float) -> e.ExecutorEnding:
-    return e.ExecutorEnding(job="job", node=node, why="pod job-1-1 is evicted", within_s=within_s)
+def ending(node: str, within_s: float, *, evicted: bool = False) -> e.ExecutorEnding:
+    why = f"pod job-1-1 is {'evicted' if evicted else 'deleted'}"
+    return e.ExecutorEnding(job="job", node=node, why=why, within_s=within_s, evicted=evicted)
 
 
 STAYS = [(6, 1), (7, 1)]
@@ -161,10 +162,20 @@ def test_an_executor_that_is_deleted_on_an_open_node_comes_back_there(training) 
 
 def test_on_a_node_that_is_drained_it_trains_as_long_as_it_can(training) -> None:
     life = training(task=STORED)
+    life.do(ending("n1", within_s=300, evicted=True))
+    assert life.phase is Phase.RUNNING, "that it is cordoned may be heard later"
     life.do(e.NodeAppeared(node="n1", closed="it is cordoned"))
-    life.do(ending("n1", within_s=300))
-    assert life.phase is Phase.RUNNING
     assert "it trains on there" in life.job.waiting
+
+
+def test_what_is_being_saved_is_left_though_a_standby_is_only_on_its_way(training) -> None:
+    life = training(task=STORED)
+    life.do(ending("n1", within_s=300))
+    life.answer(snapshots=STAYS, empty=EMPTY)
+    life.do(e.NodeAppeared(node="n2"))
+    assert life.job.standbys == ("n2",)
+    life.answer(snapshots=STAYS, stored=[(7, 1)], empty=EMPTY)
+    assert life.job.places == ("n0", "n2")
 
 
 def test_what_the_cluster_says_is_taken_back_by_the_cluster(training) -> None:

@@ -276,7 +276,8 @@ class KubernetesCluster:
         if hold is None or not 0 < within_s < inf or self._owners.owner(hold.job) is None:
             return None
         node, why = pods.node_of(pod), pods.end(pod)
-        return Ending(job=hold.job, node=node, why=why, within_s=within_s)
+        evicted = bool(pods.disruption(pod))
+        return Ending(job=hold.job, node=node, why=why, within_s=within_s, evicted=evicted)
 
     def _hold_of(self, pod: Object) -> Hold | None:
         """What the job holds by this pod; None where it holds the node by another, or not."""

@@ -234,13 +234,19 @@ def works_for_s(pod: Json, now: datetime) -> float:
     return max(0.0, (due - now).total_seconds())
 
 
+def disruption(pod: Json) -> str:
+    """Why the cluster evicts the pod, in its own words; "" where it does not."""
+    for condition in pod.get("status", {}).get("conditions", ()):
+        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
+            return str(condition.get("message") or condition.get("reason", "no reason given"))
+    return ""
+
+
 def end(pod: Json) -> str:
     """Why the pod ends, or is over, in a sentence; "" while it is to stay. It restarts Always."""
     status = pod.get("status", {})
-    for condition in status.get("conditions", ()):
-        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
-            said = condition.get("message") or condition.get("reason", "")
-            return f"pod {pod['metadata']['name']} is evicted: {said}"
+    if said := disruption(pod):
+        return f"pod {pod['metadata']['name']} is evicted: {said}"
     if ending(pod):
         return f"pod {pod['metadata']['name']} is deleted"
     if status.get("phase") not in ("Failed", "Succeeded"):
