@@ -53,7 +53,8 @@ _GONE = Expected(phase=GONE, incident=False, most_steps_lost=0, compares_losses=
 
 _MIDDLE, _LONG = 5, 10
 """Times the steps of the others, where the job has to outlast what is done to it."""
-_RACKS = Shape(nodes=4, standbys=2, others=2, racks=4)
+_RACKS = Shape(nodes=2, standbys=2, others=2, racks=3)
+"""A job has its nodes in one rack where one has room for all of it: that one is lost."""
 
 _kill = rank.signalled(signal.SIGKILL)
 
@@ -256,7 +257,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
     OnKubernetes(
         43,
         "rack-lost",
-        "a quarter of the nodes, all of a rack, is lost at once",
+        "a third of the nodes, all of a rack, is lost at once",
         node.rack_lost,
         _ONE_INCIDENT,
         shape=_RACKS,
