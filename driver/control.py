@@ -10,10 +10,10 @@ the loop as an event and comes back as the journal entry that it became.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
+from holdfast.driver.people import People
 from holdfast.driver.ports import Entry, Journal, Key, Nodes, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
@@ -34,7 +34,7 @@ class Control:
         journal: Journal,
         nodes: Nodes,
         watch: Watch,
-        tokens: Tokens,
+        people: People,
         settings: Settings,
         clock: Clock,
         away: Callable[[], str] = lambda: "",
@@ -43,7 +43,7 @@ class Control:
         self.journal = journal
         self.nodes = nodes
         self.watch = watch
-        self.tokens = tokens  # `tokens.is_user(given)`, in constant time
+        self.people = people
         self.settings = settings
         self.clock = clock
         self.away = away  # why nothing is known of nodes now, in a sentence; "" if all is well

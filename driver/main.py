@@ -62,7 +62,6 @@ class Driver:
         self,
         settings: Settings,
         *,
-        tokens: Tokens,
         journal: Journal,
         outside: Outside,
         clock: Clock,
@@ -90,7 +89,7 @@ class Driver:
             journal=journal,
             nodes=self.sessions,
             watch=watch,
-            tokens=tokens,
+            people=outside.people,
             settings=settings,
             clock=clock,
             away=outside.cluster.away,
@@ -216,7 +215,7 @@ async def _serve_on(
 ) -> None:
     clock, url = SystemClock(), f"http://{address(sockets[0])}"
     async with outside(settings, tokens, clock=clock, listening=[url]) as around:
-        driver = Driver(settings, tokens=tokens, journal=journal, outside=around, clock=clock)
+        driver = Driver(settings, journal=journal, outside=around, clock=clock)
         server = Server(server_config(driver.app()))
         _end_when_told(server, settings.die_with_fd)
         async with asyncio.TaskGroup() as group:

@@ -15,6 +15,7 @@ from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
+from holdfast.driver.people import People, TokenHolders
 from holdfast.driver.ports import Cluster, PermanentError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
@@ -37,6 +38,11 @@ class Outside(Protocol):
     @property
     def cluster(self) -> SeenCluster: ...
 
+    @property
+    def people(self) -> People:
+        """Who may ask what of the driver."""
+        ...
+
     async def refusal(self, node: str, token: str) -> str:
         """Why a process with this token may not connect as `node`; "" where it may."""
         ...
@@ -54,6 +60,7 @@ class Local:
     def __init__(self, cluster: LocalCluster | NoCluster, tokens: Tokens) -> None:
         self.cluster = cluster
         self.refusal = tokens.refusal
+        self.people = TokenHolders(tokens)
 
     def start(
         self, loop: Loop, watch: Watch, sessions: Sessions, group: asyncio.TaskGroup
@@ -80,5 +87,5 @@ async def outside(
             "Install the extra: pip install 'holdfast[kubernetes]'"
         ) from error
     urls = settings.driver_urls.split(",") if settings.driver_urls else listening
-    async with kubernetes(settings, clock=clock, driver_urls=urls) as made:
+    async with kubernetes(settings, tokens, clock=clock, driver_urls=urls) as made:
         yield made

@@ -1,4 +1,4 @@
-"""Jobs made and changed with no code of ours: the stock Python client, and plain kubectl.
+"""Jobs made and changed with no code of ours: the stock Python client, kubectl, and plain HTTP.
 
 One driver for all namespaces follows them.
 """
@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from operated import Operated, operated, said
 from waiting import DEADLINE_S, eventually
@@ -129,3 +130,83 @@ def test_names_may_be_as_long_as_kubernetes_lets_them_be(stock: Operated) -> Non
     pods = eventually(lambda: stock.pods(name, namespace=namespace), "its pod is there")
     assert list(pods) == [f"{name}-0-1"]
     stock.plane.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+# ---------------------------------------------------------------- by REST, with one's own token
+
+
+def account(stock: Operated, name: str, *verbs: str) -> str:
+    """A token of a new service account with these verbs on TrainingJobs of the namespace."""
+    stock.kubectl("create", "serviceaccount", name)
+    if verbs:
+        granted = [f"--verb={verb}" for verb in verbs]
+        stock.kubectl("create", "role", name, *granted, "--resource=trainingjobs.holdfast.dev")
+        bound = f"--serviceaccount={stock.namespace}:{name}"
+        stock.kubectl("create", "rolebinding", name, f"--role={name}", bound)
+    return stock.kubectl("create", "token", name).strip()
+
+
+def people(stock: Operated, token: str) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {token}"}
+    url = f"{stock.url()}/v1alpha1"
+    return httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=DEADLINE_S)
+
+
+def test_a_person_submits_suspends_resumes_and_deletes_by_rest_as_who_they_are(
+    stock: Operated,
+) -> None:
+    token = account(stock, "ada", "create", "get", "list", "patch", "delete")
+    with people(stock, token) as ada:
+        made = ada.post("/jobs", json=stock.document("told"))
+        assert (made.status_code, made.json()["name"]) == (201, "stock.told"), made.text
+        assert ada.post("/jobs", json=stock.document("told")).status_code == 409
+        eventually(lambda: ada.get("/jobs/stock.told").status_code == 200, "the driver has it")
+        for word, condition in (("suspend", "Suspended"), ("resume", "Allocated")):
+            assert ada.post(f"/jobs/stock.told/{word}").status_code == 202
+            stock.until("told", lambda seen, what=condition: said(seen, what) == "True", word)
+        assert [job["name"] for job in ada.get("/jobs?name=stock.*").json()["items"]] == [
+            "stock.told"
+        ]
+        refused = [ada.get("/jobs"), ada.get("/nodes"), ada.get("/jobs/stock-other.told")]
+        assert [each.status_code for each in refused] == [403, 403, 403]
+        assert "list trainingjobs.holdfast.dev" in refused[0].json()["fix"]
+        assert ada.delete("/jobs/stock.told").status_code == 202
+    eventually(lambda: not stock.get("tj", "told"), "it is deleted")
+    wrote = {
+        each["user"]["username"]
+        for each in stock.plane.audit()
+        if each.get("objectRef", {}).get("resource") == "trainingjobs"
+        and each["verb"] in ("create", "patch", "delete")
+        and "told" in each["requestURI"] + str(each["objectRef"].get("name"))
+        and each["objectRef"].get("subresource") != "status"
+    }
+    assert wrote == {f"system:serviceaccount:{stock.namespace}:ada"}
+
+
+def test_whoever_the_api_server_does_not_know_or_does_not_let_gets_nothing(
+    stock: Operated,
+) -> None:
+    token = account(stock, "ben")
+    with people(stock, token) as ben, people(stock, "x" * 40) as nobody:
+        document = stock.document("denied")
+        for asked in (ben, nobody):
+            said_so = [
+                asked.post("/jobs", json=document),
+                asked.get("/jobs/stock.denied"),
+                asked.get("/jobs?name=stock.*"),
+                asked.delete("/jobs/stock.denied"),
+                asked.post("/nodes/stock-1/evict", json={"reason": "none"}),
+            ]
+            expected = 403 if asked is ben else 401
+            assert {each.status_code for each in said_so} == {expected}, said_so
+    assert stock.get("tj", "denied") == {}
+
+
+def test_the_drivers_own_token_sees_all_of_it_and_changes_no_object(stock: Operated) -> None:
+    own = stock.driver.paths.user_token.read_text().strip()
+    with people(stock, own) as driver:
+        assert driver.get("/jobs").status_code == 200
+        assert len(driver.get("/nodes").json()["items"]) == 2
+        refused = driver.post("/jobs", json=stock.document("denied"))
+        assert refused.status_code == 403
+        assert "HOLDFAST_TOKEN" in refused.json()["fix"]

@@ -20,6 +20,7 @@ from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.loop import Loop
+from holdfast.driver.people import TokenHolders
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
@@ -108,7 +109,7 @@ async def driver(tmp_path: Path, token: str) -> AsyncIterator[Driver]:
         journal=journal,
         nodes=nodes,
         watch=Watch(),
-        tokens=load_tokens(RunPaths(tmp_path)),
+        people=TokenHolders(load_tokens(RunPaths(tmp_path))),
         settings=Settings(state=tmp_path, _cli_parse_args=[]),
         clock=clock,
     )

@@ -48,6 +48,11 @@ def token_reviews() -> str:
     return "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
+def self_access_reviews() -> str:
+    """Where whoever asks posts what they would like to be allowed to do."""
+    return "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
 def access_reviews() -> str:
     """Where a SubjectAccessReview is posted."""
     return "/apis/authorization.k8s.io/v1/subjectaccessreviews"

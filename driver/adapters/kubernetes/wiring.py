@@ -14,7 +14,9 @@ from holdfast.driver.adapters.kubernetes.identity import PodIdentity
 from holdfast.driver.adapters.kubernetes.names import Jobs
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.operator import Operator
+from holdfast.driver.adapters.kubernetes.people import ClusterPeople
 from holdfast.driver.adapters.sessions import Sessions
+from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
 from holdfast.driver.settings import Settings
@@ -28,7 +30,13 @@ class Kubernetes:
     """The `Outside` of a driver in Kubernetes: its operator begins once there is a loop to ask."""
 
     def __init__(
-        self, client: Client, settings: Settings, *, clock: Clock, driver_urls: Sequence[str]
+        self,
+        client: Client,
+        settings: Settings,
+        tokens: Tokens,
+        *,
+        clock: Clock,
+        driver_urls: Sequence[str],
     ) -> None:
         self._client = client
         self._clock = clock
@@ -44,6 +52,7 @@ class Kubernetes:
         )
         self._identity = PodIdentity(client, self.cluster.book)
         self.refusal = self._identity.refusal
+        self.people = ClusterPeople(client, self._jobs, tokens)
 
     def start(
         self, loop: Loop, watch: Watch, sessions: Sessions, group: asyncio.TaskGroup
@@ -76,8 +85,8 @@ def held(state: State) -> Mapping[str, str]:
 
 @asynccontextmanager
 async def kubernetes(
-    settings: Settings, *, clock: Clock, driver_urls: Sequence[str]
+    settings: Settings, tokens: Tokens, *, clock: Clock, driver_urls: Sequence[str]
 ) -> AsyncIterator[Kubernetes]:
     """Connected as the kubeconfig says, else as this pod's service account."""
     async with Client.of(settings.kubeconfig, user_agent=USER_AGENT) as client:
-        yield Kubernetes(client, settings, clock=clock, driver_urls=driver_urls)
+        yield Kubernetes(client, settings, tokens, clock=clock, driver_urls=driver_urls)

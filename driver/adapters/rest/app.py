@@ -17,10 +17,9 @@ from holdfast.driver.adapters.rest import (
     stories,
     system,
 )
+from holdfast.driver.adapters.rest.guard import PREFIX
 from holdfast.driver.adapters.rest.metrics import Metrics
 from holdfast.driver.control import Control
-
-PREFIX = "/v1alpha1"
 
 DESCRIPTION = """Keeps large training jobs running. Errors are problems (RFC 9457) with `errors`:
 each mistake with its field, value, why, and the fix. See docs/api.md."""

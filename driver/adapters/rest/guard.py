@@ -1,4 +1,7 @@
-"""Who may ask: a person's token on everything below /v1alpha1. Nodes have their own, elsewhere."""
+"""Who may ask: a person's token on everything below /v1alpha1. Nodes have their own, elsewhere.
+
+What the token is good for is not judged here but by `control.people`.
+"""
 
 from typing import Annotated
 
@@ -6,38 +9,38 @@ from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from holdfast.driver.adapters.rest.parameters import NoParameters
-from holdfast.driver.adapters.rest.problems import Problem
+from holdfast.driver.adapters.rest.rights import RIGHTS
 from holdfast.driver.control import Control
+from holdfast.driver.people import no_token
+
+PREFIX = "/v1alpha1"
 
 _BEARER = HTTPBearer(auto_error=False, description="The token in the state folder's tokens/user.")
 
 
-def person(
-    request: Request,
-    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
-) -> None:
-    """Raises `Problem` (401) unless the request has the token for people."""
+def caller(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> str:
+    """The token of whoever asks. Raises `Stranger` where none was sent."""
+    if given is None:
+        raise no_token()
+    return given.credentials
+
+
+Caller = Annotated[str, Depends(caller)]
+"""What a route declares to be given the token of whoever asks."""
+
+
+async def person(request: Request, token: Caller) -> None:
+    """Raises `Rebuff` unless whoever asks may have what this route gives."""
     control: Control = request.app.state.control
-    if given is None or not control.tokens.is_user(given.credentials):
-        raise no_person(sent=given is not None)
+    route = request.scope["route"].path.removeprefix(PREFIX)
+    right = RIGHTS[f"{request.method} {route}"]
+    await control.people.check(token, right, _which(request))
 
 
-def no_person(*, sent: bool) -> Problem:
-    """401: a token was sent that is not ours, or none was sent."""
-    why = "the token is not the one of this driver." if sent else "no token was sent."
-    fix = "Send `Authorization: Bearer TOKEN`; TOKEN is in tokens/user of the state folder."
-    return Problem(401, why, fix=fix)
-
-
-def own_jobs(request: Request) -> None:
-    """Raises `Problem` (409) where jobs are objects of Kubernetes, which would undo the request."""
-    control: Control = request.app.state.control
-    if control.settings.cluster == "kubernetes":
-        raise Problem(
-            409,
-            "this driver's jobs are TrainingJob objects, and follow them.",
-            fix="Use kubectl: apply or delete the object, or patch its spec.suspend.",
-        )
+def _which(request: Request) -> str:
+    """The job, or the jobs, that are asked about; "" for all, or none."""
+    asked = request.query_params
+    return request.path_params.get("job") or asked.get("job") or asked.get("name") or ""
 
 
 def _no_parameters(_given: Annotated[NoParameters, Query()]) -> None:

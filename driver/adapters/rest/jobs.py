@@ -6,9 +6,10 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
+from holdfast.driver.adapters.rest import objects
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_json
-from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, own_jobs, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Caller, Driver, person
 from holdfast.driver.adapters.rest.paging import DEFAULT_LIMIT, MAX_LIMIT, page
 from holdfast.driver.adapters.rest.parameters import JobFilter
 from holdfast.driver.adapters.rest.problems import not_found
@@ -25,19 +26,26 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[Depends(person)]
 PERSON = "a person"
 
 
-@router.post("", status_code=201, dependencies=[Depends(own_jobs), NO_PARAMETERS])
+@router.post("", status_code=201, dependencies=[NO_PARAMETERS])
 async def submit(
-    request: Request, response: Response, control: Driver, key: IdempotencyKey = None
+    request: Request, response: Response, control: Driver, token: Caller, key: IdempotencyKey = None
 ) -> Done:
     """Submit a TrainingJob. All mistakes are told at once; then nothing was changed."""
     document = await read_json(request)
+    if control.people.objects is not None:
+        done = await objects.submit(control, control.people.objects, token, document, key)
+    else:
+        done = await _submit(control, document, key)
+    response.headers["Location"] = f"/v1alpha1/jobs/{done.name}"
+    return done
+
+
+async def _submit(control: Control, document: Any, key: str | None) -> Done:
     job = check_without_pods(document)
     name = job.metadata.name
     plan = plan_of(job, control.settings.paths, life=new_id("life", length_bytes=8))
     event = events.JobSubmitted(job=name, plan=plan, by=PERSON)
-    done = await ask(control, name, event, key=key_of(key, "submit", document))
-    response.headers["Location"] = f"/v1alpha1/jobs/{name}"
-    return done
+    return await ask(control, name, event, key=key_of(key, "submit", document))
 
 
 class JobsParameters(JobFilter):
@@ -72,15 +80,19 @@ async def progress(job: str, control: Driver) -> Any:
     return msgspec.to_builtins(control.watch.progress(job), str_keys=True)
 
 
-@router.post("/{job}/suspend", status_code=202, dependencies=[Depends(own_jobs), NO_PARAMETERS])
-async def suspend(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
+@router.post("/{job}/suspend", status_code=202, dependencies=[NO_PARAMETERS])
+async def suspend(job: str, control: Driver, token: Caller, key: IdempotencyKey = None) -> Done:
     """Hold the job: it gives its nodes back and keeps its place."""
+    if control.people.objects is not None:
+        return await objects.suspend(control, control.people.objects, token, job, suspend=True)
     return await _about(control, events.SuspendRequested(job=job, by=PERSON), key)
 
 
-@router.post("/{job}/resume", status_code=202, dependencies=[Depends(own_jobs), NO_PARAMETERS])
-async def resume(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
+@router.post("/{job}/resume", status_code=202, dependencies=[NO_PARAMETERS])
+async def resume(job: str, control: Driver, token: Caller, key: IdempotencyKey = None) -> Done:
     """Let a suspended job go on."""
+    if control.people.objects is not None:
+        return await objects.suspend(control, control.people.objects, token, job, suspend=False)
     return await _about(control, events.ResumeRequested(job=job, by=PERSON), key)
 
 
@@ -90,9 +102,11 @@ async def stop(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
     return await _about(control, events.StopRequested(job=job, by=PERSON), key)
 
 
-@router.delete("/{job}", status_code=202, dependencies=[Depends(own_jobs), NO_PARAMETERS])
-async def delete(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
+@router.delete("/{job}", status_code=202, dependencies=[NO_PARAMETERS])
+async def delete(job: str, control: Driver, token: Caller, key: IdempotencyKey = None) -> Done:
     """End the job if it runs, and forget it. Its logs stay."""
+    if control.people.objects is not None:
+        return await objects.delete(control, control.people.objects, token, job)
     return await _about(control, events.DeleteRequested(job=job, by=PERSON), key)
 
 

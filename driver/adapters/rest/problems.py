@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from holdfast.driver.people import InTheWay, NotAllowed, NotThere, Rebuff, Stranger, Wrong
 from holdfast.driver.ports import TemporaryError
 from holdfast.protocol.mistakes import BadDocument, Mistake, in_our_words
 
@@ -80,6 +81,20 @@ def of_mistakes(error: BadDocument) -> Problem:
     return Problem(422, detail, errors=error.mistakes)
 
 
+_STATUS: dict[type[Rebuff], int] = {
+    Stranger: 401,
+    NotAllowed: 403,
+    NotThere: 404,
+    InTheWay: 409,
+    Wrong: 422,
+}
+
+
+def of_rebuff(error: Rebuff) -> Problem:
+    """What a person may not have, or not so."""
+    return Problem(_STATUS[type(error)], str(error), fix=error.fix)
+
+
 def bad_query(errors: Sequence[Mapping[str, Any]], known: Sequence[str]) -> Problem:
     """422 with every mistake in query, headers or path; `known`: what the query may have."""
     mistakes = [in_our_words({**each, "loc": each["loc"][1:]}, known) for each in errors]
@@ -91,6 +106,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(BadDocument, _bad_document)
     app.add_exception_handler(TemporaryError, _temporary)
+    app.add_exception_handler(Rebuff, _rebuff)
     app.add_exception_handler(RequestValidationError, _bad_query)
     app.add_exception_handler(HTTPException, _http)
 
@@ -119,6 +135,11 @@ async def _bad_document(request: Request, error: Exception) -> Response:
 
 async def _temporary(request: Request, error: Exception) -> Response:
     return await _problem(request, Problem(503, str(error), fix="Try again later."))
+
+
+async def _rebuff(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Rebuff)
+    return await _problem(request, of_rebuff(error))
 
 
 async def _bad_query(request: Request, error: Exception) -> Response:

@@ -9,11 +9,17 @@ from typing import Any
 from holdfast.driver.adapters.rest.asking import key_reused, not_accepting, refused
 from holdfast.driver.adapters.rest.body import checked_reason, checked_within, decoded, too_large
 from holdfast.driver.adapters.rest.examples import JOB
-from holdfast.driver.adapters.rest.guard import no_person
 from holdfast.driver.adapters.rest.logs import unreadable
 from holdfast.driver.adapters.rest.paging import decoded as decoded_token
-from holdfast.driver.adapters.rest.problems import Problem, bad_query, not_found, of_mistakes
+from holdfast.driver.adapters.rest.problems import (
+    Problem,
+    bad_query,
+    not_found,
+    of_mistakes,
+    of_rebuff,
+)
 from holdfast.driver.core.admission import Refusal
+from holdfast.driver.people import Right, no_token, not_allowed, wrong_token
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.mistakes import BadDocument
 
@@ -54,7 +60,11 @@ def _conflict(name: str, code: str, sentence: str) -> Refusals:
 
 _BAD_JOB: dict[str, Any] = JOB | {"spec": {"nodes": 0, "comand": ["python", "train.py"]}}
 
-_PERSON: Refusals = {"no-token": no_person(sent=False), "wrong-token": no_person(sent=True)}
+_PERSON: Refusals = {
+    "no-token": of_rebuff(no_token()),
+    "wrong-token": of_rebuff(wrong_token()),
+    "not-allowed": of_rebuff(not_allowed(Right.SEE_JOBS, "list trainingjobs.holdfast.dev")),
+}
 _NO_JOB: Refusals = {"no-such-job": not_found("job", "speech-7b", ["speech-13b"])}
 _NO_NODE: Refusals = {"no-such-node": not_found("node", "node-4", ["node-1", "node-2"])}
 _KEY: Refusals = {

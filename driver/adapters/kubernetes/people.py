@@ -1,0 +1,150 @@
+"""People as the API server knows them: their own tokens decide, by its RBAC.
+
+Made by the wiring. A person's token is passed on and is nowhere kept: a review says what they may
+see of the driver, and TrainingJobs are written with it, so the driver needs no right for either.
+The driver's own token, which is in its state folder, opens all that is the driver's own.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from holdfast.driver.adapters.kubernetes import errors, paths
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.names import Jobs, Object
+from holdfast.driver.adapters.tokens import Tokens
+from holdfast.driver.people import (
+    InTheWay,
+    NotAllowed,
+    NotThere,
+    Right,
+    Stranger,
+    Wrong,
+    not_allowed,
+)
+from holdfast.driver.ports import PermanentError
+from holdfast.protocol.jobcheck import check
+
+HOW = "Set HOLDFAST_TOKEN to a token of the cluster, e.g. of: kubectl create token NAME"
+
+JOBS = {"group": paths.GROUP, "resource": "trainingjobs"}
+ASKED: dict[Right, dict[str, str]] = {
+    Right.SEE_JOBS: {"verb": "list", **JOBS},
+    Right.SEE_JOB: {"verb": "get", **JOBS},
+    Right.READ_LOGS: {"verb": "get", "resource": "pods", "subresource": "log"},
+    Right.CHANGE_JOB: {"verb": "patch", **JOBS},
+    Right.DELETE_JOB: {"verb": "delete", **JOBS},
+    Right.SEE_NODES: {"verb": "list", "resource": "nodes"},
+    Right.CHANGE_NODES: {"verb": "patch", "resource": "nodes"},
+}
+"""The right of the API server that each of ours is. `SUBMIT` is judged by the write itself."""
+
+OF_NODES = frozenset({Right.SEE_NODES, Right.CHANGE_NODES})
+
+
+class ClusterPeople:
+    """Whoever the API server knows, and whoever has the driver's own token."""
+
+    def __init__(self, client: Client, jobs: Jobs, tokens: Tokens) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._tokens = tokens
+        self.objects = ClusterObjects(client, jobs, tokens)
+
+    async def check(self, token: str, right: Right, job: str = "") -> None:
+        if self._tokens.is_user(token) or right is Right.SUBMIT:
+            return
+        asked = ASKED[right] | ({} if right in OF_NODES else self._which(right, job))
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": asked},
+        }
+        async with as_person(self._client, token) as person:
+            answer = await person.create(paths.self_access_reviews(), review)
+        if not answer.get("status", {}).get("allowed"):
+            raise not_allowed(right, _said(asked))
+
+    def _which(self, right: Right, job: str) -> dict[str, str]:
+        """Namespace and name; of a pattern the namespace, if it names one."""
+        if right is Right.SEE_JOBS:
+            return {"namespace": self._jobs.namespace or _plain(job.partition(".")[0])}
+        at = self._jobs.object(job)
+        return {"namespace": at.namespace, "name": "" if right is Right.READ_LOGS else at.name}
+
+
+class ClusterObjects:
+    """TrainingJobs, written with the token of whoever asks."""
+
+    def __init__(self, client: Client, jobs: Jobs, tokens: Tokens) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._tokens = tokens
+
+    async def submit(self, token: str, document: Mapping[str, Any]) -> str:
+        """In the driver's namespace; where it has all of them: `metadata.namespace`, or default."""
+        metadata = dict(document.get("metadata") or {})
+        given = metadata.pop("namespace", self._jobs.namespace or "default")
+        if self._jobs.namespace not in ("", given):
+            raise Wrong(
+                f"metadata.namespace: {given!r} is not this driver's.",
+                fix=f"Its namespace is {self._jobs.namespace}; leave it out.",
+            )
+        named = check({**document, "metadata": metadata}).metadata.name
+        body = {**document, "metadata": {**metadata, "namespace": given}}
+        async with self._writing(token) as person:
+            at = paths.training_jobs(given)
+            await person.create(at, body, fieldValidation="Strict")
+        return self._jobs.job(Object(given, named))
+
+    async def suspend(self, token: str, job: str, *, suspend: bool) -> None:
+        async with self._writing(token) as person:
+            await person.patch(self._at(job), {"spec": {"suspend": suspend}})
+
+    async def delete(self, token: str, job: str) -> None:
+        async with self._writing(token) as person:
+            await person.delete(self._at(job))
+
+    def _at(self, job: str) -> str:
+        at = self._jobs.object(job)
+        return paths.training_jobs(at.namespace, at.name)
+
+    @asynccontextmanager
+    async def _writing(self, token: str) -> AsyncIterator[Client]:
+        if self._tokens.is_user(token):
+            raise NotAllowed(
+                "this driver's jobs are TrainingJob objects, which its own token does not change.",
+                fix=f"{HOW}; or use kubectl.",
+            )
+        async with as_person(self._client, token) as person:
+            yield person
+
+
+@asynccontextmanager
+async def as_person(client: Client, token: str) -> AsyncIterator[Client]:
+    """A client with this token, whose refusals are the person's."""
+    try:
+        async with client.on_behalf_of(token) as person:
+            yield person
+    except errors.Unauthorized as error:
+        raise Stranger("the API server does not know this token.", fix=HOW) from error
+    except errors.Forbidden as error:
+        raise NotAllowed(str(error)) from error
+    except errors.NotFound as error:
+        raise NotThere(str(error), fix="What there is: holdfast jobs") from error
+    except errors.AlreadyExists as error:
+        raise InTheWay(str(error), fix="Choose another name, or delete that job first.") from error
+    except PermanentError as error:
+        raise Wrong(str(error)) from error
+
+
+def _plain(namespace: str) -> str:
+    """ "" where it is a pattern, which may mean any."""
+    return "" if set(namespace) & set("*?[") else namespace
+
+
+def _said(asked: Mapping[str, str]) -> str:
+    resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+    group = f".{asked['group']}" if "group" in asked else ""
+    where = f" in namespace {asked['namespace']}" if asked.get("namespace") else ""
+    return f"{asked['verb']} {resource}{group}{where}"
