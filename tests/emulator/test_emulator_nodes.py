@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import threading
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,9 @@ def present(emulator) -> dict[str, bool]:
 
     async def ask() -> dict[str, bool]:
         found: dict[str, bool] = {}
-        async with asyncio.timeout(DEADLINE_S):
-            async for fact in LocalCluster(emulator.socket).facts():
+        facts = LocalCluster(emulator.socket).facts()
+        async with asyncio.timeout(DEADLINE_S), aclosing(facts) as told:
+            async for fact in told:
                 found[fact.node] = fact.present
                 if len(found) == 2:
                     return found

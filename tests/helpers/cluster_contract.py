@@ -5,6 +5,7 @@ Used by the tests of each adapter; clusters that are broken on purpose have to f
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 import pytest
 from waiting import DEADLINE_S
@@ -17,8 +18,8 @@ Names = tuple[str, str]
 async def first_facts(cluster: Cluster, count: int) -> dict[str, Fact]:
     """Facts by node until there are `count` nodes, all present."""
     facts: dict[str, Fact] = {}
-    async with asyncio.timeout(DEADLINE_S):
-        async for fact in cluster.facts():
+    async with asyncio.timeout(DEADLINE_S), aclosing(cluster.facts()) as told:
+        async for fact in told:
             assert isinstance(fact, Fact)
             facts[fact.node] = fact
             if len(facts) == count and all(fact.present for fact in facts.values()):
@@ -60,8 +61,9 @@ async def a_change_is_told_to_who_listens(cluster: Cluster, names: Names) -> Non
     heard: asyncio.Queue[Fact | Ending | Ended] = asyncio.Queue()
 
     async def listen() -> None:
-        async for fact in cluster.facts():
-            heard.put_nowait(fact)
+        async with aclosing(cluster.facts()) as told:
+            async for fact in told:
+                heard.put_nowait(fact)
 
     async with asyncio.timeout(DEADLINE_S):
         listening = asyncio.create_task(listen())
@@ -71,6 +73,7 @@ async def a_change_is_told_to_who_listens(cluster: Cluster, names: Names) -> Non
         while not getattr(await heard.get(), "distrusted", False):
             pass
         listening.cancel()
+        await asyncio.wait([listening])
     await cluster.trust(names[0])
 
 

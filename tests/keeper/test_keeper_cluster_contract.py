@@ -3,6 +3,7 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import pytest
 from cluster_contract import PROMISES
@@ -117,8 +118,7 @@ async def test_a_real_keeper_keeps_every_promise_and_answers_strangers(keeper):
 async def test_facts_go_on_after_the_keeper_was_killed_and_marks_are_kept(keeper):
     await asyncio.to_thread(keeper.start)
     cluster = LocalCluster(keeper.socket)
-    facts = cluster.facts()
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(DEADLINE_S), aclosing(cluster.facts()) as facts:
         assert {(await anext(facts)).node, (await anext(facts)).node} == {"node-1", "node-2"}
         await cluster.distrust("node-2", incident=1, reason="a lemon")
         await anext(facts)

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from waiting import DEADLINE_S
 
 from holdfast.kit.together import until_first
 
@@ -45,7 +46,7 @@ async def test_a_cancellation_beside_an_error_is_never_forgotten(turns: int) -> 
     for _ in range(turns):  # the error is on its way up, one turn of the loop further each time
         await asyncio.sleep(0)
     running.cancel()
-    done, _ = await asyncio.wait([running], timeout=5)
+    done, _ = await asyncio.wait([running], timeout=DEADLINE_S)
     assert done
     assert running.cancelled()
     assert ended == ["other"]

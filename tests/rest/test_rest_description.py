@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from tests.rest.conftest import JOB, Driver
 from tests.rest.test_rest_nodes import NODE
+from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.rest.app import PREFIX, make_app
 from holdfast.driver.adapters.rest.description import inlined, operations
@@ -92,7 +93,7 @@ async def test_what_is_shown_is_what_is_answered(driver: Driver) -> None:
             continue
         url = path if path in ("/healthz", "/readyz", "/metrics") else PREFIX + path
         url = url.format(job="speech-7b", node="node-1", number=9, rank=1)
-        answer = await asyncio.wait_for(driver.http.request(method, url), 10)
+        answer = await asyncio.wait_for(driver.http.request(method, url), DEADLINE_S)
         succeeded += answer.is_success
         content = operation["responses"][str(answer.status_code)]["content"]
         shown = content[answer.headers["content-type"].partition(";")[0]]
