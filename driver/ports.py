@@ -68,6 +68,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 
     `closed` says why it is to get no new work, "" where it may; what runs there runs on. `notice`
     says why it is to be free, "" where it need not be; `within_s`: from now, None: at leisure.
+    `problem`: what others found wrong with it; `conclusive`: it needs no test of ours.
     """
 
     node: str
@@ -77,6 +78,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     closed: str = ""
     notice: str = ""
     within_s: float | None = None
+    problem: str = ""
+    conclusive: bool = False
     why: str = ""
 
 

@@ -12,12 +12,15 @@ from holdfast.driver.core.events import (
     AnyEvent,
     ExecutorEnded,
     ExecutorEnding,
+    Found,
     NodeAppeared,
     NodeVanished,
 )
 from holdfast.driver.core.model import Job, State
 from holdfast.driver.ports import Cluster, Ended, Ending, Fact
 from holdfast.driver.watch import Expectation, Watch
+from holdfast.driver.watch.model import evidence
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Seat
 
 
@@ -36,6 +39,7 @@ class Watching:
         self._daemons = daemons
         self._emit = emit
         self._now = now
+        self._problems: dict[str, str] = {}  # by node, as they were told
         self._expected: dict[str, tuple[int, tuple[Seat, ...]]] = {}
 
     def follow(self, state: State) -> None:
@@ -62,6 +66,25 @@ class Watching:
             if isinstance(fact, Fact):
                 self._watch.fact(fact.node, fact.present, self._now())
             self._emit(_event_of(fact))
+            if isinstance(fact, Fact):
+                self._tell_problem(fact)
+
+    def _tell_problem(self, fact: Fact) -> None:
+        """Once for each time that others find something wrong with a node."""
+        if fact.problem and fact.problem != self._problems.get(fact.node):
+            self._emit(Found(finding=_finding(fact)))
+        self._problems[fact.node] = fact.problem
+
+
+def _finding(fact: Fact) -> Finding:
+    return Finding(
+        kind=Kind.NODE_PROBLEM,
+        weight=Weight.CONCLUSIVE if fact.conclusive else Weight.SUSPECT,
+        blame=Blame.INFRASTRUCTURE,
+        node=fact.node,
+        summary=f"the cluster says of {fact.node}: {fact.problem}",
+        evidence=(evidence("cluster", f"{fact.node}: {fact.problem}"),),
+    )
 
 
 def _event_of(fact: Fact | Ending | Ended) -> AnyEvent:

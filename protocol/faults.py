@@ -33,6 +33,7 @@ class Kind(StrEnum):
     START_FAILED = "start-failed"  # a store or ranks did not come up in time, or cannot at all
     NOT_QUIET = "not-quiet"  # 33: ranks that SIGKILL did not end
     REQUESTED = "requested"  # a person asked for the node to be evicted
+    NODE_PROBLEM = "node-problem"  # what a problem detector of the cluster says of a node
     MAINTENANCE = "maintenance"  # 50: a node is to be free, nothing is wrong with it
     JOURNAL_PUT_BACK = "journal-put-back"  # executors know epochs that it does not
     PRESSURE = "pressure"  # 27, 28: the host is short of something

@@ -6,12 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.driver.core.events import Budget, NodeAppeared, NodeVanished, Plan
+from holdfast.driver.core.events import Budget, Found, NodeAppeared, NodeVanished, Plan
 from holdfast.driver.core.model import Job, Phase, State
 from holdfast.driver.plan import plan_of
 from holdfast.driver.ports import Fact
 from holdfast.driver.watch import Expectation
 from holdfast.driver.watching import Watching
+from holdfast.protocol.faults import Kind, Weight
 from holdfast.protocol.jobspec import TrainingJob
 from holdfast.protocol.messages import Seat, Task
 from holdfast.protocol.paths import RunPaths
@@ -116,6 +117,25 @@ def test_the_detectors_expect_each_epoch_once_while_it_has_seats(
     ):
         watching.follow(state)
     assert watch.calls == [("a", 1, 0), "forget a", ("a", 2, 7), "forget a"]
+
+
+async def test_what_others_find_wrong_with_a_node_is_a_finding_once(
+    watched: tuple[RecordingWatch, Watching, list[Any]],
+) -> None:
+    _, watching, events = watched
+    bad = Fact(node="node-1", problem="GPUMissing is True: 7 of 8", conclusive=True)
+
+    class Told:
+        async def facts(self) -> Any:
+            for fact in (bad, bad, Fact(node="node-1"), bad):
+                yield fact
+
+    await watching.facts(Told())  # type: ignore[arg-type]
+    found = [event.finding for event in events if isinstance(event, Found)]
+    assert [finding.node for finding in found] == ["node-1", "node-1"]
+    assert found[0].kind is Kind.NODE_PROBLEM
+    assert found[0].weight is Weight.CONCLUSIVE
+    assert "GPUMissing is True: 7 of 8" in found[0].summary
 
 
 async def test_facts_reach_the_detectors_and_the_core(

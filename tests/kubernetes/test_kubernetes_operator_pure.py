@@ -199,6 +199,26 @@ def test_a_taint_of_somebody_who_takes_the_node_away_is_a_notice_and_others_are_
     assert facts.fact_of(node(taints=[taint | {"key": "pool"}]), NOW).notice == ""
 
 
+@pytest.mark.parametrize(
+    ("kind", "status", "problem", "conclusive"),
+    [
+        ("KernelDeadlock", "True", "KernelDeadlock is True: task blocked", False),
+        ("KernelDeadlock", "False", "", False),
+        ("GPUMissing", "True", "GPUMissing is True: task blocked", True),
+        ("KernelReady", "False", "KernelReady is False: task blocked", False),
+        ("MemoryPressure", "True", "", False),
+    ],
+)
+def test_what_problem_detectors_say_is_passed_on(
+    kind: str, status: str, problem: str, conclusive: bool
+) -> None:
+    seen = node()
+    said = {"type": kind, "status": status, "message": "task blocked"}
+    seen["status"]["conditions"] = [*seen["status"]["conditions"], said]
+    fact = facts.fact_of(seen, NOW)
+    assert (fact.problem, fact.conclusive, fact.present) == (problem, conclusive, True)
+
+
 def test_a_node_that_is_not_ready_is_gone_with_what_was_said_of_it() -> None:
     silent = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting"}
     fact = facts.fact_of(node(silent), NOW)

@@ -26,6 +26,7 @@ def fact_of(node: Json, now: datetime) -> Fact:
     """
     absent, distrust = _absence(node), distrust_of(node)
     notice, within_s = _notice(node, now)
+    problem, conclusive = _problem(node)
     closed = distrust or _closure(node)
     return Fact(
         node=node["metadata"]["name"],
@@ -35,6 +36,8 @@ def fact_of(node: Json, now: datetime) -> Fact:
         closed=closed,
         notice=notice,
         within_s=within_s,
+        problem=problem,
+        conclusive=conclusive,
         why=absent or closed,
     )
 
@@ -92,6 +95,18 @@ def _notice(node: Json, now: datetime) -> tuple[str, float | None]:
         wrong = f"{names.MAINTENANCE_BY}: {by!r} is no time with its zone, as 2026-01-31T18:00:00Z"
         return f"{why} ({wrong})", None
     return f"{why} (by {by})", max(0.0, left.total_seconds())
+
+
+def _problem(node: Json) -> tuple[str, bool]:
+    """What problem detectors found, the worst first; whether it needs no test. "" if nothing."""
+    found = []
+    for condition in node.get("status", {}).get("conditions", ()):
+        bad, conclusive = names.PROBLEMS.get(condition["type"], ("", False))
+        if bad and condition["status"] == bad:
+            said = condition.get("message") or condition.get("reason") or "no reason given"
+            found.append((not conclusive, f"{condition['type']} is {bad}: {said}"))
+    found.sort()
+    return "; ".join(text for _, text in found), bool(found) and not found[0][0]
 
 
 def _closure(node: Json) -> str:

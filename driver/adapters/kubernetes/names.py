@@ -59,6 +59,22 @@ MAINTENANCE_TAINTS = (
 )
 """Taints by which others say that a node is going to be taken away, though it works now."""
 
+PROBLEMS = {
+    "CperHardwareErrorFatal": ("True", True),
+    "GPUMissing": ("True", True),
+    "AcceleratedHardwareReady": ("False", True),
+    "KernelDeadlock": ("True", False),
+    "ReadonlyFilesystem": ("True", False),
+    "XfsShutdown": ("True", False),
+    "XIDErrors": ("True", False),
+    "NVLinkStatusInactive": ("True", False),
+    "KernelReady": ("False", False),
+    "NetworkingReady": ("False", False),
+    "StorageReady": ("False", False),
+}
+"""Conditions of a node by which problem detectors speak: the status that is bad, and whether that
+needs no test of ours (the node is replaced at once) or makes the node a suspect."""
+
 _POD = re.compile(r"(?P<job>.+)-(?P<slot>\d+)-(?P<incarnation>\d+)")
 
 
