@@ -15,10 +15,12 @@ from typing import Any
 import structlog
 import websockets
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
+from websockets.exceptions import InvalidStatus
 
 from holdfast.daemon.settings import Settings
 from holdfast.kit.backoff import full_jitter
 from holdfast.protocol import nodeenv
+from holdfast.protocol.leading import leader_of
 from holdfast.protocol.messages import (
     MAX_FRAME_BYTES,
     Hello,
@@ -50,6 +52,7 @@ class Link:
     def __init__(self, settings: Settings, hello: Hello) -> None:
         self._settings = settings
         self._urls = itertools.cycle(settings.driver_urls)
+        self._leader = ""  # where a driver that stands by has sent us
         cap_s = nodeenv.longest_wait_s(settings.driver_urls)
         self._waits = partial(full_jitter, base_s=BASE_S, cap_s=cap_s)
         self._hello = hello
@@ -59,14 +62,19 @@ class Link:
         """For ever: connect, greet, hand on what comes; wait a little when it ends."""
         waits = self._waits()
         while True:
+            sent_on, self._leader = self._leader, ""
             try:
-                async with self._open(received) as connection:
+                async with self._open(sent_on or next(self._urls), received) as connection:
                     waits = self._waits()
                     async for frame in connection:
                         await received(_DECODER.decode(frame))
+            except InvalidStatus as refused:
+                _log.info("driver.away", why=str(refused))
+                self._leader = "" if sent_on else leader_of(refused.response.headers)
             except (Away, ProtocolError, OSError, websockets.WebSocketException) as error:
                 _log.info("driver.away", why=str(error) or type(error).__name__)
-            await asyncio.sleep(next(waits))
+            if not self._leader:
+                await asyncio.sleep(next(waits))
 
     async def send(self, message: Message) -> bool:
         """Send, or say that there is nobody to send to."""
@@ -84,8 +92,8 @@ class Link:
             self._socket.transport.abort()
 
     @contextlib.asynccontextmanager
-    async def _open(self, received: Received) -> AsyncIterator[ClientConnection]:
-        async with self._connect() as connection:
+    async def _open(self, url: str, received: Received) -> AsyncIterator[ClientConnection]:
+        async with self._connect(url) as connection:
             _set_user_timeout(connection)
             await connection.send(encode(self._hello))
             async with asyncio.timeout(OPEN_TIMEOUT_S):
@@ -101,7 +109,7 @@ class Link:
             finally:
                 self._socket = None
 
-    def _connect(self) -> connect:
+    def _connect(self, url: str) -> connect:
         path = f"/v1alpha1/nodes/{self._settings.node}/daemon"
         options: dict[str, Any] = {
             "additional_headers": {"Authorization": f"Bearer {self._settings.token()}"},
@@ -110,7 +118,6 @@ class Link:
             "open_timeout": OPEN_TIMEOUT_S,
             "ping_interval": None,
         }
-        url = next(self._urls)
         if url.startswith("unix:"):
             return unix_connect(url.removeprefix("unix:"), f"ws://driver{path}", **options)
         return connect(f"ws{url.removeprefix('http')}{path}", proxy=None, **options)

@@ -37,7 +37,7 @@ from holdfast.driver.loop import Loop
 from holdfast.driver.outside import Outside, outside
 from holdfast.driver.ports import Journal, PermanentError, TakenOver, TemporaryError
 from holdfast.driver.settings import Settings
-from holdfast.driver.standby import STEP_DOWN_S, Lead, keep_lead, stand_by
+from holdfast.driver.standby import STEP_DOWN_S, Lead, keep_lead, stand_by, title
 from holdfast.driver.watch import Watch
 from holdfast.driver.watching import Watching
 from holdfast.kit.clock import Clock, SystemClock
@@ -185,7 +185,8 @@ async def _serve(settings: Settings) -> None:
         stack.callback(withdraw, paths)
         lead = None
         if settings.standby:
-            name = settings.name or f"holdfast-driver {address(sockets[0])}"
+            url = settings.advertise or f"http://{address(sockets[0])}"
+            name = title(settings.name, url)
             lead = await stack.enter_async_context(open_lead(settings, name=name))
             if not await _wait_for(lead, settings, sockets):
                 return

@@ -38,8 +38,10 @@ class Settings(BaseSettings):
     lease: str = ""
     """NAMESPACE/NAME of the Lease by which drivers in Kubernetes agree who of them tries to lead;
     empty: a lock in the database."""
-    name: str = ""
-    """What other drivers and people are told of who leads; empty: where this driver listens."""
+    name: str = "holdfast-driver"
+    """What other drivers and people are told of who leads; in Kubernetes the name of the pod."""
+    advertise: str = ""
+    """http://HOST:PORT at which nodes reach this very driver; empty: where it listens."""
     keeper: Path | None = None
     """Unix socket of the keeper of a local cluster; without one there are no nodes."""
     cluster: Literal["local", "kubernetes"] = "local"

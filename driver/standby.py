@@ -8,7 +8,7 @@ another has taken the term is, and the loop sees that. Must not touch the journa
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 import uvicorn
@@ -29,7 +29,8 @@ class Lead(Protocol):
     """What one driver at a time can have, and loses with its life or its connection."""
 
     async def seek(self) -> str:
-        """Take it if it is free, keep it where it is ours: "" in both cases, else who has it.
+        """Take it if it is free, keep it where it is ours: "" in both cases, else the `title` of
+        who has it.
 
         Raises `TemporaryError` where nobody knows.
         """
@@ -40,20 +41,34 @@ class Lead(Protocol):
         ...
 
 
+def title(name: str, url: str) -> str:
+    """How a driver is called that has the lead."""
+    return f"{name} at {url}"
+
+
+def url_of(leader: str) -> str:
+    """Where a driver with this title is; "" where it does not say."""
+    url = leader.rpartition(" at ")[2]
+    return url if url.startswith(("http://", "https://")) else ""
+
+
 async def stand_by(
     lead: Lead,
     server: uvicorn.Server,
     sockets: Sequence[socket.socket],
     *,
-    say: Callable[[str], None],
+    say: Callable[[str, str], None],
 ) -> bool:
-    """Serve, and `say` why nothing is led here, until the lead is ours; False if told to end."""
+    """Serve, and `say` why nothing is led here, and where it is, until the lead is ours.
+
+    False if told to end.
+    """
     serving = asyncio.create_task(server.serve([each.dup() for each in sockets]))
     why = None
     while not serving.done() and (news := await _not_ours(lead)):
-        say(news)
+        say(news.why, news.url)
         if news != why:
-            _log.info("lead.waits", why=news)
+            _log.info("lead.waits", why=news.why)
         why = news
         await asyncio.wait({serving}, timeout=SEEK_S)
     led = not serving.done()
@@ -65,21 +80,28 @@ async def stand_by(
 
 async def keep_lead(lead: Lead) -> None:
     """Hold on to it until cancelled, and take it back where it was lost."""
-    why = ""
+    why = None
     while True:
         news = await _not_ours(lead)
         if news and news != why:
-            _log.warning("lead.lost", why=news)
+            _log.warning("lead.lost", why=news.why)
         elif why and not news:
             _log.info("lead.back")
         why = news
         await asyncio.sleep(SEEK_S)
 
 
-async def _not_ours(lead: Lead) -> str:
-    """Why the lead is not ours, or may not be; "" where it is."""
+class _NotOurs(NamedTuple):
+    """Why the lead is not ours, or may not be, and where who has it is, or ""."""
+
+    why: str
+    url: str
+
+
+async def _not_ours(lead: Lead) -> _NotOurs | None:
+    """None where it is ours."""
     try:
         leader = await lead.seek()
     except TemporaryError as error:
-        return str(error)
-    return f"{leader} leads" if leader else ""
+        return _NotOurs(str(error), "")
+    return _NotOurs(f"{leader} leads", url_of(leader)) if leader else None

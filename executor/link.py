@@ -13,13 +13,14 @@ from functools import partial
 from typing import Any, Protocol
 
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import InvalidStatus, WebSocketException
 
 from holdfast.executor.settings import Settings
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.logs import LazyLogger
 from holdfast.kit.together import until_first
 from holdfast.protocol import nodeenv
+from holdfast.protocol.leading import leader_of
 from holdfast.protocol.messages import (
     MAX_FRAME_BYTES,
     AskLog,
@@ -63,6 +64,7 @@ class Link:
     def __init__(self, settings: Settings, served: Served) -> None:
         self._settings = settings
         self._urls = itertools.cycle(settings.driver_urls)
+        self._leader = ""  # where a driver that stands by has sent us
         cap_s = nodeenv.longest_wait_s(settings.driver_urls)
         self._waits = partial(full_jitter, base_s=BASE_S, cap_s=cap_s)
         self._served = served
@@ -84,14 +86,19 @@ class Link:
         """Connect, serve, and again, until cancelled."""
         waits = self._waits()
         while True:
+            sent_on, self._leader = self._leader, ""
             try:
-                async with self._connect() as connection:
+                async with self._connect(sent_on or next(self._urls)) as connection:
                     if await self._greeted(connection):
                         waits = self._waits()
                         await self._serve(connection)
+            except InvalidStatus as refused:
+                self._say_no_driver(refused)
+                self._leader = "" if sent_on else leader_of(refused.response.headers)
             except (OSError, WebSocketException, ProtocolError, TimeoutError) as error:
                 self._say_no_driver(error)
-            await asyncio.sleep(next(waits))
+            if not self._leader:
+                await asyncio.sleep(next(waits))
 
     def _say_no_driver(self, error: Exception) -> None:
         """Once, not at each try."""
@@ -99,10 +106,9 @@ class Link:
             self._missed = True
             _log.warning("no driver", url=", ".join(self._settings.driver_urls), error=str(error))
 
-    def _connect(self) -> AbstractAsyncContextManager[ClientConnection]:
-        """To the next of the addresses. Raises `OSError` where the token cannot be read."""
-        url, node = next(self._urls), self._settings.node.name
-        path = f"/v1alpha1/nodes/{node}/executor"
+    def _connect(self, url: str) -> AbstractAsyncContextManager[ClientConnection]:
+        """Raises `OSError` where the token cannot be read."""
+        path = f"/v1alpha1/nodes/{self._settings.node.name}/executor"
         options: dict[str, Any] = {
             "additional_headers": {"Authorization": f"Bearer {self._settings.token()}"},
             "compression": None,

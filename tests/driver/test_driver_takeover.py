@@ -25,6 +25,7 @@ from holdfast.driver.core.effects import Allocate
 from holdfast.driver.main import main
 from holdfast.driver.ports import Entry
 from holdfast.protocol import exitcodes, keeping
+from holdfast.protocol.leading import leader_of
 
 pytestmark = pytest.mark.slow
 
@@ -244,7 +245,8 @@ async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gon
     leads_at = (await first.start())["http"].removeprefix("http://")
     process = second.spawn()
     said = await standing_by(port)
-    assert said["detail"] == f"this driver stands by: holdfast-driver {leads_at} leads."
+    leader = f"holdfast-driver at http://{leads_at}"
+    assert said["detail"] == f"this driver stands by: {leader} leads."
     assert not second.paths.address.exists()
     async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         assert (await client.get(f"http://127.0.0.1:{port}/healthz")).text == "ok\n"
@@ -252,6 +254,7 @@ async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gon
         async with connect(f"ws://127.0.0.1:{port}/v1alpha1/nodes/n/executor", proxy=None):
             pass
     assert refused.value.response.status_code == 503
+    assert leader_of(refused.value.response.headers) == f"http://{leads_at}"
     assert leads_at.encode() in refused.value.response.body
 
     first.end(signal.SIGKILL)
