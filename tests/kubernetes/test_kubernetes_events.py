@@ -10,9 +10,15 @@ from waiting import eventually_async
 
 from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.adapters.kubernetes.errors import AlreadyExists, Forbidden
-from holdfast.driver.adapters.kubernetes.events import MAX_NOTE_BYTES, Teller, Turned, event_of
+from holdfast.driver.adapters.kubernetes.events import (
+    MAX_NOTE_BYTES,
+    Braked,
+    Teller,
+    Turned,
+    event_of,
+)
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.model import Failure, Job, Phase
+from holdfast.driver.core.model import Brake, Failure, Job, Phase
 from holdfast.protocol.messages import Task
 
 OBJECT = {"metadata": {"namespace": "ai", "name": "speech", "uid": "0123456789"}}
@@ -45,6 +51,16 @@ def test_trouble_is_a_warning_with_the_incident_before_what_is_done_about_it() -
     failure = Failure(traceback="Traceback: no", reason="3 restarts in an hour")
     event = event_of(turned(phase=Phase.FAILED, failure=failure))
     assert (event["type"], event["note"]) == ("Warning", "3 restarts in an hour\nTraceback: no")
+
+
+def test_the_brake_is_told_beside_a_phase_of_the_same_entry() -> None:
+    why = "4 of 8 nodes were evicted within 60 s, node-7 next"
+    event = event_of(Braked(OBJECT, Brake(on=True, why=why), 2, 7, AT))
+    assert (event["type"], event["reason"]) == ("Warning", "BrakeApplied")
+    assert why in event["note"]
+    assert event["metadata"]["name"] != event_of(turned(7))["metadata"]["name"]
+    released = event_of(Braked(OBJECT, Brake(on=False, why="ada: mended"), 2, 9, AT))
+    assert (released["type"], released["reason"]) == ("Normal", "BrakeReleased")
 
 
 @given(st.text(max_size=3 * MAX_NOTE_BYTES))

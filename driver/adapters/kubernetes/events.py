@@ -15,7 +15,7 @@ from holdfast.driver.adapters.kubernetes import names, paths
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import AlreadyExists
 from holdfast.driver.adapters.kubernetes.insist import insist
-from holdfast.driver.core.model import Job, Phase
+from holdfast.driver.core.model import Brake, Job, Phase
 from holdfast.driver.ports import PermanentError, TemporaryError
 
 Object = dict[str, Any]
@@ -40,23 +40,33 @@ class Turned(NamedTuple):
     at: datetime
 
 
+class Braked(NamedTuple):
+    """The brake on eviction was put on or released, which concerns the job of this object."""
+
+    wanted: Object
+    brake: Brake
+    term: int
+    entry: int
+    at: datetime
+
+
 class Teller:
     """Writes Events in their order; whoever tells does not wait."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._told: asyncio.Queue[Turned] = asyncio.Queue()
+        self._told: asyncio.Queue[Turned | Braked] = asyncio.Queue()
 
-    def tell(self, turned: Turned) -> None:
-        self._told.put_nowait(turned)
+    def tell(self, news: Turned | Braked) -> None:
+        self._told.put_nowait(news)
 
     async def run(self) -> None:
         """For ever."""
         while True:
-            turned = await self._told.get()
-            doing = f"Event {turned.job.name}"
-            with acting_for(term=turned.term, entry=turned.entry, doing=doing):
-                await self._write(event_of(turned))
+            news = await self._told.get()
+            doing = f"Event {news.wanted['metadata']['name']}"
+            with acting_for(term=news.term, entry=news.entry, doing=doing):
+                await self._write(event_of(news))
 
     async def _write(self, event: Object) -> None:
         at = paths.events(event["metadata"]["namespace"])
@@ -68,26 +78,33 @@ class Teller:
             _log.warning("event.let_go", name=event["metadata"]["name"], why=str(error))
 
 
-def event_of(turned: Turned) -> Object:
+def event_of(news: Turned | Braked) -> Object:
     """The Event, named by object and entry: written twice it is still one.
 
     kubectl tells Events of one second in the order of their names, hence the zeros.
     """
-    metadata, job = turned.wanted["metadata"], turned.job
+    metadata = news.wanted["metadata"]
+    name = f"{metadata['name']}.{metadata['uid'][:8]}.{news.entry:012}"
+    if isinstance(news, Braked):
+        name, on, note = f"{name}.brake", news.brake.on, f"the brake on eviction: {news.brake.why}"
+        kind, reason = ("Warning", "BrakeApplied") if on else ("Normal", "BrakeReleased")
+    else:
+        kind = "Warning" if _troubled(news.job) else "Normal"
+        reason, note = news.job.phase.value, _note(news.job, news.news)
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{metadata['name']}.{metadata['uid'][:8]}.{turned.entry:012}",
+            "name": name,
             "namespace": metadata["namespace"],
         },
-        "eventTime": turned.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "eventTime": news.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "reportingController": f"{names.GROUP}/driver",
-        "reportingInstance": f"term-{turned.term}",
+        "reportingInstance": f"term-{news.term}",
         "action": "Turn",
-        "reason": job.phase.value,
-        "type": "Warning" if _troubled(job) else "Normal",
-        "note": _note(job, turned.news),
+        "reason": reason,
+        "type": kind,
+        "note": _short(note),
         "regarding": {
             "apiVersion": names.API_VERSION,
             "kind": names.KIND,
@@ -106,5 +123,8 @@ def _troubled(job: Job) -> bool:
 def _note(job: Job, news: str) -> str:
     """Why, in the words of the journal: a reason stands before a traceback, which may be long."""
     why = f"{job.failure.reason}\n{job.failure.traceback}" if job.failure else job.why
-    said = "; ".join(filter(None, [news, why.strip()]))
-    return said.encode()[:MAX_NOTE_BYTES].decode(errors="ignore")
+    return "; ".join(filter(None, [news, why.strip()]))
+
+
+def _short(note: str) -> str:
+    return note.encode()[:MAX_NOTE_BYTES].decode(errors="ignore")

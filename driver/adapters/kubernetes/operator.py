@@ -14,7 +14,7 @@ from holdfast.driver.acting import acting_for
 from holdfast.driver.adapters.kubernetes import jobs, paths, pods, status
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import Conflict, NotFound
-from holdfast.driver.adapters.kubernetes.events import Teller, Turned
+from holdfast.driver.adapters.kubernetes.events import Braked, Teller, Turned
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
@@ -73,6 +73,8 @@ class Operator:
                 self._queue.add(name)
             if job is not None and (was is None or was.phase is not job.phase):
                 self._tell(job, state, was)
+        if before.brake.on is not state.brake.on:
+            self._tell_brake(state)
 
     async def run(self) -> None:
         """For ever."""
@@ -99,6 +101,14 @@ class Operator:
         news = state.incidents[met].summary if met is not None else ""
         at = self._clock.wall()
         self._teller.tell(Turned(wanted, job, news, state.term, state.sequence, at))
+
+    def _tell_brake(self, state: State) -> None:
+        """An Event for the object of each job that goes on with or without evictions."""
+        for name, job in state.jobs.items():
+            wanted = None if job.finished else self._objects.owner(name)
+            if wanted is not None:
+                at = self._clock.wall()
+                self._teller.tell(Braked(wanted, state.brake, state.term, state.sequence, at))
 
     async def _bring_about(self, name: str) -> None:
         """See `_follow_through`; what is written follows from the newest entry."""
