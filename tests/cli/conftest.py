@@ -26,7 +26,9 @@ class Shell:
         path.write_text(text)
         return path
 
-    def holdfast(self, *words: str, timeout_s: float = 90) -> subprocess.CompletedProcess[str]:
+    def holdfast(
+        self, *words: str, timeout_s: float = DEADLINE_S
+    ) -> subprocess.CompletedProcess[str]:
         """Run it to its end."""
         process = self.start(*words)
         try:

@@ -134,8 +134,8 @@ def test_two_runs_at_once_each_have_their_own_output_and_exit_code(shell: Shell)
     shell.script("code.py", "import sys\nprint(sys.argv[1:])\nsys.exit(int(sys.argv[2]))\n")
     greet = shell.start("run", "-n", "1", "greet.py")
     code = shell.start("run", "--max-restarts", "0", "code.py", "--code", "7")
-    assert greet.communicate(timeout=90)[0] == "hello from 0 of 1\n"
-    output, errors = code.communicate(timeout=90)
+    assert greet.communicate(timeout=DEADLINE_S)[0] == "hello from 0 of 1\n"
+    output, errors = code.communicate(timeout=DEADLINE_S)
     assert (greet.returncode, code.returncode) == (0, 7)
     assert output == "['--code', '7']\n"
     assert "exit code 7" in errors.splitlines()[-1]

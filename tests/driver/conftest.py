@@ -57,9 +57,11 @@ def serve() -> Callable[[FastAPI], AbstractAsyncContextManager[str]]:
         listening = socket.create_server(("127.0.0.1", 0))
         server = Server(server_config(app))
         task = asyncio.create_task(server.serve([listening]))
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
-        server.should_exit = True
-        await task
+        try:
+            yield f"127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await task
 
     return serving
 

@@ -61,9 +61,10 @@ class FakeDriver:
         request = connection.request
         assert request is not None
         self.paths.append((request.path, request.headers["Authorization"]))
-        self.hellos.append(self.decoder.decode(await connection.recv()))
+        hello = self.decoder.decode(await connection.recv())
         await connection.send(encode(m.Welcome(term=self.term)))
         self.connection = connection
+        self.hellos.append(hello)  # last: who waits for it sends something next
         if self.desired is not None:
             await connection.send(encode(self.desired))
         try:
