@@ -1,0 +1,84 @@
+"""A driver whose journal was put back from a backup, as a process: a file is copied, and back."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running_driver import DriverProcess
+from waiting import DEADLINE_S
+from websockets.asyncio.client import connect
+
+from holdfast.protocol import exitcodes
+from holdfast.protocol.messages import Hello, ToExecutor, Welcome
+from holdfast.protocol.version import PROTOCOL_VERSION
+from holdfast.protocol.wire import Decoder, encode
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[DriverProcess]:
+    made = DriverProcess(tmp_path / "state")
+    yield made
+    if made.process is not None:
+        made.end()
+
+
+@asynccontextmanager
+async def executor(driver: DriverProcess, at: dict[str, Any], hello: Hello) -> AsyncIterator[Any]:
+    """A connection as an executor; gives the driver's first word."""
+    url = f"ws{at['http'].removeprefix('http')}/v1alpha1/nodes/{hello.node}/executor"
+    token = driver.paths.node_token.read_text().strip()
+    headers = {"Authorization": f"Bearer {token}"}
+    async with connect(url, additional_headers=headers, compression=None, proxy=None) as client:
+        await client.send(encode(hello))
+        frame = await asyncio.wait_for(client.recv(decode=False), DEADLINE_S)
+        yield Decoder[Any](ToExecutor).decode(frame)
+
+
+def copied(driver: DriverProcess, kept: Path) -> None:
+    """All files of the journal, of a driver that has ended."""
+    kept.mkdir()
+    for each in driver.paths.root.glob("journal.sqlite*"):
+        shutil.copy(each, kept)
+
+
+def put_back(driver: DriverProcess, kept: Path) -> None:
+    for each in driver.paths.root.glob("journal.sqlite*"):
+        each.unlink()
+    for each in kept.iterdir():
+        shutil.copy(each, driver.paths.root)
+
+
+async def test_executors_are_led_again_by_the_second_start_after_it(
+    driver: DriverProcess, tmp_path: Path
+) -> None:
+    await driver.start()
+    assert driver.end() == exitcodes.OK
+    copied(driver, tmp_path / "backup")
+    for _ in range(2):
+        await driver.start()
+        assert driver.end() == exitcodes.OK
+    follower = Hello(
+        protocol=PROTOCOL_VERSION,
+        process="executor",
+        node="n",
+        incarnation="i",
+        generation=7,
+        term=3,
+        epoch=9,
+    )
+    put_back(driver, tmp_path / "backup")
+    async with executor(driver, await driver.start(), follower) as said:
+        assert said == Welcome(term=2, heartbeat_period_s=0.5), "as the backup would have it"
+        assert driver.process is not None
+        assert await asyncio.to_thread(driver.process.wait, DEADLINE_S) == exitcodes.TRY_AGAIN
+    assert "have followed term 3, later than this driver's 2: it was put" in driver.log.read_text()
+    async with executor(driver, await driver.start(), follower) as said:
+        assert said.term == 4
+    assert driver.end() == exitcodes.OK
+    assert "n has followed epoch 9" in " ".join(each.why for each in driver.journal())
