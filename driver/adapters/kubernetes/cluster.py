@@ -24,6 +24,7 @@ from holdfast.driver.adapters.kubernetes.placing import (
     Placing,
     hold_of,
     lowest_slot,
+    wanted,
 )
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
@@ -264,10 +265,14 @@ class KubernetesCluster:
         self._current.pop(node, None)
 
     def _ended(self, pod: Object, why: str) -> None:
-        """Tell of the end of a pod that a job still had."""
+        """Tell of the end of a pod that a job still had. Where the job's object goes its pods go
+        with it, and then the job: nobody is to replace them.
+        """
         hold = self._hold_of(pod)
-        if hold is not None:
-            self._let_go(pods.node_of(pod))
+        if hold is None:
+            return
+        self._let_go(pods.node_of(pod))
+        if wanted(hold, self._owners.owner(hold.job)):
             self._say(Ended(job=hold.job, node=pods.node_of(pod), why=why))
 
     def _leaving(self, pod: Object) -> Ending | None:

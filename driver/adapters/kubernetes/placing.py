@@ -162,6 +162,11 @@ def lowest_slot(holds: Sequence[Hold], owner: str) -> int:
     return next(slot for slot in range(len(taken) + 1) if slot not in taken)
 
 
+def wanted(hold: Hold, owner: Object | None) -> bool:
+    """Whether the hold's job is still to run, by the object that has its name now."""
+    return owner is not None and owner["metadata"]["uid"] == hold.owner and not pods.ending(owner)
+
+
 def hold_of(pod: Object, job: str) -> Hold:
     """The hold of a pod that was made for the core's `job`."""
     return Hold(job, pods.owner_uid(pod), pods.number(pod, names.SLOT))
