@@ -22,6 +22,7 @@ from holdfast.protocol.paths import RunPaths
 LEASE_S = 200
 """Of fake nodes: renewed a quarter into it, thousands of leases cost the API server little."""
 REAL_NODES = 2
+READY_WITHIN_S = 300.0
 REAL_LEASE_S = 40
 """A kubelet's own."""
 
@@ -63,7 +64,7 @@ class Stage:
             self.real = up.enter_context(
                 Joined(self.plane, self.root / "nodes", nodes=REAL_NODES, more=more)
             )
-            self.real.ready()
+            self.real.ready(READY_WITHIN_S)
             self._up = up.pop_all()
         return self
 
