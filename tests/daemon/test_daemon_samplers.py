@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ports import free_port
 from waiting import eventually_async
 
 from holdfast.daemon.probes import responder
@@ -214,32 +213,37 @@ async def probed(port: int, fact: Any) -> Any:
         )
     finally:
         running.cancel()
+        await asyncio.wait([running])
 
 
 async def test_a_neighbour_that_listens_answers() -> None:
-    port = free_port()
-    server = await responder.serve("127.0.0.1", port)
+    server = await responder.serve("127.0.0.1", 0)
     assert server is not None
+    port = server.sockets[0].getsockname()[1]
     seen = await probed(port, lambda seen: seen.ok)
     assert seen.rtt_s > 0
     assert await responder.serve("127.0.0.1", port) is None, "the port is taken: said, not raised"
     server.close()
+    alone = {asyncio.current_task()}
+    await eventually_async(lambda: asyncio.all_tasks() == alone, "it has hung up on all")
 
 
 async def test_a_neighbour_whose_process_is_gone_refuses_which_is_an_answer() -> None:
-    seen = await probed(free_port(), lambda seen: seen.reset and seen.silent_s < 1)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # and does not listen
+        port = deaf.getsockname()[1]
+        seen = await probed(port, lambda seen: seen.reset and seen.silent_s < 1)
     assert not seen.ok
 
 
 async def test_a_stopped_process_still_answers_for_its_node() -> None:
-    port = free_port()
-    with socket.create_server(("127.0.0.1", port), backlog=100):  # nobody accepts
-        assert (await probed(port, lambda seen: seen.ok)).rtt_s > 0
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:  # nobody accepts
+        assert (await probed(server.getsockname()[1], lambda seen: seen.ok)).rtt_s > 0
 
 
 async def test_a_neighbour_that_drops_everything_is_silent() -> None:
-    port = free_port()
-    with socket.create_server(("127.0.0.1", port), backlog=0):
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
+        port = server.getsockname()[1]
         fillers = [socket.socket() for _ in range(4)]
         for filler in fillers:  # a full queue: the kernel drops what comes after
             filler.setblocking(False)
