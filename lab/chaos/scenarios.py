@@ -93,6 +93,7 @@ _FAILED = Expected(
     told_within_steps=100,
     compares_losses=False,
 )
+_MOVED = Expected(names_node=False, blame=("unknown",), most_steps_lost=0)
 _TWICE = Expected(
     may_evict=True,
     names_node=False,
@@ -243,6 +244,13 @@ SCENARIOS: tuple[Scenario, ...] = (
         "a node is lost, and the driver is killed while the job recovers",
         driver.followed(node.lost, driver.killed),
         _LOST,
+    ),
+    Scenario(
+        50,
+        "maintenance-asked",
+        "a person wants a node free within a minute",
+        node.asked_for,
+        _MOVED,
     ),
 )
 

@@ -2,12 +2,16 @@
 
 import os
 import signal
+import time
 from random import Random
 
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.inside import in_switch
+
+NOTICE_S = 60.0
+"""From a person's word until the node has to be free."""
 
 
 def lost(lab: Lab, job: str, rng: Random) -> Done:
@@ -22,6 +26,15 @@ def unplugged(lab: Lab, job: str, rng: Random) -> Done:
     node = rng.choice(target.hosts_of(lab, job))
     in_switch(target.cluster(lab), "ip", "link", "set", node.switch_interface, "down")
     return Done(said=f"the link of {node.name} is cut", node=node.name)
+
+
+def asked_for(lab: Lab, job: str, rng: Random) -> Done:
+    """A person wants a node of the job free within a minute, as by `holdfast nodes maintain`."""
+    node = rng.choice(target.hosts_of(lab, job)).name
+    notice = {"reason": "new kernel", "within_s": NOTICE_S}
+    at_s = time.time()
+    lab.ask("POST", f"/nodes/{node}/maintain", json=notice)
+    return Done(said=f"a person wants {node} free within {NOTICE_S:g} s", node=node, at_s=at_s)
 
 
 def rack_lost(lab: Lab, job: str, rng: Random) -> Done:
