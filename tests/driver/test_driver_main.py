@@ -16,7 +16,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 from running_driver import DriverProcess
-from waiting import eventually_async
+from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
@@ -56,10 +56,10 @@ def driver(tmp_path: Path) -> Iterator[DriverProcess]:
 
 async def test_it_answers_where_it_did_before_however_it_ended(driver: DriverProcess) -> None:
     first = await driver.start()
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=DEADLINE_S) as client:
         assert (await client.get(f"{first['http']}/healthz")).status_code == 200
     over_socket = httpx.AsyncHTTPTransport(uds=first["socket"])
-    async with httpx.AsyncClient(transport=over_socket) as client:
+    async with httpx.AsyncClient(transport=over_socket, timeout=DEADLINE_S) as client:
         assert (await client.get("http://driver/healthz")).status_code == 200
     tokens = [driver.paths.user_token.read_text(), driver.paths.node_token.read_text()]
     driver.end(signal.SIGKILL)
@@ -287,7 +287,7 @@ async def submit(driver: DriverProcess) -> None:
     }
     token = driver.paths.user_token.read_text().strip()
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "once"}
-    async with httpx.AsyncClient(trust_env=False, headers=headers) as client:
+    async with httpx.AsyncClient(trust_env=False, headers=headers, timeout=DEADLINE_S) as client:
         answer = await client.post(f"{where['http']}/v1alpha1/jobs", json=job)
     assert answer.status_code == 201, answer.text
 
