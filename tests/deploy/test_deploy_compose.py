@@ -12,30 +12,34 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from postgres import running_postgres
 from waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 STATE = "/var/lib/holdfast"
+JOURNAL = "postgresql://holdfast@postgres/holdfast"
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+BUILT = [name for name, service in SERVICES.items() if "build" in service]
 
 
 def dockerfile(service: str) -> str:
     return (ROOT / str(SERVICES[service]["build"]["dockerfile"])).read_text()
 
 
-def words_of(service: str, state: Path) -> list[str]:
-    """What the container runs, with this Python, `state` and a free port."""
+def words_of(service: str, state: Path, journal: str = "") -> list[str]:
+    """What the container runs, with this Python, `state`, `journal` and a free port."""
     entry: list[str] = []
     for line in dockerfile(service).splitlines():
         if line.startswith("ENTRYPOINT "):
             entry = json.loads(line.removeprefix("ENTRYPOINT "))
     words = [*entry, *SERVICES[service]["command"]]
     assert words[0] == "python"
-    told = [
-        word.replace(STATE, str(state)).replace("0.0.0.0:7700", "127.0.0.1:0") for word in words
-    ]
-    return [sys.executable, *told[1:]]
+    here = {STATE: str(state), "0.0.0.0:7700": "127.0.0.1:0", JOURNAL: journal}
+    for told, ours in here.items():
+        words = [word.replace(told, ours) for word in words]
+    return [sys.executable, *words[1:]]
 
 
 @contextmanager
@@ -47,7 +51,17 @@ def running(words: list[str], log: Path) -> Iterator[None]:
             process.terminate()
 
 
-def test_what_the_containers_run_is_a_cluster_that_runs_a_job(tmp_path: Path) -> None:
+@pytest.fixture
+def journal(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Where the container `postgres` would have it; its password is in the environment."""
+    with running_postgres() as server:
+        monkeypatch.setenv("PGPASSWORD", server.password)
+        yield server.url(server.new_database(), port=server.port)
+
+
+def test_what_the_containers_run_is_a_cluster_that_runs_a_job(tmp_path: Path, journal: str) -> None:
+    assert JOURNAL in SERVICES["driver"]["command"]
+    assert "PGPASSWORD" in SERVICES["driver"]["environment"]
     state = tmp_path / "state"
     holdfast = [sys.executable, "-m", "holdfast.cli", "--state", str(state)]
     job = tmp_path / "job.yaml"
@@ -59,7 +73,7 @@ def test_what_the_containers_run_is_a_cluster_that_runs_a_job(tmp_path: Path) ->
         return done.stdout
 
     with ExitStack() as up:
-        up.enter_context(running(words_of("driver", state), tmp_path / "driver.log"))
+        up.enter_context(running(words_of("driver", state, journal), tmp_path / "driver.log"))
         eventually((state / "tokens" / "node").exists, "the driver has made its tokens")
         eventually((state / "driver.sock").exists, "the driver answers")
         up.enter_context(running(words_of("nodes", state), tmp_path / "nodes.log"))
@@ -72,7 +86,7 @@ def test_only_the_driver_goes_without_torch_and_nobody_is_root() -> None:
     assert "[kubernetes,postgres]" in dockerfile("driver")
     assert "torch" not in dockerfile("driver").partition("\n")[2]
     assert "[train]" in dockerfile("nodes")
-    for service in SERVICES:
+    for service in BUILT:
         assert "USER 10001:10001" in dockerfile(service).splitlines()
 
 
@@ -83,3 +97,20 @@ def test_the_context_has_all_that_is_installed_and_no_environment() -> None:
             assert os.readlink(link).split("/")[-1] not in ignored
     assert ".venv*" in ignored
     assert ".git" in ignored
+
+
+def test_the_script_for_kind_can_be_read_and_names_what_there_is() -> None:
+    script = ROOT / "deploy" / "kind" / "up.sh"
+    assert os.access(script, os.X_OK)
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    named = [word for word in script.read_text().split() if word.startswith("deploy/")]
+    files = [word for word in named if word != "deploy/kind/kubeconfig"]
+    assert len(files) == 2
+    for each in files:
+        assert (ROOT / each).exists(), each
+
+
+def test_the_nodes_of_kind_stand_in_racks() -> None:
+    cluster = yaml.safe_load((ROOT / "deploy" / "kind" / "cluster.yaml").read_text())
+    labels = [node["labels"] for node in cluster["nodes"] if node["role"] == "worker"]
+    assert len({each["topology.holdfast.dev/rack"] for each in labels}) == 2
