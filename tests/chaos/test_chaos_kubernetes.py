@@ -1,6 +1,8 @@
 """What others saw of a scenario on Kubernetes, held against what the driver says it did."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,12 +17,18 @@ from holdfast.driver.core.events import (
     NodeReleased,
 )
 from holdfast.driver.ports import Entry
-from holdfast.lab.chaos.injectors import Done
+from holdfast.kit.clock import SystemClock
+from holdfast.lab.chaos.injectors import Done, people
 from holdfast.lab.chaos.kubernetes import effects, witnesses
 from holdfast.lab.chaos.kubernetes.effects import Intention, intentions
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
 from holdfast.lab.chaos.kubernetes.seen import Seen
 from holdfast.lab.chaos.scenarios import chosen
+from holdfast.lab.chaos.scripts import stepped
+from holdfast.lab.chaos.scripts.stepped import SteppedClock
+from holdfast.lab.cluster import Lab
+from holdfast.lab.emulator.inside import NotPossible
+from holdfast.lab.emulator.kubelet.images import Image, Images, pushed_file
 from holdfast.lab.on_kubernetes import DRIVER
 from holdfast.protocol.forks import Fork
 from holdfast.protocol.messages import Desired, Restore, Seat
@@ -173,6 +181,7 @@ def test_a_right_that_was_missing_is_told_and_a_quota_is_no_such_thing() -> None
     forbidden = full | {"annotations": {"authorization.k8s.io/decision": "forbid"}}
     assert witnesses.nothing_was_forbidden(seen(full)) == []
     assert witnesses.nothing_was_forbidden(seen(forbidden)) == ["the driver may not create pods"]
+    assert witnesses.nothing_was_forbidden(seen(forbidden, CREATED)) == [], "it had just started"
 
 
 def test_the_mark_of_an_eviction_is_read_off_what_was_written() -> None:
@@ -225,6 +234,36 @@ def test_a_checkpoint_of_a_dead_epoch_after_the_next_began_is_wrong() -> None:
     late = "step 25 of epoch 1 was committed after epoch 2 had begun"
     assert holds(seen(entries=entries, stored=[(20, 1), (25, 1)])) == [late]
     assert holds(seen()) == ["no epoch began from a checkpoint"]
+
+
+# ---------------------------------------------------------------- what faults are done with
+
+
+def test_a_stepped_clock_is_wrong_by_what_was_said_last_and_only_on_the_wall(
+    tmp_path: Path,
+) -> None:
+    clock, host = SteppedClock(tmp_path), SystemClock()
+    assert abs((clock.wall() - host.wall()).total_seconds()) < 60
+    stepped.step(tmp_path, -300.0)
+    assert abs((clock.wall() - host.wall()).total_seconds() + 300) < 60
+    stepped.step(tmp_path, 300.0)
+    assert abs((clock.wall() - host.wall()).total_seconds() - 300) < 60
+    before_s = host.monotonic_s()
+    assert before_s <= clock.monotonic_s() <= host.monotonic_s()
+
+
+def test_an_image_can_be_pulled_once_it_was_pushed(tmp_path: Path) -> None:
+    name, pushed = "registry.example.com/training:2", pushed_file(tmp_path)
+    images = Images([], pushed)
+    assert images.find(name) is None
+    pushed.write_text(f"{name}\n")
+    assert images.find(name) == Image(name)
+    assert images.find(f"{name}0") is None
+
+
+def test_what_is_done_to_kubernetes_says_that_it_cannot_be_done_elsewhere(tmp_path: Path) -> None:
+    with pytest.raises(NotPossible, match="--cluster kubernetes"):
+        people.pod_deleted(Lab(tmp_path, nodes=1), "chaos", Random(1))
 
 
 # ---------------------------------------------------------------- the table
