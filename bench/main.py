@@ -51,7 +51,7 @@ def run(name: str, *, rounds: int, as_json: bool, **options: Any) -> int:
             def say(what: str) -> None:
                 status.update(what)
                 if not progress.is_terminal:
-                    progress.print(what)
+                    progress.print(what, soft_wrap=True, markup=False)
 
             BENCHMARKS[name](rounds, tries.append, say, **options)
     except KeyboardInterrupt:
