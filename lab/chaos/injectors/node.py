@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from random import Random
 
@@ -12,6 +14,7 @@ from holdfast.lab.emulator.inside import in_switch
 
 NOTICE_S = 60.0
 """From a person's word until the node has to be free."""
+TYPED_WITHIN_S = 60.0
 
 
 def lost(lab: Lab, job: str, rng: Random) -> Done:
@@ -29,11 +32,16 @@ def unplugged(lab: Lab, job: str, rng: Random) -> Done:
 
 
 def asked_for(lab: Lab, job: str, rng: Random) -> Done:
-    """A person wants a node of the job free within a minute, as by `holdfast nodes maintain`."""
+    """A person types `holdfast nodes maintain` for a node of the job."""
     node = rng.choice(target.hosts_of(lab, job)).name
-    notice = {"reason": "new kernel", "within_s": NOTICE_S}
+    typed = ["nodes", "maintain", node, "--reason", "new kernel", "--within", f"{NOTICE_S:g}"]
     at_s = time.time()
-    lab.ask("POST", f"/nodes/{node}/maintain", json=notice)
+    subprocess.run(
+        [sys.executable, "-m", "holdfast.cli", *typed, "--state", str(lab.run.root)],
+        check=True,
+        capture_output=True,
+        timeout=TYPED_WITHIN_S,
+    )
     return Done(said=f"a person wants {node} free within {NOTICE_S:g} s", node=node, at_s=at_s)
 
 

@@ -4,6 +4,7 @@ Called by `chaos.kubernetes.main`. Scenarios share one control plane, which is s
 not what is tried; after one that went astray the next gets a new one. Must not judge.
 """
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -43,7 +44,10 @@ MARKED_WITHIN_S = 30.0
 class Stage(play.Stage):
     """See the module."""
 
-    failures = (*play.FAILURES, NotReady, KubectlFailed, joined.NotReady, httpx.HTTPError)
+    failures = (
+        *(*play.FAILURES, NotReady, KubectlFailed, joined.NotReady),
+        *(httpx.HTTPError, subprocess.SubprocessError),
+    )
 
     def __init__(self, root: Path, *, steps: int, seed: int, say: play.Say) -> None:
         super().__init__(root, steps=steps, seed=seed, say=say)
