@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.model import Job, Node, Phase, Source, Timer, Unfit, Wanted
+from holdfast.driver.core.racks import near, together
 from holdfast.driver.core.turn import Turn
 
 SAID_NODES = 3
@@ -16,15 +17,12 @@ SAID_NODES = 3
 
 def usable(node: Node, now: float) -> bool:
     """True where a job may be given this node."""
-    return (
-        node.present
-        and not node.closed
-        and node.notice is None
-        and not node.quarantined
-        and not node.releasing
-        and node.job is None
-        and node.rest_until_s <= now
-    )
+    return good(node) and not node.releasing and node.job is None and node.rest_until_s <= now
+
+
+def good(node: Node) -> bool:
+    """True where nothing is known against its use, whoever has it now."""
+    return node.present and not node.closed and node.notice is None and not node.quarantined
 
 
 def ready(node: Node) -> bool:
@@ -82,24 +80,12 @@ def _start(turn: Turn, name: str, free: list[str]) -> None:
         counts = f"nodes needed: {job.plan.nodes}, free: {len(fitting)}"
         turn.wait_for(name, "; ".join([counts, *_kept_out(turn, job)]))
         return
-    places = tuple(_together(turn, fitting, job.plan.nodes))
+    places = tuple(together(turn, fitting, job.plan.nodes))
     _take_out(free, places)
     turn.move(name, Phase.ALLOCATING)
     turn.job(name, places=places)
     turn.say(f"{name} gets {', '.join(places)}", name)
     take(turn, name, places)
-
-
-def _together(turn: Turn, nodes: list[str], count: int) -> list[str]:
-    """So many of the nodes in few racks: the smallest rack that has all, else the largest first."""
-    racks: dict[str, list[str]] = {}
-    for node in nodes:
-        racks.setdefault(turn.nodes[node].rack, []).append(node)
-    whole = [rack for rack in racks.values() if len(rack) >= count]
-    if whole:
-        return min(whole, key=len)[:count]
-    largest_first = sorted(racks.values(), key=len, reverse=True)
-    return [node for rack in largest_first for node in rack][:count]
 
 
 def _take_out(free: list[str], nodes: Iterable[str]) -> None:
@@ -136,16 +122,47 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
             turn.say(f"standby {standby} takes place {index} of {name}", name)
         elif fitting := _fitting(turn, job, free):
-            standby = fitting[0]
+            standby = near(turn, job, fitting)[0]
             free.remove(standby)
             turn.say(f"free node {standby} takes place {index} of {name}", name)
             take(turn, name, [standby])
         else:
-            why = job.barred.why if job.barred is not None else "no node is free"
-            turn.wait_for(name, f"place {index} has no node, and {why}")
+            turn.wait_for(name, f"place {index} has no node, and {_lack(turn, name)}")
             break
         places = turn.jobs[name].places
         turn.job(name, places=(*places[:index], standby, *places[index + 1 :]))
+
+
+def _lack(turn: Turn, name: str) -> str:
+    """Why a place stays empty for now. Other jobs' standbys are asked for, once for each place."""
+    job = turn.jobs[name]
+    if job.barred is not None:
+        return job.barred.why
+    coming = sum(node.releasing and good(node) for node in turn.nodes.values())
+    for _ in range(job.places.count("") - coming):
+        lent = None if job.phase is Phase.ALLOCATING else _lent(turn, job)
+        if lent is None:
+            break
+        lender = turn.nodes[lent].job
+        turn.say(f"{lender} lends {name} its standby {lent}", name, lender)
+        leave(turn, lent)
+        coming += 1
+    return "one is on its way" if coming else "no node is free"
+
+
+def _lent(turn: Turn, job: Job) -> str | None:
+    """The last standby of the job that has the most to spare; None where nobody has any.
+
+    What a job needs for nodes that it has to leave is not to spare.
+    """
+    lenders = [each for each in turn.jobs.values() if each.name != job.name]
+    lenders.sort(key=lambda each: (len(each.standbys) - len(each.leaving), each.number))
+    for lender in reversed(lenders):
+        spare = lender.standbys[len(lender.leaving) :]
+        sound = [node for node in spare if good(turn.nodes[node])]
+        if fitting := _fitting(turn, job, sound):
+            return fitting[-1]
+    return None
 
 
 def _best_standby(turn: Turn, job: Job) -> str | None:
@@ -160,7 +177,7 @@ def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
     missing = _standbys_wanted(job) - len(job.standbys)
     if missing <= 0 or not job.places or "" in job.places:
         return
-    standbys = _fitting(turn, job, free)[:missing]
+    standbys = near(turn, job, _fitting(turn, job, free))[:missing]
     if not standbys:
         return
     _take_out(free, standbys)
