@@ -1,25 +1,63 @@
-"""Whom a hold is for: pure."""
+"""A pod that is not where it was to be, or was changed on its way, is said and not trained on."""
 
 from typing import Any
 
 import pytest
+from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.kubernetes.placing import Hold, wanted
+from holdfast.driver.adapters.kubernetes import pods
+from holdfast.driver.adapters.kubernetes.placing import Hold, Placing
+from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.ports import BarredError
 
-HOLD = Hold("job", "uid-1", 0)
+Object = dict[str, Any]
+
+JOB: Object = {
+    "metadata": {"name": "speech", "namespace": "lab", "uid": "job-1"},
+    "spec": {"nodes": 1, "pod": {"image": "speech:1"}},
+}
+NODE: Object = {"metadata": {"name": "node-1"}, "spec": {}, "status": {"allocatable": {}}}
 
 
-@pytest.mark.parametrize(
-    ("metadata", "to_run"),
-    [
-        ({"uid": "uid-1"}, True),
-        ({"uid": "uid-1", "deletionTimestamp": "2026-01-01T00:00:00Z"}, False),
-        ({"uid": "uid-2"}, False),
-        (None, False),
-    ],
-)
-def test_a_job_is_to_run_while_the_very_object_that_it_was_made_of_is_there_to_stay(
-    metadata: dict[str, Any] | None, to_run: bool
-) -> None:
-    owner = None if metadata is None else {"metadata": metadata}
-    assert wanted(HOLD, owner) is to_run
+class Placer:
+    """An API server that puts each pod on `node` at once, and writes down what is deleted."""
+
+    def __init__(self, node: str, **changed: Any) -> None:
+        self._node = node
+        self._changed = changed
+        self.deleted: list[str] = []
+
+    async def create(self, path: str, body: Object, **query: object) -> Object:
+        metadata = {**body["metadata"], "uid": "pod-1", "resourceVersion": "1"}
+        spec = {**body["spec"], **self._changed, "nodeName": self._node}
+        return {**body, "metadata": metadata, "spec": spec}
+
+    async def delete(self, path: str, **query: object) -> Object:
+        self.deleted.append(path)
+        return {}
+
+
+async def placed(client: Placer) -> Object:
+    placing = Placing(
+        client,  # type: ignore[arg-type]
+        PodBook(),
+        driver_urls=["http://a:1"],
+        placed_within_s=DEADLINE_S,
+    )
+    with placing.joined(JOB) as gang:
+        pod = await placing.pod(Hold("speech", "job-1", 0), JOB, NODE, gang)
+        await placing.placed(pod, gang)
+    return pod
+
+
+async def test_a_pod_that_something_put_on_another_node_is_deleted_and_that_is_said() -> None:
+    client = Placer("node-2")
+    with pytest.raises(BarredError, match=r"put on node node-2 instead of node-1"):
+        await placed(client)
+    assert client.deleted == ["/api/v1/namespaces/lab/pods/speech-0-1"]
+
+
+async def test_a_pod_that_something_added_to_is_the_jobs_pod() -> None:
+    client = Placer("node-1", priority=5, tolerations=[], runtimeClassName="theirs")
+    assert pods.owner_uid(await placed(client)) == "job-1"
+    assert client.deleted == []
