@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.bench.kubernetes import fleet
 from holdfast.driver.adapters.kubernetes import paths, pods
 from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.mirror import key_of
 from holdfast.driver.adapters.kubernetes.reflector import Reflector, Synced
 
 Object = dict[str, Any]
@@ -49,12 +50,11 @@ class Seen:
             self._news.set()
 
     def _look(self, told: Object) -> None:
-        metadata = told["metadata"]
-        there = f"{metadata['namespace']}/{metadata['name']}" in self.objects
-        if there and self._counts(told):
-            self._counted.add(metadata["uid"])
+        uid = told["metadata"]["uid"]
+        if key_of(told) in self.objects and self._counts(told):
+            self._counted.add(uid)
         else:
-            self._counted.discard(metadata["uid"])
+            self._counted.discard(uid)
 
     async def until(self, fact: Callable[[], bool], what: str, within_s: float) -> float:
         """The monotonic second at which the fact came true. Raises `Late`."""

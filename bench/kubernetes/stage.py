@@ -12,6 +12,8 @@ from typing import Any, Self
 import msgspec
 
 from holdfast.bench.kubernetes import fleet
+from holdfast.bench.kubernetes.seen import following
+from holdfast.driver.adapters.kubernetes import facts, paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.kubernetes import flags
 from holdfast.lab.kubernetes.fake import FakeNodes
@@ -72,9 +74,8 @@ class Stage:
         self._up.close()
 
     def grow(self, nodes: int) -> None:
-        """Have so many fake nodes, all Ready."""
-        new = range(self.nodes, nodes)
-        asyncio.run(self._created(new))
+        """Have so many fake nodes, all of them such that a scheduler uses them. Raises `Late`."""
+        asyncio.run(self._grown(nodes))
         self.nodes = max(nodes, self.nodes)
 
     def fresh_state(self) -> RunPaths:
@@ -96,9 +97,18 @@ class Stage:
                 found += [each for each in map(_written, events) if each.at > since]
         return found
 
-    async def _created(self, places: range) -> None:
-        async with fleet.client_of(self.plane.admin) as client:
-            await fleet.create_nodes(client, places)
+    async def _grown(self, nodes: int) -> None:
+        wanted, here = nodes + REAL_NODES, f"{nodes} nodes are ready"
+        async with (
+            fleet.client_of(self.plane.admin) as client,
+            following(client, paths.nodes(), _usable) as seen,
+        ):
+            await fleet.create_nodes(client, range(self.nodes, nodes))
+            await seen.until(lambda: seen.count >= wanted, here, READY_WITHIN_S)
+
+
+def _usable(node: dict[str, Any]) -> bool:
+    return facts.ready(node) and not facts.taints(node)
 
 
 def _written(event: dict[str, Any]) -> Written:
