@@ -47,8 +47,16 @@ _TWICE = Expected(
     most_steps_lost=4 * STORE_EVERY,
     told_within_steps=STORE_EVERY,
 )
-_ONE_INCIDENT = msgspec.structs.replace(_LOST, incidents=1)
-_MOVED = Expected(names_node=False, blame=("unknown",), most_steps_lost=0)
+_ONE_INCIDENT = msgspec.structs.replace(
+    _LOST,
+    incidents=1,
+    told_within_steps=STORE_EVERY,  # nobody is left who saw the last steps
+)
+_MOVED = Expected(
+    names_node=False,
+    blame=("unknown",),
+    most_steps_lost=1,  # one that was completed and not yet sealed when its ranks were ended
+)
 _GONE = Expected(phase=GONE, incident=False, most_steps_lost=0, compares_losses=False)
 
 _MIDDLE, _LONG = 5, 10
