@@ -143,7 +143,7 @@ def _lack(turn: Turn, name: str) -> str:
         lent = None if job.phase is Phase.ALLOCATING else _lent(turn, job)
         if lent is None:
             break
-        lender = turn.nodes[lent].job
+        lender = turn.nodes[lent].job or ""
         turn.say(f"{lender} lends {name} its standby {lent}", name, lender)
         leave(turn, lent)
         coming += 1
