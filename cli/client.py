@@ -20,6 +20,7 @@ TIMEOUT_S = 30.0
 _EXIT_CODES = {
     400: exitcodes.USAGE,
     401: exitcodes.CONFIGURATION,
+    403: exitcodes.CONFIGURATION,
     413: exitcodes.USAGE,
     422: exitcodes.USAGE,
     429: exitcodes.TRY_AGAIN,
@@ -29,7 +30,7 @@ _EXIT_CODES = {
 _OF_TOKENS = (
     "It is in tokens/user of the driver's folder: name that with --state, or HOLDFAST_TOKEN."
 )
-"""What to do about a 401 here, where nobody sends headers by hand."""
+"""What to do about the driver's own token here, where nobody sends headers by hand."""
 
 
 class Problem(Stopped):
@@ -38,13 +39,14 @@ class Problem(Stopped):
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
         self.status = status
         self.mistakes: list[dict[str, str]] = list(body.get("errors") or [])
+        fix = str(body.get("fix") or "")
         sentence = body.get("detail") or body.get("title") or f"the driver answered {status}"
         lines = [
             f"{each['field']}: {each['why']}  {each['fix']}".rstrip() for each in self.mistakes
         ]
         super().__init__(
             str(sentence),
-            fix=_OF_TOKENS if status == 401 else str(body.get("fix") or ""),
+            fix=_OF_TOKENS if "tokens/user" in fix else fix,
             code=_EXIT_CODES.get(status, exitcodes.FAILED),
             details=[line for line in lines if line.split() != str(sentence).split()],
         )
