@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,13 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.torch]
 
 BENCH = [sys.executable, "-m", "holdfast.cli", "bench", "kubernetes", "--quick", "--json"]
 SIZE = "60 pods on 100 nodes"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Of a short name: it has Unix sockets in it."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as short:
+        yield Path(short)
 
 
 @contextmanager
@@ -57,10 +65,10 @@ def left_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.timeout(300)
-def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(tmp_path: Path) -> None:
-    with running(tmp_path) as bench:
+def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(folder: Path) -> None:
+    with running(folder) as bench:
         out, _ = bench.communicate()
-    assert bench.returncode == 0, (tmp_path / "said").read_text()
+    assert bench.returncode == 0, (folder / "said").read_text()
     figures = {(one["figure"], one["system"]): one for one in json.loads(out)["figures"]}
     for system in ("holdfast", "bare create"):
         assert figures[f"bound, {SIZE}", system]["median"] > 0
@@ -72,17 +80,17 @@ def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(tmp_pat
     assert figures[f"restarts of the job beside, {SIZE}", "holdfast"]["median"] == 0
     written = figures[f"writes in all, {SIZE}", "holdfast"]
     assert "62 create pods" in written["notes"][0]
-    assert left_of(tmp_path) == []
+    assert left_of(folder) == []
 
 
 @pytest.mark.timeout(200)
-def test_a_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
-    with running(tmp_path) as bench:
-        said = tmp_path / "said"
+def test_a_ctrl_c_leaves_nothing(folder: Path) -> None:
+    with running(folder) as bench:
+        said = folder / "said"
         eventually(lambda: "the same pods, bare" in said.read_text(), "it runs", within_s=100)
-        assert left_of(tmp_path) != []
+        assert left_of(folder) != []
         bench.send_signal(signal.SIGINT)
         out, _ = bench.communicate()
     assert bench.returncode == 130
     assert json.loads(out) == {"figures": [], "ratios": []}
-    assert left_of(tmp_path) == []
+    assert left_of(folder) == []
