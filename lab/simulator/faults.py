@@ -258,8 +258,29 @@ def _drain(world: World, fault: Fault) -> None:
     if machine.up and not machine.cut and not machine.cordoned:
         machine.cordoned = True
         world.appear(machine)
-        world.agenda.after(world.delay(), lambda: world.end_pod(machine, 100 * fault.size))
+        world.agenda.after(world.delay(), lambda: _end_pod(world, machine, 100 * fault.size))
         world.agenda.after(120, lambda: _uncordon(world, machine))
+
+
+def _end_pod(world: World, machine: Machine, within_s: float) -> None:
+    """Somebody ends the executor of the node's job: it is killed when its time is over."""
+    node = world.driver.state.nodes.get(machine.name)
+    if node is None or node.job is None or not node.allocated:
+        return
+    job, called, why = node.job, node.called, "its pod is evicted"
+    ending = e.ExecutorEnding(
+        job=job, node=machine.name, why=why, within_s=within_s, evicted=machine.cordoned
+    )
+    world.driver.receive(ending)
+
+    def over() -> None:
+        now = world.driver.state.nodes[machine.name]
+        if machine.up and (now.job, now.called) == (job, called):
+            world.end_executor(machine, noticed_s=world.delay())
+            world.driver.receive(e.ExecutorEnded(job=job, node=machine.name, why=why))
+            world.agenda.after(1.0, lambda: _reboot(world, machine))
+
+    world.agenda.after(within_s, over)
 
 
 def _uncordon(world: World, machine: Machine) -> None:

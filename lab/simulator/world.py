@@ -95,30 +95,6 @@ class World:
         event = e.NodeAppeared(node=machine.name, rack=machine.rack, closed=closed)
         self.driver.receive(event)
 
-    def end_pod(self, machine: Machine, within_s: float) -> None:
-        """Somebody ends the executor of the node's job: it is killed when its time is over."""
-        node = self.driver.state.nodes.get(machine.name)
-        if node is None or node.job is None or not node.allocated:
-            return
-        job, called, why = node.job, node.called, "its pod is evicted"
-        ending = e.ExecutorEnding(
-            job=job, node=machine.name, why=why, within_s=within_s, evicted=machine.cordoned
-        )
-        self.driver.receive(ending)
-
-        def over() -> None:
-            now = self.driver.state.nodes[machine.name]
-            if machine.up and (now.job, now.called) == (job, called):
-                self.end_executor(machine, noticed_s=self.delay())
-                self.driver.receive(e.ExecutorEnded(job=job, node=machine.name, why=why))
-                self.agenda.after(1.0, lambda: self._boot_again(machine))
-
-        self.agenda.after(within_s, over)
-
-    def _boot_again(self, machine: Machine) -> None:
-        if machine.up and machine.executor is None:
-            self.boot(machine)
-
     # ------------------------------------------------------------ connections and processes
 
     def boot(self, machine: Machine) -> None:
