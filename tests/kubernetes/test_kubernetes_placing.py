@@ -6,6 +6,7 @@ import pytest
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.kubernetes import pods
+from holdfast.driver.adapters.kubernetes.errors import Forbidden
 from holdfast.driver.adapters.kubernetes.placing import Hold, Placing
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError
@@ -26,8 +27,11 @@ class Placer:
         self._node = node
         self._changed = changed
         self.deleted: list[str] = []
+        self.refusals: list[str] = []  # of the next creations
 
     async def create(self, path: str, body: Object, **query: object) -> Object:
+        if self.refusals:
+            raise Forbidden(f"create pod: {self.refusals.pop(0)} (403)", status=403)
         metadata = {**body["metadata"], "uid": "pod-1", "resourceVersion": "1"}
         spec = {**body["spec"], **self._changed, "nodeName": self._node}
         return {**body, "metadata": metadata, "spec": spec}
@@ -61,3 +65,19 @@ async def test_a_pod_that_something_added_to_is_the_jobs_pod() -> None:
     client = Placer("node-1", priority=5, tolerations=[], runtimeClassName="theirs")
     assert pods.owner_uid(await placed(client)) == "job-1"
     assert client.deleted == []
+
+
+async def test_a_role_that_is_missing_for_a_moment_is_held_against_nobody() -> None:
+    client = Placer("node-1")
+    client.refusals = [
+        'pods is forbidden: User "system:serviceaccount:holdfast:holdfast-driver" cannot create '
+        'resource "pods" in API group "" in the namespace "lab"'
+    ]
+    assert pods.owner_uid(await placed(client)) == "job-1"
+
+
+async def test_what_admission_does_not_want_is_told_at_once() -> None:
+    client = Placer("node-1")
+    client.refusals = ['pods "speech-0-1" is forbidden: violates PodSecurity "restricted"']
+    with pytest.raises(BarredError, match="violates PodSecurity"):
+        await placed(client)

@@ -5,6 +5,7 @@ lets the rest through as `ports.TemporaryError` or `ports.PermanentError`. Must 
 anything but an answer, or the lack of one.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,6 +84,11 @@ class OverQuota(TemporaryAnswer):
 
 class Forbidden(PermanentAnswer):
     """403: not allowed by RBAC, admission, or a namespace that is going."""
+
+    @property
+    def of_rights(self) -> bool:
+        """Whether a role is missing. An API server that has just started knows none yet."""
+        return re.search(r'forbidden: User ".*" cannot ', str(self)) is not None
 
 
 class NotFound(PermanentAnswer):

@@ -154,6 +154,10 @@ class Placing:
             if order.gated:
                 raise BarredError(str(refusal)) from refusal
             raise
+        except Forbidden as refusal:
+            if refusal.of_rights:  # it says nothing of node or job, and may pass
+                raise TemporaryError(str(refusal)) from refusal
+            raise
 
 
 def lowest_slot(holds: Sequence[Hold], owner: str) -> int:
