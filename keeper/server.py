@@ -12,12 +12,10 @@ from typing import cast
 import structlog
 
 from holdfast.keeper.keeper import Keeper, Refusal
+from holdfast.kit.files import check_socket_path
 from holdfast.protocol import keeping, lease
 
 log = structlog.get_logger()
-
-LONGEST_SOCKET_PATH = 107
-"""Linux keeps 108 octets for the path of a Unix socket, a zero at its end (unix(7))."""
 
 
 class LeasePort(asyncio.DatagramProtocol):
@@ -51,12 +49,7 @@ class Api:
 
     async def serve(self, path: Path) -> asyncio.Server:
         """Listen at `path`, for this user alone. Raises `ValueError` where the path is too long."""
-        octets = len(os.fsencode(path))
-        if octets > LONGEST_SOCKET_PATH:
-            raise ValueError(
-                f"--state: {path} has {octets} octets, a Unix socket's path may have "
-                f"{LONGEST_SOCKET_PATH}. Use a shorter folder."
-            )
+        check_socket_path(path, "--state")
         path.unlink(missing_ok=True)
         before = os.umask(0o177)
         try:

@@ -6,6 +6,9 @@ Called by whatever keeps state. Must not know what is kept.
 import os
 from pathlib import Path
 
+LONGEST_SOCKET_PATH = 107
+"""Linux keeps 108 octets for the path of a Unix socket, a zero at its end (unix(7))."""
+
 
 def private_folder(path: Path, *, exist_ok: bool = True) -> None:
     """Make `path`, for our user alone: state has the secrets in the environment of jobs.
@@ -13,6 +16,16 @@ def private_folder(path: Path, *, exist_ok: bool = True) -> None:
     Folders above it are made as any other, and one that is there keeps its mode. Raises `OSError`.
     """
     path.mkdir(parents=True, exist_ok=exist_ok, mode=0o700)
+
+
+def check_socket_path(path: Path, option: str) -> None:
+    """Raise `ValueError`, in the words of `option`, where the path is too long for a socket."""
+    octets = len(os.fsencode(path))
+    if octets > LONGEST_SOCKET_PATH:
+        raise ValueError(
+            f"{option}: {path} has {octets} octets, a Unix socket's path may have "
+            f"{LONGEST_SOCKET_PATH}. Use a shorter folder."
+        )
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = False) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.lab.emulator.kubelet import nodeobject, podspec, podstatus, volumes
+from holdfast.lab.emulator.kubelet import nodeobject, options, podspec, podstatus, volumes
 from holdfast.lab.emulator.kubelet.images import Images
 from holdfast.lab.emulator.kubelet.knobs import Knobs, KnobsOf, turn
 from holdfast.lab.emulator.kubelet.logs import start_of_last
@@ -247,3 +247,10 @@ def test_the_last_lines_of_a_log_are_whole(lines, wanted):
     content = b"".join(lines)
     last = content[start_of_last(content, wanted) :]
     assert last == b"".join(lines[len(lines) - min(wanted, len(lines)) :])
+
+
+def test_a_folder_too_deep_for_sockets_is_refused_with_the_limit(tmp_path, capsys):
+    words = ["--state", str(tmp_path / ("d" * 100)), "--kubeconfig-dir", str(tmp_path)]
+    with pytest.raises(SystemExit):
+        options.read(words)
+    assert "Use a shorter folder" in capsys.readouterr().err

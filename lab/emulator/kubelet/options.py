@@ -7,6 +7,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.kit.files import check_socket_path
+from holdfast.lab.emulator.kubelet import orders
 from holdfast.lab.emulator.namespaces import Kind
 
 
@@ -46,4 +48,10 @@ def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--restart-base-s", type=float, default=10.0, help="the first backoff of a container")
     add("--serve", action="store_true", help=argparse.SUPPRESS)
     add("--die-with-fd", type=int, help="end when this descriptor is at its end")
-    return made.parse_args(arguments)
+    given = made.parse_args(arguments)
+    deepest = given.state.resolve() / "nodes" / f"node-{given.nodes}"
+    try:
+        check_socket_path(orders.socket_path(deepest), "--state")
+    except ValueError as error:
+        made.error(str(error))
+    return given
