@@ -199,7 +199,13 @@ def play(
 
 
 @pytest.fixture(scope="module")
-def left(play: Play, journal: Terms) -> Left:
+def since_bytes(plane: ControlPlane) -> int:
+    """Where this play begins in the audit log, which is that of all tests."""
+    return plane.audit_log.stat().st_size
+
+
+@pytest.fixture(scope="module")
+def left(since_bytes: int, play: Play, journal: Terms) -> Left:
     leaders, lives = [], {}
     eventually(lambda: len(play.ready()) == 2, "both drivers are Ready")
     leaders.append(eventually(play.leader, "one of them leads"))
@@ -223,7 +229,8 @@ def left(play: Play, journal: Terms) -> Left:
 
     leads_on, status = play.node_of(leaders[-1]), play.status()
     unplugged = next(node for node in status["nodes"] if node != leads_on)
-    used = [each for each in play.plane.audit() if each["user"].get("username") == DRIVER]
+    audited = play.plane.audit(since_bytes)
+    used = [each for each in audited if each["user"].get("username") == DRIVER]
     play.plane.stop("kube-apiserver")
     try:
         play.tell("kill-0")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -208,6 +209,16 @@ def test_a_pod_gets_its_environment_and_volumes_and_ends_with_its_exit_code(plan
     mine = [one for one in writes(plane, "status") if one["objectRef"].get("name") == "whole"]
     who = {event["user"].get("username", "") for event in mine}
     assert who == {"system:node:node-2"}
+
+
+def test_a_volume_above_our_programs_does_not_hide_them(pods):
+    above = str(Path(sys.prefix).parent)
+    container = {"volumeMounts": [{"name": "above", "mountPath": above}]}
+    container["command"] = [sys.executable, "-c", "import holdfast.keeper.pod; print('here')"]
+    volumes = [{"name": "above", "emptyDir": {}}]
+    pods.run("covered", "", restartPolicy="Never", container=container, volumes=volumes)
+    assert pods.ended("covered")["exitCode"] == 0
+    assert pods.output("covered") == "here\n"
 
 
 def test_a_token_is_bound_to_its_pod_and_renewed_in_place(plane, pods):

@@ -110,7 +110,13 @@ def nodes(plane: ControlPlane, folder: Path) -> Iterator[Joined]:
 
 
 @pytest.fixture(scope="module")
-def left(plane: ControlPlane, folder: Path, nodes: Joined) -> Left:
+def since_bytes(plane: ControlPlane) -> int:
+    """Where this play begins in the audit log, which is that of all tests."""
+    return plane.audit_log.stat().st_size
+
+
+@pytest.fixture(scope="module")
+def left(plane: ControlPlane, folder: Path, since_bytes: int, nodes: Joined) -> Left:
     """Play it: a node of the job is unplugged, the job ends well, and its time to live is over."""
     end_a_pod_that_has_our_name(plane)
     apply(plane)
@@ -126,7 +132,8 @@ def left(plane: ControlPlane, folder: Path, nodes: Joined) -> Left:
     journal = open_sqlite(Settings(state=folder / "driver").paths.journal)
     entries = journal.entries()
     journal.close()
-    return Left(cut, last, story, entries, [e for e in plane.audit() if who(e) == DRIVER])
+    audited = [event for event in plane.audit(since_bytes) if who(event) == DRIVER]
+    return Left(cut, last, story, entries, audited)
 
 
 PODS = ("get", "pods", "-l", f"holdfast.dev/job={JOB}")

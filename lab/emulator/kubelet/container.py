@@ -1,17 +1,20 @@
 """One container: a process with PIDs, mounts and shared memory of its own inside a node.
 
 Used by the runtime, whose child it becomes. Its root is the machine's own file system, for there
-are no images here; what is private is /proc, /run, /dev/shm and its volumes. Must leave nothing in
-that root: a mount point that is not there can only be had below /run.
+are no images here; what is private is /proc, /run, /dev/shm and its volumes, and what programs of
+Holdfast need is seen through every volume above it. Must leave nothing in that root: a mount point
+that is not there can only be had below /run.
 """
 
 import contextlib
 import os
 import signal
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import holdfast
 from holdfast.keeper import processes
 from holdfast.lab.emulator import namespaces
 from holdfast.lab.emulator.kubelet.orders import Mount, Start
@@ -20,6 +23,13 @@ OWN = namespaces.NEW_MOUNT | namespaces.NEW_PID | namespaces.NEW_IPC
 QUIET = namespaces.MS_NODEV | namespaces.MS_NOSUID
 SHARED_MEMORY_MIB = 64
 """Of a container that mounts nothing at /dev/shm, as container runtimes have it."""
+
+PROGRAMS = (
+    Path(sys.base_prefix),
+    Path(sys.prefix),
+    Path(holdfast.__path__[0]).resolve().parents[1],
+)
+"""Where Python, its libraries and Holdfast are: a checkout in /tmp, too, runs pods with a /tmp."""
 
 
 class CannotStart(Exception):
@@ -109,9 +119,14 @@ def _mount_own(mounts: list[Mount], shown: list[Mount]) -> None:
             namespaces.mount(mount.source, Path(mount.target), "", bind)
     ordered = sorted(mounts, key=lambda mount: mount.target)
     opened = [os.open(mount.source, os.O_PATH) for mount in ordered]  # one may cover the others
+    programs = [(path, os.open(path, os.O_PATH)) for path in PROGRAMS]
     for mount, source in zip(ordered, opened, strict=True):
         target = _mount_point(mount.target, folder=stat.S_ISDIR(os.fstat(source).st_mode))
         namespaces.mount(f"/proc/self/fd/{source}", target, "", bind)
+        for path, program in programs:
+            if target in path.parents:
+                path.mkdir(parents=True, exist_ok=True)
+                namespaces.mount(f"/proc/self/fd/{program}", path, "", bind)
         if mount.read_only:
             flags = namespaces.MS_BIND | namespaces.MS_REMOUNT | namespaces.MS_RDONLY | QUIET
             namespaces.mount("none", target, "", flags)
