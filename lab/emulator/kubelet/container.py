@@ -24,11 +24,8 @@ QUIET = namespaces.MS_NODEV | namespaces.MS_NOSUID
 SHARED_MEMORY_MIB = 64
 """Of a container that mounts nothing at /dev/shm, as container runtimes have it."""
 
-PROGRAMS = (
-    Path(sys.base_prefix),
-    Path(sys.prefix),
-    Path(holdfast.__path__[0]).resolve().parents[1],
-)
+OURS = Path(holdfast.__path__[0]).resolve().parents[1]
+PROGRAMS = (Path(sys.base_prefix), Path(sys.prefix), OURS)
 """Where Python, its libraries and Holdfast are: a checkout in /tmp, too, runs pods with a /tmp."""
 
 
