@@ -189,11 +189,12 @@ def play(
             yield Play(plane, nodes, shared)
         finally:
             plane.kubectl("delete", "tj", "--all", "--wait=false")
-            what = ("deployment,service,pdb,secret,lease", "--all", "--wait=false")
+            what = ("deployment,service,pdb,secret", "--all", "--wait=false")
             plane.kubectl(*OURS, "delete", *what)
             now = ("--force", "--grace-period=0", "--wait=false")
             plane.kubectl(*OURS, "delete", "pods", "--all", *now)
             plane.kubectl("delete", "pods", "-l", f"holdfast.dev/job={JOB}", *now)
+    plane.kubectl(*OURS, "delete", "lease", "--all")  # no driver is left to make it again
     left = nodes.leftovers()
     assert left.count == 0, left
 
