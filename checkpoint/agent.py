@@ -56,9 +56,9 @@ class Agent:
         given, memory, keeper = self._order, self._memory, self._keeper
         if given is None or memory is None or (given.forget_job and keeper.settled_id != given.id):
             return None
-        snapshots = memory.look()
+        settled, error = keeper.settled_id == given.id, keeper.error
+        snapshots = memory.look()  # after the store's error: what failed to be written is in it
         skipped, reasons = memory.skipped(given.epoch)
-        settled = keeper.settled_id == given.id
         found = AgentReport(
             id=given.id,
             job=given.job,
@@ -68,7 +68,7 @@ class Agent:
             persisted_step=keeper.persisted_step if settled else None,
             skipped_saves=skipped + (keeper.skipped if settled else 0),
             skipped_why=reasons[-1] if reasons else keeper.skipped_why if settled else "",
-            store_error=keeper.error,
+            store_error=error,
             notes=(*self._notes, *reasons)[-MAX_NOTES:],
         )
         if found == self._last:

@@ -17,6 +17,7 @@ from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import not_reachable
 from holdfast.cli.run import stdin
 from holdfast.cli.run.events import Events
+from holdfast.cli.run.farewell import until_at_rest
 from holdfast.cli.run.narrate import Narrator
 from holdfast.cli.run.options import Options, job_of
 from holdfast.cli.run.service import Service
@@ -104,6 +105,7 @@ class Run:
         finally:
             events.close()
             output.finish(time.monotonic())
+        until_at_rest(self._service, self._narrator.say, self._wait)
         incidents = self._incidents()
         self._narrator.incidents(incidents, job)
         if not self._options.quiet or job["phase"] != "Succeeded":
@@ -144,6 +146,11 @@ class Run:
         if job and job["waiting"] and job["since_s"] > PENDING_S and not self._pending_told:
             self._pending_told = True
             self._narrator.say(f"waiting: {job['waiting']}")
+
+    def _wait(self) -> None:
+        if len(self._signals) > 1:
+            raise Interrupted
+        self._pause.wait(LOOK_S)
 
     def _incidents(self) -> list[dict[str, Any]]:
         found = self._service.ask(lambda driver: driver.get(path("incidents"), job=self._job))

@@ -85,7 +85,7 @@ def on_released(turn: Turn, event: NodeReleased) -> None:
     node = turn.nodes.get(event.node)
     if node is None or not node.releasing or _late(node, event.cause):
         return
-    turn.node(event.node, releasing=False, forget=None)
+    turn.node(event.node, releasing=False)
     turn.say(f"{event.node} is given back")
 
 

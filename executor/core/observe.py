@@ -63,10 +63,9 @@ def _absence(state: State) -> str:
 def quiet(state: State, now: float) -> bool:
     """Whether nothing older is left and, where one is to restore from it, the agent has spoken.
 
-    Before a first desired state an executor cannot say what is older, nor what it holds of a job.
+    A job that is over is older until the agent has written what was due of it. Before a first
+    desired state an executor cannot say what is older, nor what it holds of a job.
     """
     if state.clearing_s is not None or state.desired is None:
         return False
-    if state.desired.seats or state.desired.job is None:
-        return True
-    return answered(state.care, now)
+    return bool(state.desired.seats) or answered(state.care, now)

@@ -1,4 +1,4 @@
-"""A store that cannot be written for a while, under a whole job: training goes on, and says so."""
+"""A whole job and its store: what cannot be written is told, what is due is written at the end."""
 
 import json
 import subprocess
@@ -71,10 +71,23 @@ def test_a_store_that_cannot_be_written_is_told_and_goes_on_when_it_can(shell: S
     _, errors = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, errors
     assert "no fault" in errors.splitlines()[-1]
-    newest = next(iter(whole(FileStore(str(store)))))
-    assert isinstance(newest, Stored)
-    assert newest.step >= int(back.rsplit("step ", 1)[1].split()[0])
+    assert newest(store) >= int(back.rsplit("step ", 1)[1].split()[0])
     assert "reach their store again" in shell.holdfast("story", name).stdout
+
+
+def test_what_is_saved_at_the_very_end_reaches_the_store_before_the_run_ends(shell: Shell) -> None:
+    pytest.importorskip("torch")
+    shell.script("train.py", TRAINS.replace("while not enough:", "while step < 100:"))
+    done = shell.holdfast("run", "--nodes", "2", "-n", "1", "train.py")
+    assert done.returncode == 0, done.stderr
+    (manifest, *_) = shell.folder.rglob("manifest.json")
+    assert newest(manifest.parents[1]) == 100
+
+
+def newest(store: Path) -> int:
+    """Step of the newest whole checkpoint. One that came too fast after another may be given up."""
+    found = whole(FileStore(str(store)))
+    return next(one.step for one in found if isinstance(one, Stored))
 
 
 def status(shell: Shell) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from holdfast.driver.core.gather import root
 from holdfast.driver.core.model import Exited, Incident, Job, Node, State
 from holdfast.driver.core.story import timeline
 from holdfast.driver.watch import JobProgress
+from holdfast.protocol.messages import Observed
 
 
 class View(BaseModel):
@@ -120,8 +121,10 @@ class NodeView(View):
     standby: bool
     present: bool
     connected: bool
+    at_rest: bool
+    """Nothing is wanted of it, and what its last job left is ended and written to the store."""
     reason: str
-    """Of the quarantine, of the notice that it is to be free, or why it is not used for a while."""
+    """Of the quarantine, of the notice that it is to be free, or why it is left out for a while."""
     free_by_s: float | None
     """Driver time by which it has to be free; null where it need not, or at leisure."""
     incident: int | None
@@ -223,7 +226,8 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
     )
 
 
-def node_view(state: State, node: Node) -> NodeView:
+def node_view(state: State, node: Node, seen: Observed | None = None) -> NodeView:
+    """`seen`: what its executor reported last."""
     job = state.jobs.get(node.job or "")
     ranks = _ranks_of(job, node.name) if job else []
     return NodeView(
@@ -236,11 +240,20 @@ def node_view(state: State, node: Node) -> NodeView:
         standby=job is not None and node.name in job.standbys,
         present=node.present,
         connected=node.connected,
+        at_rest=_at_rest(node, seen),
         reason=_reason(node),
         free_by_s=node.notice.by_s if node.notice else None,
         incident=node.incident,
         strikes=len(node.strikes),
     )
+
+
+def _at_rest(node: Node, seen: Observed | None) -> bool:
+    if node.job is not None or not node.connected:
+        return False
+    if not node.generation:
+        return True
+    return seen is not None and seen.quiet and seen.generation == node.generation
 
 
 def _reason(node: Node) -> str:

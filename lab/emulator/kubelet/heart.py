@@ -107,8 +107,10 @@ class Heart:
     async def _renew(self) -> None:
         name = self._record.name
         lease = nodeobject.lease(name, self._uid, self._shape.lease_s, time.time())
+        owned = {"ownerReferences": lease["metadata"]["ownerReferences"]}  # maybe an earlier node's
+        renewal = {"metadata": owned, "spec": lease["spec"]}
         try:
-            await self._client.patch(paths.leases(NAMESPACE, name), {"spec": lease["spec"]})
+            await self._client.patch(paths.leases(NAMESPACE, name), renewal)
         except NotFound:
             await self._client.create(paths.leases(NAMESPACE), lease)
 
