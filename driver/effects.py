@@ -71,6 +71,8 @@ class Effects:
             case TakeStacks():
                 self._group.create_task(self._take_stacks(effect))
             case _:
+                if isinstance(effect, Release):
+                    self._cluster.give_up(effect.node)  # its turn comes after what waits there
                 self._group.create_task(self._call(effect))
 
     async def _call(self, effect: ClusterCall) -> None:

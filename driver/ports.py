@@ -183,6 +183,10 @@ class Cluster(Protocol):
         """
         ...
 
+    def give_up(self, node: str) -> None:
+        """The node is going to be released: an `allocate` of it that waits may end at once."""
+        ...
+
     async def release(self, node: str) -> None:
         """Give the node back; no error if it was not held."""
         ...

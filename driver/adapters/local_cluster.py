@@ -46,6 +46,9 @@ class LocalCluster:
     async def allocate(self, job: str, node: str) -> None:
         await self._call(keeping.Allocate(job=job, node=node))
 
+    def give_up(self, node: str) -> None:
+        """An allocation is one answer of the keeper: nothing waits."""
+
     async def release(self, node: str) -> None:
         await self._call(keeping.Release(node=node))
 

@@ -23,6 +23,9 @@ class NoCluster:
     async def allocate(self, job: str, node: str) -> None:
         raise PermanentError(f"node {node}: this driver has no cluster. Start it with --keeper.")
 
+    def give_up(self, node: str) -> None:
+        """Nothing is allocated here."""
+
     async def release(self, node: str) -> None:
         """Nothing is held here."""
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
+from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.no_cluster import NoCluster
@@ -43,6 +44,7 @@ class ScriptedCluster:
     def __init__(self, **failures: Exception) -> None:
         self.failures = failures
         self.log: list[str] = []
+        self.wanted = asyncio.Event()
 
     async def facts(self) -> AsyncIterator[Fact]:
         yield Fact(node="n")
@@ -56,6 +58,9 @@ class ScriptedCluster:
 
     async def allocate(self, job: str, node: str) -> None:
         await self._call("allocate", node)
+
+    def give_up(self, node: str) -> None:
+        self.wanted.set()
 
     async def release(self, node: str) -> None:
         await self._call("release", node)
@@ -135,6 +140,22 @@ async def test_a_call_to_the_cluster_ends_done_or_failed_with_its_cause(
     name = type(effect).__name__.lower()
     assert await ends_of([effect], ScriptedCluster()) == [done]
     assert await ends_of([effect], ScriptedCluster(**{name: error})) == [failed]
+
+
+class SlowCluster(ScriptedCluster):
+    """An allocation goes on until nobody wants it."""
+
+    async def allocate(self, job: str, node: str) -> None:
+        await self.wanted.wait()
+        raise UnfitError(f"node {node} is wanted no more")
+
+
+async def test_a_release_does_not_wait_for_what_is_still_being_allocated() -> None:
+    effects = [Allocate(job="j", node="n", cause=5), Release(node="n", cause=6)]
+    async with asyncio.timeout(DEADLINE_S):
+        failed, released = await ends_of(effects, SlowCluster())
+    assert isinstance(failed, AllocationFailed)
+    assert released == NodeReleased(node="n", cause=6)
 
 
 async def test_an_allocation_that_fails_for_the_jobs_own_needs_says_so() -> None:

@@ -96,6 +96,9 @@ class World:
         if not self.nodes[node].present:
             raise PermanentError(f"{node} is gone")
 
+    def give_up(self, node: str) -> None:
+        pass
+
     async def release(self, node: str) -> None:
         pass
 

@@ -43,6 +43,20 @@ async def a_node_is_held_by_one_job(cluster: Cluster, names: Names) -> None:
     await cluster.release(names[0])
 
 
+async def a_node_that_is_given_up_is_held_until_it_is_released(
+    cluster: Cluster, names: Names
+) -> None:
+    cluster.give_up(names[0])
+    await cluster.release(names[0])
+    await cluster.allocate("one", names[0])
+    cluster.give_up(names[0])
+    with pytest.raises(TemporaryError, match="one"):
+        await cluster.allocate("other", names[0])
+    await cluster.release(names[0])
+    await cluster.allocate("other", names[0])
+    await cluster.release(names[0])
+
+
 async def a_distrusted_node_is_said_and_not_given(cluster: Cluster, names: Names) -> None:
     await cluster.distrust(names[1], incident=3, reason="its link is slow")
     fact = (await first_facts(cluster, 2))[names[1]]
@@ -85,6 +99,7 @@ async def an_unknown_node_is_refused_for_good(cluster: Cluster, names: Names) ->
 PROMISES: list[Callable[[Cluster, Names], Awaitable[None]]] = [
     every_node_is_told_to_each_who_asks,
     a_node_is_held_by_one_job,
+    a_node_that_is_given_up_is_held_until_it_is_released,
     a_distrusted_node_is_said_and_not_given,
     a_change_is_told_to_who_listens,
     an_unknown_node_is_refused_for_good,

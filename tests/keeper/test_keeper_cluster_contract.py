@@ -44,6 +44,10 @@ class InMemory:
             raise TemporaryError(f"node: {node} is held by {holder}")
         self._holders[node] = job
 
+    def give_up(self, node: str) -> None:
+        if self._broken == "gives up what is held":
+            self._holders[node] = ""
+
     async def release(self, node: str) -> None:
         if self._holders[node] == "" and self._broken == "releases once":
             raise PermanentError("not held")
@@ -83,6 +87,7 @@ async def test_in_memory_keeps(promise):
         "gives to two",
         "releases once",
         "never releases",
+        "gives up what is held",
         "never trusts",
         "gives no reason",
         "tells no change",

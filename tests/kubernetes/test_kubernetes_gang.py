@@ -77,7 +77,19 @@ async def test_a_pod_that_is_deleted_while_it_waits_ends_its_wait() -> None:
     waiting = asyncio.create_task(start.whole(pod(0), within_s=DEADLINE_S))
     await asyncio.sleep(0)
     book.drop(pod(0))
-    await waiting
+    with pytest.raises(UnfitError, match="was deleted before its start was whole"):
+        await waiting
+
+
+async def test_a_pod_that_nobody_wants_any_more_does_not_wait_and_keeps_its_gate() -> None:
+    book = PodBook()
+    start = gang(book, nodes=2, coming=2)
+    start.made(pod(0))
+    waiting = asyncio.create_task(start.whole(pod(0), within_s=DEADLINE_S))
+    await asyncio.sleep(0)
+    book.give_up("pod-0")
+    with pytest.raises(UnfitError):
+        await waiting
 
 
 def test_a_replacement_and_the_pod_of_a_small_job_wait_for_nobody() -> None:

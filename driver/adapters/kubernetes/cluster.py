@@ -89,6 +89,7 @@ class KubernetesCluster:
         self._facts: dict[str, Fact] = {}
         self._holds: dict[str, Hold] = {}
         self._current: dict[str, str] = {}  # UID of the pod of each hold, by node
+        self._given_up: set[str] = set()  # nodes that are to be released
         self._expected: dict[str, str] = {}
         self._bell = asyncio.Event()  # rings with each change of a node
         self._listeners: set[asyncio.Queue[Told]] = set()
@@ -145,14 +146,22 @@ class KubernetesCluster:
         try:
             with self._placing.joined(owner) as gang:
                 pod = await self._placing.pod(hold, owner, seen, gang)
+                if node in self._given_up:
+                    raise UnfitError(f"node {node} is wanted no more")
                 self._current[node] = pod["metadata"]["uid"]
                 await self._placing.placed(pod, gang)
         except (TemporaryError, PermanentError):
             self._let_go(node)
             raise
 
+    def give_up(self, node: str) -> None:
+        self._given_up.add(node)
+        if uid := self._current.get(node):
+            self.book.give_up(uid)
+
     async def release(self, node: str) -> None:
         await self._seen.wait()
+        self._given_up.discard(node)
         self._let_go(node)
         for pod in self.book.on(node):
             await self._placing.delete(pod, force=not self._present(node))

@@ -53,15 +53,16 @@ class Gang:
             self._tell()
 
     async def whole(self, pod: Object, *, within_s: float) -> None:
-        """Return once all are there, or the pod goes.
+        """Return once all are there.
 
-        Raises `BarredError` where the gang cannot be whole, `UnfitError` when time is up.
+        Raises `BarredError` where the gang cannot be whole, `UnfitError` when time is up or the pod
+        goes.
         """
         uid = pod["metadata"]["uid"]
         self._waiting.add(uid)
         try:
             async with asyncio.timeout(within_s):
-                await self._book.until(uid, self._decided)
+                seen = await self._book.until(uid, self._decided)
         except TimeoutError:
             said = f"{self._there()} of the {self._needed} pods of its start are there"
             raise UnfitError(said) from None
@@ -69,9 +70,13 @@ class Gang:
             self._waiting.discard(uid)
         if self.why:
             raise BarredError(self.why)
+        if _goes(seen):
+            raise UnfitError(
+                f"pod {pod['metadata']['name']} was deleted before its start was whole"
+            )
 
     def _decided(self, seen: Object | None) -> bool:
-        return not self.gated or bool(self.why) or seen is None or pods.ending(seen)
+        return not self.gated or bool(self.why) or _goes(seen)
 
     def _tell(self) -> None:
         for uid in self._waiting:
@@ -84,6 +89,10 @@ class Gang:
 
     def _staying(self) -> Iterator[Object]:
         return (pod for pod in self._book.of(self._job) if not pods.ending(pod))
+
+
+def _goes(pod: Object | None) -> bool:
+    return pod is None or pods.ending(pod)
 
 
 class Gangs:

@@ -22,6 +22,7 @@ class PodBook:
         self._nodes: defaultdict[str, dict[str, Object]] = defaultdict(dict)  # by node, by UID
         self._jobs: defaultdict[str, dict[str, Object]] = defaultdict(dict)  # by job's UID, by UID
         self._incarnations: dict[tuple[str, int], int] = {}  # by UID of the job, and slot
+        self._given_up: set[str] = set()  # UIDs
         self._told = 0  # version of what the watch told last
         self._gone: list[Callable[[Object], None]] = []
         self._news: list[Callable[[Object], None]] = []
@@ -47,6 +48,13 @@ class PodBook:
             _take_out(self._jobs, pods.owner_uid(known), uid)
             for tell in self._gone:
                 tell(pod)
+        self._given_up.discard(uid)
+        self.ring(uid)
+
+    def give_up(self, uid: str) -> None:
+        """Nobody wants this pod any more: for those who wait for it, it is gone."""
+        if uid in self._known:
+            self._given_up.add(uid)
         self.ring(uid)
 
     def when_gone(self, tell: Callable[[Object], None]) -> None:
@@ -90,8 +98,8 @@ class PodBook:
         self._incarnations[job, slot] = max(incarnation, self._incarnations.get((job, slot), 0))
 
     async def until(self, uid: str, fact: Callable[[Object | None], bool]) -> Object | None:
-        """The pod (None: it is gone) once `fact` holds of it."""
-        while not fact(pod := self.get(uid)):
+        """The pod (None: it is gone, or given up) once `fact` holds of it."""
+        while not fact(pod := None if uid in self._given_up else self.get(uid)):
             bell: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._bells[uid].append(bell)
             await bell
