@@ -8,7 +8,6 @@ cannot be placed, is told.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
 from math import inf
 from typing import Any, Protocol
 
@@ -28,6 +27,7 @@ from holdfast.driver.adapters.kubernetes.placing import (
 )
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
+from holdfast.driver.adapters.kubernetes.stuck import STUCK_S, Stuck
 from holdfast.driver.ports import Ended, Ending, Fact, PermanentError, TemporaryError, UnfitError
 from holdfast.kit.clock import Clock
 
@@ -39,9 +39,6 @@ OF_PODS = (("spec", "containers"), ("spec", "volumes"), ("spec", "affinity"))
 """What nobody here reads of a Node, or of a pod once it is made: most of the size of both."""
 
 OURS = f"app.kubernetes.io/managed-by={names.MANAGER}"
-
-STUCK_S = 5.0
-"""After the time at which a deleted pod should be gone from a node that is not there: forced."""
 
 
 SEEN_WITHIN_S = 5.0
@@ -224,13 +221,11 @@ class KubernetesCluster:
 
     async def _sweep(self) -> None:
         """Remove what a node that is away will never confirm; its process is fenced by epoch."""
+        stuck = Stuck(self._present)
         while True:
             await asyncio.sleep(STUCK_S)
-            for pod in tuple(self.book.all()):
-                if pods.ending(pod) and not self._present(pods.node_of(pod)):
-                    due = datetime.fromisoformat(pod["metadata"]["deletionTimestamp"])
-                    if (self._clock.wall() - due).total_seconds() > STUCK_S:
-                        await self._placing.delete(pod, force=True)
+            for pod in stuck.due(self.book.all(), self._clock.monotonic_s()):
+                await self._placing.delete(pod, force=True)
 
     # ------------------------------------------------------------ what is known
 

@@ -224,6 +224,11 @@ def ending(pod: Json) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
+def grace_s(pod: Json) -> float:
+    """From its deletion until its node kills what is left of it, in seconds."""
+    return float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+
+
 def works_for_s(pod: Json, now: datetime) -> float:
     """How long its processes may still work, in seconds: for ever, until it is being deleted."""
     if pod.get("status", {}).get("phase") != "Running":

@@ -1,0 +1,44 @@
+"""Which deleted pods are removed though their node never said that they ended."""
+
+from typing import Any
+
+from holdfast.driver.adapters.kubernetes import names
+from holdfast.driver.adapters.kubernetes.stuck import STUCK_S, Stuck
+
+GRACE_S = 30.0
+
+
+def pod(uid: str, *, node: str = "away", deleted: bool = True) -> dict[str, Any]:
+    """Deleted at a time that has nothing to do with our clock."""
+    metadata: dict[str, Any] = {"uid": uid, "annotations": {names.NODE: node}}
+    if deleted:
+        metadata |= {"deletionTimestamp": "1999-01-01T00:00:00Z"}
+        metadata |= {"deletionGracePeriodSeconds": int(GRACE_S)}
+    return {"metadata": metadata}
+
+
+def due(stuck: Stuck, now_s: float, *known: dict[str, Any]) -> list[str]:
+    return [each["metadata"]["uid"] for each in stuck.due(known, now_s)]
+
+
+def test_its_grace_and_a_little_more_are_counted_from_when_it_was_seen() -> None:
+    stuck = Stuck(lambda node: False)
+    assert due(stuck, 100.0, pod("a")) == []
+    assert due(stuck, 100.0 + GRACE_S + STUCK_S, pod("a")) == []
+    assert due(stuck, 100.1 + GRACE_S + STUCK_S, pod("a"), pod("late")) == ["a"]
+
+
+def test_a_node_that_came_back_has_its_time_again() -> None:
+    away = {"away"}
+    stuck = Stuck(lambda node: node not in away)
+    assert due(stuck, 0.0, pod("a")) == []
+    away.clear()
+    assert due(stuck, 1.0, pod("a")) == []
+    away.add("away")
+    assert due(stuck, GRACE_S + STUCK_S + 0.5, pod("a")) == []
+
+
+def test_what_is_not_deleted_or_whose_node_is_there_is_left_alone() -> None:
+    stuck = Stuck(lambda node: node == "there")
+    known = pod("kept", deleted=False), pod("ends", node="there")
+    assert due(stuck, 0.0, *known) == due(stuck, 1_000.0, *known) == []
