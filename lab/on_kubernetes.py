@@ -7,13 +7,16 @@ would not.
 
 import shlex
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
+from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.journal_sqlite import read_only
 from holdfast.driver.adapters.kubernetes import pods
+from holdfast.driver.ports import Entry
 from holdfast.keeper.state import KeeperState
 from holdfast.kit.files import private_folder
 from holdfast.kit.supervise import Child, Lifeline
@@ -36,6 +39,9 @@ DRIVER = f"system:serviceaccount:{':'.join(ACCOUNT)}"
 IMAGE = "holdfast-executor:1"
 STORE = "/run/checkpoints"
 """Where pods have the folder for checkpoints that all of them share."""
+LEASE_RIGHTS = "lease.yaml"
+LEASE = ("holdfast", "holdfast-driver")
+"""Namespace and name of the one by which drivers that share a journal say who leads."""
 NODE_LEASE_S = 4
 """A silent node is NotReady in seconds; a kubelet's own 40 s would only make people wait."""
 
@@ -56,7 +62,8 @@ class KubernetesLab(Lab):
     """One laboratory on a control plane that `install` was called for.
 
     `show` is told each command of kubectl and what it printed. `proxied`: the driver reaches the
-    API server by a `proxy` of its own. `driver`: the module that is run as the driver.
+    API server by a `proxy` of its own. `driver`: the module that is run as the driver. `journal`:
+    the database where its journal is, that others could share; the driver then leads by the LEASE.
     """
 
     def __init__(
@@ -71,6 +78,7 @@ class KubernetesLab(Lab):
         namespace: str = "default",
         proxied: bool = False,
         driver: str = "holdfast.driver.main",
+        journal: str = "",
     ) -> None:
         super().__init__(root, nodes=nodes, standbys=standbys, racks=racks)
         self.plane = plane
@@ -83,12 +91,15 @@ class KubernetesLab(Lab):
         self._show = show
         self._proxy_port = free_ports(1)[0] if proxied else 0
         self._module = driver
+        self._journal = journal
         self._up = ExitStack()
 
     def __enter__(self) -> Self:
         private_folder(self.run.root)
         if self.namespace != "default":
             self.plane.kubectl("create", "namespace", self.namespace)
+        if self._journal:
+            self.plane.kubectl("apply", f"--filename={SHIPPED / LEASE_RIGHTS}")
         with ExitStack() as up:
             lifeline = Lifeline()
             children = [self._proxy(lifeline)] if self._proxy_port else []
@@ -120,6 +131,18 @@ class KubernetesLab(Lab):
 
     def store(self, job: str) -> Path:
         return self.run.root / "checkpoints"
+
+    def entries(self) -> list[Entry]:
+        """The driver's journal."""
+        with closing(self._open_journal()) as journal:
+            return journal.entries()
+
+    def _open_journal(self) -> SqlJournal:
+        if not self._journal:
+            return read_only(self.run.journal)[0]
+        from holdfast.driver.adapters.journal_postgres import open_postgres  # needs an extra
+
+        return open_postgres(self._journal)
 
     def leftovers(self) -> Leftovers:
         return self.joined.leftovers()
@@ -172,6 +195,8 @@ class KubernetesLab(Lab):
         words = ["--cluster", "kubernetes", "--kubeconfig", str(who)]
         words += ["--namespace", self.namespace]
         words += ["--driver-urls", DRIVER_URL, "--node-selector", "kubernetes.io/os=linux"]
+        if self._journal:
+            words += ["--journal", self._journal, "--standby", "--lease", "/".join(LEASE)]
         return self._child("driver", self._module, words, lifeline)
 
     def _proxy(self, lifeline: Lifeline) -> Child:

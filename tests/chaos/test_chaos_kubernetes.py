@@ -84,6 +84,7 @@ def seen(
     facts: dict[str, Any] = {
         "done": Done(said="", node="node-1"),
         "job": {},
+        "lease": {},
         "nodes": {"node-1": {"spec": {}}},
         "pods": [],
         "stored": [],
@@ -189,6 +190,16 @@ def test_the_mark_of_an_eviction_is_read_off_what_was_written() -> None:
     failed = wrote | {"responseStatus": {"code": 409}, "responseObject": {"status": "Failure"}}
     assert witnesses.marked(seen(wrote, wrote)) == ["node-1"]
     assert witnesses.marked(seen(failed, asked("patch nodes"))) == []
+
+
+@pytest.mark.parametrize(
+    ("holder", "wrong"),
+    [("driver-1 at http://a:1", []), ("a-stranger", ["the Lease is held by a-stranger"])],
+)
+def test_a_stolen_lease_has_to_be_a_drivers_again(holder: str, wrong: list[str]) -> None:
+    lease = {"spec": {"holderIdentity": holder}}
+    assert witnesses.lease_is_back(seen(lease=lease)) == wrong
+    assert witnesses.lease_is_back(seen()) == ["the Lease is held by nobody"]
 
 
 def test_another_controllers_taint_has_to_stay() -> None:

@@ -233,20 +233,18 @@ def test_a_wrong_password_is_said_and_not_repeated(
     assert "letmein" not in str(raised.value)
 
 
-# ---------------------------------------------------------------- the tests' own server
+# ---------------------------------------------------------------- a server of one's own
 
 KEEP_ONE = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from postgres import running_postgres
+from holdfast.lab.postgres import running_postgres
 with running_postgres() as server:
     print(server.folder, flush=True)
     input()
 """
 
 
-def test_of_a_server_whose_tests_were_killed_nothing_is_left(postgres: Postgres) -> None:
-    command = [sys.executable, "-c", KEEP_ONE, str(HELPERS)]
+def test_of_a_server_whose_owner_was_killed_nothing_is_left(postgres: Postgres) -> None:
+    command = [sys.executable, "-c", KEEP_ONE]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tests:
         assert tests.stdout is not None
         folder = Path(tests.stdout.readline().decode().strip())

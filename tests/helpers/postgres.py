@@ -1,69 +1,22 @@
-"""A PostgreSQL of the tests' own: made, started, stopped, and of which nothing is left.
+"""A PostgreSQL of the tests' own, with a database for each who asks; skips where there is none."""
 
-Used through `tests/driver/conftest.py`. Its guard ends it and removes its files as soon as the
-process of the tests is gone, however that ended. Must not touch another PostgreSQL.
-"""
-
-import os
-import pwd
-import secrets
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psycopg
 import pytest
-from ports import free_port
 
-ORDINARY_USER = "nobody"
-"""Who runs it where the tests are root's: PostgreSQL refuses root."""
-
-USER = "holdfast"
-
-_GUARD = 'cat >/dev/null; "$@" 2>/dev/null >&2; rm -rf "$0"'
+from holdfast.lab import postgres
 
 
 class Postgres:
-    """A server in `folder`: a password over TCP, none over its Unix socket."""
+    """A server, and the databases of the tests in it."""
 
-    def __init__(self, programs: Path, folder: Path) -> None:
-        self.folder = folder
-        self.port = free_port()
-        self.password = secrets.token_urlsafe(16)
-        self._programs = programs
+    def __init__(self, server: postgres.Postgres) -> None:
+        self._server = server
         self._databases = 0
-        self._as = _ordinary(folder)
-
-    def make(self) -> None:
-        """Its files. Sync is off: what is tested is the death of drivers, not of machines."""
-        password = self.folder / "password"
-        password.write_text(self.password)
-        password.chmod(0o644)
-        options = f"--auth-local=trust --auth-host=scram-sha-256 --username={USER} --no-sync"
-        self._run("initdb", *options.split(), "--locale=C", "-E", "UTF8", f"--pwfile={password}")
-
-    def start(self) -> None:
-        settings = f"-c unix_socket_directories={self.folder} -c fsync=off -c max_connections=50"
-        self._run(
-            "pg_ctl", "start", "-w", "-t", "120", "-l", str(self.folder / "log"),
-            "-o", f"-p {self.port} -c listen_addresses=127.0.0.1 {settings}",
-        )  # fmt: skip
-
-    def stop(self, mode: str = "fast") -> None:
-        self._run("pg_ctl", "stop", "-w", "-t", "120", "-m", mode)
-
-    def ending(self) -> list[str]:
-        """The command that ends it at once."""
-        return self._command("pg_ctl", "stop", "-w", "-m", "immediate")
-
-    def url(self, database: str, *, port: int | None = None) -> str:
-        """Over the Unix socket; with `port` over TCP, where there may be a relay."""
-        if port is not None:
-            return f"postgresql://{USER}@127.0.0.1:{port}/{database}"
-        return f"postgresql://{USER}@/{database}?host={self.folder}&port={self.port}"
+        self.start, self.stop, self.url = server.start, server.stop, server.url
+        self.port, self.password = server.port, server.password
 
     def new_database(self) -> str:
         """The name of an empty one."""
@@ -76,60 +29,12 @@ class Postgres:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             connection.execute(statement.encode())
 
-    def _command(self, program: str, *arguments: str) -> list[str]:
-        path = str(self._programs / program)
-        return [*self._as, path, "-D", str(self.folder / "data"), *arguments]
-
-    def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
-            self._command(program, *arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,
-            timeout=180,
-            check=False,
-        )
-        log = self.folder / "log"
-        said = done.stderr.decode() if done.stderr else log.read_text() if log.exists() else ""
-        assert done.returncode == 0, said
-
 
 @contextmanager
 def running_postgres() -> Iterator[Postgres]:
-    """A started server. Skips where no PostgreSQL is installed."""
-    programs = _programs()
-    folder = Path(tempfile.mkdtemp(prefix="holdfast-pg-"))
-    server = Postgres(programs, folder)
-    guard = subprocess.Popen(
-        ["sh", "-c", _GUARD, str(folder), *server.ending()],
-        stdin=subprocess.PIPE,
-        start_new_session=True,  # what interrupts the tests is not to end it before its work
-    )
-    assert guard.stdin is not None
+    """A started server."""
     try:
-        server.make()
-        server.start()
-        yield server
-    finally:
-        guard.stdin.close()
-        guard.wait(timeout=60)
-
-
-def _programs() -> Path:
-    """Folder of the newest installed."""
-    on_path = shutil.which("initdb")
-    found = [Path(on_path)] if on_path else []
-    found += Path("/usr/lib/postgresql").glob("*/bin/initdb")
-    if not found:
-        pytest.skip("no PostgreSQL here: install its server, e.g. apt-get install postgresql")
-    return max(found, key=lambda each: each.parent.parent.name).parent
-
-
-def _ordinary(folder: Path) -> list[str]:
-    """The command before a command that must not be root's, and to whom `folder` belongs."""
-    if os.geteuid() != 0:
-        return []
-    user = pwd.getpwnam(ORDINARY_USER)
-    os.chown(folder, user.pw_uid, user.pw_gid)
-    ids = [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-    return ["setpriv", *ids, "env", f"--chdir={folder}"]
+        with postgres.running_postgres() as server:
+            yield Postgres(server)
+    except postgres.NotInstalled as missing:
+        pytest.skip(str(missing))

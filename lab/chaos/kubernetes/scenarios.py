@@ -13,6 +13,7 @@ from holdfast.lab.chaos.injectors import (
     clock,
     driver,
     kubelet,
+    lease,
     node,
     nothing,
     people,
@@ -33,6 +34,7 @@ class OnKubernetes(Scenario, frozen=True):
 
     holds: tuple[Witness, ...] = ()
     proxied: bool = False  # the driver reaches the API server by a proxy of its own
+    shared: bool = False  # its journal is in a PostgreSQL, and it leads by a Lease
     driver: str = "holdfast.driver.main"  # the module that is run as the driver
 
 
@@ -147,6 +149,26 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         driver.killed_often(10),
         _IN_PLACE,
         longer=_LONG,
+    ),
+    OnKubernetes(
+        35,
+        "lease-stolen",
+        "a stranger takes and renews the driver's Lease, and a rank is killed meanwhile",
+        lease.stolen_while(_kill),
+        _IN_PLACE,
+        longer=_MIDDLE,
+        holds=(witnesses.driver_lived, witnesses.lease_is_back),
+        shared=True,
+    ),
+    OnKubernetes(
+        35,
+        "lease-deleted",
+        "somebody deletes the driver's Lease, and a rank is killed",
+        lease.deleted_and(_kill),
+        _IN_PLACE,
+        longer=_MIDDLE,
+        holds=(witnesses.driver_lived, witnesses.lease_is_back),
+        shared=True,
     ),
     OnKubernetes(
         36,

@@ -33,6 +33,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What the API server's audit log has of it, oldest first."""
     entries: Sequence[Entry]
     """The driver's journal."""
+    lease: Object
+    """By which drivers that share a journal say who leads; empty where none was made."""
     forked: Sequence[Fork]
     """What executors wrote down of ranks that they started."""
     stored: Sequence[tuple[int, int]]

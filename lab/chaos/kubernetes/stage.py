@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import msgspec
 
-from holdfast.driver.adapters.journal_sqlite import read_only
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core.model import FINISHED
 from holdfast.lab.chaos import play
@@ -29,7 +28,8 @@ from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.kubernetes.build import KUBERNETES
 from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed, NotReady
 from holdfast.lab.losses import Losses
-from holdfast.lab.on_kubernetes import KubernetesLab, install
+from holdfast.lab.on_kubernetes import LEASE, KubernetesLab, install
+from holdfast.lab.postgres import Failed, NotInstalled, running_postgres
 
 GRACE_S = 16.0
 """How long a node may be silent before it is NotReady. On a busy machine a kubelet stands still for
@@ -37,6 +37,8 @@ seconds, and a node that is NotReady for that alone would be another fault than 
 """
 GONE_WITHIN_S = 150.0
 """A pod that is deleted may work on for two minutes, until its ranks have moved."""
+DATABASE = "postgres"
+"""The one that every new server has."""
 MARKED_WITHIN_S = 30.0
 """From a job's end until the node that it was evicted from has its mark."""
 
@@ -47,6 +49,7 @@ class Stage(play.Stage):
     failures = (
         *(*play.FAILURES, NotReady, KubectlFailed, joined.NotReady),
         *(httpx.HTTPError, subprocess.SubprocessError),
+        *(NotInstalled, Failed),
     )
 
     def __init__(self, root: Path, *, steps: int, seed: int, say: play.Say) -> None:
@@ -64,20 +67,22 @@ class Stage(play.Stage):
         row = scenario if isinstance(scenario, OnKubernetes) else LEFT_ALONE
         plane = self._plane or self._new_plane()
         self._audited_bytes = plane.audit_log.stat().st_size
-        lab = KubernetesLab(
-            self.root / name,
-            plane,
-            nodes=row.shape.nodes,
-            standbys=row.shape.spare,
-            racks=row.shape.racks,
-            show=lambda _: None,
-            namespace=f"{JOB}-{name}",
-            proxied=row.proxied,
-            driver=row.driver,
-        )
         try:
-            with lab:
-                yield lab
+            with ExitStack() as up:
+                journal = up.enter_context(running_postgres()).url(DATABASE) if row.shared else ""
+                lab = KubernetesLab(
+                    self.root / name,
+                    plane,
+                    nodes=row.shape.nodes,
+                    standbys=row.shape.spare,
+                    racks=row.shape.racks,
+                    show=lambda _: None,
+                    namespace=f"{JOB}-{name}",
+                    proxied=row.proxied,
+                    driver=row.driver,
+                    journal=journal,
+                )
+                yield up.enter_context(lab)
             _clear(plane, lab.namespace)
         except BaseException:
             self._end_plane()
@@ -103,9 +108,6 @@ class Stage(play.Stage):
         return (phase, [], []) if phase == GONE else (phase, *super().ended(lab)[1:])
 
     def _seen(self, lab: KubernetesLab, done: Done) -> Seen:
-        journal, _ = read_only(lab.run.journal)
-        entries = journal.entries()
-        journal.close()
         nodes = lab.plane.read(paths.nodes())["items"]
         return Seen(
             done=done,
@@ -113,7 +115,8 @@ class Stage(play.Stage):
             nodes={node["metadata"]["name"]: node for node in nodes},
             pods=lab.plane.read(paths.pods(lab.namespace))["items"],
             audited=lab.plane.audit(self._audited_bytes),
-            entries=entries,
+            entries=lab.entries(),
+            lease=lab.plane.read(paths.leases(*LEASE)),
             forked=forked(lab.run.job(JOB)),
             stored=stored(lab.store(JOB)),
             driver_starts=lab.starts("driver"),

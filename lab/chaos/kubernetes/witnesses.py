@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.driver.adapters.kubernetes import facts, names
 from holdfast.driver.core.effects import Allocate, Distrust, Instruct
+from holdfast.lab.chaos.injectors import lease
 from holdfast.lab.chaos.kubernetes import effects
 from holdfast.lab.chaos.kubernetes.seen import Object, Seen
 from holdfast.lab.demo.writers import writers_of
@@ -57,6 +58,14 @@ ALWAYS: tuple[Witness, ...] = (
 def driver_lived(seen: Seen) -> list[str]:
     """Nothing that was done to the cluster ended the driver."""
     return [] if seen.driver_starts == 1 else [f"the driver was started {seen.driver_starts} times"]
+
+
+def lease_is_back(seen: Seen) -> list[str]:
+    """Whoever had taken the Lease has it no more: a driver has."""
+    holder = str(seen.lease.get("spec", {}).get("holderIdentity") or "")
+    return (
+        [] if holder and holder != lease.THIEF else [f"the Lease is held by {holder or 'nobody'}"]
+    )
 
 
 def taint_stays(key: str) -> Witness:
