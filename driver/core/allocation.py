@@ -127,27 +127,35 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
             turn.say(f"free node {standby} takes place {index} of {name}", name)
             take(turn, name, [standby])
         else:
-            turn.wait_for(name, f"place {index} has no node, and {_lack(turn, name)}")
+            _borrow(turn, job)
+            turn.wait_for(name, f"place {index} has no node, and {_lack(turn, job)}")
             break
         places = turn.jobs[name].places
         turn.job(name, places=(*places[:index], standby, *places[index + 1 :]))
 
 
-def _lack(turn: Turn, name: str) -> str:
-    """Why a place stays empty for now. Other jobs' standbys are asked for, once for each place."""
-    job = turn.jobs[name]
+def _borrow(turn: Turn, job: Job) -> None:
+    """Have other jobs' standbys given back, one for each empty place that no node comes for."""
+    if job.barred is not None or job.phase is Phase.ALLOCATING:
+        return
+    for _ in range(job.places.count("") - _coming(turn)):
+        if (lent := _lent(turn, job)) is None:
+            return
+        lender = turn.nodes[lent].job or ""
+        turn.say(f"{lender} lends {job.name} its standby {lent}", job.name, lender)
+        leave(turn, lent)
+
+
+def _coming(turn: Turn) -> int:
+    """How many nodes are being given back and may be used then."""
+    return sum(node.releasing and good(node) for node in turn.nodes.values())
+
+
+def _lack(turn: Turn, job: Job) -> str:
+    """Why a place stays empty for now."""
     if job.barred is not None:
         return job.barred.why
-    coming = sum(node.releasing and good(node) for node in turn.nodes.values())
-    for _ in range(job.places.count("") - coming):
-        lent = None if job.phase is Phase.ALLOCATING else _lent(turn, job)
-        if lent is None:
-            break
-        lender = turn.nodes[lent].job or ""
-        turn.say(f"{lender} lends {name} its standby {lent}", name, lender)
-        leave(turn, lent)
-        coming += 1
-    return "one is on its way" if coming else "no node is free"
+    return "one is on its way" if _coming(turn) else "no node is free"
 
 
 def _lent(turn: Turn, job: Job) -> str | None:
