@@ -6,23 +6,22 @@ import typer
 
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json
-from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.cli.shared import Json, State, Url, client, examples, group
 from holdfast.cli.words import outcome
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")]
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(
-        help="Show the brake on eviction, put it on, or release it.",
+    brake = group(
+        "Show the brake on eviction, put it on, or release it.",
+        shows=_brake,
         epilog=examples("holdfast brake", 'holdfast brake release --reason "the switch is mended"'),
-        rich_markup_mode=None,
     )
-    group.callback(invoke_without_command=True)(_brake)
     for name, act in (("apply", apply), ("release", release)):
         typed = f'holdfast brake {name} --reason "…"'
-        group.command(name, epilog=examples(typed))(act)
-    app.add_typer(group, name="brake")
+        brake.command(name, epilog=examples(typed))(act)
+    app.add_typer(brake, name="brake")
 
 
 def _brake(

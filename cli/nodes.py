@@ -7,7 +7,7 @@ import typer
 from holdfast.cli import asking
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, last_word, table, toned
-from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.cli.shared import Json, State, Url, client, examples, group
 from holdfast.cli.words import outcome
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")]
@@ -19,20 +19,19 @@ Name = Annotated[str, typer.Argument(metavar="NODE")]
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(
-        help="List nodes, evict one, have one free for maintenance, or use one again.",
+    nodes = group(
+        "List nodes, evict one, have one free for maintenance, or use one again.",
+        shows=_nodes,
         epilog=examples("holdfast nodes", 'holdfast nodes restore node-2 --reason "new cable"'),
-        rich_markup_mode=None,
     )
-    group.callback(invoke_without_command=True)(_nodes)
-    group.command("list", epilog=examples("holdfast nodes list"))(list_nodes)
+    nodes.command("list", epilog=examples("holdfast nodes list"))(list_nodes)
     for name, act, reason in (("evict", evict, "loud fan"), ("restore", restore, "new cable")):
-        for place, words in ((group, f"nodes {name}"), (app, name)):
+        for place, words in ((nodes, f"nodes {name}"), (app, name)):
             typed = f'holdfast {words} node-2 --reason "{reason}"'
             place.command(name, epilog=examples(typed))(act)
     typed = 'holdfast nodes maintain node-2 --reason "new kernel" --within 300'
-    group.command("maintain", epilog=examples(typed))(maintain)
-    app.add_typer(group, name="nodes")
+    nodes.command("maintain", epilog=examples(typed))(maintain)
+    app.add_typer(nodes, name="nodes")
 
 
 def _nodes(

@@ -1,5 +1,6 @@
 """Options that many commands have, once: where the driver is, and JSON instead of words."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,9 +42,16 @@ def client(url: str | None, state: Path | None) -> Client:
     return find.client(find.Target(url=url, state=state))
 
 
-def group(says: str) -> typer.Typer:
-    """Commands below one word."""
-    return typer.Typer(help=says, no_args_is_help=True, rich_markup_mode=None)
+def group(
+    says: str, *, shows: Callable[..., None] | None = None, epilog: str | None = None
+) -> typer.Typer:
+    """Commands below one word. `shows`: what the word alone does; else its help is printed."""
+    made = typer.Typer(
+        help=says, epilog=epilog, no_args_is_help=shows is None, rich_markup_mode=None
+    )
+    if shows is not None:
+        made.callback(invoke_without_command=True)(shows)
+    return made
 
 
 def examples(*lines: str) -> str:
