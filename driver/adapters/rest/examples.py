@@ -99,6 +99,7 @@ _NODE: dict[str, Any] = {
     "standby": False,
     "present": False,
     "connected": False,
+    "at_rest": False,
     "reason": "node-4 is lost",
     "free_by_s": None,
     "incident": 1,
