@@ -393,8 +393,14 @@ def test_exactly_what_is_over_is_never_started_again(phase: Phase) -> None:
 def test_only_progress_may_wait_to_be_written() -> None:
     first, further = told(core_job(best_step=1)), told(core_job(best_step=2))
     assert first != further
-    assert status.without_live(first) == status.without_live(further)
-    assert status.without_live(first) != status.without_live(told(core_job(attempt=1)))
+    assert status.urgent(first) == status.urgent(further)
+    assert status.urgent(first) != status.urgent(told(core_job(attempt=1)))
+
+
+def test_of_pods_that_become_ready_one_by_one_the_last_is_told_at_once() -> None:
+    none, some, every = ({"ready": f"{count}/3"} for count in (0, 2, 3))
+    assert status.urgent(none) == status.urgent(some)
+    assert status.urgent(some) != status.urgent(every)
 
 
 # ---------------------------------------------------------------- identity

@@ -181,7 +181,7 @@ class Operator:
             return
         uid, now_s = wanted["metadata"]["uid"], self._clock.monotonic_s()
         last_uid, last_s = self._written.get(name, ("", 0.0))
-        only_progress = status.without_live(given) == status.without_live(old)
+        only_progress = status.urgent(given) == status.urgent(old)
         if only_progress and last_uid == uid and now_s - last_s < PROGRESS_EVERY_S:
             return
         metadata = wanted["metadata"]

@@ -94,9 +94,11 @@ def ended(status: Json) -> bool:
     )
 
 
-def without_live(status: Json) -> Status:
-    """What has to be written at once when it changes."""
-    return {key: value for key, value in status.items() if key not in LIVE}
+def urgent(status: Json) -> Status:
+    """What has to be written at once when it changes; of "ready", whether all are."""
+    ready, _, wanted = str(status.get("ready", "")).partition("/")
+    told = {key: value for key, value in status.items() if key not in LIVE}
+    return told | {"ready": ready == wanted}
 
 
 def _condition(said: Said, old: Json, generation: int, at: str) -> dict[str, Any]:
