@@ -104,6 +104,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "a person deletes a pod whose ranks train",
         people.pod_deleted,
         _MOVED,
+        longer=_MIDDLE,
     ),
     OnKubernetes(
         3,
