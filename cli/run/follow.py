@@ -54,6 +54,7 @@ class Run:
         self._signals: list[int] = []
         self._stopping = False
         self._pending_told = False
+        self._over: int | None = None  # signals that had come when the job was over
         self._pause = threading.Event()  # never set: a wait that a signal's handler may enter
 
     def execute(self) -> int:
@@ -105,7 +106,9 @@ class Run:
         finally:
             events.close()
             output.finish(time.monotonic())
-        until_at_rest(self._service, self._narrator.say, self._wait)
+        self._over = len(self._signals)
+        quiet = self._options.quiet
+        until_at_rest(self._service, self._narrator.say, self._wait, quiet=quiet)
         incidents = self._incidents()
         self._narrator.incidents(incidents, job)
         if not self._options.quiet or job["phase"] != "Succeeded":
@@ -147,10 +150,10 @@ class Run:
             self._pending_told = True
             self._narrator.say(f"waiting: {job['waiting']}")
 
-    def _wait(self) -> None:
-        if len(self._signals) > 1:
-            raise Interrupted
+    def _wait(self) -> bool:
+        """For a moment, once the job is over; False where a signal has come since."""
         self._pause.wait(LOOK_S)
+        return len(self._signals) == self._over
 
     def _incidents(self) -> list[dict[str, Any]]:
         found = self._service.ask(lambda driver: driver.get(path("incidents"), job=self._job))
@@ -179,7 +182,7 @@ class Run:
 
     def _taken(self, number: int, _frame: FrameType | None) -> None:
         self._signals.append(number)
-        if len(self._signals) == 1:
+        if len(self._signals) == 1 and self._over is None:
             grace = f"{self._options.grace_s:g} s"
             self._narrator.say(f"stopping: the ranks have {grace}; once more kills them now")
 

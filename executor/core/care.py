@@ -36,6 +36,12 @@ def agent_order(state: State) -> AgentOrder | None:
     return replace(order, id=last.id + 1 if last else 1)
 
 
+def settled(care: Care) -> bool:
+    """Whether the agent has done what it was told last, or never will: it bounds its own time."""
+    told = care.report is not None and care.order is not None and care.report.id == care.order.id
+    return care.order is None or care.final or told
+
+
 def answered(care: Care, now: float) -> bool:
     """Whether the agent has said all that a restore needs, or cannot, or has had its time."""
     if care.order is None or care.final or now >= care.wait_until:

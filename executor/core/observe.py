@@ -1,6 +1,6 @@
 """What the driver is told: the whole of what the executor sees, made from its state. Pure."""
 
-from holdfast.executor.core.care import answered
+from holdfast.executor.core.care import answered, settled
 from holdfast.executor.core.model import Run, State
 from holdfast.protocol.messages import Observed
 
@@ -63,9 +63,11 @@ def _absence(state: State) -> str:
 def quiet(state: State, now: float) -> bool:
     """Whether nothing older is left and, where one is to restore from it, the agent has spoken.
 
-    A job that is over is older until the agent has written what was due of it. Before a first
-    desired state an executor cannot say what is older, nor what it holds of a job.
+    A job that is over is older until the agent has written what was due of it, or given that up.
+    Before a first desired state an executor cannot say what is older, nor what it holds of a job.
     """
     if state.clearing_s is not None or state.desired is None:
         return False
+    if state.desired.job is None:
+        return settled(state.care)
     return bool(state.desired.seats) or answered(state.care, now)

@@ -202,6 +202,18 @@ def test_a_stolen_lease_has_to_be_a_drivers_again(holder: str, wrong: list[str])
     assert witnesses.lease_is_back(seen()) == ["the Lease is held by nobody"]
 
 
+def test_a_stolen_lease_has_to_be_left_to_the_thief_while_he_renews_it() -> None:
+    def wrote(user: str) -> dict[str, Any]:
+        about = {"resource": "leases", "namespace": "holdfast", "name": "holdfast-driver"}
+        who, code = {"username": user}, {"code": 200}
+        return {"verb": "update", "user": who, "objectRef": about, "responseStatus": code}
+
+    ours, thief = wrote(DRIVER), wrote("admin")
+    assert witnesses.theft_was_borne(seen(ours, thief, thief, ours)) == []
+    assert witnesses.theft_was_borne(seen(ours, thief, ours, thief, ours)) != []
+    assert witnesses.theft_was_borne(seen(ours, ours)) != []
+
+
 def test_another_controllers_taint_has_to_stay() -> None:
     theirs = {"key": "example.com/theirs", "effect": "NoSchedule"}
     holds = witnesses.taint_stays("example.com/theirs")

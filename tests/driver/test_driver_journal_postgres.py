@@ -32,8 +32,6 @@ from holdfast.driver.ports import (
     TemporaryError,
 )
 
-HELPERS = Path(__file__).parents[1] / "helpers"
-
 
 def entry(sequence: int, *, term: int = 1) -> Entry:
     return Entry(

@@ -40,7 +40,6 @@ OF_PODS = (("spec", "containers"), ("spec", "volumes"), ("spec", "affinity"))
 
 OURS = f"app.kubernetes.io/managed-by={names.MANAGER}"
 
-
 SEEN_WITHIN_S = 5.0
 """Of what we wrote to a node, until it comes back to us."""
 
@@ -142,14 +141,18 @@ class KubernetesCluster:
         hold = self._take(job, owner["metadata"]["uid"], node)
         try:
             with self._placing.joined(owner) as gang:
+                self._check_wanted(node)
                 pod = await self._placing.pod(hold, owner, seen, gang)
-                if node in self._given_up:
-                    raise UnfitError(f"node {node} is wanted no more")
+                self._check_wanted(node)
                 self._current[node] = pod["metadata"]["uid"]
                 await self._placing.placed(pod, gang)
         except (TemporaryError, PermanentError):
             self._let_go(node)
             raise
+
+    def _check_wanted(self, node: str) -> None:
+        if node in self._given_up:
+            raise UnfitError(f"node {node} is wanted no more")
 
     def give_up(self, node: str) -> None:
         self._given_up.add(node)

@@ -88,7 +88,7 @@ class Gang:
         return known if known < self._needed else sum(1 for _ in self._staying())
 
     def _staying(self) -> Iterator[Object]:
-        return (pod for pod in self._book.of(self._job) if not pods.ending(pod))
+        return filter(self._book.stays, self._book.of(self._job))
 
 
 def _goes(pod: Object | None) -> bool:

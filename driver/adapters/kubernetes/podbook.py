@@ -105,6 +105,10 @@ class PodBook:
             await bell
         return pod
 
+    def stays(self, pod: Object) -> bool:
+        """Nobody ends it, or is going to."""
+        return not pods.ending(pod) and pod["metadata"]["uid"] not in self._given_up
+
     def ring(self, uid: str) -> None:
         """Have whoever waits for this pod look again."""
         for bell in self._bells.pop(uid, ()):

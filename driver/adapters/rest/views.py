@@ -122,7 +122,7 @@ class NodeView(View):
     present: bool
     connected: bool
     at_rest: bool
-    """Nothing is wanted of it, and what its last job left is ended and written to the store."""
+    """Nothing is wanted of it; what its last job left is ended, and stored or given up."""
     reason: str
     """Of the quarantine, of the notice that it is to be free, or why it is left out for a while."""
     free_by_s: float | None

@@ -158,7 +158,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         lease.stolen_while(_kill),
         _IN_PLACE,
         longer=_MIDDLE,
-        holds=(witnesses.driver_lived, witnesses.lease_is_back),
+        holds=(witnesses.driver_lived, witnesses.theft_was_borne, witnesses.lease_is_back),
         shared=True,
     ),
     OnKubernetes(

@@ -11,6 +11,7 @@ from holdfast.lab.chaos.injectors import lease
 from holdfast.lab.chaos.kubernetes import effects
 from holdfast.lab.chaos.kubernetes.seen import Object, Seen
 from holdfast.lab.demo.writers import writers_of
+from holdfast.lab.on_kubernetes import LEASE
 
 Witness = Callable[[Seen], Sequence[str]]
 
@@ -66,6 +67,23 @@ def lease_is_back(seen: Seen) -> list[str]:
     return (
         [] if holder and holder != lease.THIEF else [f"the Lease is held by {holder or 'nobody'}"]
     )
+
+
+def theft_was_borne(seen: Seen) -> list[str]:
+    """By the audit log: a stranger had the Lease for a while in which no driver wrote it."""
+    wrote = [effects.by_driver(each) for each in seen.audited if _writes_lease(each)]
+    if wrote.count(False) < 2:
+        return ["no stranger held the Lease"]
+    last = len(wrote) - 1 - wrote[::-1].index(False)
+    stolen = wrote[wrote.index(False) : last + 1]
+    return ["a driver wrote the Lease while a stranger held it"] if any(stolen) else []
+
+
+def _writes_lease(event: Object) -> bool:
+    about, (namespace, name) = event.get("objectRef", {}), LEASE
+    which = (about.get("resource"), about.get("namespace"), about.get("name"))
+    done = event.get("verb") in ("update", "patch") and effects.was_done(event)
+    return done and which == ("leases", namespace, name)
 
 
 def taint_stays(key: str) -> Witness:

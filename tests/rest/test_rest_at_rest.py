@@ -1,0 +1,30 @@
+"""When a node is at rest: nothing is wanted of it, and its executor has said so of the last order."""
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.driver.adapters.rest.views import node_view
+from holdfast.driver.core.model import Node, State
+from holdfast.protocol.messages import Observed
+
+NODE = Node(name="node-1", present=True, connected=True, generation=7)
+SEEN = Observed(node="node-1", incarnation="x", sequence=1, generation=7, epoch=1, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("node", "seen", "at_rest"),
+    [
+        (NODE, SEEN, True),
+        (NODE, None, False),
+        (NODE, replace(SEEN, quiet=False), False),
+        (NODE, replace(SEEN, generation=6), False),
+        (replace(NODE, connected=False), SEEN, False),
+        (replace(NODE, job="speech"), SEEN, False),
+        (replace(NODE, generation=0), None, True),
+    ],
+    ids=["done", "unheard", "busy", "of an order before", "away", "held", "never told anything"],
+)
+def test_a_node_is_at_rest_once_its_executor_has_done_the_last_order(
+    node: Node, seen: Observed | None, at_rest: bool
+) -> None:
+    assert node_view(State(), node, seen).at_rest is at_rest
