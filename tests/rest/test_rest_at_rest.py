@@ -1,4 +1,4 @@
-"""When a node is at rest: nothing is wanted of it, and its executor has said so of the last order."""
+"""A node is at rest once its executor has done the last order, and nothing more is wanted."""
 
 import pytest
 from msgspec.structs import replace
