@@ -22,7 +22,7 @@ $(UV):
 
 $(STAMP): pyproject.toml requirements/pins.txt | $(UV)
 	@echo "installing Holdfast and its libraries, torch among them: about a minute cold"
-	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,postgres,dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,postgres,tls,dev]'
 	@touch $@
 
 demo: $(STAMP) ## A real training job on an emulated cluster loses a node and gets it back
@@ -36,7 +36,7 @@ test: $(STAMP) test-driver ## Run all tests (those on Kubernetes need `make cont
 
 test-driver: $(STAMP) ## Run the driver's tests in an environment that has no torch
 	@test -x $(DRIVER_VENV)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(DRIVER_VENV)
-	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[postgres,dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[postgres,tls,dev]'
 	@$(DRIVER_VENV)/bin/python -m pytest tests/driver tests/protocol -m "not torch"
 
 control-plane: $(STAMP) ## Build Kubernetes from source, once: 4 to 10 minutes where there is Go

@@ -6,12 +6,15 @@ Called by every command that talks to a running driver. Must not retry: a comman
 import http.client
 import json
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.cli.errors import Stopped, misused, not_reachable
+from holdfast.kit.tls import reason, trusting
 from holdfast.protocol import exitcodes
 
 PREFIX = "/v1alpha1"
@@ -31,6 +34,14 @@ _OF_TOKENS = (
     "It is in tokens/user of the driver's folder: name that with --state, or HOLDFAST_TOKEN."
 )
 """What to do about the driver's own token here, where nobody sends headers by hand."""
+
+
+_OF_TRUST = (
+    "Set HOLDFAST_CA to a file with the certificate of its CA: ca.crt in the driver's folder. "
+    "On Kubernetes: kubectl -n holdfast exec deploy/holdfast-driver -- cat /run/holdfast/ca.crt"
+)
+
+_OF_PLAIN = "Does it have TLS? Where it does not its address begins with http://."
 
 
 class Problem(Stopped):
@@ -60,15 +71,18 @@ def path(*parts: str | int) -> str:
 class Client:
     """One driver: its address and a person's token. A connection a request."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, *, ca: str = "") -> None:
+        """`ca`: PEM of whom to trust at https://; "" means this machine's own CAs."""
         address = urlsplit(url)
         if address.scheme not in ("http", "https") or not address.hostname:
             raise misused(f"{url!r} is not the address of a driver.", "Give http://HOST:PORT.")
         self.url = url
-        self._host, self._port = address.hostname, address.port
-        self._kind = (
-            http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        self._connection: Callable[..., http.client.HTTPConnection] = (
+            partial(http.client.HTTPSConnection, context=trusting(ca))
+            if address.scheme == "https"
+            else http.client.HTTPConnection
         )
+        self._host, self._port = address.hostname, address.port
         self._token = token
 
     def get(self, where: str, **query: object) -> Any:
@@ -86,7 +100,7 @@ class Client:
         self, where: str, *, headers: Mapping[str, str] | None = None, **query: object
     ) -> "Stream":
         """A long answer, piece by piece as it comes, until the driver ends it."""
-        connection = self._kind(self._host, self._port)
+        connection = self._connection(self._host, self._port)
         response = self._send(connection, "GET", _with_query(where, query), None, headers or {})
         if response.status >= 400:
             with closing(connection):
@@ -102,7 +116,7 @@ class Client:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        connection = self._kind(self._host, self._port, timeout=TIMEOUT_S)
+        connection = self._connection(self._host, self._port, timeout=TIMEOUT_S)
         with closing(connection):
             response = self._send(
                 connection, method, _with_query(where, query or {}), body, headers or {}
@@ -135,6 +149,12 @@ class Client:
             raise self._gone(error) from error
 
     def _gone(self, error: Exception) -> Stopped:
+        if isinstance(error, ssl.SSLError):
+            return Stopped(
+                f"the driver at {self.url} is not asked: {reason(error)}.",
+                fix=_OF_TRUST if isinstance(error, ssl.SSLCertVerificationError) else _OF_PLAIN,
+                code=exitcodes.CONFIGURATION,
+            )
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return not_reachable(
             f"the driver at {self.url} does not answer ({why}).",

@@ -33,6 +33,9 @@ def driver(
     standby: Annotated[
         bool, typer.Option("--standby", help="Wait while another driver on that journal leads.")
     ] = False,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Speak TLS on TCP; DIR/ca.crt is whom to trust for it.")
+    ] = False,
 ) -> None:
     """Run a driver until Ctrl-C. This process becomes the driver."""
     sys.stdout.flush()
@@ -41,4 +44,5 @@ def driver(
     command += ["--keeper", str(keeper)] if keeper else []
     command += ["--journal", journal] if journal else []
     command += ["--standby"] if standby else []
+    command += ["--tls"] if tls else []
     os.execv(sys.executable, command)

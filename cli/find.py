@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast.cli.client import Client
 from holdfast.cli.errors import Stopped, not_reachable, not_readable
+from holdfast.kit.tls import ca_in
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
@@ -30,7 +31,8 @@ def client(target: Target) -> Client:
     """A client of the driver that is meant. Raises `Stopped` (69 or 78) where there is none."""
     root = state_folder(target, alive=True)
     if target.url:
-        return Client(target.url, _token(root, target.url))
+        ca = _ca(root)
+        return Client(target.url, _token(root, target.url, ca), ca=ca)
     if root is None:
         raise not_reachable(
             "no driver is running here, and no run under ./runs is alive.",
@@ -39,7 +41,7 @@ def client(target: Target) -> Client:
     url = address(root)
     if url is None:
         raise not_reachable(f"no driver is running on {root}.", f"holdfast driver --state {root}")
-    return Client(url, _token(root))
+    return Client(url, _token(root), ca=_ca(root))
 
 
 def state_folder(target: Target, *, alive: bool) -> Path | None:
@@ -78,12 +80,35 @@ def _runs() -> list[Path]:
     return [journal.parent for journal in newest]
 
 
-def _token(root: Path | None, url: str = "") -> str:
+def _ca(root: Path | None) -> str:
+    """PEM of the CA in HOLDFAST_CA, else in the state folder, else "": this machine's own.
+
+    Raises `Stopped` where there is none in the file.
+    """
+    given = os.environ.get("HOLDFAST_CA")
+    path = Path(given) if given else root and RunPaths(root).ca
+    if path is None:
+        return ""
+    try:
+        return ca_in(path)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and not given:
+            return ""
+        raise not_readable(path, error) from error
+    except ValueError as error:
+        raise Stopped(
+            f"{path} is not the certificate of a CA in PEM.",
+            fix="Set HOLDFAST_CA to a copy of ca.crt in the driver's folder.",
+            code=exitcodes.CONFIGURATION,
+        ) from error
+
+
+def _token(root: Path | None, url: str = "", ca: str = "") -> str:
     """Of the environment, else of the state folder. Raises `Stopped` where there is none."""
     if given := os.environ.get("HOLDFAST_TOKEN"):
         return given
     if root is None:
-        Client(url, "").get("/healthz")  # needs no token: where nothing answers, that is said
+        Client(url, "", ca=ca).get("/healthz")  # needs no token: is anybody there?
         raise Stopped(
             f"no token for the driver at {url}: neither --state nor HOLDFAST_STATE names its "
             "folder, whose tokens/user would be read.",

@@ -22,7 +22,7 @@ Url = Annotated[
     typer.Option(
         "--driver",
         metavar="URL",
-        help="The driver's address, http://HOST:PORT.",
+        help="The driver's address, http://HOST:PORT, or https:// (see HOLDFAST_CA).",
         callback=_or_outer,
     ),
 ]

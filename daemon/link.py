@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 import itertools
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import structlog
@@ -19,6 +20,7 @@ from websockets.exceptions import InvalidStatus
 
 from holdfast.daemon.settings import Settings
 from holdfast.kit.backoff import full_jitter
+from holdfast.kit.tls import reason, trusting
 from holdfast.protocol import nodeenv
 from holdfast.protocol.leading import leader_of
 from holdfast.protocol.messages import (
@@ -58,21 +60,26 @@ class Link:
         self._hello = hello
         self._socket: ClientConnection | None = None
 
+    @cached_property
+    def _trust(self) -> ssl.SSLContext:
+        return trusting(self._settings.driver_ca)
+
     async def run(self, received: Received) -> None:
         """For ever: connect, greet, hand on what comes; wait a little when it ends."""
         waits = self._waits()
         while True:
             sent_on, self._leader = self._leader, ""
+            url = sent_on or next(self._urls)
             try:
-                async with self._open(sent_on or next(self._urls), received) as connection:
+                async with self._open(url, received) as connection:
                     waits = self._waits()
                     async for frame in connection:
                         await received(_DECODER.decode(frame))
             except InvalidStatus as refused:
                 _log.info("driver.away", why=str(refused))
-                self._leader = "" if sent_on else leader_of(refused.response.headers)
+                self._leader = "" if sent_on else leader_of(refused.response.headers, asked=url)
             except (Away, ProtocolError, OSError, websockets.WebSocketException) as error:
-                _log.info("driver.away", why=str(error) or type(error).__name__)
+                _log.info("driver.away", why=reason(error))
             if not self._leader:
                 await asyncio.sleep(next(waits))
 
@@ -120,6 +127,8 @@ class Link:
         }
         if url.startswith("unix:"):
             return unix_connect(url.removeprefix("unix:"), f"ws://driver{path}", **options)
+        if url.startswith("https://"):
+            options["ssl"] = self._trust
         return connect(f"ws{url.removeprefix('http')}{path}", proxy=None, **options)
 
 

@@ -12,12 +12,16 @@ from holdfast.protocol.paths import NodePaths
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """One node's daemon. Each driver URL is http://HOST:PORT or unix:/path; 0 is no probe port."""
+    """One node's daemon; 0 is no probe port.
+
+    Each driver URL is https://HOST:PORT, http:// or unix:/path.
+    """
 
     node: str
     address: str
     interface: str
     driver_urls: tuple[str, ...]
+    driver_ca: str = ""
     token_file: Path
     paths: NodePaths
     probe_port: int
@@ -40,6 +44,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         address=nodeenv.address_of(environment),
         interface=environment.get(nodeenv.IFNAME, ""),
         driver_urls=nodeenv.urls_of(environment),
+        driver_ca=nodeenv.ca_of(environment),
         token_file=Path(environment[nodeenv.TOKEN_FILE]),
         paths=nodeenv.paths_of(environment),
         probe_port=int(port),

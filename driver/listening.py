@@ -43,15 +43,16 @@ def announce(settings: Settings, tcp: socket.socket) -> None:
     """Write the address file: from now on the driver answers."""
     port = tcp.getsockname()[1]
     paths = settings.paths
-    where = {"http": f"http://{address(tcp)}", "socket": str(paths.socket), "pid": os.getpid()}
+    where = {"http": url(settings, tcp), "socket": str(paths.socket), "pid": os.getpid()}
     write_atomic(paths.port, f"{port}\n".encode())
     write_atomic(paths.address, msgspec.json.encode(where) + b"\n")
 
 
-def address(tcp: socket.socket) -> str:
-    """`HOST:PORT` of a listening socket, as it stands in a URL."""
+def url(settings: Settings, tcp: socket.socket) -> str:
+    """http://HOST:PORT of a listening socket, or https:// where it speaks TLS."""
     host, port = tcp.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    scheme = "https" if settings.tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def withdraw(paths: RunPaths) -> None:

@@ -12,10 +12,9 @@ import math
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import structlog
-import uvicorn
 from fastapi import FastAPI
 from pydantic import ValidationError
 from pydantic_settings import CliApp
@@ -31,13 +30,15 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.effects import Effects
 from holdfast.driver.journals import open_journal
 from holdfast.driver.leads import open_lead
-from holdfast.driver.listening import address, announce, listen, withdraw
+from holdfast.driver.listening import announce, listen, url, withdraw
 from holdfast.driver.lock import Locked, take_lock
 from holdfast.driver.loop import Loop
 from holdfast.driver.outside import Outside, outside
 from holdfast.driver.ports import Journal, PermanentError, TakenOver, TemporaryError
+from holdfast.driver.serving import Server
 from holdfast.driver.settings import Settings
 from holdfast.driver.standby import STEP_DOWN_S, Lead, keep_lead, stand_by, title
+from holdfast.driver.tls import Tls, open_tls
 from holdfast.driver.watch import Watch
 from holdfast.driver.watching import Watching
 from holdfast.kit.clock import Clock, SystemClock
@@ -45,12 +46,9 @@ from holdfast.kit.files import private_folder
 from holdfast.kit.limits import raise_open_files
 from holdfast.kit.logs import set_up_logs
 from holdfast.protocol import exitcodes
-from holdfast.protocol.messages import MAX_FRAME_BYTES
+from holdfast.protocol.nodeenv import Drivers
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-GRACE_S = 1
-"""How long requests under way may take at the end; streams of events never end by themselves."""
 
 _log = structlog.get_logger()
 
@@ -126,30 +124,6 @@ class Driver:
         ]
 
 
-def server_config(app: FastAPI) -> uvicorn.Config:
-    """How the application is served; what is said of WebSockets was measured (ecosystem.md)."""
-    return uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="websockets-sansio",
-        ws_per_message_deflate=False,
-        ws_ping_interval=None,
-        ws_max_size=2 * MAX_FRAME_BYTES,  # a little more, so that the refusal can be ours
-        timeout_graceful_shutdown=GRACE_S,
-        server_header=False,
-    )
-
-
-class Server(uvicorn.Server):
-    """uvicorn, but signals are ours: it would raise them again and skip our own end."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run a driver until it is told to end. The exit code, see `protocol.exitcodes`."""
     try:
@@ -180,27 +154,32 @@ async def _serve(settings: Settings) -> None:
         raise PermanentError(text) from error
     take_lock(paths.lock)
     tokens = load_tokens(paths)
+    tls = open_tls(settings, SystemClock()) if settings.tls else None
     sockets = listen(settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(withdraw, paths)
+        if tls:
+            tls.publish(paths)
+            stack.callback(asyncio.create_task(tls.keep()).cancel)
         lead = None
         if settings.standby:
-            url = settings.advertise or f"http://{address(sockets[0])}"
-            name = title(settings.name, url)
+            name = title(settings.name, settings.advertise or url(settings, sockets[0]))
             lead = await stack.enter_async_context(open_lead(settings, name=name))
-            if not await _wait_for(lead, settings, sockets):
+            if not await _wait_for(lead, settings, sockets, tls):
                 return
         journal = open_journal(settings)
         stack.callback(journal.close)
-        await _serve_on(settings, sockets, tokens, journal, lead)
+        await _serve_on(settings, sockets, tls, tokens, journal, lead)
 
 
-async def _wait_for(lead: Lead, settings: Settings, sockets: list[socket.socket]) -> bool:
+async def _wait_for(
+    lead: Lead, settings: Settings, sockets: list[socket.socket], tls: Tls | None
+) -> bool:
     """Until this driver leads; False where it was told to end before."""
     waiting = Waiting()
-    server = Server(server_config(waiting.app))
+    server = Server(waiting.app, tls.context if tls else None)
     _end_when_told(server, settings.die_with_fd)
-    _say_to_people(f"driver stands by at http://{address(sockets[0])}")
+    _say_to_people(f"driver stands by at {url(settings, sockets[0])}")
     try:
         return await stand_by(lead, server, sockets, say=waiting.say)
     finally:
@@ -210,20 +189,22 @@ async def _wait_for(lead: Lead, settings: Settings, sockets: list[socket.socket]
 async def _serve_on(
     settings: Settings,
     sockets: list[socket.socket],
+    tls: Tls | None,
     tokens: Tokens,
     journal: Journal,
     lead: Lead | None,
 ) -> None:
-    clock, url = SystemClock(), f"http://{address(sockets[0])}"
-    async with outside(settings, tokens, clock=clock, listening=[url]) as around:
+    clock, at = SystemClock(), url(settings, sockets[0])
+    listening = Drivers((at,), tls.ca if tls else "")
+    async with outside(settings, tokens, clock=clock, listening=listening) as around:
         driver = Driver(settings, journal=journal, outside=around, clock=clock)
-        server = Server(server_config(driver.app()))
+        server = Server(driver.app(), tls.context if tls else None)
         _end_when_told(server, settings.die_with_fd)
         async with asyncio.TaskGroup() as group:
             tasks = await driver.start(group)
             tasks += [group.create_task(keep_lead(lead))] if lead else []
             announce(settings, sockets[0])
-            _say_to_people(f"driver ready at {url}, state in {settings.paths.root}")
+            _say_to_people(f"driver ready at {at}, state in {settings.paths.root}")
             _log.info("driver.started", state=str(settings.paths.root), term=driver.loop.state.term)
             await server.serve(sockets)
             for task in tasks:

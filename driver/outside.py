@@ -5,7 +5,7 @@ used. Must not decide.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from holdfast.driver.ports import Cluster, PermanentError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
+from holdfast.protocol.nodeenv import Drivers
 
 Follow = Callable[[State], None]
 
@@ -70,7 +71,7 @@ class Local:
 
 @asynccontextmanager
 async def outside(
-    settings: Settings, tokens: Tokens, *, clock: Clock, listening: Sequence[str]
+    settings: Settings, tokens: Tokens, *, clock: Clock, listening: Drivers
 ) -> AsyncIterator[Outside]:
     """What the settings say. `listening`: where this driver can be reached.
 
@@ -86,6 +87,7 @@ async def outside(
             f"cluster kubernetes: {error.name} is not installed. "
             "Install the extra: pip install 'holdfast[kubernetes]'"
         ) from error
-    urls = settings.driver_urls.split(",") if settings.driver_urls else listening
-    async with kubernetes(settings, tokens, clock=clock, driver_urls=urls) as made:
+    urls = settings.driver_urls.split(",") if settings.driver_urls else listening.urls
+    drivers = Drivers(urls, listening.ca)
+    async with kubernetes(settings, tokens, clock=clock, drivers=drivers) as made:
         yield made

@@ -5,6 +5,7 @@ exceptions of their technologies and raise only what is named here.
 """
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -37,6 +38,14 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     state: bytes | None
     sequence: int
     now: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A certificate, with those that vouch for it, and its key: PEM. The key is shown nowhere."""
+
+    certificate: str
+    key: str = field(repr=False)
 
 
 class UnfitError(TemporaryError):

@@ -7,6 +7,7 @@ its unit, its default's reason and its bound.
 import ipaddress
 from pathlib import Path
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, CliImplicitFlag, SettingsConfigDict
@@ -42,6 +43,15 @@ class Settings(BaseSettings):
     """What other drivers and people are told of who leads; in Kubernetes the name of the pod."""
     advertise: str = ""
     """http://HOST:PORT at which nodes reach this very driver; empty: where it listens."""
+    tls: CliImplicitFlag[bool] = False
+    """Speak TLS on TCP, with a certificate of a CA that drivers on the same journal share. Then
+    addresses of drivers begin with https://."""
+    tls_certificate: Path | None = None
+    """PEM file of a certificate to show instead; read again when it changes."""
+    tls_key: Path | None = None
+    """PEM file of its key, for the driver alone."""
+    tls_ca: Path | None = None
+    """PEM file of the CA that nodes are to trust for it; without one: those of their machines."""
     keeper: Path | None = None
     """Unix socket of the keeper of a local cluster; without one there are no nodes."""
     cluster: Literal["local", "kubernetes"] = "local"
@@ -94,6 +104,20 @@ class Settings(BaseSettings):
             raise ValueError("lease: it needs --standby and --cluster kubernetes")
         return self
 
+    @model_validator(mode="after")
+    def _encrypted(self) -> Self:
+        if bool(self.tls_certificate) != bool(self.tls_key):
+            raise ValueError("tls_certificate: give it and tls_key, or neither")
+        if self.tls_certificate and not self.tls:
+            raise ValueError("tls_certificate: it needs --tls")
+        if self.tls_ca and not self.tls_certificate:
+            raise ValueError("tls_ca: it is the CA of --tls-certificate, which is missing")
+        for url in self.urls if self.tls else ():
+            host = urlsplit(url).hostname
+            if not (url.startswith("https://") and host and host.isascii()):
+                raise ValueError(f"tls: {url!r} is no address with TLS, give https://HOST:PORT")
+        return self
+
     @field_validator("listen")
     @classmethod
     def _address_and_port(cls, value: str) -> str:
@@ -105,6 +129,12 @@ class Settings(BaseSettings):
         except ValueError:
             raise ValueError("give an IP address and a port, e.g. 127.0.0.1:0") from None
         return value
+
+    @property
+    def urls(self) -> list[str]:
+        """All addresses of drivers that are named here."""
+        named = (*self.driver_urls.split(","), self.advertise)
+        return [url.strip() for url in named if url.strip()]
 
     @property
     def host(self) -> str:

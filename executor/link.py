@@ -7,9 +7,10 @@ the newest observation is sent again, and while there is no driver only the newe
 import asyncio
 import itertools
 import socket
+import ssl
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
@@ -18,6 +19,7 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 from holdfast.executor.settings import Settings
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.logs import LazyLogger
+from holdfast.kit.tls import reason, trusting
 from holdfast.kit.together import until_first
 from holdfast.protocol import nodeenv
 from holdfast.protocol.leading import leader_of
@@ -71,7 +73,11 @@ class Link:
         self._decoder: Decoder[ToExecutor] = Decoder(ToExecutor)
         self._changed = asyncio.Event()
         self._outbox: list[Message] = []
-        self._missed = False
+        self._said: set[str] = set()  # why there is no driver, since there was one
+
+    @cached_property
+    def _trust(self) -> ssl.SSLContext:
+        return trusting(self._settings.driver_ca)
 
     def changed(self) -> None:
         """There is something new to observe. Several calls before it is sent are one message."""
@@ -87,24 +93,26 @@ class Link:
         waits = self._waits()
         while True:
             sent_on, self._leader = self._leader, ""
+            url = sent_on or next(self._urls)
             try:
-                async with self._connect(sent_on or next(self._urls)) as connection:
+                async with self._connect(url) as connection:
                     if await self._greeted(connection):
                         waits = self._waits()
                         await self._serve(connection)
             except InvalidStatus as refused:
                 self._say_no_driver(refused)
-                self._leader = "" if sent_on else leader_of(refused.response.headers)
+                self._leader = "" if sent_on else leader_of(refused.response.headers, asked=url)
             except (OSError, WebSocketException, ProtocolError, TimeoutError) as error:
                 self._say_no_driver(error)
             if not self._leader:
                 await asyncio.sleep(next(waits))
 
     def _say_no_driver(self, error: Exception) -> None:
-        """Once, not at each try."""
-        if not self._missed:
-            self._missed = True
-            _log.warning("no driver", url=", ".join(self._settings.driver_urls), error=str(error))
+        """Each reason once, not at each try."""
+        why = reason(error)
+        if why not in self._said:
+            self._said.add(why)
+            _log.warning("no driver", url=", ".join(self._settings.driver_urls), error=why)
 
     def _connect(self, url: str) -> AbstractAsyncContextManager[ClientConnection]:
         """Raises `OSError` where the token cannot be read."""
@@ -119,6 +127,8 @@ class Link:
         }
         if url.startswith("unix:"):
             return unix_connect(url.removeprefix("unix:"), f"ws://localhost{path}", **options)
+        if url.startswith("https://"):
+            options["ssl"] = self._trust
         return connect(f"ws{url.removeprefix('http')}{path}", proxy=None, **options)
 
     async def _greeted(self, connection: ClientConnection) -> bool:
@@ -133,7 +143,7 @@ class Link:
 
     async def _serve(self, connection: ClientConnection) -> None:
         self._outbox.clear()
-        self._missed = False
+        self._said.clear()
         self._changed.set()
         try:
             await until_first(self._send(connection), self._receive(connection))

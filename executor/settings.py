@@ -13,7 +13,7 @@ from holdfast.protocol.rankenv import NodeFacts
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """One node's executor. Each driver URL is http://HOST:PORT or unix:/path.
+    """One node's executor. Each driver URL is https://HOST:PORT, http:// or unix:/path.
 
     `expected`: what the driver is likely to order, to be warm for it before.
     """
@@ -21,6 +21,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeFacts
     address: str
     driver_urls: tuple[str, ...]
+    driver_ca: str = ""
     token_file: Path
     expected: Task | None = None
 
@@ -41,6 +42,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         ),
         address=nodeenv.address_of(environment),
         driver_urls=nodeenv.urls_of(environment),
+        driver_ca=nodeenv.ca_of(environment),
         token_file=Path(environment[nodeenv.TOKEN_FILE]),
         expected=_expected(environment.get(nodeenv.EXPECTED_TASK, "")),
     )

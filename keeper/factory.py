@@ -19,6 +19,7 @@ from holdfast.keeper import processes
 from holdfast.keeper.host import Config
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.files import private_folder, write_atomic
+from holdfast.protocol.nodeenv import Drivers
 
 SHARED_MEMORY = Path("/dev/shm")
 COMMANDS = {
@@ -66,16 +67,16 @@ class NodeNeeds:
     def __init__(
         self,
         *,
-        driver_url: str,
+        driver: Drivers,
         token_file: Path | None,
         commands: dict[str, list[str]] | None = None,
     ) -> None:
         """`token_file`: None where its processes come with a token, and need not wait for one."""
-        self.driver_url = driver_url
+        self.driver = driver
         self.token_file = token_file
         self.commands = commands or COMMANDS
 
-    def write(self, state: KeeperState, node: NodeRecord, driver_url: str = "") -> Path:
+    def write(self, state: KeeperState, node: NodeRecord, driver: Drivers | None = None) -> Path:
         """Write the host's configuration into the node's folder; where it is."""
         folder = Path(node.folder)
         private_folder(folder)
@@ -84,7 +85,7 @@ class NodeNeeds:
             "HOLDFAST_NODE": node.name,
             "HOLDFAST_NODE_ADDRESS": node.address,
             "HOLDFAST_IFNAME": node.interface,
-            "HOLDFAST_DRIVER_URL": driver_url or self.driver_url,
+            **(driver or self.driver).environment(),
             "HOLDFAST_NODE_TOKEN_FILE": str(self.token_file or ""),
             "HOLDFAST_SCRATCH": str(folder / "scratch"),
             "HOLDFAST_MEMORY": node.memory,

@@ -61,9 +61,7 @@ def _keep(settings: Settings, commands: Commands | None) -> int:
     states.save(root, state)
     serve.mark_run(state.run_id)
     sweep_memory()
-    needs = NodeNeeds(
-        driver_url=settings.driver_url, token_file=settings.token_file, commands=commands
-    )
+    needs = NodeNeeds(driver=settings.driver, token_file=settings.token_file, commands=commands)
     return serve.run(root, state, LocalNodes(needs), settings.die_with_fd)
 
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.kit.tls import ca_in
+from holdfast.protocol.nodeenv import Drivers
+
 
 class Settings(NamedTuple):
     """One local cluster."""
@@ -13,7 +16,7 @@ class Settings(NamedTuple):
     state: Path
     nodes: int
     racks: int
-    driver_url: str
+    driver: Drivers
     token_file: Path
     run_id: str  # "" where the state has one already
     die_with_fd: int | None
@@ -34,23 +37,34 @@ def parser(prog: str) -> argparse.ArgumentParser:
 
 def read(arguments: Sequence[str] | None = None) -> Settings:
     options = parser("python -m holdfast.keeper.main")
-    options.add_argument("--driver", required=True, help="http://ADDRESS:PORT or unix:/path")
+    options.add_argument(
+        "--driver", required=True, help="https://ADDRESS:PORT, http:// or unix:/path"
+    )
+    options.add_argument("--driver-ca", type=_ca, default="", help="the driver's ca.crt")
     given = options.parse_args(arguments)
-    return common(given, driver_url=given.driver)
+    return common(given, driver=Drivers([given.driver], given.driver_ca))
 
 
-def common(given: argparse.Namespace, *, driver_url: str) -> Settings:
+def common(given: argparse.Namespace, *, driver: Drivers) -> Settings:
     """The settings behind the options of `parser`."""
     state = given.state.resolve()
     return Settings(
         state=state,
         nodes=given.nodes + given.standbys,
         racks=min(given.racks, given.nodes + given.standbys),
-        driver_url=driver_url,
+        driver=driver,
         token_file=(given.token_file or state / "tokens" / "node").resolve(),
         run_id=given.run_id or secrets.token_hex(6),
         die_with_fd=given.die_with_fd,
     )
+
+
+def _ca(path: str) -> str:
+    """The PEM in a file."""
+    try:
+        return ca_in(Path(path))
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error}") from error
 
 
 def _at_least_one(text: str) -> int:

@@ -9,7 +9,8 @@ LEADER = "Holdfast-Leader"
 """Header of such an answer: where the driver that leads is, http://HOST:PORT."""
 
 
-def leader_of(headers: Mapping[str, str]) -> str:
-    """The address that an answer names; "" where it names none."""
+def leader_of(headers: Mapping[str, str], *, asked: str) -> str:
+    """The address that an answer of `asked` names; "" where it names none, or leads out of TLS."""
     url = headers.get(LEADER, "").rstrip("/")
-    return url if url.startswith(("http://", "https://")) else ""
+    schemes = ("https://",) if asked.startswith("https://") else ("http://", "https://")
+    return url if url.startswith(schemes) else ""

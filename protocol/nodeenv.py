@@ -6,6 +6,7 @@ Called by the `settings` of both, with the environment that they have read. Must
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from signal import SIGUSR1
+from typing import NamedTuple
 
 from holdfast.protocol.paths import NodePaths
 
@@ -16,6 +17,8 @@ IFNAME = "HOLDFAST_IFNAME"
 """The interface of that address; empty: the default one."""
 DRIVER_URL = "HOLDFAST_DRIVER_URL"
 """One address of the driver, or several with commas between them, tried in turn."""
+DRIVER_CA = "HOLDFAST_DRIVER_CA"
+"""PEM of the CA that vouches for drivers at https://; without it those of the machine do."""
 TOKEN_FILE = "HOLDFAST_NODE_TOKEN_FILE"
 """Read anew for each connection: whoever gives tokens may change it."""
 SCRATCH = "HOLDFAST_SCRATCH"
@@ -30,12 +33,24 @@ LEAVE_SIGNAL = SIGUSR1
 
 REQUIRED = {
     NODE: "the node's name",
-    DRIVER_URL: "http://HOST:PORT or unix:/path/driver.sock",
+    DRIVER_URL: "https://HOST:PORT, http://HOST:PORT or unix:/path/driver.sock",
     TOKEN_FILE: "a file with the node's token",
     SCRATCH: "a folder on the node's disk",
     MEMORY: "a folder in the node's tmpfs",
 }
-NAMES = frozenset({*REQUIRED, ADDRESS, IFNAME, PROBE_PORT, EXPECTED_TASK})
+NAMES = frozenset({*REQUIRED, ADDRESS, IFNAME, DRIVER_CA, PROBE_PORT, EXPECTED_TASK})
+
+
+class Drivers(NamedTuple):
+    """How nodes reach drivers: addresses, and PEM of the CA to trust for them, or ""."""
+
+    urls: Sequence[str]
+    ca: str = ""
+
+    def environment(self) -> dict[str, str]:
+        """What a node's processes are told of it."""
+        told = {DRIVER_URL: ",".join(self.urls)}
+        return {**told, DRIVER_CA: self.ca} if self.ca else told
 
 
 class BadSettings(ValueError):
@@ -55,7 +70,24 @@ def mistakes(environment: Mapping[str, str]) -> list[str]:
         for url in urls_of(environment)
         if not url.startswith(("http://", "https://", "unix:"))
     ]
-    return wrong
+    return wrong + _mistakes_in_ca(ca_of(environment))
+
+
+def ca_of(environment: Mapping[str, str]) -> str:
+    """PEM of whom to trust for drivers at https://; "" where that is the machine's to say."""
+    return environment.get(DRIVER_CA, "")
+
+
+def _mistakes_in_ca(ca: str) -> list[str]:
+    if not ca:
+        return []
+    from holdfast.kit.tls import trusting  # ranks know this module too, and have no use for ssl
+
+    try:
+        trusting(ca)
+    except ValueError as error:
+        return [f"{DRIVER_CA}: {error}. Set it to the content of the driver's ca.crt."]
+    return []
 
 
 def urls_of(environment: Mapping[str, str]) -> tuple[str, ...]:

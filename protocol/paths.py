@@ -82,6 +82,11 @@ class RunPaths(msgspec.Struct, frozen=True):
         return self.root / "tokens" / "node"
 
     @property
+    def ca(self) -> Path:
+        """Certificate of the CA that vouches for the driver, PEM, where it has TLS."""
+        return self.root / "ca.crt"
+
+    @property
     def jobs(self) -> Path:
         """What the ranks of all jobs write."""
         return self.root / "jobs"

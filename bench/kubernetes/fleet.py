@@ -13,6 +13,7 @@ from holdfast.driver.adapters.kubernetes import names, paths, pods
 from holdfast.driver.adapters.kubernetes.client import Client, Limits
 from holdfast.driver.adapters.kubernetes.errors import NotFound
 from holdfast.lab.kubernetes.fake import FAKE
+from holdfast.protocol.nodeenv import Drivers
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -78,7 +79,7 @@ def node(place: int) -> Object:
 
 def bare_pod(job: Object, on: str, slot: int) -> Object:
     """The pod that the job would have on this node, without the job."""
-    order = pods.Order(job, on, slot, 1, ("http://192.0.2.1:1",))
+    order = pods.Order(job, on, slot, 1, Drivers(["http://192.0.2.1:1"]))
     made = pods.manifest(order)
     del made["metadata"]["ownerReferences"]
     made["metadata"]["name"] = f"bare-{slot}"

@@ -6,7 +6,7 @@ FROM python:${PYTHON}-slim AS build
 COPY . /source
 RUN python -m venv /opt/holdfast \
  && /opt/holdfast/bin/pip install --no-cache-dir --constraint /source/requirements/pins.txt \
-    "/source[kubernetes,postgres]"
+    "/source[kubernetes,postgres,tls]"
 
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/holdfast /opt/holdfast

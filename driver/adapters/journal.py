@@ -23,6 +23,7 @@ from holdfast.driver.ports import (
     Entry,
     InDoubt,
     Key,
+    Pair,
     PermanentError,
     Taken,
     TakenOver,
@@ -122,6 +123,21 @@ class SqlJournal:
         columns = tables.claims.c["key", "digest", "sequence"]
         rows = self._read(select(*columns).where(tables.claims.c.key == key))
         return Claim(Key(rows[0][0], rows[0][1]), rows[0][2]) if rows else None
+
+    def authority(self, make: Callable[[], Pair]) -> Pair:
+        """The CA of all drivers of this journal: the one that is kept, else what `make` gives.
+
+        Of drivers that make one at the same time the first one's is kept.
+        """
+        table = tables.authority
+        query = select(*table.c["certificate", "key"])
+        if self._read(query)[0][0] is None:
+            made = make()
+            ours = update(table).where(table.c.id == 1, table.c.certificate.is_(None))
+            new = ours.values(certificate=made.certificate, key=made.key)
+            self._read(new.returning(table.c.id))
+        certificate, key = self._read(query)[0]
+        return Pair(certificate=certificate, key=key)
 
     def shortage(self) -> str | None:
         return self._reserve.missing() if self._reserve else None

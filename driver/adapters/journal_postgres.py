@@ -116,4 +116,5 @@ def _engine(arguments: dict[str, Any]) -> Engine:
         pool_size=2,
         max_overflow=READERS - 1,
         pool_timeout=POOL_TIMEOUT_S,
+        hide_parameters=True,  # secrets are among them
     )

@@ -81,7 +81,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 def _engine(url: str) -> Engine:
     """An engine whose transactions are SQLite's own, tables among them, not those of `sqlite3`."""
-    engine = create_engine(url, connect_args={"timeout": BUSY_S})
+    engine = create_engine(url, connect_args={"timeout": BUSY_S}, hide_parameters=True)
 
     @event.listens_for(engine, "connect")
     def _set_up(connection: sqlite3.Connection, _record: object) -> None:

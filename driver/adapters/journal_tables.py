@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD_REVISION = "0001"
+HEAD_REVISION = "0002"
 
 metadata = MetaData(
     naming_convention={
@@ -67,6 +67,14 @@ claims = Table(
     Column("key", String(255), primary_key=True),  # Idempotency-Key of a request
     Column("digest", LargeBinary, nullable=False),  # of that request
     Column("sequence", BigInteger, ForeignKey("entries.sequence"), nullable=False),
+)
+
+authority = Table(
+    "authority",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False),  # always 1
+    Column("certificate", Text),  # of the drivers' own CA, PEM; null before a driver had TLS
+    Column("key", Text),  # PEM, for drivers alone
 )
 
 revision = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))

@@ -23,6 +23,7 @@ from holdfast.kit.logs import set_up_logs
 from holdfast.lab.emulator import cgroups, namespaces, nodes
 from holdfast.lab.emulator.namespaces import Kind, Missing
 from holdfast.protocol import exitcodes
+from holdfast.protocol.nodeenv import Drivers
 
 RUNTIME = {"runtime": [sys.executable, "-m", "holdfast.lab.emulator.kubelet.runtime"]}
 """What a node of Kubernetes runs instead of an executor and a daemon, which come in pods."""
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None, commands: Commands | None = Non
     if sys.platform != "linux":
         sys.stderr.write(f"The emulated cluster needs Linux; this is {sys.platform}.\n")
         return exitcodes.UNAVAILABLE
-    settings = common(given, driver_url=f"unix:{given.driver_socket.resolve()}")
+    settings = common(given, driver=Drivers([f"unix:{given.driver_socket.resolve()}"]))
     set_up_logs("emulator")
     try:
         with serve.locked(settings.state):
@@ -79,7 +80,7 @@ def _keep(given: argparse.Namespace, settings: Settings, commands: Commands | No
     states.save(root, state)
     serve.mark_run(state.run_id)
     needs = NodeNeeds(
-        driver_url=settings.driver_url,
+        driver=settings.driver,
         token_file=None if given.api_socket else settings.token_file,
         commands=RUNTIME if given.api_socket else commands,
     )

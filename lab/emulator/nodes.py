@@ -17,6 +17,7 @@ from holdfast.keeper.factory import NodeNeeds, spawn_host
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.lab.emulator import cgroups, namespaces, node
 from holdfast.lab.emulator.counters import Counters
+from holdfast.protocol.nodeenv import Drivers
 
 SWITCH_ADDRESS = "198.18.0.1"
 """Of 198.18.0.0/15, which RFC 2544 keeps for benchmarks: no real network has it."""
@@ -113,7 +114,7 @@ class EmulatedNodes:
     # ------------------------------------------------------------ helpers
 
     def _command(self, state: KeeperState, record: NodeRecord) -> list[str]:
-        config = self._needs.write(state, record, DRIVER_URL)
+        config = self._needs.write(state, record, Drivers([DRIVER_URL]))
         for name in ("scratch", "memory"):
             (Path(record.folder) / name).mkdir(exist_ok=True, mode=0o700)
         sizes = [str(self._sizes.memory_mib), str(self._sizes.scratch_mib)]

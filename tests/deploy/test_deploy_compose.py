@@ -83,7 +83,7 @@ def test_what_the_containers_run_is_a_cluster_that_runs_a_job(tmp_path: Path, jo
 
 
 def test_only_the_driver_goes_without_torch_and_nobody_is_root() -> None:
-    assert "[kubernetes,postgres]" in dockerfile("driver")
+    assert "[kubernetes,postgres,tls]" in dockerfile("driver")
     assert "torch" not in dockerfile("driver").partition("\n")[2]
     assert "[train]" in dockerfile("nodes")
     for service in BUILT:

@@ -18,7 +18,7 @@ from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.events import AnyEvent
-from holdfast.driver.main import Server, server_config
+from holdfast.driver.serving import Server
 from holdfast.protocol.messages import Heartbeat, Hello, ToDaemon, ToExecutor, Welcome
 from holdfast.protocol.wire import Decoder, encode
 
@@ -55,7 +55,7 @@ def serve() -> Callable[[FastAPI], AbstractAsyncContextManager[str]]:
     @asynccontextmanager
     async def serving(app: FastAPI) -> AsyncIterator[str]:
         listening = socket.create_server(("127.0.0.1", 0))
-        server = Server(server_config(app))
+        server = Server(app)
         task = asyncio.create_task(server.serve([listening]))
         try:
             yield f"127.0.0.1:{listening.getsockname()[1]}"

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
+from threading import Barrier
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -14,6 +16,7 @@ from alembic.migration import MigrationContext
 from namespaces import own_mounts
 from postgres import Postgres
 from sqlalchemy import create_engine
+from waiting import DEADLINE_S
 
 from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters import migrations
@@ -22,7 +25,7 @@ from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.adapters.journal_sqlite import open_sqlite, read_only
 from holdfast.driver.core.effects import Allocate
 from holdfast.driver.core.events import NodeAppeared, Ticked
-from holdfast.driver.ports import Claim, Entry, Key, PermanentError, Taken, TakenOver
+from holdfast.driver.ports import Claim, Entry, Key, Pair, PermanentError, Taken, TakenOver
 
 
 def entry(sequence: int, *, term: int = 1, now: float | None = None, **fields: object) -> Entry:
@@ -144,6 +147,23 @@ async def test_drivers_that_start_at_once_get_different_terms(opened: list[SqlJo
     assert sorted(each.term for each in taken if isinstance(each, Taken)) == [1, 2, 3, 4, 5, 6]
 
 
+async def test_drivers_that_make_a_ca_at_once_have_the_first_ones(opened: list[SqlJournal]) -> None:
+    both_look = Barrier(2)
+
+    def make() -> Pair:
+        both_look.wait(DEADLINE_S)  # nobody has kept one yet
+        mine = token_hex()
+        return Pair(certificate=f"certificate {mine}", key=f"key {mine}")
+
+    first, second = await asyncio.gather(
+        *(asyncio.to_thread(each.authority, make) for each in opened)
+    )
+    assert first == second
+    assert opened[0].authority(make) == first, "none is made where there is one"
+    assert first.key.removeprefix("key ") == first.certificate.removeprefix("certificate ")
+    assert first.key not in repr(first)
+
+
 async def test_who_took_no_term_can_write_nothing(opened: list[SqlJournal]) -> None:
     with pytest.raises(PermanentError):
         await opened[0].commit([entry(1, term=0)], b"s")
@@ -203,6 +223,7 @@ def test_migrations_make_the_tables_that_the_code_uses() -> None:
         assert context.get_current_revision() == tables.HEAD_REVISION
         assert compare_metadata(context, tables.metadata) == []
         assert connection.execute(tables.head.select()).one() == (1, 0, 0, 0.0, None)
+        assert connection.execute(tables.authority.select()).one() == (1, None, None)
     engine.dispose()
 
 

@@ -254,7 +254,7 @@ async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gon
         async with connect(f"ws://127.0.0.1:{port}/v1alpha1/nodes/n/executor", proxy=None):
             pass
     assert refused.value.response.status_code == 503
-    assert leader_of(refused.value.response.headers) == f"http://{leads_at}"
+    assert leader_of(refused.value.response.headers, asked="http://a") == f"http://{leads_at}"
     assert leads_at.encode() in refused.value.response.body
 
     first.end(signal.SIGKILL)

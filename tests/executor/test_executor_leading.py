@@ -163,4 +163,13 @@ async def test_it_is_sent_on_once_and_then_waits_and_begins_again(
     [("http://10.0.0.2:7700/", "http://10.0.0.2:7700"), ("", ""), ("file:///etc/passwd", "")],
 )
 def test_only_an_address_of_a_driver_is_gone_to(said: str, meant: str) -> None:
-    assert leader_of({LEADER: said}) == meant
+    assert leader_of({LEADER: said}, asked="http://10.0.0.1:7700") == meant
+
+
+def test_nobody_is_led_out_of_tls() -> None:
+    for asked, named, meant in (
+        ("https://a:1", "http://b:1", ""),
+        ("https://a:1", "https://b:1", "https://b:1"),
+        ("http://a:1", "https://b:1", "https://b:1"),
+    ):
+        assert leader_of({LEADER: named}, asked=asked) == meant

@@ -16,6 +16,7 @@ from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.ports import Ended, PermanentError, TemporaryError, UnfitError
 from holdfast.kit.clock import SystemClock
+from holdfast.protocol.nodeenv import Drivers
 
 pytestmark = pytest.mark.kubernetes
 
@@ -50,7 +51,7 @@ class Trial:
             self.client,
             objects,
             clock=SystemClock(),
-            driver_urls=["http://127.0.0.1:1"],
+            drivers=Drivers(["http://127.0.0.1:1"]),
             namespace=self.namespace,
             node_selector=f"made={self.namespace}",
             placed_within_s=placed_within_s,

@@ -77,6 +77,9 @@ def test_the_driver_starts_with_the_settings_that_its_deployment_gives(
     settings = CliApp.run(Settings, cli_args=container["args"])
     assert settings.cluster == "kubernetes"
     assert settings.port == container["ports"][0]["containerPort"]
+    assert settings.tls
+    probes = (container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness"))
+    assert {each["scheme"] for each in probes} == {"HTTPS"}
     assert settings.standby is bool(settings.journal) is bool(settings.lease)
     assert str(settings.state) in [each["mountPath"] for each in container["volumeMounts"]]
 

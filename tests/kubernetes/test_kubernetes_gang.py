@@ -10,6 +10,7 @@ from holdfast.driver.adapters.kubernetes import pods
 from holdfast.driver.adapters.kubernetes.gang import Gang
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError, UnfitError
+from holdfast.protocol.nodeenv import Drivers
 
 Object = dict[str, Any]
 
@@ -20,7 +21,7 @@ def job(nodes: int) -> Object:
 
 
 def pod(slot: int, *, gated: bool = True) -> Object:
-    order = pods.Order(job(2), f"node-{slot}", slot, 1, ["http://a:1"], gated=gated)
+    order = pods.Order(job(2), f"node-{slot}", slot, 1, Drivers(["http://a:1"]), gated=gated)
     made = pods.manifest(order)
     made["metadata"] |= {"uid": f"pod-{slot}", "resourceVersion": str(slot + 1)}
     return made

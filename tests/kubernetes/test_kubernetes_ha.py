@@ -1,7 +1,8 @@
-"""deploy/kubernetes as it is shipped, running: two drivers in pods, one leads, and is replaced.
+"""deploy/kubernetes as it is shipped, running: two drivers in pods, with TLS, one leads.
 
-One test plays it, the others read what it left: the leader's pod is deleted, both are rolled, the
-API server is away while a rank and then a node are lost. The job goes on through all of it.
+One test plays it, the others read what it left: the leader's pod is deleted and it is replaced,
+both are rolled, the API server is away while a rank and then a node are lost. The job goes on
+through all of it.
 """
 
 import json

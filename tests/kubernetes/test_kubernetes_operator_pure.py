@@ -13,6 +13,7 @@ from holdfast.driver.adapters.kubernetes import facts, identity, jobs, marks, na
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Job, Phase, State, Wanted
 from holdfast.protocol import nodeenv
+from holdfast.protocol.nodeenv import Drivers
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -31,7 +32,7 @@ NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 
 def order(**pod: Any) -> pods.Order:
     job = JOB | {"spec": {**JOB["spec"], "pod": {**JOB["spec"]["pod"], **pod}}}
-    return pods.Order(job, "node-7", 3, 2, ["http://a:1", "http://b:2"])
+    return pods.Order(job, "node-7", 3, 2, Drivers(["https://a:1", "https://b:2"], ca="its PEM"))
 
 
 def node(*conditions: Object, **spec: Any) -> Object:
@@ -88,7 +89,8 @@ def test_the_processes_of_a_pod_are_told_all_that_they_need() -> None:
     (container,) = pods.manifest(order())["spec"]["containers"]
     told = {each["name"]: each for each in container["env"]}
     assert nodeenv.REQUIRED.keys() <= told.keys()
-    assert told[nodeenv.DRIVER_URL]["value"] == "http://a:1,http://b:2"
+    assert told[nodeenv.DRIVER_URL]["value"] == "https://a:1,https://b:2"
+    assert told[nodeenv.DRIVER_CA]["value"] == "its PEM"
     mounts = {each["mountPath"] for each in container["volumeMounts"]}
     assert told[nodeenv.TOKEN_FILE]["value"].rpartition("/")[0] in mounts
 

@@ -10,6 +10,7 @@ from holdfast.driver.adapters.kubernetes.errors import Forbidden
 from holdfast.driver.adapters.kubernetes.placing import Hold, Placing
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError
+from holdfast.protocol.nodeenv import Drivers
 
 Object = dict[str, Any]
 
@@ -45,7 +46,7 @@ async def placed(client: Placer) -> Object:
     placing = Placing(
         client,  # type: ignore[arg-type]
         PodBook(),
-        driver_urls=["http://a:1"],
+        drivers=Drivers(["http://a:1"]),
         placed_within_s=DEADLINE_S,
     )
     with placing.joined(JOB) as gang:

@@ -17,7 +17,7 @@ from holdfast.driver.adapters.kubernetes.identity import PodIdentity
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
-from holdfast.driver.main import Server, server_config
+from holdfast.driver.serving import Server
 from holdfast.driver.watch import Settings as WatchSettings
 from holdfast.driver.watch import Watch
 from holdfast.protocol.messages import Hello, Refused, ToExecutor, Welcome
@@ -91,7 +91,7 @@ async def edge() -> AsyncIterator[Edge]:
     sessions.mount(app)
     listening = socket.create_server(("127.0.0.1", 0))
     made.at = f"127.0.0.1:{listening.getsockname()[1]}"
-    server = Server(server_config(app))
+    server = Server(app)
     serving = asyncio.create_task(server.serve([listening]))
     yield made
     server.should_exit = True

@@ -67,6 +67,14 @@ def test_every_driver_of_a_list_is_read_and_each_mistake_in_it_is_named(
 
 
 @BOTH
+def test_a_ca_that_is_none_is_told_and_where_to_have_it(
+    read: Read, environment: dict[str, str]
+) -> None:
+    with pytest.raises(BadSettings, match=r"HOLDFAST_DRIVER_CA: it has no certificate .* ca\.crt"):
+        read({**environment, nodeenv.DRIVER_CA: "none"})
+
+
+@BOTH
 def test_a_token_that_was_changed_is_read_for_the_next_connection(
     read: Read, environment: dict[str, str]
 ) -> None:

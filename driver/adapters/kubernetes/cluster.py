@@ -7,7 +7,7 @@ cannot be placed, is told.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from math import inf
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Re
 from holdfast.driver.adapters.kubernetes.stuck import STUCK_S, Stuck
 from holdfast.driver.ports import Ended, Ending, Fact, PermanentError, TemporaryError, UnfitError
 from holdfast.kit.clock import Clock
+from holdfast.protocol.nodeenv import Drivers
 
 Object = dict[str, Any]
 Told = Fact | Ending | Ended
@@ -65,7 +66,7 @@ class KubernetesCluster:
         owners: Owners,
         *,
         clock: Clock,
-        driver_urls: Sequence[str],
+        drivers: Drivers,
         namespace: str = "",
         node_selector: str = "",
         placed_within_s: float = PLACED_WITHIN_S,
@@ -78,9 +79,7 @@ class KubernetesCluster:
         self._pods = Reflector(client, paths.pods(namespace), without=OF_PODS, labelSelector=OURS)
         self.book = PodBook()
         self._marking = Marking(client, clock)
-        self._placing = Placing(
-            client, self.book, driver_urls=driver_urls, placed_within_s=placed_within_s
-        )
+        self._placing = Placing(client, self.book, drivers=drivers, placed_within_s=placed_within_s)
         self._seen = asyncio.Event()  # nodes and pods were both listed
         self._facts: dict[str, Fact] = {}
         self._holds: dict[str, Hold] = {}

@@ -22,6 +22,7 @@ from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
 from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError, PermanentError, TemporaryError, UnfitError
+from holdfast.protocol.nodeenv import Drivers
 
 Object = dict[str, Any]
 
@@ -49,12 +50,12 @@ class Placing:
         client: Client,
         book: PodBook,
         *,
-        driver_urls: Sequence[str],
+        drivers: Drivers,
         placed_within_s: float = PLACED_WITHIN_S,
     ) -> None:
         self._client = client
         self._book = book
-        self._driver_urls = driver_urls
+        self._drivers = drivers
         self._placed_within_s = placed_within_s
         self._gangs = Gangs(client, book, within_s=placed_within_s)
         self.joined = self._gangs.joined
@@ -116,9 +117,7 @@ class Placing:
             return known
         while True:
             incarnation = self._book.next_incarnation(hold.owner, hold.slot)
-            order = pods.Order(
-                owner, name, hold.slot, incarnation, self._driver_urls, gated=gang.gated
-            )
+            order = pods.Order(owner, name, hold.slot, incarnation, self._drivers, gated=gang.gated)
             if why := facts.misfit(node, pods.manifest(order)):
                 raise UnfitError(f"node {name}: {why}")
             if pod := await self._make(order):

@@ -4,7 +4,7 @@ Used by `cluster` and `identity`. A pod has one container, whose first process k
 a daemon alive (`holdfast.keeper.pod`); it outlives recoveries, so nothing of an epoch is in it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from math import inf
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ class Order(NamedTuple):
     node: str
     slot: int
     incarnation: int
-    driver_urls: Sequence[str]
+    drivers: nodeenv.Drivers
     gated: bool = False
 
     @property
@@ -142,7 +142,7 @@ def _resources(template: Json) -> dict[str, Any]:
 
 def _environment(order: Order) -> list[dict[str, Any]]:
     values = {
-        nodeenv.DRIVER_URL: ",".join(order.driver_urls),
+        **order.drivers.environment(),
         nodeenv.TOKEN_FILE: TOKEN,
         nodeenv.SCRATCH: SCRATCH,
         nodeenv.MEMORY: MEMORY,

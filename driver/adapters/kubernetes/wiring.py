@@ -5,7 +5,7 @@ Used by `driver.main` where the cluster is Kubernetes, and imported only then: i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from holdfast.driver.adapters.kubernetes.client import Client
@@ -22,6 +22,7 @@ from holdfast.driver.loop import Loop
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
+from holdfast.protocol.nodeenv import Drivers
 
 USER_AGENT = "holdfast-driver"
 
@@ -36,7 +37,7 @@ class Kubernetes:
         tokens: Tokens,
         *,
         clock: Clock,
-        driver_urls: Sequence[str],
+        drivers: Drivers,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -46,7 +47,7 @@ class Kubernetes:
             client,
             self._objects,
             clock=clock,
-            driver_urls=driver_urls,
+            drivers=drivers,
             namespace=settings.namespace,
             node_selector=settings.node_selector,
         )
@@ -85,8 +86,8 @@ def held(state: State) -> Mapping[str, str]:
 
 @asynccontextmanager
 async def kubernetes(
-    settings: Settings, tokens: Tokens, *, clock: Clock, driver_urls: Sequence[str]
+    settings: Settings, tokens: Tokens, *, clock: Clock, drivers: Drivers
 ) -> AsyncIterator[Kubernetes]:
     """Connected as the kubeconfig says, else as this pod's service account."""
     async with Client.of(settings.kubeconfig, user_agent=USER_AGENT) as client:
-        yield Kubernetes(client, settings, tokens, clock=clock, driver_urls=driver_urls)
+        yield Kubernetes(client, settings, tokens, clock=clock, drivers=drivers)

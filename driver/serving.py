@@ -1,0 +1,57 @@
+"""The driver's application on its sockets: TCP, with TLS or without, and the Unix socket.
+
+Used by `driver.main`, for a driver that leads and for one that waits. Must not know what is served.
+"""
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+
+import uvicorn
+from fastapi import FastAPI
+
+from holdfast.protocol.messages import MAX_FRAME_BYTES
+
+GRACE_S = 1
+"""How long requests under way may take at the end; streams of events never end by themselves."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn, but signals are ours: it would raise them again and skip our own end.
+
+    With `tls`, that is spoken on TCP and nothing else; who is on this machine needs none.
+    """
+
+    def __init__(self, app: FastAPI, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(server_config(app))
+        self._tls = tls
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn knows one context for all its sockets, so each is started by itself."""
+        servers = []
+        for each in sockets or ():
+            self.config.ssl = None if each.family == socket.AF_UNIX else self._tls
+            await super().startup([each])
+            servers += self.servers
+        self.servers = servers
+
+
+def server_config(app: FastAPI) -> uvicorn.Config:
+    """How the application is served; what is said of WebSockets was measured (ecosystem.md)."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        ws_ping_interval=None,
+        ws_max_size=2 * MAX_FRAME_BYTES,  # a little more, so that the refusal can be ours
+        timeout_graceful_shutdown=GRACE_S,
+        server_header=False,
+    )
