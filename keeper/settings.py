@@ -40,9 +40,9 @@ def read(arguments: Sequence[str] | None = None) -> Settings:
     options.add_argument(
         "--driver", required=True, help="https://ADDRESS:PORT, http:// or unix:/path"
     )
-    options.add_argument("--driver-ca", type=_ca, default="", help="the driver's ca.crt")
+    options.add_argument("--driver-ca", type=_ca, metavar="FILE", help="the driver's ca.crt")
     given = options.parse_args(arguments)
-    return common(given, driver=Drivers([given.driver], given.driver_ca))
+    return common(given, driver=Drivers([given.driver], given.driver_ca or ""))
 
 
 def common(given: argparse.Namespace, *, driver: Drivers) -> Settings:

@@ -70,8 +70,12 @@ def node_of(lab: Lab, pid: int) -> NodeRecord:
 
 
 def hosts_of(lab: Lab, job: str) -> list[NodeRecord]:
-    """Nodes that carry ranks of the job, in rank order, each once."""
-    carriers = [node_of(lab, pid) for pid in rank_pids(lab, job).values()]
+    """Nodes that carry ranks of the job, in rank order, each once; in a recovery once it has some.
+
+    Raises `NotThere`.
+    """
+    ranks = wait_for(lambda: rank_pids(lab, job) or None, f"ranks of {job}", 10.0)
+    carriers = [node_of(lab, pid) for pid in ranks.values()]
     return list({node.name: node for node in carriers}.values())
 
 
