@@ -87,16 +87,18 @@ def score(facts: Facts) -> Score:
 def _blame_right(facts: Facts, acted: Sequence[Incident]) -> bool:
     """Whether an incident names what was hurt, and nothing was found where nothing was.
 
-    It has to be the first one; of a bad part, the first whose evidence has that.
+    It has to be the first one; of a bad part, the first whose evidence has that. Where one incident
+    has to cover several nodes, lost at once, any of them may be the one that it names.
     """
     expected = facts.expected
     if not acted or not expected.incident:
         return not acted and not expected.incident
+    together = facts.done.also if expected.incidents == 1 else ()
     named = next((each for each in acted if _names_part(facts, each)), None)
     return (
         named is not None
         and named["blame"] in expected.blame
-        and (not expected.names_node or named["node"] == facts.done.node)
+        and (not expected.names_node or named["node"] in (facts.done.node, *together))
         and (not expected.names_rank or named["rank"] == facts.done.rank)
     )
 

@@ -126,6 +126,13 @@ def test_the_victim_of_a_second_fault_is_no_innocent():
     assert not scored(may, RIGHT | {"evicted": ["node-3"]}, done=done).passed
 
 
+def test_of_nodes_that_are_lost_at_once_in_one_incident_any_may_be_named():
+    done = Done(said="", node="node-1", also=("node-2",), at_s=BLOW_S)
+    other = RIGHT | {"node": "node-2", "rank": None}
+    assert scored(Expected(may_evict=True, incidents=1), other, done=done).blame_right
+    assert not scored(Expected(may_evict=True, incidents=2), other, done=done).blame_right
+
+
 def test_down_time_reaches_to_the_end_of_the_last_recovery():
     later = [line(2.1, "restart again", incident=2), line(3.1, "completed step 30", incident=2)]
     twice = scored(EXPECTED, RIGHT, RIGHT | {"number": 2}, steps_lost=2, story=STORY + later)
