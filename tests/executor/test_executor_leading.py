@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, suppress
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 import pytest
+from nobody import Nobody
 from waiting import eventually_async
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
@@ -18,7 +18,7 @@ from holdfast.executor import settings as executor_settings
 from holdfast.executor.link import Link as ExecutorLink
 from holdfast.protocol import nodeenv
 from holdfast.protocol.leading import LEADER, leader_of
-from holdfast.protocol.messages import Hello, Observed, Welcome
+from holdfast.protocol.messages import Hello, Welcome
 from holdfast.protocol.version import PROTOCOL_VERSION
 from holdfast.protocol.wire import encode
 
@@ -71,20 +71,6 @@ def _url(server: Server) -> str:
 async def drivers() -> AsyncIterator[Drivers]:
     async with AsyncExitStack() as stack:
         yield Drivers(stack)
-
-
-class Nobody:
-    """Behind an executor's link."""
-
-    def hello(self) -> Hello:
-        return Hello(protocol=PROTOCOL_VERSION, process="executor", node="n", incarnation="i")
-
-    def observe(self) -> Observed:
-        return Observed(node="n", incarnation="i", sequence=0, generation=0, epoch=0)
-
-    def instructed(self, desired: Any) -> None: ...
-
-    def asked(self, question: Any, answer: Any) -> None: ...
 
 
 WAITED: list[float] = []

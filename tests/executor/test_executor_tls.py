@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from authorities import CA, DAY, NOW, STRANGER, show
+from nobody import Nobody
 from waiting import eventually_async
 from websockets.asyncio.server import ServerConnection, serve
 
@@ -17,7 +18,7 @@ from holdfast.daemon import settings as daemon_settings
 from holdfast.executor import link as executor_link
 from holdfast.executor import settings as executor_settings
 from holdfast.protocol import nodeenv
-from holdfast.protocol.messages import Hello, Observed, Welcome
+from holdfast.protocol.messages import Hello, Welcome
 from holdfast.protocol.version import PROTOCOL_VERSION
 from holdfast.protocol.wire import encode
 
@@ -32,20 +33,6 @@ class Log:
         self.lines.append(f"{event}: {told}")
 
     warning = error = info
-
-
-class Nobody:
-    """Behind an executor's link."""
-
-    def hello(self) -> Hello:
-        return Hello(protocol=PROTOCOL_VERSION, process="executor", node="n", incarnation="i")
-
-    def observe(self) -> Observed:
-        return Observed(node="n", incarnation="i", sequence=0, generation=0, epoch=0)
-
-    def instructed(self, desired: Any) -> None: ...
-
-    def asked(self, question: Any, answer: Any) -> None: ...
 
 
 class Node:

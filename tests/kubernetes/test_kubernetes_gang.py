@@ -1,6 +1,7 @@
 """A start of several pods waits for all of them, and is told when they cannot be had."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -71,25 +72,21 @@ async def test_one_that_does_not_come_is_waited_for_until_the_deadline() -> None
         await start.whole(pod(0), within_s=0.05)
 
 
-async def test_a_pod_that_is_deleted_while_it_waits_ends_its_wait() -> None:
+@pytest.mark.parametrize(
+    "end",
+    [lambda book: book.drop(pod(0)), lambda book: book.give_up("pod-0")],
+    ids=["deleted", "wanted no more"],
+)
+async def test_a_pod_that_goes_while_it_waits_ends_its_wait_and_keeps_its_gate(
+    end: Callable[[PodBook], None],
+) -> None:
     book = PodBook()
     start = gang(book, nodes=2, coming=2)
     start.made(pod(0))
     waiting = asyncio.create_task(start.whole(pod(0), within_s=DEADLINE_S))
     await asyncio.sleep(0)
-    book.drop(pod(0))
+    end(book)
     with pytest.raises(UnfitError, match="was deleted before its start was whole"):
-        await waiting
-
-
-async def test_a_pod_that_nobody_wants_any_more_does_not_wait_and_keeps_its_gate() -> None:
-    book = PodBook()
-    start = gang(book, nodes=2, coming=2)
-    start.made(pod(0))
-    waiting = asyncio.create_task(start.whole(pod(0), within_s=DEADLINE_S))
-    await asyncio.sleep(0)
-    book.give_up("pod-0")
-    with pytest.raises(UnfitError):
         await waiting
 
 
