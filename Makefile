@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 STAMP  := $(VENV)/.ready
 DRIVER_VENV := .venv-driver
+PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-kubernetes test test-driver control-plane check lint types layers format crd pins clean
@@ -32,12 +33,12 @@ demo-kubernetes: $(STAMP) ## The same on a real Kubernetes, through kubectl (bui
 	@$(BIN)/holdfast demo --cluster kubernetes
 
 test: $(STAMP) test-driver ## Run all tests (those on Kubernetes need `make control-plane` once)
-	@$(BIN)/python -m pytest
+	@$(BIN)/python $(PYTEST) -m "torch or not alone"
 
-test-driver: $(STAMP) ## Run the driver's tests in an environment that has no torch
+test-driver: $(STAMP) ## Run the tests of driver and protocol in an environment that has no torch
 	@test -x $(DRIVER_VENV)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(DRIVER_VENV)
 	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[postgres,tls,dev]'
-	@$(DRIVER_VENV)/bin/python -m pytest tests/driver tests/protocol -m "not torch"
+	@$(DRIVER_VENV)/bin/python $(PYTEST) -m alone tests/driver tests/protocol
 
 control-plane: $(STAMP) ## Build Kubernetes from source, once: 4 to 10 minutes where there is Go
 	@$(BIN)/python -m holdfast.lab.kubernetes.build

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("holdfast", deadline=None)  # machines are noisy: no test is timed
@@ -30,3 +31,16 @@ def pytest_configure() -> None:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/tmp")  # sockets need short paths (unix(7))
     asyncio.set_event_loop(None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+ALONE = {"driver", "protocol"}
+"""Folders whose tests, but for those marked `torch`, need nothing but the driver's own libraries."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs without torch; begin with the files in which a slow test is."""
+    for item in items:
+        if item.path.parent.name in ALONE and not item.get_closest_marker("torch"):
+            item.add_marker("alone")
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)

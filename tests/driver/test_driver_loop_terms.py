@@ -1,0 +1,87 @@
+"""Who has the say, as the loop sees it: a driver that was replaced, a journal put back or away."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from driver_loops import POLICY, Flaky
+from waiting import DEADLINE_S, eventually_async
+
+from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.core.events import (
+    ExecutorConnected,
+    NodeAppeared,
+)
+from holdfast.driver.loop import Loop
+from holdfast.driver.ports import (
+    TakenOver,
+    TemporaryError,
+)
+from holdfast.kit.clock import SystemClock
+
+
+async def test_a_driver_that_was_replaced_ends(open_journal: Callable[[str], SqlJournal]) -> None:
+    old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    nothing = {"perform": lambda effect: None, "follow": lambda state: None}
+    await old.start(**nothing)
+    new = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    await new.start(**nothing)
+    old.post(NodeAppeared(node="node-1"))
+    with pytest.raises(TakenOver, match="another driver has taken over with term 2"):
+        await old.run()
+
+
+async def test_a_driver_that_was_replaced_ends_though_it_has_nothing_to_write(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    kept = asyncio.create_task(old.keep_term())
+    Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    with pytest.raises(TakenOver, match="another driver has taken over with term 2"):
+        await asyncio.wait_for(kept, DEADLINE_S)
+
+
+async def test_a_journal_that_was_put_back_ends_its_driver_and_the_next_has_a_later_term(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else executors, which have followed drivers that it does not know of, would follow nobody."""
+    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    await old.start(perform=lambda effect: None, follow=lambda state: None)
+    kept = asyncio.create_task(old.keep_term())
+    old.post(ExecutorConnected(node="n", incarnation="i", address="a", term=1))
+    await eventually_async(lambda: old.accepting is None)
+    old.post(ExecutorConnected(node="n", incarnation="i", address="a", term=41))
+    with pytest.raises(TakenOver, match="followed term 41, later than this driver's 1: it was put"):
+        await asyncio.wait_for(kept, DEADLINE_S)
+    new = open_journal("journal")
+    assert new.take_over().term == 42
+
+
+async def test_a_driver_whose_executors_follow_another_that_leads_leaves_the_term_alone(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    new = open_journal("journal")
+    new.take_over()
+    old.post(ExecutorConnected(node="n", incarnation="i", address="a", term=2))
+    with pytest.raises(TakenOver, match="another driver has taken over with term 2"):
+        await asyncio.wait_for(old.keep_term(), DEADLINE_S)
+    new.check_term()
+
+
+async def test_a_driver_whose_journal_does_not_answer_steps_down_where_another_may_lead(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    journal = Flaky(open_journal("journal"))
+
+    def check_term() -> None:
+        raise TemporaryError("journal: the database is away")
+
+    journal.check_term = check_term
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    with pytest.raises(TakenOver, match=r"another may lead since 0 s \(journal: the database is"):
+        await asyncio.wait_for(loop.keep_term(step_down_s=0.1), DEADLINE_S)

@@ -1,0 +1,87 @@
+"""The loop with the clock: deadlines in driver time."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from driver_loops import PLAN, POLICY, idle, submitted
+
+from holdfast.driver.core.events import (
+    JobSubmitted,
+    Ticked,
+)
+from holdfast.driver.loop import Loop
+from holdfast.driver.ports import (
+    Claim,
+    Entry,
+    Taken,
+)
+from holdfast.kit.clock import SystemClock
+
+
+class LoopClock(SystemClock):
+    """The event loop's own time, which tests make virtual."""
+
+    def monotonic_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+class InMemory:
+    """A journal for virtual time, in which a thread would be an eternity."""
+
+    def __init__(self) -> None:
+        self.committed: list[Entry] = []
+        self.state: bytes | None = None
+
+    def take_over(self) -> Taken:
+        last = self.committed[-1] if self.committed else None
+        return Taken(
+            term=last.term + 1 if last else 1,
+            state=self.state,
+            sequence=last.sequence if last else 0,
+            now=last.now if last else 0.0,
+        )
+
+    def check_term(self) -> None:
+        """Nobody else is there."""
+
+    async def commit(
+        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+    ) -> None:
+        self.committed += entries
+        self.state = state
+
+    def entries(self, **_: object) -> list[Entry]:
+        return self.committed
+
+    def claim(self, key: str) -> Claim | None:
+        return None
+
+    def shortage(self) -> str | None:
+        return None
+
+
+@pytest.mark.looptime
+async def test_a_deadline_is_kept_in_driver_time_which_goes_on_over_restarts() -> None:
+    journal, started = InMemory(), asyncio.get_running_loop().time()
+    plan = msgspec.structs.replace(PLAN, deadline_s=3_600.0)
+    loop = Loop(journal, clock=LoopClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        await loop.request(JobSubmitted(job="job", plan=plan))
+        await asyncio.sleep(1_000)
+        await loop.request(submitted("to move the journal's time on"))
+        task.cancel()
+    assert loop.now() == pytest.approx(1_000)
+    await asyncio.sleep(500)  # nobody is there: it does not count
+    loop = Loop(journal, clock=LoopClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        while not loop.state.jobs["job"].finished:
+            await loop.committed_beyond(loop.sequence)
+        assert loop.now() == pytest.approx(3_600, abs=0.1)
+        assert asyncio.get_running_loop().time() - started == pytest.approx(4_100, abs=0.1)
+        task.cancel()
+    ticks = [each for each in journal.committed if isinstance(each.event, Ticked)]
+    assert len(ticks) == 1, "one tick at the deadline, none before"
