@@ -34,7 +34,7 @@ def pytest_configure() -> None:
 
 
 ALONE = {"driver", "protocol"}
-"""Folders whose tests, but for those marked `torch`, need nothing but the driver's own libraries."""
+"""Folders whose tests, but for those marked `torch`, need only what the driver needs."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
