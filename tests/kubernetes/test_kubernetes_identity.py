@@ -49,14 +49,21 @@ async def test_both_processes_of_a_pod_are_admitted_by_one_review() -> None:
     assert reviewer.asked == 1
 
 
-async def test_a_token_that_was_good_is_no_use_once_its_pod_goes() -> None:
+async def test_a_token_that_was_good_is_no_use_once_its_pod_is_gone() -> None:
     who, book, pod = made(Reviewer())
     assert await who.refusal("node-7", "good") == ""
-    going = {"resourceVersion": "2", "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    book.put({**pod, "metadata": {**pod["metadata"], **going}})
-    assert "being deleted" in await who.refusal("node-7", "good")
     book.drop(pod)
     assert "gone" in await who.refusal("node-7", "good")
+
+
+async def test_a_pod_that_is_being_deleted_is_heard_until_another_has_its_place() -> None:
+    who, book, pod = made(Reviewer())
+    going = {"resourceVersion": "2", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    book.put({**pod, "metadata": {**pod["metadata"], **going}})
+    assert await who.refusal("node-7", "good") == ""
+    book.put({**pod, "metadata": {**pod["metadata"], "uid": "uid-8", "name": "job-0-2"}})
+    why = "pod job-0-1 is being deleted, and pod job-0-2 is there in its place"
+    assert await who.refusal("node-7", "good") == why
 
 
 async def test_what_was_refused_is_asked_anew() -> None:

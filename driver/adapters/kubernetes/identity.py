@@ -7,7 +7,7 @@ token outlives its pod by some seconds.
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names, paths, pods
@@ -53,7 +53,7 @@ class PodIdentity:
     async def refusal(self, node: str, token: str) -> str:
         """Why a process with this token may not connect as `node`; "" where it may."""
         uid, why = await self._reviewed(token)
-        why = why or unfit(self._book.get(uid), node)
+        why = why or unfit(self._book.get(uid), node, self._book.on(node))
         if not why:
             self._admitted[node] = uid
         return why
@@ -97,12 +97,18 @@ def reviewed(answer: Object) -> Reviewed:
     return uids[0], "" if uids[0] else "the token is not bound to a pod"
 
 
-def unfit(pod: Object | None, node: str) -> str:
-    """Why this pod may not connect as `node`; "" where it may."""
+def unfit(pod: Object | None, node: str, there: Sequence[Object]) -> str:
+    """Why this pod may not connect as `node`, where the pods `there` are ours; "" where it may.
+
+    One that is being deleted may until another is to stay in its place: it has a job to leave, or,
+    back from a cut link, has yet to hear that nothing is wanted of it.
+    """
     if pod is None:
         return "its pod is none of ours, or gone"
-    if pods.ending(pod):
-        return f"pod {pod['metadata']['name']} is being deleted"
+    name = pod["metadata"]["name"]
     if pods.node_of(pod) != node or pod["spec"].get("nodeName") != node:
-        return f"pod {pod['metadata']['name']} is not on node {node}"
+        return f"pod {name} is not on node {node}"
+    staying = [each["metadata"]["name"] for each in there if not pods.ending(each)]
+    if pods.ending(pod) and staying:
+        return f"pod {name} is being deleted, and pod {staying[0]} is there in its place"
     return ""
