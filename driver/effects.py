@@ -14,6 +14,7 @@ from holdfast.driver.core.effects import (
     AnyEffect,
     Distrust,
     Instruct,
+    PutOnTrial,
     Release,
     TakeStacks,
     Trust,
@@ -41,7 +42,7 @@ from holdfast.driver.ports import (
 MAX_STACK_CHARACTERS = 16_384
 """Of one rank, in the journal: some two hundred frames."""
 
-ClusterCall = Allocate | Release | Distrust | Trust
+ClusterCall = Allocate | PutOnTrial | Release | Distrust | Trust
 
 
 class Effects:
@@ -90,6 +91,10 @@ class Effects:
         match effect:
             case Allocate():
                 await self._cluster.allocate(effect.job, effect.node)
+            case PutOnTrial():
+                await self._cluster.put_on_trial(
+                    effect.node, trial=effect.trial, job=effect.job, spec=effect.spec
+                )
             case Release():
                 await self._cluster.release(effect.node)
             case Distrust():
@@ -134,7 +139,7 @@ def _stacks_outcome(
 
 def _done(effect: ClusterCall) -> AnyEvent:
     match effect:
-        case Allocate():
+        case Allocate() | PutOnTrial():
             return NodeAllocated(job=effect.job, node=effect.node, cause=effect.cause)
         case Release():
             return NodeReleased(node=effect.node, cause=effect.cause)
@@ -146,7 +151,7 @@ def _done(effect: ClusterCall) -> AnyEvent:
 
 def _failed(effect: ClusterCall, error: TemporaryError | PermanentError) -> AnyEvent:
     why = str(error)
-    if isinstance(effect, Allocate):
+    if isinstance(effect, Allocate | PutOnTrial):
         return AllocationFailed(
             job=effect.job,
             node=effect.node,

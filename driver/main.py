@@ -69,7 +69,11 @@ class Driver:
         self._settings = settings
         self._outside = outside
         self._step_down_s = STEP_DOWN_S if settings.standby else math.inf
-        policy = Policy(connect_s=settings.connect_s, dry_run=settings.dry_run_evictions)
+        policy = Policy(
+            connect_s=settings.connect_s,
+            dry_run=settings.dry_run_evictions,
+            trial_after_s=settings.trial_after_s,
+        )
         self.loop = Loop(journal, clock=clock, policy=policy)
         self.sessions = Sessions(
             refusal=outside.refusal,

@@ -192,6 +192,15 @@ class Cluster(Protocol):
         """
         ...
 
+    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+        """Have an executor run on a distrusted node, of which nothing is wanted but tests.
+
+        It gets what an executor of `job` would, whose whole spec (JSON) is `spec`, and goes with
+        `release`. `trial` is another number each time; the same again is no second executor.
+        Raises an error about the node where it cannot be tried now.
+        """
+        ...
+
     def give_up(self, node: str) -> None:
         """The node is going to be released: an `allocate` of it that waits may end at once."""
         ...

@@ -68,6 +68,9 @@ class Settings(BaseSettings):
     """Evict no node by itself: only decide, journal and say which would be, and why."""
     connect_s: float = Field(default=120, ge=1, le=86_400)
     """Seconds from a node's allocation until its executor has connected; an image may be large."""
+    trial_after_s: float = Field(default=600, ge=1, le=31_536_000)
+    """Seconds from a node's eviction until it is tested, and used again where it passes; each
+    further eviction and each trial that it does not pass doubles that, up to a day."""
     heartbeat_period_s: float = Field(default=0.5, ge=0.05, le=60)
     """Seconds between a daemon's heartbeats; longer by itself where there are very many nodes."""
     watch_period_s: float = Field(default=0.1, ge=0.01, le=10)

@@ -109,8 +109,8 @@ class Keeper:
     def answer(self, request: keeping.Request) -> None:
         """Do what a client asks, or raise `Refusal` with nothing changed."""
         match request:
-            case keeping.Allocate(job=job, node=name):
-                self._allocate(job, self._node(name))
+            case keeping.Allocate(job=job, node=name, trial=trial):
+                self._allocate(job, self._node(name), trial=trial)
             case keeping.Release(node=name):
                 self._node(name).job = ""
             case keeping.Distrust(node=name, incident=incident, reason=reason):
@@ -140,8 +140,8 @@ class Keeper:
             raise Refusal(f"node: {name!r} is not one of {have}", permanent=True)
         return node
 
-    def _allocate(self, job: str, node: NodeRecord) -> None:
-        if node.distrusted:
+    def _allocate(self, job: str, node: NodeRecord, *, trial: bool) -> None:
+        if node.distrusted and not trial:
             raise Refusal(f"node: {node.name} is not to be used: {node.distrusted}", permanent=True)
         if node.job not in ("", job):
             raise Refusal(f"node: {node.name} is held by job {node.job}")

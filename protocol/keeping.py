@@ -24,10 +24,14 @@ class WatchFacts(Said, frozen=True):
 
 
 class Allocate(Said, frozen=True):
-    """Give the node to the job. Refused where the node is absent, distrusted or another job's."""
+    """Give the node to the job. Refused where the node is absent, distrusted or another job's.
+
+    `trial`: a distrusted node is to be tested for it, and is given.
+    """
 
     job: str
     node: str
+    trial: bool = False
 
 
 class Release(Said, frozen=True):

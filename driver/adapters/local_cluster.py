@@ -46,6 +46,10 @@ class LocalCluster:
     async def allocate(self, job: str, node: str) -> None:
         await self._call(keeping.Allocate(job=job, node=node))
 
+    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+        """The keeper's executors run whatever is wanted of their nodes."""
+        await self._call(keeping.Allocate(job=job, node=node, trial=True))
+
     def give_up(self, node: str) -> None:
         """An allocation is one answer of the keeper: nothing waits."""
 

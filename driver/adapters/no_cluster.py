@@ -23,6 +23,9 @@ class NoCluster:
     async def allocate(self, job: str, node: str) -> None:
         raise PermanentError(f"node {node}: this driver has no cluster. Start it with --keeper.")
 
+    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+        raise PermanentError(f"node {node}: this driver has no cluster. Start it with --keeper.")
+
     def give_up(self, node: str) -> None:
         """Nothing is allocated here."""
 

@@ -6,7 +6,7 @@ Called by the loop for each request. A refusal names field, value and fix, and c
 import msgspec
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Job, Phase, Source, State, Wanted
+from holdfast.driver.core.model import Job, Node, Phase, Source, State, Wanted
 
 NodeRequest = e.NodeEvictRequested | e.NodeRestoreRequested | e.NodeMaintainRequested
 
@@ -112,11 +112,8 @@ def _node(state: State, event: NodeRequest) -> Refusal | None:
             "End the executor that connects under this name.",
         )
     if isinstance(event, e.NodeMaintainRequested) and node.quarantined:
-        return Refusal(
-            "quarantined-node",
-            f"node: {node.name!r} is evicted already ({node.reason}). It is free to be worked on.",
-        )
-    if isinstance(event, e.NodeEvictRequested) and node.quarantined:
+        return Refusal("quarantined-node", _out_already(node))
+    if isinstance(event, e.NodeEvictRequested) and node.quarantined and node.asked:
         return Refusal(
             "quarantined-node",
             f"node: {node.name!r} is evicted already ({node.reason}). "
@@ -128,3 +125,11 @@ def _node(state: State, event: NodeRequest) -> Refusal | None:
             "usable-node", f"node: {node.name!r} is not evicted. There is nothing to restore."
         )
     return None
+
+
+def _out_already(node: Node) -> str:
+    """To who wants to work on an evicted node."""
+    fix = "It is free to be worked on."
+    if not node.asked:
+        fix = f"`holdfast nodes evict {node.name}` keeps it from being tested, and used, meanwhile."
+    return f"node: {node.name!r} is evicted already ({node.reason}). {fix}"

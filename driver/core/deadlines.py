@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from holdfast.driver.core.model import State
+from holdfast.driver.core import trials
+from holdfast.driver.core.model import Node, State
 
 
 def next_deadline(state: State) -> float | None:
@@ -19,9 +20,18 @@ def _deadlines(state: State) -> Iterator[float]:
         if job.barred is not None:
             yield job.barred.until_s
     for node in state.nodes.values():
-        if node.silent_check_s is not None:
-            yield node.silent_check_s
-        if node.retry_s is not None:
-            yield node.retry_s
-        if node.rest_until_s:
-            yield node.rest_until_s
+        yield from _of_node(node)
+    following = trials.following(state.nodes, state.brake)
+    if following is not None and following.trial_s is not None:
+        yield following.trial_s
+
+
+def _of_node(node: Node) -> Iterator[float]:
+    if node.silent_check_s is not None:
+        yield node.silent_check_s
+    if node.retry_s is not None:
+        yield node.retry_s
+    if node.rest_until_s:
+        yield node.rest_until_s
+    if node.trial is not None:
+        yield node.trial.until_s

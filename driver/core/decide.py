@@ -7,7 +7,17 @@ machines it hands an event to are in the other modules of this folder, one a top
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.driver.core import diagnosis, eviction, findings, moves, nodes, ranks, requests, ticks
+from holdfast.driver.core import (
+    diagnosis,
+    eviction,
+    findings,
+    moves,
+    nodes,
+    ranks,
+    requests,
+    ticks,
+    trials,
+)
 from holdfast.driver.core import events as e
 from holdfast.driver.core.advance import advance
 from holdfast.driver.core.allocation import schedule
@@ -73,6 +83,12 @@ def _on_tick(turn: Turn, event: e.Ticked) -> None:
     ticks.on_tick(turn)
 
 
+def _on_diagnostic_ended(turn: Turn, event: e.DiagnosticEnded) -> None:
+    """Of a job's diagnosis, or of a trial."""
+    diagnosis.on_ended(turn, event)
+    trials.on_ended(turn, event)
+
+
 def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
     """A new term: everything open is ordered anew, and every executor has to come back."""
     turn.term = max(turn.term + 1, event.term)
@@ -110,7 +126,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.RanksRunning: ranks.on_running,
     e.RanksExited: ranks.on_exited,
     e.DesiredRefused: findings.on_refused,
-    e.DiagnosticEnded: diagnosis.on_ended,
+    e.DiagnosticEnded: _on_diagnostic_ended,
     e.Found: findings.on_found,
     e.ProgressSeen: ranks.on_progress,
     e.NodeAllocated: nodes.on_allocated,

@@ -23,6 +23,17 @@ class Allocate(Effect, frozen=True):
     node: str
 
 
+class PutOnTrial(Effect, frozen=True):
+    """Have an executor on a distrusted node, so that it can be tested, with what `job` had there
+    (`spec` is the job's, whole). Ends: NodeAllocated | AllocationFailed; the executor goes with
+    Release."""
+
+    job: str
+    node: str
+    trial: int
+    spec: bytes = b""
+
+
 class Release(Effect, frozen=True):
     """Give the node back. Ends: NodeReleased | ClusterCallFailed."""
 
@@ -58,4 +69,4 @@ class TakeStacks(Effect, frozen=True):
     limit_s: float = 1.0
 
 
-AnyEffect = Allocate | Release | Distrust | Trust | Instruct | TakeStacks
+AnyEffect = Allocate | PutOnTrial | Release | Distrust | Trust | Instruct | TakeStacks

@@ -275,7 +275,7 @@ class NodeAllocated(Event, frozen=True):
 
 class AllocationFailed(Event, frozen=True):
     """`unfit`: for a reason of the job's own, so that others may have the node. `barred`: and so
-    that this job would get no other either.
+    that this job would get no other either. Of a trial: the node could not be put on it.
     """
 
     job: str

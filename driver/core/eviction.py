@@ -1,15 +1,15 @@
 """Taking nodes out of use, with brakes: never too many at once, fewest for silence alone.
 
-Called by the ladder, the diagnosis and requests. Pure. Where more are to go at once than may, that
-is a mass failure, and more likely our own mistake: then nobody is evicted any more until a person
-has looked and releases the brake. What is held back leaves its job nevertheless, for it is of no
-use there, but it only rests: no quarantine, and it may come back by itself.
+Called by the ladder, the diagnosis, trials and requests. Pure. Where more are to go at once than
+may, that is a mass failure, and more likely our own mistake: then nobody is evicted any more until
+a person has looked and releases the brake. What is held back leaves its job nevertheless, for it is
+of no use there, but it only rests: no quarantine, and no test before it comes back.
 """
 
 from holdfast.driver.core.allocation import leave
-from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.effects import Distrust, Trust
 from holdfast.driver.core.events import BrakeApplyRequested, BrakeReleaseRequested
-from holdfast.driver.core.model import Brake, Node
+from holdfast.driver.core.model import Brake, Job, Kit, Node
 from holdfast.driver.core.turn import Turn
 
 DRY_RUN = "this driver only says what it would evict"
@@ -44,10 +44,12 @@ def _lately(turn: Turn) -> list[Node]:
 def evict(
     turn: Turn, node: str, incident: int, reason: str, *, silent: bool = False, asked: bool = False
 ) -> None:
-    """Take the node from its job and, within the brake, out of use until a person restores it.
+    """Take the node from its job and, within the brake, out of use: until it passes its tests, or
+    a person restores it.
 
-    `asked`: a person decided; no brake.
+    `asked`: a person decided; no brake, and no tests.
     """
+    job = turn.jobs.get(turn.nodes[node].job or "")
     if turn.nodes[node].job is not None:
         leave(turn, node)
     if not asked and not may_evict(turn, silent=silent):
@@ -62,11 +64,53 @@ def evict(
         incident=incident,
         evicted_s=turn.now,
         silenced=silent,
+        asked=asked,
+        kit=_kit(job) if job else None,
+        trial_s=None,
     )
+    if job and not asked:
+        wait_for_trial(turn, node)
     turn.order(Distrust(node=node, incident=incident, reason=reason))
     turn.say(f"{node} is evicted")
     evicted = turn.incidents[incident].evicted
     turn.incident(incident, evicted=evicted if node in evicted else (*evicted, node))
+
+
+def _kit(job: Job) -> Kit:
+    plan = job.plan
+    return Kit(
+        job=job.name,
+        spec=plan.spec,
+        compute_gflops=plan.compute_gflops,
+        diagnose_s=plan.diagnose_s,
+    )
+
+
+def wait_for_trial(turn: Turn, node: str) -> None:
+    """Have the node tested after a while: twice as long as the last time."""
+    policy, last_s = turn.policy, turn.nodes[node].trial_wait_s
+    wait_s = min(2 * last_s, policy.trial_longest_s) if last_s else policy.trial_after_s
+    turn.node(node, trial_wait_s=wait_s, trial_s=turn.now + wait_s)
+
+
+def trust(turn: Turn, node: str, *, asked: bool) -> None:
+    """Use the node again. `asked`: a person decided; what was against it counts no more."""
+    turn.node(
+        node,
+        quarantined=False,
+        asked=False,
+        marked=False,
+        trusting=True,
+        reason="",
+        incident=None,
+        kit=None,
+        trial_s=None,
+        strikes=(),
+        rest_until_s=0.0,
+    )
+    if asked:
+        turn.node(node, evicted_s=None, silenced=False, trial_wait_s=0.0)
+    turn.order(Trust(node=node))
 
 
 def _hold_back(turn: Turn, node: str, reason: str) -> None:

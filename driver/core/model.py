@@ -93,6 +93,23 @@ class Notice(Value, frozen=True):
     returns: bool = False  # a new executor may come to the same node at once
 
 
+class Kit(Value, frozen=True):
+    """What an evicted node is tested with: what the job had that it was evicted from."""
+
+    job: str
+    spec: bytes = b""  # the job's, whole, for the cluster; the core never looks inside
+    compute_gflops: float = 0.0
+    diagnose_s: float = 60.0
+
+
+class Trial(Value, frozen=True):
+    """An evicted node is being tested, until `until_s` at the latest."""
+
+    number: int  # sequence of the entry that began it
+    until_s: float
+    orders: tuple[DiagnosticOrder, ...]
+
+
 class Node(Value, frozen=True):
     """A machine of the cluster as the driver knows it."""
 
@@ -116,13 +133,18 @@ class Node(Value, frozen=True):
     silent_check_s: float | None = None  # when its silence is looked at (again)
     rest_until_s: float = 0.0  # not chosen before: it failed lately without proof against it
     rest_why: str = ""
-    quarantined: bool = False  # evicted: not used until a person restores it
+    quarantined: bool = False  # evicted: not used until it passes its tests, or a person says so
+    asked: bool = False  # a person evicted it: only a person restores it
     marked: bool = False  # the cluster took note of the quarantine
-    trusting: bool = False  # a person restored it, and the cluster has not taken note yet
+    trusting: bool = False  # it is restored, and the cluster has not taken note yet
     reason: str = ""  # of the quarantine
     incident: int | None = None  # of the quarantine
-    evicted_s: float | None = None
+    evicted_s: float | None = None  # the last time, until a person restores it
     silenced: bool = False  # evicted for silence alone
+    kit: Kit | None = None  # what it is tested with, while it is quarantined
+    trial_s: float | None = None  # when it may be put on trial; None: never by itself
+    trial_wait_s: float = 0.0  # how long it waited for that, or waits
+    trial: Trial | None = None
     strikes: tuple[float, ...] = ()  # when it was the root of a fault, lately
     retry_s: float | None = None  # when a failed call to the cluster is made again
 

@@ -4,7 +4,7 @@ Called by `decide`. Pure. A connection that ends is no fault: an executor reconn
 when two sources say so; silence alone counts only after a while, and within the brake.
 """
 
-from holdfast.driver.core import eviction, gather, incidents, ladder, moves, putback
+from holdfast.driver.core import eviction, gather, incidents, ladder, moves, putback, trials
 from holdfast.driver.core.allocation import bar, drop_unfit, drop_unready, ready
 from holdfast.driver.core.events import (
     AllocationFailed,
@@ -56,6 +56,7 @@ def on_vanished(turn: Turn, event: NodeVanished) -> None:
         return
     turn.node(event.node, present=False)
     turn.say(f"the cluster says that {event.node} is gone ({event.why or 'no reason given'})")
+    trials.lose(turn, event.node)
     _gone(turn, event.node)
     _explain_echoes(turn, event.node)
 
@@ -70,7 +71,11 @@ def on_allocated(turn: Turn, event: NodeAllocated) -> None:
 
 def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
     node = turn.nodes.get(event.node)
-    if node is None or node.job != event.job or node.allocated or _late(node, event.cause):
+    if node is None or _late(node, event.cause):
+        return
+    if node.trial is not None:
+        trials.put_off(turn, event.node, event.why)
+    if node.job != event.job or node.allocated:
         return
     why = f"it could not be allocated: {event.why}"
     if event.barred:

@@ -18,6 +18,7 @@ def desired_of(state: State, node: Node) -> Desired:
             term=state.term,
             epoch=node.epoch,
             forget_job=node.forget,
+            diagnostics=node.trial.orders if node.trial else (),
         )
     seated = bool(job.seats) and node.name in job.places
     return Desired(

@@ -4,7 +4,14 @@ Called when a driver takes over, and when a failed call is made again. All are i
 have been done by the driver before.
 """
 
-from holdfast.driver.core.effects import Allocate, AnyEffect, Distrust, Release, Trust
+from holdfast.driver.core.effects import (
+    Allocate,
+    AnyEffect,
+    Distrust,
+    PutOnTrial,
+    Release,
+    Trust,
+)
 from holdfast.driver.core.model import Node, State
 
 
@@ -21,6 +28,9 @@ def calls_for(node: Node) -> list[AnyEffect]:
     calls: list[AnyEffect] = []
     if node.job is not None and not node.allocated:
         calls.append(Allocate(job=node.job, node=node.name))
+    if node.trial is not None and node.kit is not None:  # there or not: asked again it is no other
+        number, kit = node.trial.number, node.kit
+        calls.append(PutOnTrial(job=kit.job, node=node.name, trial=number, spec=kit.spec))
     if node.releasing:
         calls.append(Release(node=node.name))
     if node.quarantined and not node.marked:

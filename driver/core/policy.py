@@ -9,7 +9,7 @@ import msgspec
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds and shares; change the version with any of them."""
 
-    version: int = 3
+    version: int = 4
     gather_s: float = 0.03
     """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
@@ -58,6 +58,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody is evicted but by people; what would be is decided, journaled and said."""
     at_once_s: float = 60.0
     """What "at once" means for these shares."""
+    trial_after_s: float = 600.0
+    """From a node's eviction until it is tested, so that it may be used again. Each further
+    eviction of it, and each trial that it does not pass, doubles that."""
+    trial_longest_s: float = 86_400.0
+    """Above which that is not doubled."""
     same_fault_tries: int = 2
     """Recoveries of one fault on one node within an incident before the next rung."""
     incident_tries: int = 6

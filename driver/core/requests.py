@@ -3,8 +3,7 @@
 Called by `decide`. Pure.
 """
 
-from holdfast.driver.core import eviction, finish, incidents, ladder, moves
-from holdfast.driver.core.effects import Trust
+from holdfast.driver.core import eviction, finish, incidents, ladder, moves, trials
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import (
     DeleteRequested,
@@ -77,9 +76,14 @@ def on_delete(turn: Turn, event: DeleteRequested) -> None:
 
 def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
     node = turn.nodes.get(event.node)
-    if node is None or node.quarantined:
+    if node is None or (node.quarantined and node.asked):
         return
     wanted = f"{_who(event.by)} wants {event.node} out: {event.reason}"
+    if node.quarantined:
+        trials.end(turn, event.node)
+        turn.node(event.node, asked=True, trial_s=None)
+        turn.say(f"{wanted}; only a person restores it now")
+        return
     fault = Fault(
         kind=Kind.REQUESTED,
         weight=Weight.CONCLUSIVE,
@@ -105,7 +109,8 @@ def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
         moves.withdraw(turn, event.node)
     turn.say(f"{_who(event.by)} wants {event.node} used again: {event.reason}")
     if node.quarantined:
-        _trust(turn, event.node)
+        trials.end(turn, event.node)
+        eviction.trust(turn, event.node, asked=True)
 
 
 def on_maintain(turn: Turn, event: NodeMaintainRequested) -> None:
@@ -119,22 +124,6 @@ def on_maintain(turn: Turn, event: NodeMaintainRequested) -> None:
 def _noticed(node: Node) -> bool:
     """Whether a person gave notice of it, which a person takes back."""
     return node.notice is not None and node.notice.source is Source.PERSON
-
-
-def _trust(turn: Turn, node: str) -> None:
-    turn.node(
-        node,
-        quarantined=False,
-        marked=False,
-        trusting=True,
-        reason="",
-        incident=None,
-        evicted_s=None,
-        silenced=False,
-        strikes=(),
-        rest_until_s=0.0,
-    )
-    turn.order(Trust(node=node))
 
 
 def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:

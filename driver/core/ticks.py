@@ -15,6 +15,7 @@ from holdfast.driver.core import (
     incidents,
     ladder,
     nodes,
+    trials,
 )
 from holdfast.driver.core.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.epochs import open_epoch
@@ -36,6 +37,7 @@ def on_tick(turn: Turn) -> None:
         if 0 < node.rest_until_s <= turn.now:
             turn.node(node.name, rest_until_s=0.0)
     nodes.check_silence(turn)
+    trials.on_tick(turn)
 
 
 def _job(turn: Turn, name: str) -> None:

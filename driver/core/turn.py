@@ -180,7 +180,7 @@ class Turn:
             old, new = self.before.nodes.get(name), self.nodes[name]
             wanted = desired_of(after, new)
             told = desired_of(self.before, old) if old is not None else None
-            if wanted.job is None and not new.generation:
+            if wanted.job is None and not (new.generation or wanted.diagnostics):
                 continue  # never told anything, and nothing to tell
             if told == wanted and name not in self.resend:
                 continue

@@ -20,6 +20,9 @@ from holdfast.driver.ports import Entry
 from holdfast.lab.simulator import invariants
 from holdfast.protocol.messages import Desired
 
+POLICY = Policy(trial_after_s=8.0, trial_longest_s=64.0)
+"""Trials come while things go wrong, and before people have repaired everything."""
+
 if TYPE_CHECKING:
     from holdfast.lab.simulator.world import World
 
@@ -29,7 +32,7 @@ class Driver:
 
     def __init__(self, world: "World") -> None:
         self.world = world
-        self.policy = Policy()
+        self.policy = POLICY
         self.state = State()
         self.journal: list[Entry] = []
         self.alive = False
@@ -139,7 +142,10 @@ class Driver:
                 self.world.agenda.after(
                     self.world.rng.uniform(0.0, 1.5), lambda: self.receive(taken)
                 )
-            case f.Allocate(job=job, node=node, cause=cause):
+            case (
+                f.Allocate(job=job, node=node, cause=cause)
+                | f.PutOnTrial(job=job, node=node, cause=cause)
+            ):
                 self.world.call(node, e.NodeAllocated(job=job, node=node, cause=cause))
             case f.Release(node=node, cause=cause):
                 self.world.call(node, e.NodeReleased(node=node, cause=cause))

@@ -113,11 +113,19 @@ class Executor:
             self._start(desired)
         if desired.host_store and not self.store_port and not self.store_lost:
             self._host_store(desired)
-        for order in desired.diagnostics:
-            self._test(order.id, desired)
+        if desired.diagnostics and desired.job is None:
+            self.world.agenda.after(self.world.rng.uniform(0.1, 8.0), lambda: self._tried(desired))
+        elif desired.diagnostics:
+            self._test(desired.diagnostics[0].id, desired)
         self.report()
         if desired.save is not None and desired.host_store:
             self._save(desired, desired.save)
+
+    def _tried(self, desired: Desired) -> None:
+        """The tests of a trial are over: they took a while, in which much may have happened."""
+        if self.desired is desired and self.machine.executor is self:
+            self._test(desired.diagnostics[0].id, desired)
+            self.report()
 
     def _save(self, desired: Desired, point: Stored) -> None:
         """Together with the other nodes, which were told the same; it takes a while."""
@@ -176,9 +184,16 @@ class Executor:
     def report(self) -> None:
         """Say everything that is observed."""
         desired = self.desired
-        if desired is None or desired.job is None or not self.settled:
+        if desired is None or not self.settled:
             return
-        name, job, epoch = self.machine.name, desired.job, desired.epoch
+        if desired.job is not None:
+            self._report_job(desired, desired.job)
+        for number, results in self.results.items():
+            if any(order.id == number for order in desired.diagnostics):
+                self.say(e.DiagnosticEnded(node=self.machine.name, id=number, results=results))
+
+    def _report_job(self, desired: Desired, job: str) -> None:
+        name, epoch = self.machine.name, desired.epoch
         if self.run is not None and self.run.epoch == epoch:
             self.say(e.RanksRunning(job=job, epoch=epoch, node=name))
         elif self.run is None and not self.exits:
@@ -190,9 +205,6 @@ class Executor:
             self.say(e.StoreLost(job=job, epoch=epoch, node=name))
         if self.exits:
             self.say(self.exited(tuple(self.exits.values())))
-        for number, results in self.results.items():
-            if any(order.id == number for order in desired.diagnostics):
-                self.say(e.DiagnosticEnded(node=name, id=number, results=results))
 
     def _quiet(self, desired: Desired) -> e.NodeQuiet:
         assert desired.job is not None

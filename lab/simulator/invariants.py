@@ -54,6 +54,8 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
     for name in decision.nodes:
         holder_and_held_agree(after, name)
         only_the_guilty_are_evicted(world, before, after, name)
+        only_the_evicted_are_tried(after, name)
+        trust_is_earned(world, event, before, after, name)
     brake_is_a_persons_to_release(before, after, event)
     if decision.nodes:
         brake_holds(world, before, after, decision, now)
@@ -171,6 +173,35 @@ def only_the_guilty_are_evicted(world: "World", before: State, after: State, nam
         require("no-innocent-is-evicted", guilty, f"{name}: {new.reason}")
 
 
+def only_the_evicted_are_tried(state: State, name: str) -> None:
+    node = state.nodes[name]
+    if node.trial is not None:
+        alone = node.quarantined and node.job is None and not node.releasing
+        require("only-the-evicted-are-tried", alone, name)
+        others = [n.name for n in state.nodes.values() if n.trial is not None and n is not node]
+        require("one-trial-at-a-time", not others, f"{name} and {others}")
+
+
+def trust_is_earned(
+    world: "World", event: e.AnyEvent, before: State, after: State, name: str
+) -> None:
+    """A node is used again once it passed its tests, or a person says so; where a person evicted
+    it, only then.
+    """
+    old, new = before.nodes.get(name), after.nodes[name]
+    if isinstance(event, e.NodeRestoreRequested):
+        world.kept_out.discard(event.node)
+    elif isinstance(event, e.NodeEvictRequested) and after.nodes[event.node].quarantined:
+        world.kept_out.add(event.node)
+    elif old is not None and old.quarantined:
+        require("what-people-evict-stays-out", new.quarantined or name not in world.kept_out, name)
+        tests = event.results if isinstance(event, e.DiagnosticEnded) else ()
+        passed = old.trial is not None and bool(tests) and all(each.ok for each in tests)
+        require("trust-is-earned", new.quarantined or passed, f"{name}: {old.reason}")
+        begun = new.trial is not None and old.trial is None
+        require("no-trial-under-the-brake", not (begun and before.brake.on), name)
+
+
 def brake_holds(
     world: "World", before: State, after: State, decision: Decision, now: float
 ) -> None:
@@ -269,7 +300,8 @@ def unfinished(world: "World") -> str:
         if incident.open:
             return f"incident {incident.id} is open ({incident.summary})"
     for node in state.nodes.values():
-        if node.job is not None or node.releasing or (node.quarantined and not node.marked):
+        held = node.job is not None or node.trial is not None or node.releasing
+        if held or (node.quarantined and not node.marked):
             return f"{node.name} is not given back"
     return ""
 

@@ -40,6 +40,7 @@ class World:
         self.guilty: set[str] = set()  # machines that something really happened to
         self.victims: set[tuple[str, int]] = set()  # ranks of jobs that died of their own
         self.asked: set[str] = set()  # machines that a person wanted out
+        self.kept_out: set[str] = set()  # those that are out by a person's word
         self.bugs: dict[str, int] = {}  # steps that a job's own code never gets past
         self._count = 0
         self.driver = Driver(self)

@@ -16,6 +16,7 @@ NEEDED = ("kit", "protocol", "diagnostics", "driver", "lab")
 SEEDS = 2_000
 
 CAUGHT_BY = {
+    "a-failed-trial-is-passed": {"trust-is-earned"},
     "accuser-evicted-without-tests": {"no-innocent-is-evicted"},
     "brake-does-not-hold": {"never-too-many-evicted", "the-brake-holds"},
     "budget-off-by-one": {"budgets-are-kept"},
@@ -35,7 +36,9 @@ CAUGHT_BY = {
     "suspend-without-deadline": {"every-suspend-ends"},
     "two-incidents-for-one-cause": {"a-job-has-one-open-incident"},
     "unfit-node-asked-again": {"an-unfit-node-is-not-asked-for"},
+    "trials-under-the-brake": {"no-trial-under-the-brake"},
     "unfit-node-rests-for-all": {"an-unfit-node-is-free-for-others"},
+    "what-a-person-evicted-is-tried": {"what-people-evict-stays-out"},
 }
 """The rule that each bug breaks. A patch that no longer applies has to be made anew."""
 

@@ -13,7 +13,7 @@ from holdfast.driver.core.decide import decide
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
-from holdfast.driver.core.policy import Policy
+from holdfast.lab.simulator.driver import POLICY
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
 from holdfast.lab.simulator.simulate import play
 
@@ -49,7 +49,7 @@ def record(name: str) -> bytes:
     world = play(scenario)
     state, lines = State(), []
     for entry in world.driver.journal:
-        state = decide(state, entry.event, entry.now, Policy()).state
+        state = decide(state, entry.event, entry.now, POLICY).state
         phases = {job.name: str(job.phase) for job in state.jobs.values()}
         line = Recorded(entry.now, entry.event, entry.effects, phases)
         lines.append(msgspec.json.encode(line))
@@ -63,7 +63,7 @@ def test_todays_code_decides_as_it_was_recorded(name: str) -> None:
     assert len(lines) > 20
     for number, line in enumerate(lines, start=1):
         recorded = msgspec.json.decode(line, type=Recorded)
-        decision = decide(state, recorded.event, recorded.now, Policy())
+        decision = decide(state, recorded.event, recorded.now, POLICY)
         where = f"line {number}, {recorded.event}, because: {decision.why}"
         assert decision.effects == recorded.effects, where
         assert {j.name: str(j.phase) for j in decision.state.jobs.values()} == recorded.phases, (

@@ -56,7 +56,10 @@ def test_it_refuses_to_end_a_job_twice_or_evict_a_node_twice(training) -> None:
     life.lose("n1")
     life.do(e.DeleteRequested(job="job"))
     assert refuse(life.state, e.SuspendRequested(job="job")).code == "ending-job"
-    assert refuse(life.state, e.NodeEvictRequested(node="n1", reason="")).code == "quarantined-node"
+    evict = e.NodeEvictRequested(node="n1", reason="to look at")
+    assert refuse(life.state, evict) is None, "a person may keep out what a machine evicted"
+    life.do(evict)
+    assert refuse(life.state, evict).code == "quarantined-node"
     life.answer()
 
 

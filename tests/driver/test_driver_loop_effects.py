@@ -14,6 +14,7 @@ from holdfast.driver.core.effects import (
     AnyEffect,
     Distrust,
     Instruct,
+    PutOnTrial,
     Release,
     TakeStacks,
     Trust,
@@ -58,6 +59,9 @@ class ScriptedCluster:
 
     async def allocate(self, job: str, node: str) -> None:
         await self._call("allocate", node)
+
+    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+        await self._call("putontrial", node)
 
     def give_up(self, node: str) -> None:
         self.wanted.set()
@@ -109,6 +113,11 @@ async def ends_of(
 CALLS: list[tuple[AnyEffect, AnyEvent, AnyEvent]] = [
     (
         Allocate(job="j", node="n", cause=5),
+        NodeAllocated(job="j", node="n", cause=5),
+        AllocationFailed(job="j", node="n", why="no", cause=5),
+    ),
+    (
+        PutOnTrial(job="j", node="n", trial=4, cause=5),
         NodeAllocated(job="j", node="n", cause=5),
         AllocationFailed(job="j", node="n", why="no", cause=5),
     ),

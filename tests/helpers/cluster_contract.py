@@ -4,6 +4,7 @@ Used by the tests of each adapter; clusters that are broken on purpose have to f
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
@@ -71,6 +72,25 @@ async def a_distrusted_node_is_said_and_not_given(cluster: Cluster, names: Names
     await cluster.release(names[1])
 
 
+async def a_distrusted_node_is_given_for_a_trial_and_for_nothing_else(
+    cluster: Cluster, names: Names, namespace: str = ""
+) -> None:
+    """`namespace`: of its jobs, where jobs have one."""
+    metadata = {"name": "one", "namespace": namespace, "uid": "1", "labels": None}
+    spec = {"pod": {"image": "holdfast-executor:1", "shm": None}}
+    whole = json.dumps({"metadata": metadata, "spec": spec}).encode()
+    await cluster.distrust(names[1], incident=3, reason="its link is slow")
+    await first_facts(cluster, 2)
+    for _ in range(2):
+        await cluster.put_on_trial(names[1], trial=7, job="one", spec=whole)
+    with pytest.raises(PermanentError, match="its link is slow"):
+        await cluster.allocate("one", names[1])
+    await cluster.release(names[1])
+    await cluster.trust(names[1])
+    await cluster.allocate("other", names[1])
+    await cluster.release(names[1])
+
+
 async def a_change_is_told_to_who_listens(cluster: Cluster, names: Names) -> None:
     heard: asyncio.Queue[Fact | Ending | Ended] = asyncio.Queue()
 
@@ -95,6 +115,9 @@ async def an_unknown_node_is_refused_for_good(cluster: Cluster, names: Names) ->
     with pytest.raises(PermanentError, match="node-9"):
         await cluster.allocate("one", "node-9")
 
+
+of_trials = a_distrusted_node_is_given_for_a_trial_and_for_nothing_else
+"""It needs to know where jobs are, so it is asked for by itself."""
 
 PROMISES: list[Callable[[Cluster, Names], Awaitable[None]]] = [
     every_node_is_told_to_each_who_asks,

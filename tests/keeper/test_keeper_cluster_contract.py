@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
-from cluster_contract import PROMISES
+from cluster_contract import PROMISES, of_trials
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.local_cluster import LocalCluster
@@ -14,6 +14,7 @@ from holdfast.driver.ports import Fact, PermanentError, TemporaryError
 from holdfast.protocol import keeping
 
 NODES = ("node-1", "node-2")
+HERE = [*PROMISES, of_trials]
 
 
 class InMemory:
@@ -42,6 +43,11 @@ class InMemory:
         holder = self._holders.get(node, "")
         if holder not in ("", job) and self._broken != "gives to two":
             raise TemporaryError(f"node: {node} is held by {holder}")
+        self._holders[node] = job
+
+    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+        if self._broken == "tests nothing that is distrusted":
+            await self.allocate(job, node)
         self._holders[node] = job
 
     def give_up(self, node: str) -> None:
@@ -73,7 +79,7 @@ class InMemory:
         return Fact(node=node, distrusted=node in self._distrusted, why=why)
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+@pytest.mark.parametrize("promise", HERE, ids=lambda promise: promise.__name__)
 async def test_in_memory_keeps(promise):
     await promise(InMemory(), NODES)
 
@@ -91,11 +97,12 @@ async def test_in_memory_keeps(promise):
         "never trusts",
         "gives no reason",
         "tells no change",
+        "tests nothing that is distrusted",
     ],
 )
 async def test_a_cluster_that_breaks_a_promise_is_caught(broken):
     caught = []
-    for promise in PROMISES:
+    for promise in HERE:
         try:
             async with asyncio.timeout(0.3):
                 await promise(InMemory(broken), NODES)
@@ -113,7 +120,7 @@ async def test_a_cluster_that_breaks_a_promise_is_caught(broken):
 @pytest.mark.cluster
 async def test_a_real_keeper_keeps_every_promise_and_answers_strangers(keeper):
     await asyncio.to_thread(keeper.start)
-    for promise in PROMISES:
+    for promise in HERE:
         await promise(LocalCluster(keeper.socket), NODES)
     assert "5000000 octets" in (await said_to(keeper.socket, struct.pack(">I", 5_000_000))).why
     assert "request" in (await said_to(keeper.socket, struct.pack(">I", 2) + b"\xc1\xc1")).why

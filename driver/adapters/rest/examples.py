@@ -103,6 +103,8 @@ _NODE: dict[str, Any] = {
     "reason": "node-4 is lost",
     "free_by_s": None,
     "incident": 1,
+    "on_trial": False,
+    "next_trial_s": 2651.5,
     "strikes": 1,
 }
 _SEEN = {
@@ -214,7 +216,8 @@ ANSWERS: dict[str, Any] = {
     "GET /nodes/{node}": _NODE,
     "GET /nodes/{node}/why": {
         "subject": "node-4",
-        "headline": "node-4 has been quarantined since 07:09:11 (incident 1): node-4 is lost",
+        "headline": "node-4 has been quarantined since 07:09:11 (incident 1): node-4 is lost; "
+        "it is put on trial at 07:19:11, if it can be tested then",
         "lines": [_SEEN, _DECIDED],
         "exception": "",
         "fix": 'To use it again: holdfast nodes restore node-4 --reason "…"',

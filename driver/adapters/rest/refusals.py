@@ -132,7 +132,7 @@ REFUSALS: dict[str, Refusals] = {
     | _conflict(
         "node-4",
         "quarantined-node",
-        "node: 'node-4' is evicted already (node-4 is lost). "
+        "node: 'node-4' is evicted already (a person wants node-4 out: loud fan). "
         "`holdfast nodes restore node-4` takes that back.",
     )
     | _REASON
@@ -153,7 +153,8 @@ REFUSALS: dict[str, Refusals] = {
     | _conflict(
         "node-4",
         "quarantined-node",
-        "node: 'node-4' is evicted already (node-4 is lost). It is free to be worked on.",
+        "node: 'node-4' is evicted already (node-4 is lost). "
+        "`holdfast nodes evict node-4` keeps it from being tested, and used, meanwhile.",
     )
     | _REASON
     | {"no-time": _told(lambda: checked_within("soon"))}

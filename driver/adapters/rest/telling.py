@@ -93,7 +93,7 @@ def why_node(journal: Journal, state: State, node: Node) -> Why:
         lines = _from(lines_of(_with_jobs(journal, entries, incident), [incident]), incident)
     return Why(
         subject=node.name,
-        headline=_node_headline(node, _when(node.evicted_s, entries)),
+        headline=_node_headline(node, _when(node.evicted_s, entries), _when(node.trial_s, entries)),
         lines=_views(lines),
         exception="",
         fix=f'To use it again: holdfast nodes restore {node.name} --reason "…"'
@@ -176,12 +176,12 @@ def _job_fix(job: Job, last: Incident | None) -> str:
     return "" if job.finished else f"How it is now: holdfast status {job.name} --watch"
 
 
-def _node_headline(node: Node, since: str) -> str:
+def _node_headline(node: Node, since: str, trial: str) -> str:
     state = node_state(node)
     if state == "quarantined":
         incident = f" (incident {node.incident})" if node.incident is not None else ""
         quarantined = f"has been quarantined since {since}" if since else "is quarantined"
-        return f"{node.name} {quarantined}{incident}: {node.reason}"
+        return f"{node.name} {quarantined}{incident}: {node.reason}; {_prospect(node, trial)}"
     if node.stranger:
         return f"{node.name} is connected, but the cluster does not know it"
     words = {
@@ -193,6 +193,17 @@ def _node_headline(node: Node, since: str) -> str:
     }
     to_be_free = f": {node.notice.why}" if node.notice else ""
     return f"{node.name} {words[state]}{to_be_free}"
+
+
+def _prospect(node: Node, trial: str) -> str:
+    """Whether a quarantined node comes back by itself, and when."""
+    if node.trial is not None:
+        return "it is on trial now"
+    if node.asked:
+        return "only a person restores it"
+    if node.trial_s is None:
+        return "no job had it, so that nothing tests it"
+    return f"it is put on trial {f'at {trial}' if trial else 'later'}, if it can be tested then"
 
 
 def _last_about(state: State, node: str) -> Incident | None:

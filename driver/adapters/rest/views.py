@@ -128,6 +128,10 @@ class NodeView(View):
     free_by_s: float | None
     """Driver time by which it has to be free; null where it need not, or at leisure."""
     incident: int | None
+    on_trial: bool
+    """It is quarantined, and being tested: where it passes it is used again."""
+    next_trial_s: float | None
+    """Driver time of the next trial, at the earliest; null where none comes by itself."""
     strikes: int
     """Faults rooted in it, lately."""
 
@@ -244,6 +248,8 @@ def node_view(state: State, node: Node, seen: Observed | None = None) -> NodeVie
         reason=_reason(node),
         free_by_s=node.notice.by_s if node.notice else None,
         incident=node.incident,
+        on_trial=node.trial is not None,
+        next_trial_s=None if node.trial else node.trial_s,
         strikes=len(node.strikes),
     )
 
