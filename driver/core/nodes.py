@@ -56,7 +56,6 @@ def on_vanished(turn: Turn, event: NodeVanished) -> None:
         return
     turn.node(event.node, present=False)
     turn.say(f"the cluster says that {event.node} is gone ({event.why or 'no reason given'})")
-    trials.lose(turn, event.node)
     _gone(turn, event.node)
     _explain_echoes(turn, event.node)
 
@@ -245,7 +244,10 @@ def _ranks_died(turn: Turn, node: str, name: str) -> None:
 def _gone(turn: Turn, name: str) -> None:
     """Act once the cluster and the connection agree that the node is gone."""
     node = turn.nodes[name]
-    if node.job is not None and not node.present and node.left:
+    if node.present or not node.left:
+        return
+    trials.lose(turn, name)
+    if node.job is not None:
         ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
 
 

@@ -84,8 +84,11 @@ class Launcher:
         return given, tuple(name for name in FORCED if name not in env)
 
     async def warm(self) -> bool:
-        """Whether there is one to fork from, once that is known."""
-        await self._until_settled()
+        """Whether there is one to fork from, once that is known. None was ordered on a node that
+        has had no task yet.
+        """
+        if self._order is not None:
+            await self._until_settled()
         return self._link is not None
 
     async def fork(self, program: Program, stdout: int, stderr: int) -> int:

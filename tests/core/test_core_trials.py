@@ -233,6 +233,13 @@ def test_a_node_that_is_lost_in_its_trial_is_no_incident_and_is_tried_when_it_is
     assert on_trial(life) == ["n1"]
 
 
+def test_the_word_of_the_cluster_alone_ends_no_trial(tried) -> None:
+    tried.do(e.NodeVanished(node="n1", why="its lease is over"))
+    assert on_trial(tried) == ["n1"]
+    tried.do(results(tried, "n1"))
+    assert not tried.state.nodes["n1"].quarantined
+
+
 def test_a_trial_without_a_result_ends_in_time(tried) -> None:
     limit_s = tried.policy.connect_s + tried.job.plan.diagnose_s
     waits(tried, limit_s + 1)

@@ -18,3 +18,10 @@ async def test_each_order_ends_as_a_result_also_one_that_nobody_knows(node: Any)
     assert [result.test for result in seen.diagnostics] == ["nonsense", "other"]
     assert [result.ok for result in seen.diagnostics] == [None, None]
     assert all(result.detail for result in seen.diagnostics)
+
+
+async def test_a_node_that_has_had_no_task_is_tested_as_well(own_node: Any) -> None:
+    orders = (m.DiagnosticOrder(id="trial.7", test="nonsense", time_box_s=2),)
+    await own_node.want(None, job=None, diagnostics=orders)
+    seen = await own_node.driver.eventually(lambda o: o.diagnostics, within_s=60)
+    assert (seen.job, seen.diagnostics[0].id) == (None, "trial.7")

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from cluster_contract import PROMISES, first_facts
+from cluster_contract import PROMISES, first_facts, of_trials
 from made_nodes import MadeNodes
 from waiting import DEADLINE_S
 
@@ -107,6 +107,7 @@ async def test_kubernetes_keeps_what_every_cluster_promises(trial: Trial) -> Non
     async with trial.cluster() as cluster:
         for promise in PROMISES:
             await promise(cluster, NODES)
+        await of_trials(cluster, NODES, trial.namespace)
 
 
 async def test_a_pod_of_another_with_our_name_is_refused_and_left_alone(trial: Trial) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from holdfast.driver.adapters.kubernetes import facts, names, paths, pods
+from holdfast.driver.adapters.kubernetes import facts, names, paths, pods, trialpods
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.marking import Marking
 from holdfast.driver.adapters.kubernetes.mirror import version_of
@@ -148,6 +148,21 @@ class KubernetesCluster:
         except (TemporaryError, PermanentError):
             self._let_go(node)
             raise
+
+    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+        await self._seen.wait()
+        seen = self._nodes.store.get(node)
+        if seen is None:
+            raise PermanentError(f"node: there is no Node {node!r}")
+        if why := facts.untestable(seen, self._clock.wall()):
+            raise TemporaryError(why)
+        drivers = self._placing.drivers
+        order = trialpods.TrialOrder(trialpods.job_of(spec), seen, trial, drivers)
+        self._check_wanted(node)
+        pod = await self._placing.trial(order)
+        self._check_wanted(node)
+        self._current[node] = pod["metadata"]["uid"]
+        await self._placing.bound(pod)
 
     def _check_wanted(self, node: str) -> None:
         if node in self._given_up:

@@ -56,6 +56,11 @@ def distrust_of(node: Json) -> str | None:
     return None
 
 
+def untestable(node: Json, now: datetime) -> str:
+    """Why a distrusted node is not to be tested now: what others say of it; "" where it may be."""
+    return _absence(node) or _closure(node) or _problem(node)[0] or _notice(node, now)[0]
+
+
 def ready(node: Json) -> bool:
     return not _absence(node)
 

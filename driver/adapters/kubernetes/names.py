@@ -22,6 +22,8 @@ SLOT = f"{GROUP}/slot"
 """Which pod of its job it is, counted from 0; a number of the pod, not a rank."""
 INCARNATION = f"{GROUP}/incarnation"
 """How many pods the slot had, this one among them."""
+TRIAL = f"{GROUP}/trial"
+"""Which trial of a distrusted node the pod is for; such a pod is of no job."""
 NODE = f"{GROUP}/node"
 """Annotation of a pod: the node that it is for. A label may not be as long as a node's name."""
 
@@ -75,6 +77,9 @@ PROBLEMS = {
 """Conditions of a node by which problem detectors speak: the status that is bad, and whether that
 needs no test of ours (the node is replaced at once) or makes the node a suspect."""
 
+LONGEST_OF_NODE = 215
+"""Characters of a node's name in that of its trial's pod, which may have 253."""
+
 _POD = re.compile(r"(?P<job>.+)-(?P<slot>\d+)-(?P<incarnation>\d+)")
 
 
@@ -108,6 +113,11 @@ class Jobs:
 def pod_name(job: str, slot: int, incarnation: int) -> str:
     """`JOB-SLOT-INCARNATION`: both numbers are always there, so no two jobs share a pod name."""
     return f"{job}-{slot}-{incarnation}"
+
+
+def trial_name(node: str, trial: int) -> str:
+    """`holdfast-trial-NODE-NUMBER`, of a long node's name as much as a pod's name has room for."""
+    return f"{MANAGER}-trial-{node[:LONGEST_OF_NODE].rstrip('-.')}-{trial}"
 
 
 def incarnation_of(pod: str, job: str, slot: int) -> int:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from holdfast.driver.adapters.kubernetes import facts, names, paths, pods
+from holdfast.driver.adapters.kubernetes import facts, names, paths, pods, trialpods
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import (
     AlreadyExists,
@@ -55,7 +55,7 @@ class Placing:
     ) -> None:
         self._client = client
         self._book = book
-        self._drivers = drivers
+        self.drivers = drivers
         self._placed_within_s = placed_within_s
         self._gangs = Gangs(client, book, within_s=placed_within_s)
         self.joined = self._gangs.joined
@@ -80,6 +80,28 @@ class Placing:
         where the gang cannot be whole.
         """
         await self._gangs.let_through(gang, pod)
+        await self.bound(pod)
+
+    async def trial(self, order: trialpods.TrialOrder) -> Object:
+        """The pod of a trial: the one that is there, else a new one.
+
+        Raises `UnfitError` where the node cannot run it, and what the API server answers.
+        """
+        wanted = trialpods.manifest(order)
+        if why := facts.misfit(order.node, wanted):
+            raise UnfitError(why)
+        try:
+            pod = await insist(lambda: self._client.create(paths.pods(order.namespace), wanted))
+        except AlreadyExists:
+            at = paths.pods(order.namespace, order.name)
+            pod = await insist(lambda: self._client.get(at))
+            if pods.owner_uid(pod) != order.node["metadata"]["uid"]:
+                raise PermanentError(f"pod {order.name} is another's. Delete it.") from None
+        self._book.wrote(pod)
+        return pod
+
+    async def bound(self, pod: Object) -> None:
+        """Return once a scheduler has put the pod on its node. Raises as `placed`."""
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
         try:
             async with asyncio.timeout(self._placed_within_s):
@@ -117,7 +139,7 @@ class Placing:
             return known
         while True:
             incarnation = self._book.next_incarnation(hold.owner, hold.slot)
-            order = pods.Order(owner, name, hold.slot, incarnation, self._drivers, gated=gang.gated)
+            order = pods.Order(owner, name, hold.slot, incarnation, self.drivers, gated=gang.gated)
             if why := facts.misfit(node, pods.manifest(order)):
                 raise UnfitError(f"node {name}: {why}")
             if pod := await self._make(order):

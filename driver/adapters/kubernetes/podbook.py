@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 class PodBook:
-    """Every pod that a TrainingJob controls and that says which node it is for."""
+    """Every pod that a TrainingJob, or a Node on trial, controls and that says for which node."""
 
     def __init__(self) -> None:
         self._known: dict[str, Object] = {}  # by UID

@@ -193,11 +193,19 @@ def _mounts(template: Json) -> list[dict[str, Any]]:
 
 
 def owner_uid(pod: Json) -> str:
-    """UID of the TrainingJob that controls the pod; "" where none does."""
+    """UID of the TrainingJob that controls the pod, or of the Node that it tests; "" where neither
+    does.
+    """
     for owner in pod["metadata"].get("ownerReferences", ()):
-        if owner.get("controller") and owner["apiVersion"].startswith(f"{names.GROUP}/"):
+        tests = on_trial(pod) and owner["kind"] == "Node"
+        if owner.get("controller") and (tests or owner["apiVersion"].startswith(f"{names.GROUP}/")):
             return str(owner["uid"])
     return ""
+
+
+def on_trial(pod: Json) -> bool:
+    """Whether it tests its node, and is no job's."""
+    return names.TRIAL in pod["metadata"].get("labels", {})
 
 
 def node_of(pod: Json) -> str:
