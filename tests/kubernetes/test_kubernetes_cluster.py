@@ -1,6 +1,7 @@
 """Kubernetes as a cluster, on a real API server: what it promises, and whom it leaves alone."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +11,7 @@ from cluster_contract import PROMISES, first_facts, of_trials
 from made_nodes import MadeNodes
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes import identity, names, paths
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
@@ -201,6 +202,56 @@ async def test_a_person_may_mark_a_node_too_and_keeps_that_mark(trial: Trial) ->
     said = {each["type"]: each["status"] for each in seen["status"]["conditions"]}
     assert said[names.CONDITION] == "False"
     assert said["Ready"] == "True"
+
+
+def spec_of(trial: Trial) -> bytes:
+    """Of job "one", as it was accepted."""
+    metadata = {"name": "one", "namespace": trial.namespace}
+    return json.dumps({**training_job("one"), "metadata": metadata}).encode()
+
+
+async def test_the_pod_that_tests_a_node_outlives_its_job_and_is_found_by_the_next_driver(
+    trial: Trial,
+) -> None:
+    async with trial.cluster() as cluster:
+        await cluster.distrust(NODES[0], incident=1, reason="it lies")
+        await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+    await trial.client.delete(paths.training_jobs(trial.namespace, "one"))
+    (before,) = (await trial.pods()).values()
+    async with trial.cluster() as cluster:
+        await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+        (after,) = (await trial.pods()).values()
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        assert identity.unfit(cluster.book.get(after["metadata"]["uid"]), NODES[0]) == ""
+        await cluster.release(NODES[0])
+        assert await trial.pods() == {}
+        await cluster.trust(NODES[0])
+
+
+async def test_a_pod_of_another_with_the_name_of_a_trials_is_left_alone(trial: Trial) -> None:
+    foreign = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"holdfast-trial-{NODES[0]}-7"},
+        "spec": {"containers": [{"name": "c", "image": "x"}], "nodeName": NODES[1]},
+    }
+    await trial.client.create(paths.pods(trial.namespace), foreign)
+    async with trial.cluster() as cluster:
+        with pytest.raises(PermanentError, match="is another's"):
+            await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+        await cluster.release(NODES[0])
+    assert list(await trial.pods()) == [foreign["metadata"]["name"]]
+
+
+async def test_a_node_of_which_others_say_something_is_not_tested(trial: Trial) -> None:
+    async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
+        await trial.client.patch(paths.nodes(NODES[0]), {"spec": {"unschedulable": True}})
+        async for fact in cluster.facts():
+            if getattr(fact, "closed", ""):
+                break
+        with pytest.raises(TemporaryError, match="it is cordoned"):
+            await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+        assert await trial.pods() == {}
 
 
 async def there(client: Client, at: str) -> bool:

@@ -3,6 +3,8 @@
 from tests.rest.conftest import Driver
 
 from holdfast.driver.core import events
+from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.protocol.messages import Task
 
 NODES = "/v1alpha1/nodes"
 NODE = (
@@ -30,6 +32,26 @@ async def test_an_evicted_node_says_why_and_how_to_use_it_again(driver: Driver) 
     assert why["headline"].startswith("node-1 has been quarantined since ")
     assert any("its fan is loud" in line["text"] for line in why["lines"])
     assert "holdfast nodes restore node-1" in why["fix"]
+
+
+async def test_a_node_says_when_it_is_tested_and_that_a_person_keeps_it_out(driver: Driver) -> None:
+    plan = events.Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1)
+    fault = Finding(kind=Kind.KERNEL_FAULT, weight=Weight.CONCLUSIVE, node="node-1", summary="XID")
+    await driver.happened(
+        *NODE,
+        events.JobSubmitted(job="job", plan=plan),
+        events.NodeAllocated(job="job", node="node-1"),
+        events.Found(finding=fault),
+    )
+    node = (await driver.http.get(f"{NODES}/node-1")).json()
+    assert (node["on_trial"], node["next_trial_s"] > 0) == (False, True)
+    why = (await driver.http.get(f"{NODES}/node-1/why")).json()
+    assert "; it is put on trial at " in why["headline"]
+    kept = await driver.http.post(f"{NODES}/node-1/evict", json={"reason": "to look at"})
+    assert kept.status_code == 202
+    assert (await driver.http.get(f"{NODES}/node-1")).json()["next_trial_s"] is None
+    why = (await driver.http.get(f"{NODES}/node-1/why")).json()
+    assert why["headline"].endswith("; only a person restores it")
 
 
 async def test_a_restored_node_is_used_again(driver: Driver) -> None:

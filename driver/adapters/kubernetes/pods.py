@@ -58,7 +58,7 @@ def manifest(order: Order) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": _metadata(order),
-        "spec": _spec(order, order.job["spec"]["pod"]),
+        "spec": spec_of(order),
     }
 
 
@@ -90,7 +90,9 @@ def _metadata(order: Order) -> dict[str, Any]:
     }
 
 
-def _spec(order: Order, template: Json) -> dict[str, Any]:
+def spec_of(order: Order) -> dict[str, Any]:
+    """What runs in the pod, and where."""
+    template = order.job["spec"]["pod"]
     spec = {
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": LEAVES_WITHIN_S,

@@ -54,8 +54,7 @@ def _without_nulls(value: Any) -> Any:
 def manifest(order: TrialOrder) -> dict[str, Any]:
     """What is posted to have the pod."""
     node = order.node["metadata"]
-    of_job = pods.Order(order.job, node["name"], 0, order.trial, order.drivers)
-    spec = pods.manifest(of_job)["spec"]
+    spec = pods.spec_of(pods.Order(order.job, node["name"], 0, order.trial, order.drivers))
     spec["tolerations"].append({"key": names.TAINT, "operator": "Exists"})
     spec.pop("priorityClassName", None)
     owner = {"apiVersion": "v1", "kind": "Node", "name": node["name"], "uid": node["uid"]}
