@@ -5,7 +5,7 @@ Called by `decide`. Pure.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import eviction, incidents, ladder
+from holdfast.driver.core import eviction, incidents, ladder, trials
 from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.model import Fault, Job, Timer
@@ -125,6 +125,7 @@ def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
 def _free_node(turn: Turn, node: str, fault: Fault) -> None:
     """A bad node that no job uses."""
     if turn.nodes[node].quarantined:
+        trials.object_to(turn, node, fault.summary)
         return
     incident = incidents.open_or_join(turn, None, fault)
     turn.say(fault.summary)

@@ -246,7 +246,7 @@ def _gone(turn: Turn, name: str) -> None:
     node = turn.nodes[name]
     if node.present or not node.left:
         return
-    trials.lose(turn, name)
+    trials.object_to(turn, name, "it went away")
     if node.job is not None:
         ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
 

@@ -95,10 +95,10 @@ def put_off(turn: Turn, node: str, why: str) -> None:
     turn.say(f"{node} could not be put on trial ({why}); {_again(wait_s)}")
 
 
-def lose(turn: Turn, node: str) -> None:
-    """It is gone; where that is in the middle of its trial it has not passed it."""
+def object_to(turn: Turn, node: str, why: str) -> None:
+    """Something is against the node; where it is on trial it has not passed it."""
     if turn.nodes[node].trial is not None:
-        _fail(turn, node, "it went away")
+        _fail(turn, node, why)
 
 
 def _fail(turn: Turn, node: str, why: str) -> None:

@@ -240,6 +240,17 @@ def test_the_word_of_the_cluster_alone_ends_no_trial(tried) -> None:
     assert not tried.state.nodes["n1"].quarantined
 
 
+def test_a_fault_of_its_own_in_the_middle_of_its_trial_decides_it(tried) -> None:
+    passed = results(tried, "n1")
+    finding = Finding(
+        kind=Kind.KERNEL_FAULT, weight=Weight.CONCLUSIVE, node="n1", summary="XID 79 on n1"
+    )
+    why = tried.do(e.Found(finding=finding)).why
+    assert why.startswith("n1 did not pass its trial (XID 79 on n1) and stays out")
+    assert tried.do(passed).idle
+    assert tried.state.nodes["n1"].quarantined
+
+
 def test_a_trial_without_a_result_ends_in_time(tried) -> None:
     limit_s = tried.policy.connect_s + tried.job.plan.diagnose_s
     waits(tried, limit_s + 1)
