@@ -88,8 +88,8 @@ def _kit(job: Job) -> Kit:
 
 def wait_for_trial(turn: Turn, node: str) -> None:
     """Have the node tested after a while: twice as long as the last time."""
-    policy, last_s = turn.policy, turn.nodes[node].trial_wait_s
-    wait_s = min(2 * last_s, policy.trial_longest_s) if last_s else policy.trial_after_s
+    first_s, last_s = turn.policy.trial_after_s, turn.nodes[node].trial_wait_s
+    wait_s = max(first_s, min(2 * last_s, turn.policy.trial_longest_s))
     turn.node(node, trial_wait_s=wait_s, trial_s=turn.now + wait_s)
 
 

@@ -20,11 +20,12 @@ from holdfast.driver.ports import Entry
 from holdfast.lab.simulator import invariants
 from holdfast.protocol.messages import Desired
 
-POLICY = Policy(trial_after_s=8.0, trial_longest_s=64.0)
-"""Trials come while things go wrong, and before people have repaired everything."""
-
 if TYPE_CHECKING:
     from holdfast.lab.simulator.world import World
+
+
+POLICY = Policy(trial_after_s=8.0, trial_longest_s=64.0)
+"""Trials come while things go wrong, and before people have repaired everything."""
 
 
 class Driver:

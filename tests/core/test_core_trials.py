@@ -107,6 +107,12 @@ def test_a_node_that_fails_stays_out_and_waits_twice_as_long_each_time(tried) ->
         assert on_trial(life) == ["n1"]
 
 
+def test_a_wait_that_was_asked_for_is_not_cut_short(tried) -> None:
+    tried.policy = replace(tried.policy, trial_after_s=3 * WAIT_S, trial_longest_s=WAIT_S)
+    tried.do(results(tried, "n1", ok=False))
+    assert tried.state.nodes["n1"].trial_wait_s == 3 * WAIT_S
+
+
 def test_the_wait_is_never_longer_than_the_longest(tried) -> None:
     tried.policy = replace(tried.policy, trial_longest_s=WAIT_S + 50)
     tried.do(results(tried, "n1", ok=False))
