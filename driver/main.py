@@ -33,7 +33,7 @@ from holdfast.driver.leads import open_lead
 from holdfast.driver.listening import announce, listen, url, withdraw
 from holdfast.driver.lock import Locked, take_lock
 from holdfast.driver.loop import Loop
-from holdfast.driver.outside import Outside, outside
+from holdfast.driver.outside import Outside, check_rights, outside
 from holdfast.driver.ports import Journal, PermanentError, TakenOver, TemporaryError
 from holdfast.driver.serving import Server
 from holdfast.driver.settings import Settings
@@ -165,6 +165,7 @@ async def _serve(settings: Settings) -> None:
         if tls:
             tls.publish(paths)
             stack.callback(asyncio.create_task(tls.keep()).cancel)
+        await check_rights(settings)
         lead = None
         if settings.standby:
             name = title(settings.name, settings.advertise or url(settings, sockets[0]))

@@ -14,9 +14,10 @@ from holdfast.driver.adapters.no_cluster import NoCluster
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.model import State
+from holdfast.driver.journals import not_installed
 from holdfast.driver.loop import Loop
 from holdfast.driver.people import People, TokenHolders
-from holdfast.driver.ports import Cluster, PermanentError
+from holdfast.driver.ports import Cluster
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
@@ -69,6 +70,17 @@ class Local:
         return lambda _: None, []
 
 
+async def check_rights(settings: Settings) -> None:
+    """Raise `PermanentError` where the cluster does not let this driver do what it will have to."""
+    if settings.cluster == "local":
+        return
+    try:
+        from holdfast.driver.adapters.kubernetes import wiring
+    except ModuleNotFoundError as error:
+        raise not_installed("cluster kubernetes", error, "kubernetes") from error
+    await wiring.check_rights(settings)
+
+
 @asynccontextmanager
 async def outside(
     settings: Settings, tokens: Tokens, *, clock: Clock, listening: Drivers
@@ -83,10 +95,7 @@ async def outside(
     try:
         from holdfast.driver.adapters.kubernetes.wiring import kubernetes
     except ModuleNotFoundError as error:
-        raise PermanentError(
-            f"cluster kubernetes: {error.name} is not installed. "
-            "Install the extra: pip install 'holdfast[kubernetes]'"
-        ) from error
+        raise not_installed("cluster kubernetes", error, "kubernetes") from error
     urls = settings.driver_urls.split(",") if settings.driver_urls else listening.urls
     drivers = Drivers(urls, listening.ca)
     async with kubernetes(settings, tokens, clock=clock, drivers=drivers) as made:

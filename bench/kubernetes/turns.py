@@ -129,9 +129,13 @@ async def _sizes(stage: Stage, size: Size) -> list[Try]:
 
 
 def _writes(written: Sequence[Written], when: str, size: Size) -> Iterator[Try]:
-    """What the driver wrote, from its start on, by pod of its jobs."""
+    """What the driver wrote, from its start on, by pod of its jobs.
+
+    What it may do it asks when it starts, however many pods there are.
+    """
     kinds = Counter(f"{each.verb} {each.what}" for each in written if each.code < 300)
     reviews = kinds.pop("create tokenreviews", 0)
+    kinds.pop("create selfsubjectaccessreviews", None)
     mine, pods = partial(Try, system=OURS, unit="a pod"), size.gang + REAL_NODES
     told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     yield mine(figure=f"writes {when}", value=sum(kinds.values()) / pods, note=told)

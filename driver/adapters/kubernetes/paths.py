@@ -53,6 +53,11 @@ def self_access_reviews() -> str:
     return "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
+def self_reviews() -> str:
+    """Where whoever asks posts a SelfSubjectReview, to be told who they are."""
+    return "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
 def access_reviews() -> str:
     """Where a SubjectAccessReview is posted."""
     return "/apis/authorization.k8s.io/v1/subjectaccessreviews"

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import errors, paths
+from holdfast.driver.adapters.kubernetes import errors, paths, rights
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.names import Jobs, Object
 from holdfast.driver.adapters.tokens import Tokens
@@ -55,15 +55,9 @@ class ClusterPeople:
         if self._tokens.is_user(token) or right is Right.SUBMIT:
             return
         asked = ASKED[right] | ({} if right in OF_NODES else self._which(right, job))
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": asked},
-        }
         async with as_person(self._client, token) as person:
-            answer = await person.create(paths.self_access_reviews(), review)
-        if not answer.get("status", {}).get("allowed"):
-            raise not_allowed(right, _said(asked))
+            if await rights.missing(person, [asked]):
+                raise not_allowed(right, rights.said(asked))
 
     def _which(self, right: Right, job: str) -> dict[str, str]:
         """Namespace and name; of a pattern the namespace, if it names one."""
@@ -141,10 +135,3 @@ async def as_person(client: Client, token: str) -> AsyncIterator[Client]:
 def _plain(namespace: str) -> str:
     """ "" where it is a pattern, which may mean any."""
     return "" if set(namespace) & set("*?[") else namespace
-
-
-def _said(asked: Mapping[str, str]) -> str:
-    resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
-    group = f".{asked['group']}" if "group" in asked else ""
-    where = f" in namespace {asked['namespace']}" if asked.get("namespace") else ""
-    return f"{asked['verb']} {resource}{group}{where}"

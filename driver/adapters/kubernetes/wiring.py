@@ -5,12 +5,17 @@ Used by `driver.main` where the cluster is Kubernetes, and imported only then: i
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from holdfast.driver.adapters.kubernetes.client import Client
+import structlog
+
+from holdfast.driver.adapters.kubernetes import rights
+from holdfast.driver.adapters.kubernetes.client import Client, Limits
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.adapters.kubernetes.identity import PodIdentity
+from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.names import Jobs
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.operator import Operator
@@ -19,12 +24,18 @@ from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
+from holdfast.driver.ports import TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
 from holdfast.protocol.nodeenv import Drivers
 
 USER_AGENT = "holdfast-driver"
+
+ANSWER_S = 5.0
+"""Of the API server, before a driver leads: one that has none goes on without."""
+
+_log = structlog.get_logger()
 
 
 class Kubernetes:
@@ -40,6 +51,7 @@ class Kubernetes:
         drivers: Drivers,
     ) -> None:
         self._client = client
+        self._needed = _needed(settings)
         self._clock = clock
         self._jobs = Jobs(settings.namespace)
         self._objects = TrainingJobs(client, self._jobs)
@@ -72,7 +84,30 @@ class Kubernetes:
         return operator.follow, [
             group.create_task(self.cluster.run()),
             group.create_task(operator.run()),
+            group.create_task(self._confirm_rights()),
         ]
+
+    async def _confirm_rights(self) -> None:
+        """Once more, as soon as the server answers: much may have changed while this one waited."""
+        await insist(lambda: rights.confirm(self._client, self._needed), within_s=math.inf)
+
+
+async def check_rights(settings: Settings) -> None:
+    """Raise `PermanentError` where this driver may not do what it will have to, before it leads.
+
+    Where the API server does not answer, nobody knows: a driver that starts then leads
+    nevertheless, for ranks may need it, and asks again (`Kubernetes.start`).
+    """
+    limits = Limits(answer_within_s=ANSWER_S)
+    async with Client.of(settings.kubeconfig, user_agent=USER_AGENT, limits=limits) as client:
+        try:
+            await rights.confirm(client, _needed(settings))
+        except TemporaryError as error:
+            _log.warning("rights.unknown", why=str(error))
+
+
+def _needed(settings: Settings) -> list[rights.Asked]:
+    return rights.needed(namespace=settings.namespace, lease=settings.lease)
 
 
 def held(state: State) -> Mapping[str, str]:

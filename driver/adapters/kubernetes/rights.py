@@ -1,0 +1,141 @@
+"""What the driver itself has to be allowed at the API server: the one list, and whether it is.
+
+Used by the wiring before a driver leads, and again once it does; deploy/kubernetes grants exactly
+this, which a test holds. Anybody may ask what they themselves may do (SelfSubjectAccessReview), so
+that needs no right. Must not decide what follows from it.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from holdfast.driver.adapters.kubernetes import paths
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.errors import Forbidden
+from holdfast.driver.ports import PermanentError
+from holdfast.kit.backoff import full_jitter
+
+Asked = dict[str, str]
+"""The `resourceAttributes` of a SelfSubjectAccessReview: verb, group, resource, and where."""
+
+BELIEVED_S = 10.0
+"""How long a right has to be refused until that is believed. An API server that has just started
+knows no roles and forbids everything for a moment; roles applied with the driver come as late."""
+
+
+class Rule(NamedTuple):
+    """A rule of a role, for one resource; `resource`: RESOURCE[/SUBRESOURCE], as roles have it."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+
+    def asked(self, **where: str) -> list[Asked]:
+        """A review for each verb; `where`: namespace ("" is all of them) and name."""
+        resource, _, subresource = self.resource.partition("/")
+        about = {"group": self.group, "resource": resource, "subresource": subresource}
+        return [{"verb": verb, **about, **where} for verb in self.verbs]
+
+
+IN_NAMESPACES = (
+    Rule(paths.GROUP, "trainingjobs", ("list", "watch", "delete")),
+    Rule(paths.GROUP, "trainingjobs/status", ("patch",)),
+    Rule("", "pods", ("get", "list", "watch", "create", "delete", "patch")),
+    Rule("events.k8s.io", "events", ("create",)),
+)
+"""In all namespaces, or in the one that the driver is for."""
+
+OF_THE_CLUSTER = (
+    Rule("", "nodes", ("get", "list", "watch", "patch")),
+    Rule("", "nodes/status", ("patch",)),
+    Rule("authentication.k8s.io", "tokenreviews", ("create",)),
+)
+"""Nodes and reviews are in no namespace."""
+
+OF_THE_LEASE = Rule("coordination.k8s.io", "leases", ("get", "create", "update"))
+"""Of the one that drivers share, by its name."""
+
+
+def needed(*, namespace: str, lease: str) -> list[Asked]:
+    """All that a driver for `namespace` ("": all) needs; `lease`: NAMESPACE/NAME, "" for none."""
+    asked = [each for rule in IN_NAMESPACES for each in rule.asked(namespace=namespace)]
+    asked += [each for rule in OF_THE_CLUSTER for each in rule.asked()]
+    if lease:
+        at, _, name = lease.partition("/")
+        asked += OF_THE_LEASE.asked(namespace=at, name=name)
+    return asked
+
+
+def review(asked: Mapping[str, str]) -> dict[str, Any]:
+    """What is posted to have whoever posts it told whether they may."""
+    return {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": asked},
+    }
+
+
+def said(asked: Mapping[str, str]) -> str:
+    """As a person would ask for it: `patch nodes/status`, `list pods in all namespaces`."""
+    group = f".{asked['group']}" if asked.get("group") else ""
+    below = f"/{asked['subresource']}" if asked.get("subresource") else ""
+    name = f" {asked['name']}" if asked.get("name") else ""
+    return f"{asked['verb']} {asked['resource']}{group}{below}{name}{_where(asked)}"
+
+
+def _where(asked: Mapping[str, str]) -> str:
+    if "namespace" not in asked:
+        return ""
+    return f" in namespace {asked['namespace']}" if asked["namespace"] else " in all namespaces"
+
+
+async def missing(client: Client, asked: Sequence[Asked]) -> list[Asked]:
+    """Those of `asked` that the server refuses now, asked all at once.
+
+    Raises `ports.TemporaryError` where it does not answer.
+    """
+    answers = await asyncio.gather(*(_may(client, each) for each in asked), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return [each for each, may in zip(asked, answers, strict=True) if not may]
+
+
+async def confirm(
+    client: Client, asked: Sequence[Asked], *, believed_s: float = BELIEVED_S
+) -> None:
+    """Return once everything in `asked` is allowed.
+
+    Raises `PermanentError` with what is not, once that was refused for `believed_s`;
+    `TemporaryError` where the server does not answer.
+    """
+    now_s, waits = asyncio.get_running_loop().time, full_jitter(base_s=0.1, cap_s=1.0)
+    deadline_s = now_s() + believed_s
+    while lacking := await missing(client, asked):
+        if now_s() >= deadline_s:
+            raise PermanentError(
+                f"rights: {await _who(client)} may not {', '.join(map(said, lacking))}. "
+                "Apply the roles of deploy/kubernetes, or of your overlay of it, anew."
+            )
+        await asyncio.sleep(next(waits))
+
+
+async def _may(client: Client, asked: Asked) -> bool:
+    """False, too, where the server does not even let us ask: it may have just started."""
+    try:
+        answer = await client.create(paths.self_access_reviews(), review(asked))
+    except Forbidden:
+        return False
+    return bool(answer.get("status", {}).get("allowed"))
+
+
+async def _who(client: Client) -> str:
+    """Who the server takes us for, in a person's words."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        answer = await client.create(paths.self_reviews(), body)
+    except PermanentError:  # what is missing is worth more than whose it is
+        return "this driver"
+    name: str = answer["status"]["userInfo"]["username"]
+    account = name.removeprefix("system:serviceaccount:")
+    return f"the service account {account}" if account != name else name

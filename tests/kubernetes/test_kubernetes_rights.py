@@ -1,0 +1,187 @@
+"""What the driver may do is what it needs, and it does not lead where any of it is missing.
+
+On a real API server, by the shipped roles, each verb of which is taken away once.
+"""
+
+import asyncio
+import copy
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cuttable import cuttable
+from deployed import DEPLOY, OVERLAYS, container_of, grant_of, granted, kustomized
+from pydantic_settings import CliApp
+from running_driver import DriverProcess
+from waiting import LOOK_S, eventually_async
+
+from holdfast.driver.adapters.kubernetes import rights
+from holdfast.driver.adapters.kubernetes.client import Client, Limits
+from holdfast.driver.ports import PermanentError
+from holdfast.driver.settings import Settings
+from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.protocol import exitcodes
+
+pytestmark = pytest.mark.kubernetes
+
+Object = dict[str, Any]
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ROLES = (
+    f"{RBAC}/clusterroles/holdfast-driver",
+    f"{RBAC}/namespaces/holdfast/roles/holdfast-driver-lease",
+)
+LEASE = "holdfast/holdfast-driver"
+
+
+@pytest.fixture(scope="module")
+def installed(plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The account with its roles, as they are shipped, before and afterwards."""
+    apply_roles(plane)
+    yield plane
+    apply_roles(plane)
+
+
+def apply_roles(plane: ControlPlane) -> None:
+    files = [f"--filename={DEPLOY / 'base' / name}.yaml" for name in ("namespace", "rbac", "lease")]
+    plane.kubectl("apply", *files)
+
+
+@pytest.fixture
+async def admin(installed: ControlPlane) -> AsyncIterator[Client]:
+    async with Client.from_kubeconfig(installed.admin, user_agent="tests") as made:
+        yield made
+
+
+@pytest.fixture
+async def driver(installed: ControlPlane) -> AsyncIterator[Client]:
+    """The driver's own account, which asks much in a short time here."""
+    config = installed.as_account("holdfast", "holdfast-driver")
+    limits = Limits(calls_per_s=10_000.0, burst=10_000)
+    async with Client.from_kubeconfig(config, user_agent="tests", limits=limits) as made:
+        yield made
+
+
+@pytest.mark.parametrize("folder", OVERLAYS)
+def test_what_is_granted_is_what_is_needed(
+    plane: ControlPlane, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = kustomized(plane, folder)
+    container = container_of(parts)
+    if any(each["name"] == "HOLDFAST_DRIVER_JOURNAL" for each in container.get("env", ())):
+        monkeypatch.setenv("HOLDFAST_DRIVER_JOURNAL", "postgresql://holdfast@database/holdfast")
+    settings = CliApp.run(Settings, cli_args=container["args"])
+    needed = rights.needed(namespace=settings.namespace, lease=settings.lease)
+    assert granted(parts) == {grant_of(each) for each in needed}
+
+
+async def test_without_any_one_verb_of_its_roles_the_driver_refuses_and_names_it(
+    admin: Client, driver: Client
+) -> None:
+    needed = rights.needed(namespace="", lease=LEASE)
+    await rights.confirm(driver, needed)
+    refused = []
+    for at in ROLES:
+        shipped = await admin.get(at)
+        for lacking, without in each_less(shipped):
+            await replaced(admin, at, without)
+            await until_lacking(driver, needed, lacking)
+            with pytest.raises(PermanentError) as refusal:
+                await rights.confirm(driver, needed, believed_s=0.0)
+            refused.append(str(refusal.value))
+        await replaced(admin, at, shipped)
+    await rights.confirm(driver, needed)
+    assert len(refused) == len(set(refused)) == len(needed)
+    assert refused[0] == (
+        "rights: the service account holdfast:holdfast-driver may not list "
+        "trainingjobs.holdfast.dev in all namespaces. "
+        "Apply the roles of deploy/kubernetes, or of your overlay of it, anew."
+    )
+    named = [re.sub(r".* may not (.*?)\. Apply .*", r"\1", each) for each in refused]
+    assert {"patch nodes/status", "create tokenreviews.authentication.k8s.io"} <= set(named)
+    assert named[-1] == ("update leases.coordination.k8s.io holdfast-driver in namespace holdfast")
+
+
+def each_less(role: Object) -> Iterator[tuple[str, Object]]:
+    """The role without one verb of one resource, and what is lacking then; one after the other."""
+    for number, rule in enumerate(role["rules"]):
+        (resource,) = rule["resources"]
+        for verb in rule["verbs"]:
+            less = copy.deepcopy(role)
+            less["rules"][number]["verbs"].remove(verb)
+            if not less["rules"][number]["verbs"]:
+                del less["rules"][number]
+            yield f"{verb} {resource}", less
+
+
+async def replaced(admin: Client, at: str, role: Object) -> None:
+    newest = (await admin.get(at))["metadata"]["resourceVersion"]
+    await admin.replace(at, {**role, "metadata": {**role["metadata"], "resourceVersion": newest}})
+
+
+async def until_lacking(driver: Client, needed: list[rights.Asked], lacking: str) -> None:
+    """Once the API server goes by the role as it is now."""
+
+    async def now() -> list[str]:
+        found = await rights.missing(driver, needed)
+        return [f"{each['verb']} {_resource(each)}" for each in found]
+
+    async with asyncio.timeout(30):
+        while await now() != [lacking]:
+            await asyncio.sleep(LOOK_S)
+
+
+def _resource(asked: rights.Asked) -> str:
+    return "/".join(filter(None, (asked["resource"], asked["subresource"])))
+
+
+# ---------------------------------------------------------------- the driver's process
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Callable[..., DriverProcess]]:
+    """A driver by a kubeconfig, with a state folder of its own."""
+    made: list[DriverProcess] = []
+
+    def start(name: str, config: Path) -> DriverProcess:
+        words = ("--cluster", "kubernetes", "--kubeconfig", str(config))
+        made.append(DriverProcess(tmp_path / name, *words))
+        made[-1].spawn()
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.end(signal.SIGKILL)
+
+
+async def test_a_driver_that_lacks_a_right_does_not_lead_and_one_that_led_unheard_ends(
+    installed: ControlPlane,
+    admin: Client,
+    started: Callable[..., DriverProcess],
+    tmp_path: Path,
+) -> None:
+    at = ROLES[0]
+    lacking, without = next(each for each in each_less(await admin.get(at)) if "nodes/" in each[0])
+    assert lacking == "patch nodes/status"
+    await replaced(admin, at, without)
+    direct = installed.as_account("holdfast", "holdfast-driver")
+    async with cuttable("127.0.0.1", installed.at.api_port) as relay:
+        relayed = tmp_path / "relayed.yaml"
+        relayed.write_text(
+            direct.read_text().replace(installed.url, f"https://127.0.0.1:{relay.at_port}")
+        )
+        await relay.cut()
+        unheard = started("unheard", relayed)
+        refused = started("refused", direct)
+        await eventually_async(unheard.paths.address.exists, "ranks may need it")
+        await relay.mend()
+        for each in (refused, unheard):
+            assert each.process is not None
+            assert await asyncio.to_thread(each.process.wait, 60) == exitcodes.CONFIGURATION
+            said = each.log.read_text()
+            assert "rights: the service account holdfast:holdfast-driver may not " + lacking in said
+    assert not refused.paths.journal.exists(), "no term was taken"
+    assert "rights.unknown" in unheard.log.read_text()
