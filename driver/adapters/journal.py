@@ -7,7 +7,7 @@ was replaced can write nothing more. Must not hold SQL that only one database un
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import msgspec
@@ -35,12 +35,19 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Entry).decode
 
 
+CLOSE_S = 1.0
+"""For a commit that goes on when the journal is closed; a database that answers needs much less."""
+
+
 class NoRoom(TemporaryError):
     """The disk under the journal is full."""
 
 
 class SqlJournal:
-    """A `ports.Journal` on an SQLAlchemy engine. `translate` makes our errors of the engine's."""
+    """A `ports.Journal` on an SQLAlchemy engine. `translate` makes our errors of the engine's.
+
+    `hang_up` has to end what waits for an answer that may never come.
+    """
 
     def __init__(
         self,
@@ -48,12 +55,15 @@ class SqlJournal:
         *,
         translate: Callable[[SQLAlchemyError], TemporaryError | PermanentError],
         reserve: Reserve | None = None,
+        hang_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._translate = translate
         self._reserve = reserve
+        self._hang_up = hang_up
         self._term: int | None = None  # none was taken: for reading alone
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
+        self._writing: Future[None] | None = None
 
     def take_over(self) -> Taken:
         head = tables.head.c
@@ -91,13 +101,12 @@ class SqlJournal:
     async def commit(
         self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
     ) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._writer, self._write, entries, state, claims)
+            await self._written(entries, state, claims)
         except NoRoom:
             if not self._make_room():
                 raise
-            await loop.run_in_executor(self._writer, self._write, entries, state, claims)
+            await self._written(entries, state, claims)
 
     def entries(
         self,
@@ -143,7 +152,10 @@ class SqlJournal:
         return self._reserve.missing() if self._reserve else None
 
     def close(self) -> None:
-        """Wait for the writer, then let the database go. A commit that was ordered is finished."""
+        """Let the database go. A commit that was ordered is finished, where it answers in time."""
+        if self._writing is not None:
+            wait([self._writing], timeout=CLOSE_S)
+        self._hang_up()
         self._writer.shutdown(wait=True)
         self._engine.dispose()
 
@@ -161,6 +173,13 @@ class SqlJournal:
                 return connection.execute(query).all()
         except SQLAlchemyError as error:
             raise self._translate(error) from error
+
+    async def _written(
+        self, entries: Sequence[Entry], state: bytes, claims: Sequence[Claim]
+    ) -> None:
+        """On the writer's thread, also where whoever waits for it is cancelled."""
+        self._writing = self._writer.submit(self._write, entries, state, claims)
+        await asyncio.wrap_future(self._writing)
 
     def _write(self, entries: Sequence[Entry], state: bytes, claims: Sequence[Claim]) -> None:
         """One transaction, on the writer's thread."""

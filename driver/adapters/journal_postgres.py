@@ -5,7 +5,11 @@ here. Must not be given a password in the address, nor tell one: libpq takes it 
 PGPASSWORD.
 """
 
+import os
+import socket
+from contextlib import suppress
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -16,6 +20,8 @@ from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from holdfast.driver.adapters.journal import NoRoom, SqlJournal
 from holdfast.driver.adapters.journal_upgrade import bring_up_to_date
 from holdfast.driver.ports import PermanentError, TemporaryError
+
+Connection = psycopg.Connection[tuple[Any, ...]]
 
 ANSWER_S = 5
 """Without an answer of the other machine for so long, a connection is lost."""
@@ -60,7 +66,8 @@ def open_postgres(url: str) -> SqlJournal:
     Raises `PermanentError` where it is no journal, of a later Holdfast, or the address has a
     password; `TemporaryError` where the database does not answer.
     """
-    engine = _engine(connection_arguments(url))
+    way = _Way(connection_arguments(url))
+    engine = _engine(way)
     try:
         with engine.begin() as connection:
             connection.execute(select(func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
@@ -68,7 +75,38 @@ def open_postgres(url: str) -> SqlJournal:
     except SQLAlchemyError as error:
         engine.dispose()
         raise translate(error) from error
-    return SqlJournal(engine, translate=translate)
+    return SqlJournal(engine, translate=translate, hang_up=way.hang_up)
+
+
+def hang_up(connection: Connection) -> None:
+    """End it under a thread that waits for an answer on it, which then gets an error at once.
+
+    libpq itself waits for ever where the other machine lives and its database does not answer.
+    """
+    with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.fileno())) as way:
+        way.shutdown(socket.SHUT_RDWR)
+
+
+class _Way:
+    """Makes the connections of one journal, and ends all of them."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self._arguments = arguments
+        self._made: WeakSet[Connection] = WeakSet()
+        self._over = False
+
+    def connect(self) -> Connection:
+        if self._over:
+            raise psycopg.OperationalError("this driver has hung up")
+        made = psycopg.connect(**self._arguments)
+        self._made.add(made)
+        return made
+
+    def hang_up(self) -> None:
+        """None is made any more, and nobody waits on any."""
+        self._over = True
+        for each in list(self._made):
+            hang_up(each)
 
 
 def connection_arguments(url: str) -> dict[str, Any]:
@@ -107,11 +145,11 @@ def _given(url: str) -> dict[str, Any]:
     return given
 
 
-def _engine(arguments: dict[str, Any]) -> Engine:
+def _engine(way: _Way) -> Engine:
     """An engine whose connections libpq makes, and which tries each before it is used again."""
     return create_engine(
         "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(**arguments),
+        creator=way.connect,
         pool_pre_ping=True,
         pool_size=2,
         max_overflow=READERS - 1,

@@ -4,11 +4,10 @@ Made by `driver.journals`. Its session is named after the driver, so that others
 """
 
 import asyncio
-from typing import Any
 
 import psycopg
 
-from holdfast.driver.adapters.journal_postgres import connection_arguments
+from holdfast.driver.adapters.journal_postgres import Connection, connection_arguments, hang_up
 from holdfast.driver.ports import TemporaryError
 
 _LEAD = 0x6C656164
@@ -27,7 +26,7 @@ class PostgresLead:
 
     def __init__(self, url: str, *, name: str) -> None:
         self._arguments = connection_arguments(url) | {"application_name": name}
-        self._session: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._session: Connection | None = None
         self._ours = False
 
     async def seek(self) -> str:
@@ -50,9 +49,10 @@ class PostgresLead:
     def _hang_up(self) -> None:
         session, self._session, self._ours = self._session, None, False
         if session is not None:
+            hang_up(session)  # another thread may wait for an answer on it
             session.close()
 
-    def _sought(self, session: psycopg.Connection[tuple[Any, ...]]) -> str:
+    def _sought(self, session: Connection) -> str:
         if self._ours:
             session.execute("SELECT 1")  # is the session still there, and the lock with it?
             return ""

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.core.effects import Allocate
 from holdfast.driver.main import main
 from holdfast.driver.ports import Entry
+from holdfast.driver.standby import STEP_DOWN_S
 from holdfast.protocol import exitcodes, keeping
 from holdfast.protocol.leading import leader_of
 
@@ -271,8 +273,9 @@ async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gon
     assert second.end() == exitcodes.OK
 
 
+@pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])
 async def test_a_leader_that_is_cut_off_from_the_database_steps_down_for_another(
-    driver: MakeDriver, postgres: Postgres, relay: Cuttable, journal: SqlJournal
+    driver: MakeDriver, postgres: Postgres, relay: Cuttable, journal: SqlJournal, silent: bool
 ) -> None:
     """Else executors would stay with a driver that can decide nothing."""
     cut_off = driver("cut-off", relay.at_port, "--standby")
@@ -280,10 +283,15 @@ async def test_a_leader_that_is_cut_off_from_the_database_steps_down_for_another
     await cut_off.start()
     other.spawn()
     await eventually_async(lambda: "stands by" in other.log.read_text())
-    await relay.cut()
-    await eventually_async(other.paths.address.exists)
+    since_s = time.monotonic()
+    if silent:
+        relay.hold_answers(b"")  # to anything: libpq waits for them for ever
+    else:
+        await relay.cut()
     assert cut_off.process is not None
     assert await asyncio.to_thread(cut_off.process.wait, 60) == exitcodes.TRY_AGAIN
+    assert time.monotonic() - since_s < 3 * STEP_DOWN_S
+    await eventually_async(other.paths.address.exists)
     assert "this driver has stopped, for another may lead since 10 s" in cut_off.log.read_text()
     assert not cut_off.paths.address.exists()
     assert sorted({each.term for each in await entries(journal)}) == [1, 2]

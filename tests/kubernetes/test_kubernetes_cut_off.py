@@ -1,0 +1,137 @@
+"""A driver that leads by a Lease, cut off: from the API server alone, and from its database too.
+
+Real drivers on a real API server and a real PostgreSQL, each reached over a way that can be cut.
+That ranks begin again, and nodes are replaced, while there is no API server is in
+`test_kubernetes_ha`.
+"""
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cuttable import Cuttable, cuttable
+from postgres import Postgres, running_postgres
+from running_driver import DriverProcess
+from waiting import eventually_async
+
+from holdfast.driver.adapters.journal_postgres import open_postgres
+from holdfast.driver.core.events import BrakeApplyRequested
+from holdfast.driver.ports import Entry
+from holdfast.driver.standby import STEP_DOWN_S
+from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.protocol import exitcodes
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
+
+
+class Drivers:
+    """One that leads, over `api` and `database`, which can be cut; and one that neither meets."""
+
+    def __init__(self, leader: DriverProcess, other: DriverProcess, url: str) -> None:
+        self.leader = leader
+        self.other = other
+        self._url = url
+        self.api: Cuttable
+        self.database: Cuttable
+
+    def said(self) -> str:
+        return self.leader.log.read_text()
+
+    async def led(self) -> int:
+        """The exit code of the leader, once it has ended by itself."""
+        assert self.leader.process is not None
+        return await asyncio.to_thread(self.leader.process.wait, 60)
+
+    def entries(self) -> list[Entry]:
+        journal = open_postgres(self._url)
+        try:
+            return journal.entries()
+        finally:
+            journal.close()
+
+    async def brake(self, driver: DriverProcess, reason: str = "") -> dict[str, Any]:
+        """Of this driver, by its own token; with a reason it is put on."""
+        url = json.loads(driver.paths.address.read_text())["http"] + "/v1alpha1/brake"
+        headers = {"Authorization": f"Bearer {driver.paths.user_token.read_text().strip()}"}
+        async with httpx.AsyncClient(trust_env=False, headers=headers, timeout=60) as client:
+            if reason:
+                put_on = await client.post(f"{url}/apply", json={"reason": reason})
+                assert put_on.status_code == 202, put_on.text
+            found: dict[str, Any] = (await client.get(url)).json()
+        return found
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+async def drivers(crd: ControlPlane, postgres: Postgres, tmp_path: Path) -> AsyncIterator[Drivers]:
+    """The one that leads has begun; the other has not."""
+    name = postgres.new_database()
+    lease = name.replace("_", "-")
+    passwords = tmp_path / "passwords"
+    passwords.write_text(f"127.0.0.1:*:*:*:{postgres.password}\n")
+    passwords.chmod(0o600)
+
+    def driver(state: str, config: Path, port: int) -> DriverProcess:
+        words = ["--cluster", "kubernetes", "--namespace", "default", "--node-selector", "no=node"]
+        words += ["--kubeconfig", str(config), "--journal", postgres.url(name, port=port)]
+        words += ["--standby", "--lease", f"default/{lease}", "--name", state]
+        return DriverProcess(tmp_path / state, *words, PGPASSFILE=str(passwords))
+
+    async with (
+        cuttable("127.0.0.1", crd.at.api_port) as api,
+        cuttable("127.0.0.1", postgres.port) as database,
+    ):
+        relayed = tmp_path / "relayed.yaml"
+        text = crd.admin.read_text()
+        relayed.write_text(text.replace(crd.url, f"https://127.0.0.1:{api.at_port}"))
+        leader = driver("leader", relayed, database.at_port)
+        made = Drivers(leader, driver("other", crd.admin, postgres.port), postgres.url(name))
+        made.api, made.database = api, database
+        await leader.start()
+        yield made
+        for each in (leader, made.other):
+            if each.process is not None:
+                each.end(signal.SIGKILL)
+    crd.kubectl("delete", "lease", lease, "--ignore-not-found")
+
+
+async def test_cut_off_from_the_api_server_it_goes_on_until_another_has_taken_the_term(
+    drivers: Drivers,
+) -> None:
+    await drivers.api.cut()
+    await eventually_async(lambda: "lead.lost" in drivers.said(), "it renews no Lease")
+    assert (await drivers.brake(drivers.leader, "decided alone"))["on"] is True
+    drivers.other.spawn()
+    await eventually_async(drivers.other.paths.address.exists, "the other leads")
+    assert await drivers.led() == exitcodes.TRY_AGAIN
+    assert "another driver has taken over with term 2, so this one, of term 1" in drivers.said()
+    assert (await drivers.brake(drivers.other))["why"] == "a person: decided alone"
+    terms = [each.term for each in drivers.entries()]
+    assert terms == sorted(terms)
+    (decided,) = (e for e in drivers.entries() if isinstance(e.event, BrakeApplyRequested))
+    assert decided.term == 1
+
+
+async def test_cut_off_from_both_it_steps_down_in_the_stated_time_and_another_leads(
+    drivers: Drivers,
+) -> None:
+    drivers.other.spawn()
+    await eventually_async(lambda: "stands by" in drivers.other.log.read_text())
+    since_s = time.monotonic()
+    await asyncio.gather(drivers.api.cut(), drivers.database.cut())
+    assert await drivers.led() == exitcodes.TRY_AGAIN
+    assert time.monotonic() - since_s < 3 * STEP_DOWN_S
+    assert "this driver has stopped, for another may lead since 10 s" in drivers.said()
+    await eventually_async(drivers.other.paths.address.exists, "the other leads")
+    assert sorted({each.term for each in drivers.entries()}) == [1, 2]
