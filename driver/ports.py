@@ -113,6 +113,14 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Lingering(msgspec.Struct, frozen=True, kw_only=True):
+    """An executor that was to end on a node that is away, which never confirms it."""
+
+    job: str
+    node: str
+    why: str
+
+
 class Key(msgspec.Struct, frozen=True):
     """An Idempotency-Key of a request, and the digest of that request."""
 
@@ -180,7 +188,7 @@ class Journal(Protocol):
 class Cluster(Protocol):
     """Where nodes come from. Local (keeper) and Kubernetes."""
 
-    def facts(self) -> AsyncIterator[Fact | Ending | Ended]:
+    def facts(self) -> AsyncIterator[Fact | Ending | Ended | Lingering]:
         """Every node once, then each change, without end; survives a lost connection."""
         ...
 
@@ -206,7 +214,7 @@ class Cluster(Protocol):
         ...
 
     async def release(self, node: str) -> None:
-        """Give the node back; no error if it was not held."""
+        """Give the node back; no error if it was not held. One that is away is not asked."""
         ...
 
     async def distrust(self, node: str, *, incident: int, reason: str) -> None:

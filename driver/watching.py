@@ -12,12 +12,13 @@ from holdfast.driver.core.events import (
     AnyEvent,
     ExecutorEnded,
     ExecutorEnding,
+    ExecutorLingers,
     Found,
     NodeAppeared,
     NodeVanished,
 )
 from holdfast.driver.core.model import Job, State
-from holdfast.driver.ports import Cluster, Ended, Ending, Fact
+from holdfast.driver.ports import Cluster, Ended, Ending, Fact, Lingering
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
@@ -87,9 +88,11 @@ def _finding(fact: Fact) -> Finding:
     )
 
 
-def _event_of(fact: Fact | Ending | Ended) -> AnyEvent:
+def _event_of(fact: Fact | Ending | Ended | Lingering) -> AnyEvent:
     if isinstance(fact, Ended):
         return ExecutorEnded(job=fact.job, node=fact.node, why=fact.why)
+    if isinstance(fact, Lingering):
+        return ExecutorLingers(job=fact.job, node=fact.node, why=fact.why)
     if isinstance(fact, Ending):
         return ExecutorEnding(
             job=fact.job,

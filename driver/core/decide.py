@@ -118,6 +118,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.NodeVanished: nodes.on_vanished,
     e.ExecutorEnded: nodes.on_ended,
     e.ExecutorEnding: moves.on_ending,
+    e.ExecutorLingers: nodes.on_lingers,
     e.ExecutorConnected: nodes.on_connected,
     e.ExecutorDisconnected: nodes.on_disconnected,
     e.NodeQuiet: ranks.on_quiet,

@@ -164,6 +164,16 @@ class ExecutorEnding(Event, frozen=True):
     evicted: bool = False
 
 
+class ExecutorLingers(Event, frozen=True):
+    """An executor that was to end is still there for the cluster, for its node, which is away,
+    never confirms it. Told again for as long as that is so.
+    """
+
+    job: str
+    node: str
+    why: str
+
+
 # ---------------------------------------------------------------- what executors said
 
 
@@ -349,6 +359,7 @@ AnyEvent = (
     | NodeVanished
     | ExecutorEnded
     | ExecutorEnding
+    | ExecutorLingers
     | ExecutorConnected
     | ExecutorDisconnected
     | NodeQuiet

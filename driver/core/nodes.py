@@ -6,12 +6,14 @@ when two sources say so; silence alone counts only after a while, and within the
 
 from holdfast.driver.core import eviction, gather, incidents, ladder, moves, putback, trials
 from holdfast.driver.core.allocation import bar, drop_unfit, drop_unready, ready
+from holdfast.driver.core.effects import Release
 from holdfast.driver.core.events import (
     AllocationFailed,
     ClusterCallFailed,
     ExecutorConnected,
     ExecutorDisconnected,
     ExecutorEnded,
+    ExecutorLingers,
     NodeAllocated,
     NodeAppeared,
     NodeDistrusted,
@@ -128,6 +130,20 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
         spared=True,
     )
     ladder.recover(turn, event.job, fault)
+
+
+def on_lingers(turn: Turn, event: ExecutorLingers) -> None:
+    """Have it removed without its node's consent: who still runs there is fenced by its epoch.
+
+    Not while a job has the node, whose own executor would go with it.
+    """
+    node = turn.nodes.get(event.node)
+    if node is not None and (node.job is not None or node.present):
+        return
+    if event.job in turn.jobs:
+        turn.put_job(turn.jobs[event.job])
+    turn.say(f"removed by force: {event.why}")
+    turn.order(Release(node=event.node))
 
 
 def _late(node: Node, cause: int | None) -> bool:

@@ -24,10 +24,13 @@ from holdfast.lab.kubernetes.plane import ControlPlane
 class Operated:
     """A driver with its nodes. What is said of jobs is said of those in `namespace`."""
 
-    def __init__(self, plane: ControlPlane, namespace: str, driver: DriverProcess) -> None:
+    def __init__(
+        self, plane: ControlPlane, namespace: str, driver: DriverProcess, nodes: "Kept"
+    ) -> None:
         self.plane = plane
         self.namespace = namespace
         self.driver = driver
+        self.nodes = nodes
 
     def start(self) -> None:
         self.driver.spawn()
@@ -96,9 +99,11 @@ def operated(
     words = ["--cluster", "kubernetes", "--kubeconfig", str(plane.admin)]
     words += ["--node-selector", f"made={name}"]
     words += [] if everywhere else ["--namespace", name]
-    driven = Operated(plane, name, DriverProcess(folder / "state", *words))
+    driver = DriverProcess(folder / "state", *words)
+    called = [f"{name}-{number + 1}" for number in range(nodes)]
     try:
-        with _kept(plane, [f"{name}-{number + 1}" for number in range(nodes)], mark=name):
+        with _kept(plane, called, mark=name) as kept:
+            driven = Operated(plane, name, driver, kept)
             driven.start()
             try:
                 yield driven
@@ -108,16 +113,31 @@ def operated(
         plane.kubectl("delete", "namespace", name, "--wait=false")
 
 
+class Kept:
+    """Nodes that a thread keeps as they are to be."""
+
+    def __init__(self, objects: MadeNodes, loop: asyncio.AbstractEventLoop) -> None:
+        self._objects = objects
+        self._loop = loop
+
+    def ready(self, node: str, status: str) -> None:
+        """Have its kubelet say so from now on."""
+        saying = self._objects.ready(node, status)
+        asyncio.run_coroutine_threadsafe(saying, self._loop).result(DEADLINE_S)
+
+
 @contextmanager
-def _kept(plane: ControlPlane, nodes: list[str], *, mark: str) -> Iterator[None]:
+def _kept(plane: ControlPlane, nodes: list[str], *, mark: str) -> Iterator[Kept]:
     """The nodes, Ready, kept by a thread."""
     made, end = threading.Event(), threading.Event()
     failed: list[BaseException] = []
+    keepers: list[Kept] = []
 
     async def kept() -> None:
         async with Client.from_kubeconfig(plane.admin, user_agent="tests") as client:
             objects = MadeNodes(client, *nodes, mark=mark)
             await objects.make()
+            keepers.append(Kept(objects, asyncio.get_running_loop()))
             made.set()
             keeping = asyncio.create_task(objects.keep())
             await asyncio.to_thread(end.wait)
@@ -137,7 +157,7 @@ def _kept(plane: ControlPlane, nodes: list[str], *, mark: str) -> Iterator[None]
     try:
         assert made.wait(DEADLINE_S)
         if not failed:
-            yield
+            yield keepers[0]
     finally:
         end.set()
         keeping.join(DEADLINE_S)

@@ -28,12 +28,20 @@ from holdfast.driver.adapters.kubernetes.placing import (
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
 from holdfast.driver.adapters.kubernetes.stuck import STUCK_S, Stuck
-from holdfast.driver.ports import Ended, Ending, Fact, PermanentError, TemporaryError, UnfitError
+from holdfast.driver.ports import (
+    Ended,
+    Ending,
+    Fact,
+    Lingering,
+    PermanentError,
+    TemporaryError,
+    UnfitError,
+)
 from holdfast.kit.clock import Clock
 from holdfast.protocol.nodeenv import Drivers
 
 Object = dict[str, Any]
-Told = Fact | Ending | Ended
+Told = Fact | Ending | Ended | Lingering
 
 OF_NODES = (("status", "images"), ("status", "nodeInfo"), ("status", "volumesAttached"))
 OF_PODS = (("spec", "containers"), ("spec", "volumes"), ("spec", "affinity"))
@@ -54,6 +62,10 @@ class Owners(Protocol):
 
     def owner(self, job: str) -> Object | None:
         """The object of a core job; None where there is none."""
+        ...
+
+    def job_of(self, pod: Object) -> str:
+        """The core job that a pod of ours was made for."""
         ...
 
 
@@ -101,7 +113,7 @@ class KubernetesCluster:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow_nodes(listed))
             group.create_task(self._follow_pods(listed))
-            group.create_task(self._sweep())
+            group.create_task(self._tell_stuck())
 
     def away(self) -> str:
         """Why nothing new is known of nodes, in a sentence; "" while the API server is heard."""
@@ -236,13 +248,15 @@ class KubernetesCluster:
     def _works(self, pod: Object) -> bool:
         return pods.works_for_s(pod, self._clock.wall()) > 0
 
-    async def _sweep(self) -> None:
-        """Remove what a node that is away will never confirm; its process is fenced by epoch."""
+    async def _tell_stuck(self) -> None:
+        """Of pods whose end a node that is away will never confirm: the core has them released."""
         stuck = Stuck(self._present)
         while True:
             await asyncio.sleep(STUCK_S)
-            for pod in stuck.due(self.book.all(), self._clock.monotonic_s()):
-                await self._placing.delete(pod, force=True)
+            for pod, for_s in stuck.due(self.book.all(), self._clock.monotonic_s()):
+                node, name = pods.node_of(pod), pod["metadata"]["name"]
+                why = f"pod {name} has been Terminating for {for_s:.0f} s on {node}, which is away"
+                self._say(Lingering(job=self._owners.job_of(pod), node=node, why=why))
 
     # ------------------------------------------------------------ what is known
 

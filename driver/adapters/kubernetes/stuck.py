@@ -1,7 +1,7 @@
 """Deleted pods that stay because their node, which is away, never confirms their end. Pure.
 
-Used by `cluster`. Times are by our own clock from when we saw it: that of the API server, or ours
-for people, may be stepped. The pod's process, if it still runs, is fenced by its epoch.
+Used by `cluster`, which tells of them. Times are by our own clock from when we saw it: that of the
+API server, or ours for people, may be stepped. Must not remove anything.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from holdfast.driver.adapters.kubernetes import pods
 Object = dict[str, Any]
 
 STUCK_S = 5.0
-"""Beyond its grace, until such a pod is removed without its node's consent."""
+"""Beyond its grace, until such a pod is told of; after as long again it is told of anew."""
 
 
 class Stuck:
@@ -21,17 +21,24 @@ class Stuck:
     def __init__(self, is_there: Callable[[str], bool]) -> None:
         self._is_there = is_there
         self._since_s: dict[str, float] = {}  # by UID
+        self._told_s: dict[str, float] = {}  # by UID; before it is told, as `_since_s`
 
-    def due(self, known: Iterable[Object], now_s: float) -> list[Object]:
-        """Of all `known` pods those to be removed now; `now_s` is monotonic."""
-        stuck = {
-            pod["metadata"]["uid"]: pod
-            for pod in known
-            if pods.ending(pod) and not self._is_there(pods.node_of(pod))
-        }
+    def due(self, known: Iterable[Object], now_s: float) -> list[tuple[Object, float]]:
+        """Of all `known` pods those to be told of now, and for how many seconds they are stuck;
+        `now_s` is monotonic.
+        """
+        stuck = {pod["metadata"]["uid"]: pod for pod in known if self._stuck(pod)}
         self._since_s = {uid: self._since_s.get(uid, now_s) for uid in stuck}
-        return [
-            pod
+        self._told_s = {uid: self._told_s.get(uid, now_s) for uid in stuck}
+        due = [
+            uid
             for uid, pod in stuck.items()
-            if now_s - self._since_s[uid] > pods.grace_s(pod) + STUCK_S
+            if now_s - self._told_s[uid] > pods.grace_s(pod) + STUCK_S
         ]
+        self._told_s |= dict.fromkeys(due, now_s)
+        return [(stuck[uid], now_s - self._since_s[uid]) for uid in due]
+
+    def _stuck(self, pod: Object) -> bool:
+        """One that is still there without any grace has a finalizer, and its node has no say."""
+        ending = pods.ending(pod) and pods.grace_s(pod) > 0
+        return ending and not self._is_there(pods.node_of(pod))
