@@ -64,7 +64,8 @@ def _ca(path: str) -> str:
     try:
         return ca_in(Path(path))
     except (OSError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{path}: {error}") from error
+        why = getattr(error, "strerror", None) or str(error)
+        raise argparse.ArgumentTypeError(f"{path}: {why}. Name the driver's ca.crt.") from error
 
 
 def _at_least_one(text: str) -> int:

@@ -6,6 +6,8 @@ Used by executor, daemon and command line. Must not know a way round a refusal.
 import ssl
 from pathlib import Path
 
+NO_CERTIFICATE = "it has no certificate in PEM"
+
 
 def trusting(ca: str) -> ssl.SSLContext:
     """For connections to whoever a CA of `ca` (PEM) vouches for; "" means this machine's own CAs.
@@ -15,16 +17,24 @@ def trusting(ca: str) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=ca or None)
     except (ssl.SSLError, ValueError) as error:
-        raise ValueError("it has no certificate in PEM") from error
+        raise ValueError(NO_CERTIFICATE) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
 def ca_in(path: Path) -> str:
-    """The PEM in a file. Raises `OSError`, and `ValueError` where there is no certificate in it."""
-    text = path.read_text(encoding="ascii")
+    """The PEM in a file, to be shown to whoever is to trust it.
+
+    Raises `OSError`, and `ValueError` where there is no certificate in it, or a key beside it.
+    """
+    try:
+        text = path.read_text(encoding="ascii")
+    except UnicodeDecodeError as error:
+        raise ValueError(NO_CERTIFICATE) from error
     if not text.strip():
         raise ValueError("it is empty")
+    if "PRIVATE KEY" in text:
+        raise ValueError("it has a private key, which is for nobody else to see")
     trusting(text)
     return text
 
