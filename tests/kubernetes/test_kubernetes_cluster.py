@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cluster_contract import PROMISES, first_facts, of_trials
 from made_nodes import MadeNodes
-from waiting import DEADLINE_S
+from waiting import DEADLINE_S, LOOK_S
 
 from holdfast.driver.adapters.kubernetes import identity, names, paths
 from holdfast.driver.adapters.kubernetes.client import Client
@@ -222,7 +222,8 @@ async def test_the_pod_that_tests_a_node_outlives_its_job_and_is_found_by_the_ne
         await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
         (after,) = (await trial.pods()).values()
         assert after["metadata"]["uid"] == before["metadata"]["uid"]
-        assert identity.unfit(cluster.book.get(after["metadata"]["uid"]), NODES[0]) == ""
+        pod = cluster.book.get(after["metadata"]["uid"])
+        assert identity.unfit(pod, NODES[0], cluster.book.on(NODES[0])) == ""
         await cluster.release(NODES[0])
         assert await trial.pods() == {}
         await cluster.trust(NODES[0])
@@ -252,6 +253,34 @@ async def test_a_node_of_which_others_say_something_is_not_tested(trial: Trial) 
         with pytest.raises(TemporaryError, match="it is cordoned"):
             await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
         assert await trial.pods() == {}
+
+
+async def test_other_peoples_pods_are_kept_off_a_distrusted_node_until_it_is_trusted(
+    trial: Trial,
+) -> None:
+    here = {"key": "metadata.name", "operator": "In", "values": [NODES[0]]}
+    only = {"nodeSelectorTerms": [{"matchFields": [here]}]}
+    spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": only}}}
+    spec |= {"containers": [{"name": "c", "image": "x"}]}
+    plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "plain"}, "spec": spec}
+    async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
+        await first_facts(cluster, 2)
+        await cluster.distrust(NODES[0], incident=7, reason="it lies")
+        await trial.client.create(paths.pods(trial.namespace), plain)
+        while not (why := scheduler_said(await trial.pods(), "plain")):
+            await asyncio.sleep(LOOK_S)
+        assert "untolerated taint" in why
+        await cluster.trust(NODES[0])
+        while not (node := (await trial.pods())["plain"]["spec"].get("nodeName")):
+            await asyncio.sleep(LOOK_S)
+        assert node == NODES[0]
+    await trial.delete("plain")
+
+
+def scheduler_said(pods: dict[str, dict[str, Any]], name: str) -> str:
+    """Why this pod has no node, once that was tried."""
+    conditions = pods[name]["status"].get("conditions", ())
+    return next((c.get("message", "") for c in conditions if c["type"] == "PodScheduled"), "")
 
 
 async def there(client: Client, at: str) -> bool:

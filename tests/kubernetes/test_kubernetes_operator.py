@@ -3,6 +3,7 @@
 Its nodes are Node objects without machines, so pods are bound and never run.
 """
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,14 @@ from waiting import eventually
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = pytest.mark.kubernetes
+
+CLASS = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "above-all-tests"},
+    "value": 1_000,
+    "preemptionPolicy": "Never",
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +53,19 @@ def test_a_driver_that_was_killed_takes_its_pods_over(operated: Operated) -> Non
     assert operated.pods("kept") == before
     operated.clear("next")
     operated.clear("kept")
+
+
+def test_a_standby_has_the_priority_of_its_job_so_that_others_do_not_take_it_first(
+    operated: Operated,
+) -> None:
+    manifest = json.dumps(CLASS)
+    operated.plane.kubectl("apply", "-f", "-", input=manifest)
+    operated.apply("first", nodes=1, standbys=1, pod={"priorityClassName": "above-all-tests"})
+    eventually(lambda: len(operated.pods("first")) == 2, "its pod and its standby are there")
+    found = operated.get("pods", "-l", "holdfast.dev/job=first")["items"]
+    assert [each["spec"]["priority"] for each in found] == [1_000, 1_000]
+    operated.clear("first")
+    operated.plane.kubectl("delete", "-f", "-", input=manifest)
 
 
 def test_an_object_made_anew_under_its_name_is_another_job(operated: Operated) -> None:
