@@ -1,27 +1,20 @@
-"""Emulated nodes in a real control plane: pods are processes, and what breaks is really broken."""
+"""Emulated nodes in a real control plane: pods are processes, as a kubelet would have them."""
 
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from kubelet_pods import OPTIONS, Pods, main, on, phase, pods_on, ready, running, waiting, writes
 from waiting import eventually
 
-from holdfast.keeper import processes
 from holdfast.lab.emulator.kubelet import container as containers
 from holdfast.lab.emulator.kubelet.joined import Joined
-from holdfast.lab.emulator.kubelet.knobs import Knobs
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster]
-
-OPTIONS = ["--racks", "2", "--lease-s", "4", "--restart-base-s", "0.5", "--token-oldest-s", "2"]
-COUNT = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.1; done"
 
 
 @pytest.fixture(scope="module")
@@ -29,128 +22,17 @@ def nodes(plane, tmp_path_factory) -> Iterator[Joined]:
     if best_kind()[0] is Kind.LOOPBACK:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
     root = tmp_path_factory.mktemp("nodes")
-    with Joined(plane, root, nodes=2, more=[*OPTIONS, "--image", "busybox"]) as joined:
+    with Joined(plane, root, nodes=2, more=OPTIONS) as joined:
         joined.ready()
         yield joined
     left = joined.leftovers()
     assert left.count == 0, left
 
 
-class Pods:
-    """Pods of one test, each with one container `main` of a shell, all gone after it."""
-
-    def __init__(self, plane, nodes: Joined) -> None:
-        self._plane = plane
-        self.nodes = nodes
-        self._names: list[str] = []
-
-    def run(self, name: str, script: str, **spec: Any) -> None:
-        container = {"name": "main", "image": "busybox", "command": ["sh", "-c", script]}
-        container |= spec.pop("container", {})
-        spec = {"containers": [container], "automountServiceAccountToken": False, **spec}
-        self.apply({"kind": "Pod", "metadata": {"name": name}, "spec": spec})
-        self._names.append(name)
-
-    def apply(self, manifest: dict[str, Any]) -> None:
-        self._plane.kubectl(
-            "apply", "-f", "-", input=yaml.safe_dump({"apiVersion": "v1"} | manifest)
-        )
-
-    def get(self, name: str) -> dict[str, Any] | None:
-        said = self._plane.kubectl("get", "pod", name, "--ignore-not-found", "-o", "json")
-        return json.loads(said) if said else None
-
-    def seen(self, name: str, fact: Callable[[dict[str, Any]], Any], what: str) -> dict[str, Any]:
-        """The pod once `fact` holds for it."""
-
-        def holds() -> dict[str, Any] | None:
-            pod = self.get(name)
-            return pod if pod and fact(pod) else None
-
-        return eventually(holds, what)
-
-    def running(self, name: str) -> dict[str, Any]:
-        return self.seen(name, ready, f"{name} is ready")
-
-    def ended(self, name: str) -> dict[str, Any]:
-        """The container's last state, once the pod is over."""
-        pod = self.seen(name, lambda pod: phase(pod) in ("Succeeded", "Failed"), f"{name} is over")
-        return main(pod)["state"]["terminated"] | {"phase": phase(pod)}
-
-    def output(self, name: str) -> str:
-        """Of the last life of its container, as it is on the machine."""
-        node = next(iter(self.nodes.root.glob(f"nodes/*/pods/default_{name}_*")))
-        lives = sorted(node.glob("main/*.log"), key=lambda path: int(path.stem))
-        return lives[-1].read_text() if lives else ""
-
-    def delete(self, name: str, *options: str) -> None:
-        self._plane.kubectl("delete", "pod", name, "--wait=false", *options)
-
-    def end(self) -> None:
-        for name in self._names:
-            self.delete(name, "--ignore-not-found", "--grace-period=1")
-        for name in self._names:
-            eventually(lambda name=name: self.get(name) is None, f"{name} is gone")
-
-
-@contextmanager
-def pods_on(plane, nodes: Joined) -> Iterator[Pods]:
-    made = Pods(plane, nodes)
-    try:
-        yield made
-    finally:
-        made.end()
-
-
 @pytest.fixture
 def pods(plane, nodes) -> Iterator[Pods]:
     with pods_on(plane, nodes) as made:
         yield made
-
-
-def phase(pod: dict[str, Any]) -> str:
-    return pod["status"]["phase"]
-
-
-def main(pod: dict[str, Any]) -> dict[str, Any]:
-    return pod["status"]["containerStatuses"][0]
-
-
-def ready(pod: dict[str, Any]) -> bool:
-    conditions = pod["status"].get("conditions", [])
-    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
-
-
-def waiting(pod: dict[str, Any]) -> str:
-    """Why its container waits, "" where it does not."""
-    told = pod["status"].get("containerStatuses", [])
-    return told[0]["state"].get("waiting", {}).get("reason", "") if told else ""
-
-
-def on(node: str) -> dict[str, Any]:
-    return {"nodeSelector": {"kubernetes.io/hostname": node}}
-
-
-def node_is(plane, name: str, word: str) -> bool:
-    path = "jsonpath={.status.conditions[?(@.type=='Ready')].status}"
-    return plane.kubectl("get", "node", name, "-o", path) == word
-
-
-def running(nodes: Joined, uid: str) -> list[int]:
-    """Processes of this machine that still write the log of the pod, a container's init first."""
-    outputs = {pid: Path(f"/proc/{pid}/fd/1") for pid in sorted(processes.marked(nodes.run_id))}
-    return [pid for pid, to in outputs.items() if to.is_symlink() and uid in str(to.readlink())]
-
-
-def writes(plane, subresource: str) -> list[dict[str, Any]]:
-    """What was done to this subresource of any object, by the audit log."""
-    told = [event for event in plane.audit() if "objectRef" in event]
-    return [event for event in told if event["objectRef"].get("subresource") == subresource]
-
-
-def renewed(plane, name: str) -> str:
-    path = "jsonpath={.spec.renewTime}"
-    return plane.kubectl("get", "lease", "-n", "kube-node-lease", name, "-o", path)
 
 
 def _lease(plane, name: str, owner: str) -> dict[str, Any] | None:
@@ -305,102 +187,3 @@ def test_memory_is_limited_where_it_can_be(plane, nodes, pods):
     pods.run("greedy", "", restartPolicy="Never", container={"command": eat, "resources": limit})
     end = pods.ended("greedy")
     assert (end["reason"], end["exitCode"]) == ("OOMKilled", 137)
-
-
-def test_a_killed_kubelet_adopts_what_runs_and_ends_what_nobody_wants(nodes, pods):
-    pods.run("stays", COUNT)
-    pods.run("goes", COUNT)
-    before = main(pods.running("stays"))
-    goes = pods.running("goes")["metadata"]["uid"]
-    killed = nodes.kubelet_pid()
-    nodes.kill_kubelet()
-    pods.delete("goes", "--grace-period=0", "--force")
-    eventually(lambda: nodes.kubelet_pid() not in (0, killed), "another kubelet")
-    said = len(pods.output("stays"))
-    eventually(lambda: len(pods.output("stays")) > said, "it went on")
-    eventually(lambda: not running(nodes, goes), "what was deleted meanwhile is killed")
-    now = main(pods.running("stays"))
-    assert (now["containerID"], now["restartCount"]) == (before["containerID"], 0)
-    counted = pods.output("stays").split()
-    assert int(counted[-1]) == len(counted), "one life"
-
-
-def test_an_unplugged_node_loses_its_lease_hears_nothing_and_its_processes_go_on(
-    plane, nodes, pods
-):
-    pods.run("left", COUNT, tolerations=[{"operator": "Exists"}], **on("node-1"))
-    uid = pods.running("left")["metadata"]["uid"]
-    nodes.unplug("node-1")
-    pods.delete("left", "--grace-period=0", "--force")
-    eventually(lambda: node_is(plane, "node-1", "Unknown"), "it is not heard of")
-    said = len(pods.output("left"))
-    eventually(lambda: len(pods.output("left")) > said, "its process goes on")
-    assert node_is(plane, "node-2", "True")
-    nodes.plug("node-1")
-    eventually(lambda: node_is(plane, "node-1", "True"), "it is back")
-    eventually(lambda: not running(nodes, uid), "it heard that the pod is gone")
-
-
-def test_a_frozen_kubelet_says_nothing_and_what_runs_goes_on(plane, nodes, pods):
-    pods.run("calm", COUNT, **on("node-2"))
-    pods.running("calm")
-    nodes.turn("node-2", Knobs(frozen=True))
-    said = len(pods.output("calm"))
-    pods.delete("calm", "--grace-period=0")
-    eventually(lambda: len(pods.output("calm")) > said + 20, "it goes on")
-    before = renewed(plane, "node-2")
-    eventually(
-        lambda: len(pods.output("calm")) > said + 80, "it goes on still, for two beats and more"
-    )
-    assert renewed(plane, "node-2") == before
-    nodes.turn("node-2", Knobs())
-    eventually(lambda: pods.get("calm") is None, "it heard at last")
-    eventually(lambda: renewed(plane, "node-2") != before, "it renews again")
-
-
-def test_a_kubelet_that_drops_or_lies_does_not_tell_an_end(plane, nodes, pods):
-    broken = {"node-1": Knobs(drops_statuses=True), "node-2": Knobs(lies=True)}
-    for node in broken:
-        pods.run(f"on-{node}", COUNT, restartPolicy="Never", **on(node))
-    for node, how in broken.items():
-        uid = pods.running(f"on-{node}")["metadata"]["uid"]
-        nodes.turn(node, how)
-        processes.kill(running(nodes, uid)[0])
-        eventually(lambda uid=uid: not running(nodes, uid), "its processes ended")
-        before = renewed(plane, node)
-        eventually(lambda node=node, before=before: renewed(plane, node) != before, "it beats")
-    assert [phase(pods.get(f"on-{node}")) for node in broken] == ["Running", "Running"]
-    for node in broken:
-        nodes.turn(node, Knobs())
-        end = pods.ended(f"on-{node}")
-        assert (end["phase"], end["exitCode"], end["signal"]) == ("Failed", 137, 9)
-
-
-def test_a_node_that_is_killed_is_lost_with_all_that_ran_there(plane, nodes, pods):
-    pods.run("doomed", COUNT, tolerations=[{"operator": "Exists"}], **on("node-1"))
-    uid = pods.running("doomed")["metadata"]["uid"]
-    nodes.kill("node-1")
-    eventually(lambda: not running(nodes, uid), "the kernel ended all of it")
-    eventually(lambda: node_is(plane, "node-1", "Unknown"), "it is not heard of")
-    pods.delete("doomed", "--grace-period=0", "--force")
-
-
-@pytest.mark.parametrize(
-    "kind", [Kind.ROOT, Kind.USER] if os.geteuid() == 0 else [Kind.USER], ids=str
-)
-def test_nothing_outlives_the_process_that_keeps_the_nodes(plane, tmp_path, kind):
-    if best_kind()[0] is Kind.LOOPBACK:
-        pytest.skip(f"no namespaces here: {best_kind()[1]}")
-    with Joined(
-        plane, tmp_path, nodes=1, kind=kind, more=[*OPTIONS, "--image", "busybox"]
-    ) as joined:
-        joined.ready()
-        with pods_on(plane, joined) as made:
-            made.run("counts", COUNT, **on("node-1"))  # those of the other tests have a node-2
-            uid = made.running("counts")["metadata"]["uid"]
-            kept = joined.node("node-1").host_pid
-            processes.kill(joined.pid)
-            eventually(lambda: not running(joined, uid), "it ends with its node")
-            eventually(lambda: joined.node("node-1").host_pid not in (0, kept), "another begins")
-            eventually(lambda: running(joined, uid), "with the pod that is still wanted")
-    assert joined.leftovers().count == 0

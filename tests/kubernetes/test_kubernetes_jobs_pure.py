@@ -1,0 +1,134 @@
+"""What follows from a TrainingJob and its job: what is asked for, and its status."""
+
+import json
+from typing import Any
+
+import pytest
+from made_objects import JOB, Object
+
+from holdfast.driver.adapters.kubernetes import jobs, status
+from holdfast.driver.core import events as e
+from holdfast.driver.core.model import Job, Phase, State, Wanted
+
+
+def core_job(**fields: Any) -> Job:
+    event = jobs.missing(JOB, None, "speech")
+    assert isinstance(event, e.JobSubmitted)
+    base = {"phase": Phase.PENDING, "number": 1, "submitted_s": 0.0, "since_s": 0.0}
+    return Job(name="speech", plan=event.plan, **(base | fields))
+
+
+def changed_spec(**spec: Any) -> Object:
+    return JOB | {"spec": {**JOB["spec"], **spec}}
+
+
+def test_a_new_object_is_submitted_under_its_uid() -> None:
+    job = core_job()
+    assert jobs.uid_of(job) == "uid-1"
+    assert json.loads(job.plan.spec)["metadata"]["namespace"] == "lab"
+
+
+def test_without_a_store_of_its_own_nothing_is_written_to_the_pods_disk_as_if_it_were_one() -> None:
+    assert core_job().plan.task.store_interval_steps == 0
+    stored = changed_spec(checkpoint={"storeUrl": "file:///bucket"})
+    event = jobs.missing(stored, None, "speech")
+    assert isinstance(event, e.JobSubmitted)
+    assert event.plan.task.store_interval_steps == 50
+
+
+@pytest.mark.parametrize(
+    ("wanted", "job", "request_"),
+    [
+        (JOB, {}, None),
+        (changed_spec(suspend=True), {}, e.SuspendRequested),
+        (changed_spec(suspend=True), {"wanted": Wanted.SUSPEND}, None),
+        (JOB, {"wanted": Wanted.SUSPEND}, e.ResumeRequested),
+        (None, {}, e.DeleteRequested),
+        (None, {"wanted": Wanted.DELETE}, None),
+        (None, {"wanted": Wanted.DELETE, "phase": Phase.STOPPED}, e.DeleteRequested),
+        (changed_spec(suspend=True), {"phase": Phase.SUCCEEDED}, None),
+        (
+            JOB | {"metadata": {**JOB["metadata"], "uid": "uid-2"}},
+            {"phase": Phase.RUNNING},
+            e.DeleteRequested,
+        ),
+        (
+            JOB | {"metadata": {**JOB["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}},
+            {},
+            e.DeleteRequested,
+        ),
+    ],
+)
+def test_what_an_object_wants_and_the_core_does_not_have_is_asked_for(
+    wanted: Object | None, job: Object, request_: type | None
+) -> None:
+    asked = jobs.missing(wanted, core_job(**job), "speech")
+    assert type(asked) is (request_ or type(None))
+
+
+def test_a_job_that_was_over_before_is_never_started_again() -> None:
+    over = {"conditions": [{"type": "Failed", "status": "True"}]}
+    assert jobs.missing(JOB | {"status": over}, None, "speech") is None
+
+
+def test_an_object_of_which_no_job_can_be_made_is_refused_with_its_field() -> None:
+    spec = {key: value for key, value in JOB["spec"].items() if key != "pod"}
+    with pytest.raises(jobs.Refused, match=r"spec\.pod"):
+        jobs.missing(JOB | {"spec": spec}, None, "speech")
+
+
+def test_a_changed_spec_is_named_by_its_fields_and_suspend_is_none_of_them() -> None:
+    assert jobs.changed(changed_spec(suspend=True), core_job()) == ""
+    assert jobs.changed(changed_spec(nodes=3), core_job()).startswith("spec.nodes: changed")
+
+
+def told(job: Job, before: Object | None = None, at: str = "now", changed: str = "") -> Object:
+    return status.status_of(
+        job,
+        State(jobs={"speech": job}),
+        live=None,
+        pods_ready=1,
+        hindrance="",
+        changed=changed,
+        before=before or {},
+        generation=4,
+        at=at,
+    )
+
+
+def condition(said: Object, kind: str) -> Object:
+    return next(each for each in said["conditions"] if each["type"] == kind)
+
+
+def test_a_condition_keeps_the_time_at_which_it_turned() -> None:
+    first = told(core_job(), at="first")
+    second = told(core_job(phase=Phase.RUNNING, places=("a", "b")), first, at="second")
+    assert condition(second, "Running")["lastTransitionTime"] == "second"
+    assert condition(second, "Accepted")["lastTransitionTime"] == "first"
+    assert {each["observedGeneration"] for each in second["conditions"]} == {4}
+
+
+def test_a_changed_spec_is_said_not_to_be_accepted_while_the_job_goes_on() -> None:
+    said = told(core_job(phase=Phase.RUNNING), changed="spec.nodes: changed")
+    assert condition(said, "Accepted")["status"] == "False"
+    assert condition(said, "Accepted")["message"] == "spec.nodes: changed"
+    assert condition(said, "Running")["status"] == "True"
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_exactly_what_is_over_is_never_started_again(phase: Phase) -> None:
+    said = told(core_job(phase=phase))
+    assert status.ended(said) == core_job(phase=phase).finished
+
+
+def test_only_progress_may_wait_to_be_written() -> None:
+    first, further = told(core_job(best_step=1)), told(core_job(best_step=2))
+    assert first != further
+    assert status.urgent(first) == status.urgent(further)
+    assert status.urgent(first) != status.urgent(told(core_job(attempt=1)))
+
+
+def test_of_pods_that_become_ready_one_by_one_the_last_is_told_at_once() -> None:
+    none, some, every = ({"ready": f"{count}/3"} for count in (0, 2, 3))
+    assert status.urgent(none) == status.urgent(some)
+    assert status.urgent(some) != status.urgent(every)
