@@ -4,11 +4,12 @@ Used by tests/kubernetes where HOLDFAST_TEST_KUBECONFIG is set. Must not make up
 does not show from outside: asking for it raises `NotPossible`.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from holdfast.lab.kubernetes.kubectl import kubectl
+from holdfast.lab.kubernetes.kubectl import KubectlFailed, kubectl
 
 KUBECONFIG = "HOLDFAST_TEST_KUBECONFIG"
 
@@ -28,6 +29,16 @@ class GivenCluster:
     def kubectl(self, *arguments: str, input: str = "", within_s: float = 60.0) -> str:  # noqa: A002
         """As `ControlPlane.kubectl`."""
         return kubectl(self.admin, arguments, input=input, within_s=within_s)
+
+    def read(self, path: str) -> dict[str, Any]:
+        """As `ControlPlane.read`."""
+        try:
+            found: dict[str, Any] = json.loads(self.kubectl("get", "--raw", path))
+        except KubectlFailed as failed:
+            if "NotFound" in str(failed):
+                return {}
+            raise
+        return found
 
     def kubeconfig(self, user: str, groups: Sequence[str] = (), *, name: str) -> NoReturn:
         """Only whoever has the cluster's authority makes identities."""

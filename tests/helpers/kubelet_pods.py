@@ -3,7 +3,6 @@
 Used by tests of the emulated kubelet.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import yaml
 from waiting import eventually
 
+from holdfast.driver.adapters.kubernetes import paths
 from holdfast.keeper import processes
 from holdfast.lab.emulator.kubelet.joined import Joined
 
@@ -41,8 +41,7 @@ class Pods:
         )
 
     def get(self, name: str) -> dict[str, Any] | None:
-        said = self._plane.kubectl("get", "pod", name, "--ignore-not-found", "-o", "json")
-        return json.loads(said) if said else None
+        return self._plane.read(paths.pods("default", name)) or None
 
     def seen(self, name: str, fact: Callable[[dict[str, Any]], Any], what: str) -> dict[str, Any]:
         """The pod once `fact` holds for it."""
@@ -110,8 +109,8 @@ def on(node: str) -> dict[str, Any]:
 
 
 def node_is(plane, name: str, word: str) -> bool:
-    path = "jsonpath={.status.conditions[?(@.type=='Ready')].status}"
-    return plane.kubectl("get", "node", name, "-o", path) == word
+    conditions = plane.read(paths.nodes(name))["status"]["conditions"]
+    return [each["status"] for each in conditions if each["type"] == "Ready"] == [word]
 
 
 def running(nodes: Joined, uid: str) -> list[int]:
@@ -127,5 +126,4 @@ def writes(plane, subresource: str) -> list[dict[str, Any]]:
 
 
 def renewed(plane, name: str) -> str:
-    path = "jsonpath={.spec.renewTime}"
-    return plane.kubectl("get", "lease", "-n", "kube-node-lease", name, "-o", path)
+    return plane.read(paths.leases("kube-node-lease", name))["spec"]["renewTime"]

@@ -17,6 +17,7 @@ from made_nodes import MadeNodes
 from running_driver import DriverProcess
 from waiting import DEADLINE_S, eventually
 
+from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.lab.kubernetes.plane import ControlPlane
 
@@ -72,7 +73,8 @@ class Operated:
         return found
 
     def status(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.get("tj", name).get("status", {})
+        job = self.plane.read(paths.training_jobs(self.namespace, name))
+        found: dict[str, Any] = job.get("status", {})
         return found
 
     def until(self, name: str, fact: Callable[[dict[str, Any]], object], what: str) -> None:
@@ -80,7 +82,8 @@ class Operated:
 
     def pods(self, job: str, *, namespace: str = "") -> dict[str, str]:
         """UIDs by name of the job's pods that are to stay."""
-        found = self.get("pods", "-l", f"holdfast.dev/job={job}", namespace=namespace)
+        labelled = f"?labelSelector=holdfast.dev/job={job}"
+        found = self.plane.read(paths.pods(namespace or self.namespace) + labelled)
         staying = (pod["metadata"] for pod in found.get("items", ()))
         return {each["name"]: each["uid"] for each in staying if "deletionTimestamp" not in each}
 

@@ -13,15 +13,19 @@ T = TypeVar("T")
 DEADLINE_S = 120.0
 """Many times what anything here takes: a driver takes 22 s to start where load is 7 a core."""
 LOOK_S = 0.01
+REST = 3.0
+"""Times what a look took: one that starts a program would else have a core for itself."""
+LONGEST_REST_S = 0.25
 
 
 def eventually(fact: Callable[[], T], what: str = "it", within_s: float = DEADLINE_S) -> T:
     """The first true answer of `fact`. Raises `TimeoutError` with `what` when time is up."""
-    deadline_s = time.monotonic() + within_s
+    deadline_s = (began_s := time.monotonic()) + within_s
     while not (answer := fact()):
-        if time.monotonic() > deadline_s:
+        if (now_s := time.monotonic()) > deadline_s:
             raise TimeoutError(f"not so within {within_s} s: {what}")
-        time.sleep(LOOK_S)
+        time.sleep(min(max(LOOK_S, REST * (now_s - began_s)), LONGEST_REST_S))
+        began_s = time.monotonic()
     return answer
 
 

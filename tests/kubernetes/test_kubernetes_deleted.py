@@ -14,6 +14,7 @@ from deployed import DEPLOY
 from waiting import eventually
 
 from holdfast.driver.adapters.journal_sqlite import read_only
+from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core.encode import decode
 from holdfast.driver.core.model import State
 from holdfast.driver.settings import Settings
@@ -54,11 +55,13 @@ class Play:
         eventually(lambda: self.phase(job) == "Running", f"{job} runs")
 
     def phase(self, job: str) -> str:
-        return self.kubectl("get", "tj", job, "-o", "jsonpath={.status.phase}")
+        found = self.plane.read(paths.training_jobs(NAMESPACE, job))
+        return str(found.get("status", {}).get("phase", ""))
 
-    def pods(self) -> str:
+    def pods(self) -> list[dict[str, Any]]:
         """Of all jobs, also those that end."""
-        return self.kubectl("get", "pods", "-o", "name")
+        found: list[dict[str, Any]] = self.plane.read(paths.pods(NAMESPACE))["items"]
+        return found
 
     def processes(self) -> int:
         """Of the nodes, and of what runs there."""

@@ -14,6 +14,7 @@ import pytest
 from waiting import eventually
 
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.ports import Entry
@@ -89,14 +90,13 @@ class Play:
         self.plane.kubectl("apply", "-f", "-", input=json.dumps(document))
 
     def status(self) -> dict[str, Any]:
-        said = self.plane.kubectl("-n", NAMESPACE, "get", "tj", JOB, "-o", "json")
-        found: dict[str, Any] = json.loads(said).get("status", {})
+        job = self.plane.read(paths.training_jobs(NAMESPACE, JOB))
+        found: dict[str, Any] = job.get("status", {})
         return found
 
     def nodes(self) -> set[str]:
         """Where its pods are that are to stay."""
-        said = self.plane.kubectl("-n", NAMESPACE, "get", "pods", "-o", "json")
-        pods = json.loads(said)["items"]
+        pods = self.plane.read(paths.pods(NAMESPACE))["items"]
         return {p["spec"]["nodeName"] for p in pods if "deletionTimestamp" not in p["metadata"]}
 
     def steps(self) -> dict[str, list[int]]:

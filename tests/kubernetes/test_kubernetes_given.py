@@ -18,6 +18,8 @@ def test_a_given_cluster_is_used_as_it_is_and_says_what_is_not_ours_to_do(
     given = GivenCluster(kubeconfig)
     assert given.url == plane.url
     assert "kube-system" in given.kubectl("get", "namespaces", "-o", "name")
+    assert given.read("/api/v1/namespaces/default")["metadata"]["name"] == "default"
+    assert given.read("/api/v1/namespaces/none") == {}
     assert list(tmp_path.iterdir()) == [kubeconfig], "nothing is written beside a person's own file"
     with pytest.raises(NotPossible, match="makes no identity for ada"):
         given.kubeconfig("ada", name="ada")

@@ -12,7 +12,7 @@ import pytest
 from waiting import eventually
 
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
-from holdfast.driver.adapters.kubernetes import names
+from holdfast.driver.adapters.kubernetes import names, paths
 from holdfast.driver.core.effects import Distrust, PutOnTrial, Trust
 from holdfast.driver.ports import Entry
 from holdfast.driver.settings import Settings
@@ -60,12 +60,11 @@ class Play:
         self.plane.kubectl("apply", "-f", "-", input=json.dumps(document))
 
     def runs(self) -> bool:
-        said = self.plane.kubectl("-n", NAMESPACE, "get", "tj", JOB, "-o", "json")
-        return bool(json.loads(said).get("status", {}).get("phase") == "Running")
+        job = self.plane.read(paths.training_jobs(NAMESPACE, JOB))
+        return bool(job.get("status", {}).get("phase") == "Running")
 
     def node(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.plane.kubectl("get", "node", NODE, "-o", "json"))
-        return found
+        return self.plane.read(paths.nodes(NODE))
 
     def report(self, status: str) -> None:
         """As a problem detector does."""
@@ -130,8 +129,10 @@ def left(play: Play, folder: Path) -> Left:
     return Left(distrusted, trusted, entries, by_driver)
 
 
-def trial_pods(play: Play) -> str:
-    return play.plane.kubectl("-n", NAMESPACE, "get", "pods", "-l", names.TRIAL, "-o", "name")
+def trial_pods(play: Play) -> list[dict[str, Any]]:
+    labelled = f"{paths.pods(NAMESPACE)}?labelSelector={names.TRIAL}"
+    found: list[dict[str, Any]] = play.plane.read(labelled)["items"]
+    return found
 
 
 def test_a_distrusted_node_that_passes_its_tests_loses_its_taint_without_a_person(

@@ -16,6 +16,7 @@ import yaml
 from waiting import eventually
 
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core.effects import Allocate, Distrust, Release
 from holdfast.driver.core.model import Phase
 from holdfast.driver.ports import Entry
@@ -128,7 +129,8 @@ def left(plane: ControlPlane, folder: Path, since_bytes: int, nodes: Joined) -> 
     eventually(lambda: status(plane).get("phase") in ("Succeeded", "Failed"), "it ends")
     last, story = status(plane), eventually(lambda: story_of(plane), "its end is told")
     nodes.plug(cut)
-    eventually(lambda: not plane.kubectl(*PODS, "-o", "name"), "the cut node has no pod left")
+    ours = f"{paths.pods('default')}?labelSelector=holdfast.dev/job={JOB}"
+    eventually(lambda: not plane.read(ours)["items"], "the cut node has no pod left")
     eventually(lambda: not status(plane), "its time to live is over")
     plane.kubectl("patch", "pod", f"{JOB}-0-1", "-p", '{"metadata": {"finalizers": null}}')
     journal = open_sqlite(Settings(state=folder / "driver").paths.journal)
@@ -161,8 +163,7 @@ def apply(plane: ControlPlane) -> None:
 
 def status(plane: ControlPlane) -> dict[str, Any]:
     """Of the job; nothing once there is none."""
-    said = plane.kubectl("get", "tj", JOB, "--ignore-not-found", "-o", "json")
-    found: dict[str, Any] = json.loads(said).get("status", {}) if said else {}
+    found: dict[str, Any] = plane.read(paths.training_jobs("default", JOB)).get("status", {})
     return found
 
 

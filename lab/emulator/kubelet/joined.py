@@ -99,7 +99,7 @@ class Joined:
         """Wait until every node is Ready. Raises `NotReady`."""
 
         def all_ready() -> bool:
-            listed = json.loads(self._plane.kubectl("get", "nodes", "-o", "json"))["items"]
+            listed = self._plane.read("/api/v1/nodes")["items"]
             return set(self.names) <= {node["metadata"]["name"] for node in listed if _ready(node)}
 
         self._until(all_ready, "all nodes are Ready", within_s)
