@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deployed import DEPLOY
+from shipped_driver import shipped_driver
 from waiting import eventually
 
 from holdfast.driver.adapters.journal_sqlite import read_only
@@ -19,16 +19,11 @@ from holdfast.driver.core.encode import decode
 from holdfast.driver.core.model import State
 from holdfast.driver.settings import Settings
 from holdfast.keeper import processes
-from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.emulator.kubelet.joined import Joined
-from holdfast.lab.emulator.namespaces import Kind, best_kind
-from holdfast.lab.emulator.nodes import DRIVER_URL
 from holdfast.lab.kubernetes.plane import ControlPlane
-from holdfast.lab.nursery import Nursery
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.slow]
 
-MANIFESTS = ("crd.yaml", "priorities.yaml", "namespace.yaml", "rbac.yaml")
 NAMESPACE = "deleted"
 FOR_EVER = ["python", "-c", "import time\nwhile True: time.sleep(0.1)"]
 
@@ -86,30 +81,9 @@ class Play:
 
 @pytest.fixture(scope="module")
 def play(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
-    if best_kind()[0] is Kind.LOOPBACK:
-        pytest.skip(f"no namespaces here: {best_kind()[1]}")
     folder = tmp_path_factory.mktemp("deleted")
-    state = folder / "driver"
-    for manifest in MANIFESTS:
-        plane.kubectl("apply", "-f", str(DEPLOY / "base" / manifest))
-    plane.kubectl("create", "namespace", NAMESPACE)
-    words = ["--state", str(state), "--cluster", "kubernetes", "--namespace", NAMESPACE]
-    words += ["--kubeconfig", str(plane.as_account("holdfast", "holdfast-driver"))]
-    words += ["--driver-urls", DRIVER_URL, "--node-selector", "kubernetes.io/os=linux"]
-    options = ["--lease-s", "4", "--driver-socket", str(state / "driver.sock")]
-    with Joined(plane, folder / "nodes", nodes=2, more=options) as nodes:
-        nodes.ready()
-        lifeline = Lifeline()
-        log = folder / "driver.log"
-        driver = Child("driver", "holdfast.driver.main", words, log=log, lifeline=lifeline)
-        nursery = Nursery([driver], lifeline)
-        try:
-            yield Play(plane, nodes, state)
-        finally:
-            plane.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-            nursery.end()
-    left = nodes.leftovers()
-    assert left.count == 0, left
+    with shipped_driver(plane, folder, namespace=NAMESPACE, nodes=2) as nodes:
+        yield Play(plane, nodes, folder / "driver")
 
 
 def test_a_job_that_is_deleted_while_it_runs_leaves_nothing_and_its_nodes_are_free(

@@ -11,26 +11,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from shipped_driver import entries_in, shipped_driver
 from waiting import eventually
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.ports import Entry
-from holdfast.driver.settings import Settings
-from holdfast.kit.supervise import Child, Lifeline
-from holdfast.lab.emulator.kubelet.joined import Joined
-from holdfast.lab.emulator.namespaces import Kind, best_kind
-from holdfast.lab.emulator.nodes import DRIVER_URL
 from holdfast.lab.kubernetes.plane import ControlPlane
-from holdfast.lab.nursery import Nursery
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.torch]
 
-BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
-MANIFESTS = ("crd.yaml", "priorities.yaml", "namespace.yaml", "rbac.yaml")
-ACCOUNT = ("holdfast", "holdfast-driver")
 
 JOB, NAMESPACE = "drained", "drained"
 SHARED = "/run/shared"
@@ -121,32 +112,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def play(plane: ControlPlane, folder: Path) -> Iterator[Play]:
-    """Three nodes, and a driver outside that they reach by their gateway."""
-    if best_kind()[0] is Kind.LOOPBACK:
-        pytest.skip(f"no namespaces here: {best_kind()[1]}")
     (shared := folder / "shared").mkdir()
     (shared / "store").mkdir()
-    state = folder / "driver"
-    for manifest in MANIFESTS:
-        plane.kubectl("apply", "-f", str(BASE / manifest))
-    plane.kubectl("create", "namespace", NAMESPACE)
-    words = ["--state", str(state), "--cluster", "kubernetes", "--namespace", NAMESPACE]
-    words += ["--kubeconfig", str(plane.as_account(*ACCOUNT)), "--driver-urls", DRIVER_URL]
-    words += ["--node-selector", "kubernetes.io/os=linux"]
-    options = ["--driver-socket", str(state / "driver.sock")]
-    with Joined(plane, folder / "nodes", nodes=3, more=options) as joined:
-        joined.ready()
-        lifeline = Lifeline()
-        log = folder / "driver.log"
-        driver = Child("driver", "holdfast.driver.main", words, log=log, lifeline=lifeline)
-        nursery = Nursery([driver], lifeline)
-        try:
-            yield Play(plane, shared)
-        finally:
-            plane.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-            nursery.end()
-    left = joined.leftovers()
-    assert left.count == 0, left
+    with shipped_driver(plane, folder, namespace=NAMESPACE, nodes=3, emulator=()):
+        yield Play(plane, shared)
 
 
 @pytest.fixture(scope="module")
@@ -171,12 +140,8 @@ def left(play: Play, folder: Path) -> Left:
     eventually(lambda: play.status().get("phase") == "Succeeded", "it ends")
     nodes = json.loads(kubectl("get", "nodes", "-o", "json"))["items"]
     kubectl("annotate", "node", noticed, "holdfast.dev/maintenance-")
-    journal = open_sqlite(Settings(state=folder / "driver").paths.journal)
-    entries = journal.entries()
-    journal.close()
-    return Left(
-        began, drained, went_on, noticed, ended, said, play.status(), play.steps(), entries, nodes
-    )
+    told = play.status(), play.steps(), entries_in(folder)
+    return Left(began, drained, went_on, noticed, ended, said, *told, nodes)
 
 
 def test_kubectl_drain_succeeds_by_itself_and_the_job_is_elsewhere(left: Left) -> None:

@@ -9,26 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from shipped_driver import DRIVER, entries_in, shipped_driver
 from waiting import eventually
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.kubernetes import names, paths
 from holdfast.driver.core.effects import Distrust, PutOnTrial, Trust
 from holdfast.driver.ports import Entry
-from holdfast.driver.settings import Settings
-from holdfast.kit.supervise import Child, Lifeline
-from holdfast.lab.emulator.kubelet.joined import Joined
-from holdfast.lab.emulator.namespaces import Kind, best_kind
-from holdfast.lab.emulator.nodes import DRIVER_URL
 from holdfast.lab.kubernetes.plane import ControlPlane
-from holdfast.lab.nursery import Nursery
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.torch]
 
-BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
-MANIFESTS = ("crd.yaml", "priorities.yaml", "namespace.yaml", "rbac.yaml")
-ACCOUNT = ("holdfast", "holdfast-driver")
-DRIVER = f"system:serviceaccount:{':'.join(ACCOUNT)}"
 
 JOB, NAMESPACE, NODE = "tried", "tried", "node-1"
 TRAIN = "import time\nwhile True: time.sleep(1)"
@@ -84,30 +74,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def play(plane: ControlPlane, folder: Path) -> Iterator[Play]:
-    """One node, and a driver outside that it reaches by its gateway."""
-    if best_kind()[0] is Kind.LOOPBACK:
-        pytest.skip(f"no namespaces here: {best_kind()[1]}")
-    state = folder / "driver"
-    for manifest in MANIFESTS:
-        plane.kubectl("apply", "-f", str(BASE / manifest))
-    plane.kubectl("create", "namespace", NAMESPACE)
-    words = ["--state", str(state), "--cluster", "kubernetes", "--namespace", NAMESPACE]
-    words += ["--kubeconfig", str(plane.as_account(*ACCOUNT)), "--driver-urls", DRIVER_URL]
-    words += ["--node-selector", "kubernetes.io/os=linux", "--trial-after-s", "1"]
-    options = ["--lease-s", "4", "--driver-socket", str(state / "driver.sock")]
-    with Joined(plane, folder / "nodes", nodes=1, more=options) as joined:
-        joined.ready()
-        lifeline = Lifeline()
-        log = folder / "driver.log"
-        driver = Child("driver", "holdfast.driver.main", words, log=log, lifeline=lifeline)
-        nursery = Nursery([driver], lifeline)
-        try:
-            yield Play(plane)
-        finally:
-            plane.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
-            nursery.end()
-    left = joined.leftovers()
-    assert left.count == 0, left
+    soon = ("--trial-after-s", "1")
+    with shipped_driver(plane, folder, namespace=NAMESPACE, nodes=1, driver=soon):
+        yield Play(plane)
 
 
 @pytest.fixture(scope="module")
@@ -121,12 +90,9 @@ def left(play: Play, folder: Path) -> Left:
     trusted = eventually(lambda: None if tainted(node := play.node()) else node, "no taint")
     eventually(play.runs, "the job runs again")
     eventually(lambda: not trial_pods(play), "the pod of the trial is gone")
-    journal = open_sqlite(Settings(state=folder / "driver").paths.journal)
-    entries = journal.entries()
-    journal.close()
     audited = play.plane.audit(play.since_bytes)
     by_driver = [each for each in audited if each["user"].get("username") == DRIVER]
-    return Left(distrusted, trusted, entries, by_driver)
+    return Left(distrusted, trusted, entries_in(folder), by_driver)
 
 
 def trial_pods(play: Play) -> list[dict[str, Any]]:

@@ -13,32 +13,24 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from shipped_driver import ACCOUNT, BASE, DRIVER, entries_in, shipped_driver
 from waiting import eventually
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core.effects import Allocate, Distrust, Release
 from holdfast.driver.core.model import Phase
 from holdfast.driver.ports import Entry
-from holdfast.driver.settings import Settings
-from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.emulator.kubelet.joined import Joined
-from holdfast.lab.emulator.namespaces import Kind, best_kind
-from holdfast.lab.emulator.nodes import DRIVER_URL
 from holdfast.lab.kubernetes.plane import ControlPlane
-from holdfast.lab.nursery import Nursery
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster]
 
-BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
-MANIFESTS = ("crd.yaml", "priorities.yaml", "namespace.yaml", "rbac.yaml")
-ACCOUNT = ("-n", "holdfast", "holdfast-driver")
-DRIVER = "system:serviceaccount:holdfast:holdfast-driver"
 ASKED_OF_ITSELF = ("authorization.k8s.io", "selfsubjectaccessreviews", "create")
 """What it may do, which anybody may ask."""
 ACTING = re.compile(r"holdfast-driver \(term=(\d+) entry=(\d+) (\w+) ([\w.-]+)\)")
 
-JOB = "whole"
+JOB = NAMESPACE = "whole"
+HERE = ("-n", NAMESPACE)
 TRAIN = "import time\nfor step in range(30): print(step, flush=True); time.sleep(0.3)"
 TTL_S = 8
 
@@ -62,24 +54,6 @@ class Call(NamedTuple):
     node: str
 
 
-def as_driver(plane: ControlPlane, folder: Path) -> Path:
-    """A kubeconfig with a token of the driver's service account, by TokenRequest."""
-    namespace, name = ACCOUNT[:2], ACCOUNT[2]
-    token = plane.kubectl(*namespace, "create", "token", name, "--duration=1h").strip()
-    cluster = {"server": plane.url, "certificate-authority": str(plane.ca)}
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "whole", "cluster": cluster}],
-        "users": [{"name": "driver", "user": {"token": token}}],
-        "contexts": [{"name": "whole", "context": {"cluster": "whole", "user": "driver"}}],
-        "current-context": "whole",
-    }
-    path = folder / "driver.yaml"
-    path.write_text(json.dumps(content))
-    return path
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("whole")
@@ -87,29 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def nodes(plane: ControlPlane, folder: Path) -> Iterator[Joined]:
-    """Three nodes, and a driver outside that they reach by their gateway."""
-    if best_kind()[0] is Kind.LOOPBACK:
-        pytest.skip(f"no namespaces here: {best_kind()[1]}")
-    state = folder / "driver"
-    for manifest in MANIFESTS:
-        plane.kubectl("apply", "-f", str(BASE / manifest))
-    words = ["--state", str(state), "--cluster", "kubernetes", "--namespace", "default"]
-    words += ["--kubeconfig", str(as_driver(plane, folder)), "--driver-urls", DRIVER_URL]
-    words += ["--node-selector", "kubernetes.io/os=linux"]
-    options = ["--lease-s", "4", "--driver-socket", str(state / "driver.sock")]
-    with Joined(plane, folder / "nodes", nodes=3, more=options) as joined:
-        joined.ready()
-        lifeline = Lifeline()
-        log = folder / "driver.log"
-        driver = Child("driver", "holdfast.driver.main", words, log=log, lifeline=lifeline)
-        nursery = Nursery([driver], lifeline)
-        try:
-            yield joined
-        finally:
-            plane.kubectl("delete", "tj", "--all", "--wait=false")
-            nursery.end()
-    left = joined.leftovers()
-    assert left.count == 0, left
+    with shipped_driver(plane, folder, namespace=NAMESPACE, nodes=3) as joined:
+        yield joined
 
 
 @pytest.fixture(scope="module")
@@ -124,20 +77,17 @@ def left(plane: ControlPlane, folder: Path, since_bytes: int, nodes: Joined) -> 
     end_a_pod_that_has_our_name(plane)
     apply(plane)
     eventually(lambda: status(plane).get("phase") == "Running", "it runs")
-    cut = plane.kubectl(*PODS, "-o", "jsonpath={.items[0].spec.nodeName}")
+    cut = plane.kubectl(*HERE, *PODS, "-o", "jsonpath={.items[0].spec.nodeName}")
     nodes.unplug(cut)
     eventually(lambda: status(plane).get("phase") in ("Succeeded", "Failed"), "it ends")
     last, story = status(plane), eventually(lambda: story_of(plane), "its end is told")
     nodes.plug(cut)
-    ours = f"{paths.pods('default')}?labelSelector=holdfast.dev/job={JOB}"
+    ours = f"{paths.pods(NAMESPACE)}?labelSelector=holdfast.dev/job={JOB}"
     eventually(lambda: not plane.read(ours)["items"], "the cut node has no pod left")
     eventually(lambda: not status(plane), "its time to live is over")
-    plane.kubectl("patch", "pod", f"{JOB}-0-1", "-p", '{"metadata": {"finalizers": null}}')
-    journal = open_sqlite(Settings(state=folder / "driver").paths.journal)
-    entries = journal.entries()
-    journal.close()
+    plane.kubectl(*HERE, "patch", "pod", f"{JOB}-0-1", "-p", '{"metadata": {"finalizers": null}}')
     audited = [event for event in plane.audit(since_bytes) if who(event) == DRIVER]
-    return Left(cut, last, story, entries, audited)
+    return Left(cut, last, story, entries_in(folder), audited)
 
 
 PODS = ("get", "pods", "-l", f"holdfast.dev/job={JOB}")
@@ -148,8 +98,8 @@ def end_a_pod_that_has_our_name(plane: ControlPlane) -> None:
     metadata = {"name": f"{JOB}-0-1", "finalizers": ["tests.holdfast.dev/held"]}
     spec = {"containers": [{"name": "c", "image": "x"}], "schedulingGates": [{"name": "of/tests"}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    plane.kubectl("apply", "-f", "-", input=json.dumps(pod))
-    plane.kubectl("delete", "pod", f"{JOB}-0-1", "--wait=false")
+    plane.kubectl(*HERE, "apply", "-f", "-", input=json.dumps(pod))
+    plane.kubectl(*HERE, "delete", "pod", f"{JOB}-0-1", "--wait=false")
 
 
 def apply(plane: ControlPlane) -> None:
@@ -158,18 +108,18 @@ def apply(plane: ControlPlane) -> None:
     spec["pod"] = {"image": "holdfast-executor:1"}
     document = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "TrainingJob"}
     document |= {"metadata": {"name": JOB}, "spec": spec}
-    plane.kubectl("apply", "-f", "-", input=json.dumps(document))
+    plane.kubectl(*HERE, "apply", "-f", "-", input=json.dumps(document))
 
 
 def status(plane: ControlPlane) -> dict[str, Any]:
     """Of the job; nothing once there is none."""
-    found: dict[str, Any] = plane.read(paths.training_jobs("default", JOB)).get("status", {})
+    found: dict[str, Any] = plane.read(paths.training_jobs(NAMESPACE, JOB)).get("status", {})
     return found
 
 
 def story_of(plane: ControlPlane) -> str:
     """The events that kubectl tells of the job; "" until its end is among them."""
-    events = plane.kubectl("describe", "tj", JOB).partition("\nEvents:")[2]
+    events = plane.kubectl(*HERE, "describe", "tj", JOB).partition("\nEvents:")[2]
     return events if " Succeeded " in events else ""
 
 
@@ -193,7 +143,7 @@ def granted() -> set[tuple[str, str, str]]:
     (role,) = (
         part
         for part in yaml.safe_load_all((BASE / "rbac.yaml").read_text())
-        if part["kind"] == "ClusterRole" and part["metadata"]["name"] == ACCOUNT[2]
+        if part["kind"] == "ClusterRole" and part["metadata"]["name"] == ACCOUNT[1]
     )
     return {
         (group, resource, verb)

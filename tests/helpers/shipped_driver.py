@@ -1,0 +1,76 @@
+"""A driver with the shipped role and nothing else, and emulated nodes that joined its cluster.
+
+Used by tests that play the whole path in a namespace of their own.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.ports import Entry
+from holdfast.driver.settings import Settings
+from holdfast.kit.supervise import Child, Lifeline
+from holdfast.lab.emulator.kubelet.joined import Joined
+from holdfast.lab.emulator.namespaces import Kind, best_kind
+from holdfast.lab.emulator.nodes import DRIVER_URL
+from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.lab.nursery import Nursery
+
+BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
+MANIFESTS = ("crd.yaml", "priorities.yaml", "namespace.yaml", "rbac.yaml")
+ACCOUNT = ("holdfast", "holdfast-driver")
+DRIVER = f"system:serviceaccount:{':'.join(ACCOUNT)}"
+"""As the audit log calls it."""
+
+QUICK_LEASES = ("--lease-s", "4")
+"""For nodes that are lost sooner than Kubernetes would say."""
+
+
+@contextmanager
+def shipped_driver(
+    plane: ControlPlane,
+    folder: Path,
+    *,
+    namespace: str,
+    nodes: int,
+    driver: Sequence[str] = (),
+    emulator: Sequence[str] = QUICK_LEASES,
+) -> Iterator[Joined]:
+    """The nodes, with a driver outside that they reach by their gateway. `driver` and `emulator`:
+    options of theirs. All of it is gone at the end, with the namespace, which is made here.
+    """
+    if best_kind()[0] is Kind.LOOPBACK:
+        pytest.skip(f"no namespaces here: {best_kind()[1]}")
+    for manifest in MANIFESTS:
+        plane.kubectl("apply", "-f", str(BASE / manifest))
+    plane.kubectl("create", "namespace", namespace)
+    state = folder / "driver"
+    words = ["--state", str(state), "--cluster", "kubernetes", "--namespace", namespace]
+    words += ["--kubeconfig", str(plane.as_account(*ACCOUNT)), "--driver-urls", DRIVER_URL]
+    words += ["--node-selector", "kubernetes.io/os=linux", *driver]
+    options = [*emulator, "--driver-socket", str(state / "driver.sock")]
+    with Joined(plane, folder / "nodes", nodes=nodes, more=options) as joined:
+        joined.ready()
+        lifeline = Lifeline()
+        log = folder / "driver.log"
+        process = Child("driver", "holdfast.driver.main", words, log=log, lifeline=lifeline)
+        nursery = Nursery([process], lifeline)
+        try:
+            yield joined
+        finally:
+            plane.kubectl("delete", "namespace", namespace, "--wait=false")
+            nursery.end()
+    left = joined.leftovers()
+    assert left.count == 0, left
+
+
+def entries_in(folder: Path) -> list[Entry]:
+    """What the driver of this folder has written down."""
+    journal = open_sqlite(Settings(state=folder / "driver").paths.journal)
+    try:
+        return journal.entries()
+    finally:
+        journal.close()
