@@ -4,6 +4,7 @@ Used by `driver.main`, for a driver that leads and for one that waits. Must not 
 """
 
 import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import Iterator
@@ -15,6 +16,14 @@ from holdfast.protocol.messages import MAX_FRAME_BYTES
 
 GRACE_S = 1
 """How long requests under way may take at the end; streams of events never end by themselves."""
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """uvicorn takes a WebSocket that we refuse, with an answer, for a mistake of ours."""
+    return record.msg != "ASGI callable returned without completing handshake."
+
+
+logging.getLogger("uvicorn.error").addFilter(_is_news)
 
 
 class Server(uvicorn.Server):

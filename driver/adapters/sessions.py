@@ -169,6 +169,7 @@ class Sessions:
         if not why:
             await socket.accept()
             return True
+        _log.warning("node.refused", node=node, why=why)
         problem = {
             "title": "not a node of this driver",
             "status": 401,

@@ -55,11 +55,12 @@ async def test_an_executor_is_welcomed_and_the_core_hears_of_it(edge: Any) -> No
 @pytest.mark.parametrize("token", ["", "wrong", "a token of a person"])
 @pytest.mark.parametrize("process", ["executor", "daemon"])
 async def test_without_the_nodes_token_there_is_no_connection(
-    edge: Any, token: str, process: str
+    edge: Any, token: str, process: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(InvalidStatus) as refused:
         async with edge.connect(process, token=token):
             pass
+    assert caplog.records == [], "that a node is refused is no mistake of ours"
     assert refused.value.response.status_code == 401
     assert b"Send `Bearer TOKEN`" in refused.value.response.body
     assert edge.events == []
