@@ -59,6 +59,7 @@ class Link:
         self._waits = partial(full_jitter, base_s=BASE_S, cap_s=cap_s)
         self._hello = hello
         self._socket: ClientConnection | None = None
+        self._said: set[str] = set()  # why there is no driver, since there was one
 
     @cached_property
     def _trust(self) -> ssl.SSLContext:
@@ -73,15 +74,22 @@ class Link:
             try:
                 async with self._open(url, received) as connection:
                     waits = self._waits()
+                    self._said.clear()
                     async for frame in connection:
                         await received(_DECODER.decode(frame))
             except InvalidStatus as refused:
-                _log.info("driver.away", why=str(refused))
+                self._say_away(str(refused))
                 self._leader = "" if sent_on else leader_of(refused.response.headers, asked=url)
             except (Away, ProtocolError, OSError, websockets.WebSocketException) as error:
-                _log.info("driver.away", why=reason(error))
+                self._say_away(reason(error))
             if not self._leader:
                 await asyncio.sleep(next(waits))
+
+    def _say_away(self, why: str) -> None:
+        """Each reason once, not at each try."""
+        if why not in self._said:
+            self._said.add(why)
+            _log.info("driver.away", why=why)
 
     async def send(self, message: Message) -> bool:
         """Send, or say that there is nobody to send to."""
