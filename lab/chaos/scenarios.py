@@ -82,6 +82,7 @@ _LINK = Expected(
     may_evict=True,
     must_evict=True,
     most_steps_lost=6 * STORE_EVERY,
+    told_within_steps=STORE_EVERY,  # it dies again and again: as for `_TWICE`
     part="link",
 )
 _USER = Expected(names_rank=True, blame=("user",))
