@@ -7,6 +7,7 @@ PGPASSWORD.
 
 import os
 import socket
+import threading
 from contextlib import suppress
 from typing import Any
 from weakref import WeakSet
@@ -93,19 +94,25 @@ class _Way:
     def __init__(self, arguments: dict[str, Any]) -> None:
         self._arguments = arguments
         self._made: WeakSet[Connection] = WeakSet()
-        self._over = False
+        self._over = threading.Event()
+        self._lock = threading.Lock()  # readers connect on threads of their own
 
     def connect(self) -> Connection:
-        if self._over:
+        if self._over.is_set():
             raise psycopg.OperationalError("this driver has hung up")
         made = psycopg.connect(**self._arguments)
-        self._made.add(made)
+        with self._lock:
+            self._made.add(made)
+        if self._over.is_set():
+            hang_up(made)
         return made
 
     def hang_up(self) -> None:
         """None is made any more, and nobody waits on any."""
-        self._over = True
-        for each in list(self._made):
+        with self._lock:
+            self._over.set()
+            made = list(self._made)
+        for each in made:
             hang_up(each)
 
 

@@ -42,6 +42,9 @@ _EXECUTOR: Decoder[Any] = Decoder(FromExecutor)
 _DAEMON: Decoder[Any] = Decoder(FromDaemon)
 _log = structlog.get_logger()
 
+MOST_REFUSED = 1_000
+"""Refusals that are kept in mind, so that each is said once."""
+
 T = TypeVar("T", Stacks, LogChunk)
 
 Refusal = Callable[[str, str], Awaitable[str]]
@@ -62,6 +65,7 @@ class Sessions:
         heartbeat_period_s: float,
     ) -> None:
         self._refusal = refusal
+        self._refused: set[tuple[str, str]] = set()  # said already: node, and why
         self._watch = watch
         self._emit = emit
         self._term = term
@@ -169,7 +173,7 @@ class Sessions:
         if not why:
             await socket.accept()
             return True
-        _log.warning("node.refused", node=node, why=why)
+        self._say_refused(node, why)
         problem = {
             "title": "not a node of this driver",
             "status": 401,
@@ -179,6 +183,14 @@ class Sessions:
             JSONResponse(problem, status_code=401, media_type="application/problem+json")
         )
         return False
+
+    def _say_refused(self, node: str, why: str) -> None:
+        """Once, not at each try; who is refused may call itself what it likes."""
+        if (node, why) not in self._refused:
+            if len(self._refused) >= MOST_REFUSED:
+                self._refused.clear()
+            self._refused.add((node, why))
+            _log.warning("node.refused", node=node, why=why)
 
     def _welcome(self) -> Welcome:
         return Welcome(term=self._term(), heartbeat_period_s=self._heartbeat_period_s)

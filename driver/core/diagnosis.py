@@ -7,7 +7,7 @@ mean is in `holdfast.diagnostics`, pure as well.
 from collections.abc import Mapping
 
 from holdfast.diagnostics.plan import orders
-from holdfast.diagnostics.thresholds import thresholds
+from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.driver.core import eviction, incidents
 from holdfast.driver.core.events import DiagnosticEnded
@@ -68,7 +68,7 @@ def conclude(turn: Turn, name: str) -> None:
     diagnosis = job.diagnosis
     if diagnosis is None:
         return
-    verdict = _verdict(job, diagnosis)
+    least, verdict = _verdict(job, diagnosis)
     tested = set(diagnosis.orders)
     left = tuple(node for node in job.suspects if node not in tested)
     turn.job(name, diagnosis=None, suspects=left)
@@ -78,19 +78,20 @@ def conclude(turn: Turn, name: str) -> None:
     if bad and job.incident is not None:
         _name(turn, job.incident, bad)
         for node, part in bad.items():
-            eviction.evict(turn, node, job.incident, f"its {part} failed the tests")
+            why = f"its {part} failed the tests"
+            eviction.evict(turn, node, job.incident, why, compute_gflops=least.compute_gflops)
     if not bad:
         turn.say(f"tests of {', '.join(diagnosis.orders)} convict no node", name)
 
 
-def _verdict(job: Job, diagnosis: Diagnosis) -> Verdict:
+def _verdict(job: Job, diagnosis: Diagnosis) -> tuple[Thresholds, Verdict]:
     found = [result for results in diagnosis.results.values() for result in results]
     least = thresholds(
         found,
         compute_gflops=job.plan.compute_gflops,
         allreduce_mb_per_s=job.plan.allreduce_mb_per_s,
     )
-    return judge(diagnosis.orders, found, least)
+    return least, judge(diagnosis.orders, found, least)
 
 
 def _name(turn: Turn, number: int, bad: Mapping[str, str]) -> None:

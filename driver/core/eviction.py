@@ -42,12 +42,20 @@ def _lately(turn: Turn) -> list[Node]:
 
 
 def evict(
-    turn: Turn, node: str, incident: int, reason: str, *, silent: bool = False, asked: bool = False
+    turn: Turn,
+    node: str,
+    incident: int,
+    reason: str,
+    *,
+    silent: bool = False,
+    asked: bool = False,
+    compute_gflops: float = 0.0,
 ) -> None:
     """Take the node from its job and, within the brake, out of use: until it passes its tests, or
     a person restores it.
 
-    `asked`: a person decided; no brake, and no tests.
+    `asked`: a person decided; no brake, and no tests. `compute_gflops`: what it was measured
+    against, and has to reach when it is alone.
     """
     job = turn.jobs.get(turn.nodes[node].job or "")
     if turn.nodes[node].job is not None:
@@ -65,7 +73,7 @@ def evict(
         evicted_s=turn.now,
         silenced=silent,
         asked=asked,
-        kit=_kit(job) if job else None,
+        kit=_kit(job, compute_gflops) if job else None,
         trial_s=None,
     )
     if job and not asked:
@@ -76,12 +84,12 @@ def evict(
     turn.incident(incident, evicted=evicted if node in evicted else (*evicted, node))
 
 
-def _kit(job: Job) -> Kit:
+def _kit(job: Job, compute_gflops: float) -> Kit:
     plan = job.plan
     return Kit(
         job=job.name,
         spec=plan.spec,
-        compute_gflops=plan.compute_gflops,
+        compute_gflops=plan.compute_gflops or compute_gflops,
         diagnose_s=plan.diagnose_s,
     )
 

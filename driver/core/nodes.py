@@ -118,6 +118,9 @@ def on_call_failed(turn: Turn, event: ClusterCallFailed) -> None:
 def on_ended(turn: Turn, event: ExecutorEnded) -> None:
     """Its place goes to a standby, to another node, or to the same one once it is given back."""
     node = turn.nodes.get(event.node)
+    if node is not None and node.trial is not None:
+        trials.put_off(turn, event.node, event.why)
+        return
     if node is None or node.job != event.job or not node.allocated:
         return
     fault = Fault(

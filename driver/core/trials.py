@@ -1,8 +1,8 @@
 """Trials: an evicted node is tested, alone and without a job, and used again where it passes.
 
 Called by `decide`, by ticks, by requests and by whoever hears of the node. Pure. One node at a time
-is on trial, and none while the brake is on. What a person evicted a person restores. A trial is no
-incident: no job has the node.
+is on trial, and no trial begins while the brake is on. What a person evicted a person restores. A
+trial is no incident: no job has the node.
 """
 
 from collections.abc import Mapping

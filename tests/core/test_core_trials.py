@@ -127,6 +127,29 @@ def test_what_it_has_to_reach_is_what_its_job_asks_of_a_node(tried, gflops, trus
     assert tried.state.nodes["n1"].quarantined is not trusted
 
 
+@pytest.mark.parametrize(("gflops", "trusted"), [(6.0, True), (4.0, False)])
+def test_alone_it_has_to_reach_what_it_was_convicted_by(training, gflops, trusted) -> None:
+    """Half of what its fellows reach, where its job asks for nothing."""
+    life = training(spare=1, spec=b"{}")
+    epoch = life.job.epoch
+    finding = Finding(kind=Kind.HANG, weight=Weight.SUSPECT, job="job", node="n1", epoch=epoch)
+    life.do(e.Found(finding=finding))
+    life.wait(until_s=life.now + life.policy.stacks_s)
+    life.answer()
+    life.tests_end(bad="n1")
+    life.do(e.NodeReleased(node="n1"))
+    life.do(e.NodeDistrusted(node="n1"))
+    waits(life, WAIT_S + 1)
+    life.do(results(life, "n1", gflops=gflops))
+    assert life.state.nodes["n1"].quarantined is not trusted
+
+
+def test_a_trial_whose_executor_was_ended_by_others_says_nothing_about_the_node(tried) -> None:
+    tried.do(e.ExecutorEnded(job="", node="n1", why="pod holdfast-trial-n1-7 is gone"))
+    assert on_trial(tried) == []
+    assert tried.state.nodes["n1"].trial_wait_s == WAIT_S
+
+
 def test_tests_that_could_not_be_run_do_not_clear_a_node(tried) -> None:
     tried.do(results(tried, "n1", ok=None))
     assert tried.state.nodes["n1"].quarantined

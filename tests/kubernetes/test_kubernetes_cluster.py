@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from cluster_contract import PROMISES, first_facts, of_trials
 from made_nodes import MadeNodes
 from waiting import DEADLINE_S, LOOK_S
 
-from holdfast.driver.adapters.kubernetes import identity, names, paths
+from holdfast.driver.adapters.kubernetes import identity, names, paths, pods
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
@@ -223,10 +223,50 @@ async def test_the_pod_that_tests_a_node_outlives_its_job_and_is_found_by_the_ne
         (after,) = (await trial.pods()).values()
         assert after["metadata"]["uid"] == before["metadata"]["uid"]
         pod = cluster.book.get(after["metadata"]["uid"])
-        assert identity.unfit(pod, NODES[0], cluster.book.on(NODES[0])) == ""
+        assert identity.unfit(pod, NODES[0]) == ""
         await cluster.release(NODES[0])
         assert await trial.pods() == {}
         await cluster.trust(NODES[0])
+
+
+async def test_a_trials_pod_that_somebody_ends_is_told_as_nobodys(trial: Trial) -> None:
+    async with trial.cluster() as cluster:
+        await cluster.distrust(NODES[0], incident=1, reason="it lies")
+        await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+        (pod,) = await trial.pods()
+        ended = asyncio.create_task(first_end(cluster))
+        await trial.delete(pod)
+        assert ((await ended).job, (await ended).node) == ("", NODES[0])
+        await cluster.trust(NODES[0])
+
+
+async def first_end(cluster: KubernetesCluster) -> Ended:
+    async with asyncio.timeout(DEADLINE_S), aclosing(cluster.facts()) as told:
+        async for each in told:
+            if isinstance(each, Ended):
+                return each
+    raise AssertionError("facts never end")
+
+
+async def test_a_pod_that_is_being_deleted_is_heard_while_nothing_has_its_place(
+    trial: Trial,
+) -> None:
+    async with trial.cluster() as cluster:
+        replaced: list[str] = []
+        cluster.when_replaced(lambda node, uid: replaced.append(uid))
+        await cluster.allocate("one", NODES[0])
+        (before,) = (await trial.pods()).values()
+        uid = before["metadata"]["uid"]
+        await cluster.release(NODES[0])
+        pod = await cluster.book.until(uid, lambda pod: pod is None or pods.ending(pod))
+        assert pod is not None
+        assert cluster.hears(pod)
+        await cluster.allocate("other", NODES[0])
+        assert not cluster.hears(pod)
+        (after,) = (await trial.pods()).values()
+        assert replaced == [uid, after["metadata"]["uid"]]
+        await cluster.release(NODES[0])
+        assert not cluster.hears(pod), "two of them: nobody knows whose the node was"
 
 
 async def test_a_pod_of_another_with_the_name_of_a_trials_is_left_alone(trial: Trial) -> None:

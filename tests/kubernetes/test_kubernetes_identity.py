@@ -1,6 +1,7 @@
 """How often the API server is asked whose a token is, and what is looked up each time."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 from holdfast.driver.adapters.kubernetes import identity, names
@@ -28,7 +29,9 @@ class Reviewer:
         return {"status": {"authenticated": good, "audiences": [names.AUDIENCE], "user": user}}
 
 
-def made(reviewer: Reviewer) -> tuple[identity.PodIdentity, PodBook, Object]:
+def made(
+    reviewer: Reviewer, hears: Callable[[Object], bool] = lambda pod: True
+) -> tuple[identity.PodIdentity, PodBook, Object]:
     """The identity, with one pod that runs on node-7."""
     owner = {"controller": True, "apiVersion": names.API_VERSION, "uid": "job"}
     labels = {names.SLOT: "0", names.INCARNATION: "1"}
@@ -38,7 +41,7 @@ def made(reviewer: Reviewer) -> tuple[identity.PodIdentity, PodBook, Object]:
     pod = {"metadata": metadata, "spec": {"nodeName": "node-7"}, "status": {}}
     book = PodBook()
     book.put(pod)
-    return identity.PodIdentity(cast(Client, reviewer), book), book, pod
+    return identity.PodIdentity(cast(Client, reviewer), book, hears), book, pod
 
 
 async def test_both_processes_of_a_pod_are_admitted_by_one_review() -> None:
@@ -56,14 +59,21 @@ async def test_a_token_that_was_good_is_no_use_once_its_pod_is_gone() -> None:
     assert "gone" in await who.refusal("node-7", "good")
 
 
-async def test_a_pod_that_is_being_deleted_is_heard_until_another_has_its_place() -> None:
-    who, book, pod = made(Reviewer())
-    going = {"resourceVersion": "2", "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    book.put({**pod, "metadata": {**pod["metadata"], **going}})
-    assert await who.refusal("node-7", "good") == ""
-    book.put({**pod, "metadata": {**pod["metadata"], "uid": "uid-8", "name": "job-0-2"}})
-    why = "pod job-0-1 is being deleted, and pod job-0-2 is there in its place"
+async def test_a_pod_that_is_heard_no_more_is_refused_in_a_sentence() -> None:
+    who, _, _ = made(Reviewer(), hears=lambda pod: False)
+    why = "pod job-0-1 is being deleted, and nothing waits for its end"
     assert await who.refusal("node-7", "good") == why
+
+
+async def test_the_connections_of_a_pod_end_when_another_has_its_place() -> None:
+    who, _, _ = made(Reviewer())
+    dropped: list[str] = []
+    replaced = who.when_gone(lambda node, why: dropped.append(f"{node}: {why}"))
+    assert await who.refusal("node-7", "good") == ""
+    replaced("node-7", "uid-7")
+    assert dropped == []
+    replaced("node-7", "uid-8")
+    assert dropped == ["node-7: another pod has its place"]
 
 
 async def test_what_was_refused_is_asked_anew() -> None:

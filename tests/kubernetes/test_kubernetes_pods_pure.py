@@ -146,6 +146,6 @@ def test_only_a_token_for_us_that_is_bound_to_a_pod_says_who(answer: Object, why
 def test_a_pod_connects_as_the_node_that_it_runs_on_and_as_no_other() -> None:
     pod = pods.manifest(order())
     pod["spec"]["nodeName"] = "node-7"
-    assert identity.unfit(pod, "node-7", [pod]) == ""
-    assert "not on node node-8" in identity.unfit(pod, "node-8", [pod])
-    assert "none of ours" in identity.unfit(None, "node-7", [pod])
+    assert identity.unfit(pod, "node-7") == ""
+    assert "not on node node-8" in identity.unfit(pod, "node-8")
+    assert "none of ours" in identity.unfit(None, "node-7")

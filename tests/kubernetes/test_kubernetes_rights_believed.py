@@ -65,6 +65,13 @@ async def test_what_is_refused_for_long_is_believed_and_named_with_who_is_refuse
     assert rights.BELIEVED_S <= now_s() < rights.BELIEVED_S + 2.0
 
 
+async def test_where_nobody_may_ask_nothing_is_known() -> None:
+    judge = Judge(knows_s=1_000.0, closed=True)
+    with pytest.raises(rights.Unasked):
+        await rights.confirm(cast(Client, judge), NEEDED)
+    assert now_s() >= rights.BELIEVED_S
+
+
 async def test_a_server_that_does_not_answer_has_refused_nothing() -> None:
     with pytest.raises(Unreachable):
         await rights.confirm(cast(Client, Away()), NEEDED, believed_s=0.0)

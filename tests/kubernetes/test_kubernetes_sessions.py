@@ -78,7 +78,7 @@ class Edge:
 @pytest.fixture
 async def edge() -> AsyncIterator[Edge]:
     made, app = Edge(), FastAPI()
-    who = PodIdentity(cast(Client, Reviewer()), made.book)
+    who = PodIdentity(cast(Client, Reviewer()), made.book, lambda pod: True)
     sessions = Sessions(
         refusal=who.refusal,
         watch=Watch(WatchSettings()),

@@ -1,10 +1,13 @@
 """The pod that tests a distrusted node, as it is posted."""
 
 import json
+from typing import cast
 
 import pytest
 
-from holdfast.driver.adapters.kubernetes import names, paths, pods, trialpods
+from holdfast.driver.adapters.kubernetes import names, pods, trialpods
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.ports import PermanentError
 from holdfast.protocol.nodeenv import Drivers
 
@@ -61,13 +64,17 @@ def test_the_name_of_a_trials_pod_fits_however_long_the_nodes_is() -> None:
     name = order("a" * 214 + "." + "b" * 38).name
     assert len(name) <= 253
     assert name == f"holdfast-trial-{'a' * 214}-57"
-    assert paths.pods("training", name)
 
 
 @pytest.mark.parametrize("spec", [b"", b'{"metadata": {"name": "x"}, "spec": {}}'])
 def test_a_job_that_never_had_a_pod_has_none_for_a_trial(spec: bytes) -> None:
     with pytest.raises(PermanentError, match="no pod is known"):
         order(spec=spec)
+
+
+def test_the_pod_of_a_trial_is_no_jobs() -> None:
+    objects = TrainingJobs(cast(Client, None), names.Jobs(""))
+    assert objects.job_of(trialpods.manifest(order())) == ""
 
 
 def test_only_a_pod_of_a_trial_may_belong_to_a_node() -> None:

@@ -7,7 +7,7 @@ cannot be placed, is told.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from math import inf
 from typing import Any, Protocol
 
@@ -65,7 +65,7 @@ class Owners(Protocol):
         ...
 
     def job_of(self, pod: Object) -> str:
-        """The core job that a pod of ours was made for."""
+        """The core job that a pod of ours was made for; "" for one that tests its node."""
         ...
 
 
@@ -95,7 +95,8 @@ class KubernetesCluster:
         self._seen = asyncio.Event()  # nodes and pods were both listed
         self._facts: dict[str, Fact] = {}
         self._holds: dict[str, Hold] = {}
-        self._current: dict[str, str] = {}  # UID of the pod of each hold, by node
+        self._current: dict[str, str] = {}  # UID of the pod of each hold or trial, by node
+        self._replaced: list[Callable[[str, str], None]] = []
         self._given_up: set[str] = set()  # nodes that are to be released
         self._expected: dict[str, str] = {}
         self._bell = asyncio.Event()  # rings with each change of a node
@@ -114,6 +115,22 @@ class KubernetesCluster:
             group.create_task(self._follow_nodes(listed))
             group.create_task(self._follow_pods(listed))
             group.create_task(self._tell_stuck())
+
+    def hears(self, pod: Object) -> bool:
+        """Whether what runs in this pod of ours is listened to: one that is being deleted is while
+        it is what its node is held by, or nothing else is there: it has a job to leave, or, back
+        from a cut link, has yet to hear that nothing is wanted of it.
+        """
+        if not pods.ending(pod):
+            return True
+        node = pods.node_of(pod)
+        if not self._seen.is_set() or node in self._current or node in self._holds:
+            return bool(self._current.get(node) == pod["metadata"]["uid"])
+        return len(self.book.on(node)) == 1
+
+    def when_replaced(self, tell: Callable[[str, str], None]) -> None:
+        """Call `tell(node, uid)` when the node is held by the pod with this UID from now on."""
+        self._replaced.append(tell)
 
     def away(self) -> str:
         """Why nothing new is known of nodes, in a sentence; "" while the API server is heard."""
@@ -155,7 +172,7 @@ class KubernetesCluster:
                 self._check_wanted(node)
                 pod = await self._placing.pod(hold, owner, seen, gang)
                 self._check_wanted(node)
-                self._current[node] = pod["metadata"]["uid"]
+                self._hold_by(node, pod)
                 await self._placing.placed(pod, gang)
         except (TemporaryError, PermanentError):
             self._let_go(node)
@@ -173,7 +190,7 @@ class KubernetesCluster:
         self._check_wanted(node)
         pod = await self._placing.trial(order)
         self._check_wanted(node)
-        self._current[node] = pod["metadata"]["uid"]
+        self._hold_by(node, pod)
         await self._placing.bound(pod)
 
     def _check_wanted(self, node: str) -> None:
@@ -237,7 +254,7 @@ class KubernetesCluster:
             pod = self._adoptable(node, owner["metadata"]["uid"]) if owner else None
             if pod is not None:
                 self._holds[node] = hold_of(pod, job)
-                self._current[node] = pod["metadata"]["uid"]
+                self._hold_by(node, pod)
                 del self._expected[node]
 
     def _adoptable(self, node: str, owner: str) -> Object | None:
@@ -295,6 +312,11 @@ class KubernetesCluster:
             hold = self._holds[node] = hold_of(known, job) if known else Hold(job, owner, slot)
         return hold
 
+    def _hold_by(self, node: str, pod: Object) -> None:
+        self._current[node] = pod["metadata"]["uid"]
+        for tell in self._replaced:
+            tell(node, self._current[node])
+
     def _let_go(self, node: str) -> None:
         self._holds.pop(node, None)
         self._current.pop(node, None)
@@ -303,12 +325,15 @@ class KubernetesCluster:
         """Tell of the end of a pod that a job still had. Where the job's object goes its pods go
         with it, and then the job: nobody is to replace them.
         """
-        hold = self._hold_of(pod)
+        node, hold = pods.node_of(pod), self._hold_of(pod)
+        if pods.on_trial(pod) and self._current.get(node) == pod["metadata"]["uid"]:
+            self._let_go(node)
+            self._say(Ended(job="", node=node, why=why))
         if hold is None:
             return
-        self._let_go(pods.node_of(pod))
+        self._let_go(node)
         if wanted(hold, self._owners.owner(hold.job)):
-            self._say(Ended(job=hold.job, node=pods.node_of(pod), why=why))
+            self._say(Ended(job=hold.job, node=node, why=why))
 
     def _leaving(self, pod: Object) -> Ending | None:
         """That a pod which a job has is going to end, while it works; its job's end is no news."""

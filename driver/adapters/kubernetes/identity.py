@@ -7,7 +7,7 @@ token outlives its pod by some seconds.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names, paths, pods
@@ -33,14 +33,18 @@ Reviewed = tuple[str, str]
 class PodIdentity:
     """Admits the processes of pods in `book`."""
 
-    def __init__(self, client: Client, book: PodBook) -> None:
+    def __init__(self, client: Client, book: PodBook, hears: Callable[[Object], bool]) -> None:
         self._client = client
         self._book = book
+        self._hears = hears
         self._admitted: dict[str, str] = {}  # UID of the pod by node
         self._reviews: dict[bytes, asyncio.Task[Reviewed]] = {}  # by digest of the token
 
-    def when_gone(self, drop: Callable[[str, str], None]) -> None:
-        """Call `drop(node, why)` once the pod is gone whose processes are connected as `node`."""
+    def when_gone(self, drop: Callable[[str, str], None]) -> Callable[[str, str], None]:
+        """Call `drop(node, why)` once the pod is gone whose processes are connected as `node`.
+
+        Gives what is to be called with node and UID where another pod has its place.
+        """
 
         def gone(pod: Object) -> None:
             node = pods.node_of(pod)
@@ -48,15 +52,26 @@ class PodIdentity:
                 del self._admitted[node]
                 drop(node, f"pod {pod['metadata']['name']} is gone")
 
+        def replaced(node: str, uid: str) -> None:
+            if self._admitted.get(node, uid) != uid:
+                del self._admitted[node]
+                drop(node, "another pod has its place")
+
         self._book.when_gone(gone)
+        return replaced
 
     async def refusal(self, node: str, token: str) -> str:
         """Why a process with this token may not connect as `node`; "" where it may."""
         uid, why = await self._reviewed(token)
-        why = why or unfit(self._book.get(uid), node, self._book.on(node))
+        why = why or self._unfit(self._book.get(uid), node)
         if not why:
             self._admitted[node] = uid
         return why
+
+    def _unfit(self, pod: Object | None, node: str) -> str:
+        if pod is not None and not self._hears(pod):
+            return f"pod {pod['metadata']['name']} is being deleted, and nothing waits for its end"
+        return unfit(pod, node)
 
     async def _reviewed(self, token: str) -> Reviewed:
         """By a review that goes on, or was good a moment ago; what was refused is asked anew."""
@@ -97,18 +112,10 @@ def reviewed(answer: Object) -> Reviewed:
     return uids[0], "" if uids[0] else "the token is not bound to a pod"
 
 
-def unfit(pod: Object | None, node: str, there: Sequence[Object]) -> str:
-    """Why this pod may not connect as `node`, where the pods `there` are ours; "" where it may.
-
-    One that is being deleted may until another is to stay in its place: it has a job to leave, or,
-    back from a cut link, has yet to hear that nothing is wanted of it.
-    """
+def unfit(pod: Object | None, node: str) -> str:
+    """Why this pod may not connect as `node`; "" where it may."""
     if pod is None:
         return "its pod is none of ours, or gone"
-    name = pod["metadata"]["name"]
     if pods.node_of(pod) != node or pod["spec"].get("nodeName") != node:
-        return f"pod {name} is not on node {node}"
-    staying = [each["metadata"]["name"] for each in there if not pods.ending(each)]
-    if pods.ending(pod) and staying:
-        return f"pod {name} is being deleted, and pod {staying[0]} is there in its place"
+        return f"pod {pod['metadata']['name']} is not on node {node}"
     return ""

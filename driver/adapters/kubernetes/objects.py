@@ -31,9 +31,10 @@ class TrainingJobs:
         return self._reflector.store.get(f"{at.namespace}/{at.name}")
 
     def job_of(self, pod: dict[str, Any]) -> str:
-        """Core name of the job that a pod of ours was made for."""
+        """Core name of the job that a pod of ours was made for; "" for one that tests a node."""
         metadata = pod["metadata"]
-        return self._jobs.job(Object(metadata["namespace"], metadata["labels"][JOB]))
+        name = metadata["labels"].get(JOB, "")
+        return self._jobs.job(Object(metadata["namespace"], name)) if name else ""
 
     def names(self) -> list[str]:
         """Core names of all objects."""

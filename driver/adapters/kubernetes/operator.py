@@ -90,8 +90,8 @@ class Operator:
                 self._queue.add(each)
 
     def _look_again(self, pod: Object) -> None:
-        if not pods.on_trial(pod):
-            self._queue.add(self._objects.job_of(pod), after_s=PODS_EVERY_S)
+        if job := self._objects.job_of(pod):
+            self._queue.add(job, after_s=PODS_EVERY_S)
 
     def _tell(self, job: Job, state: State, was: Job | None) -> None:
         """An Event for its object; where that was made anew meanwhile, it is not about it."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import Forbidden
-from holdfast.driver.ports import PermanentError
+from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.backoff import full_jitter
 
 Asked = dict[str, str]
@@ -89,10 +89,14 @@ def _where(asked: Mapping[str, str]) -> str:
     return f" in namespace {asked['namespace']}" if asked["namespace"] else " in all namespaces"
 
 
+class Unasked(TemporaryError):
+    """The server does not even let us ask, as some clusters have it, or it has just started."""
+
+
 async def missing(client: Client, asked: Sequence[Asked]) -> list[Asked]:
     """Those of `asked` that the server refuses now, asked all at once.
 
-    Raises `ports.TemporaryError` where it does not answer.
+    Raises `ports.TemporaryError` where it does not say, `Unasked` where it forbids the question.
     """
     answers = await asyncio.gather(*(_may(client, each) for each in asked), return_exceptions=True)
     for answer in answers:
@@ -107,25 +111,40 @@ async def confirm(
     """Return once everything in `asked` is allowed.
 
     Raises `PermanentError` with what is not, once that was refused for `believed_s`;
-    `TemporaryError` where the server does not answer.
+    `TemporaryError` where the server does not answer, or lets nobody ask for so long.
     """
     now_s, waits = asyncio.get_running_loop().time, full_jitter(base_s=0.1, cap_s=1.0)
     deadline_s = now_s() + believed_s
-    while lacking := await missing(client, asked):
-        if now_s() >= deadline_s:
-            raise PermanentError(
-                f"rights: {await _who(client)} may not {', '.join(map(said, lacking))}. "
-                "Apply the roles of deploy/kubernetes, or of your overlay of it, anew."
-            )
+    while True:
+        late = now_s() >= deadline_s
+        try:
+            lacking = await missing(client, asked)
+        except Unasked:
+            if late:
+                raise
+        else:
+            if not lacking:
+                return
+            if late:
+                raise PermanentError(await _sentence(client, lacking))
         await asyncio.sleep(next(waits))
 
 
+async def _sentence(client: Client, lacking: Sequence[Asked]) -> str:
+    return (
+        f"rights: {await _who(client)} may not {', '.join(map(said, lacking))}. "
+        "Apply the roles of deploy/kubernetes, or of your overlay of it, anew."
+    )
+
+
 async def _may(client: Client, asked: Asked) -> bool:
-    """False, too, where the server does not even let us ask: it may have just started."""
+    """Whatever is neither yes nor no, from a proxy say, is no answer."""
     try:
         answer = await client.create(paths.self_access_reviews(), review(asked))
-    except Forbidden:
-        return False
+    except Forbidden as forbidden:
+        raise Unasked(f"it may not be asked: {forbidden}") from forbidden
+    except PermanentError as other:
+        raise TemporaryError(str(other)) from other
     return bool(answer.get("status", {}).get("allowed"))
 
 

@@ -5,7 +5,6 @@ Used by `driver.main` where the cluster is Kubernetes, and imported only then: i
 """
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
@@ -15,7 +14,6 @@ from holdfast.driver.adapters.kubernetes import rights
 from holdfast.driver.adapters.kubernetes.client import Client, Limits
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.adapters.kubernetes.identity import PodIdentity
-from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.names import Jobs
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.operator import Operator
@@ -24,7 +22,7 @@ from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
-from holdfast.driver.ports import TemporaryError
+from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
@@ -34,6 +32,9 @@ USER_AGENT = "holdfast-driver"
 
 ANSWER_S = 5.0
 """Of the API server, before a driver leads: one that has none goes on without."""
+
+ASKED_AGAIN_S = 30.0
+"""By a driver that leads, until it knows that it has all its rights."""
 
 _log = structlog.get_logger()
 
@@ -63,7 +64,7 @@ class Kubernetes:
             namespace=settings.namespace,
             node_selector=settings.node_selector,
         )
-        self._identity = PodIdentity(client, self.cluster.book)
+        self._identity = PodIdentity(client, self.cluster.book, self.cluster.hears)
         self.refusal = self._identity.refusal
         self.people = ClusterPeople(client, self._jobs, tokens)
 
@@ -79,7 +80,7 @@ class Kubernetes:
             book=self.cluster.book,
             clock=self._clock,
         )
-        self._identity.when_gone(sessions.drop)
+        self.cluster.when_replaced(self._identity.when_gone(sessions.drop))
         self.cluster.expect(held(loop.state))
         return operator.follow, [
             group.create_task(self.cluster.run()),
@@ -88,8 +89,20 @@ class Kubernetes:
         ]
 
     async def _confirm_rights(self) -> None:
-        """Once more, as soon as the server answers: much may have changed while this one waited."""
-        await insist(lambda: rights.confirm(self._client, self._needed), within_s=math.inf)
+        """Once more, as soon as the server answers: much may have changed while this one waited.
+
+        Who leads goes on without a right: what needs none is still worth having, and it says so.
+        """
+        while True:
+            try:
+                await rights.confirm(self._client, self._needed)
+            except PermanentError as lacking:
+                _log.error("rights.missing", why=str(lacking))
+            except TemporaryError:
+                pass  # the server is away: who follows it says so
+            else:
+                return
+            await asyncio.sleep(ASKED_AGAIN_S)
 
 
 async def check_rights(settings: Settings) -> None:

@@ -202,7 +202,7 @@ def _prospect(node: Node, trial: str) -> str:
     if node.asked:
         return "only a person restores it"
     if node.trial_s is None:
-        return "no job had it, so that nothing tests it"
+        return "it is not known with what a job would use it, so that nothing tests it"
     return f"it is put on trial {f'at {trial}' if trial else 'later'}, if it can be tested then"
 
 
