@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 STAMP  := $(VENV)/.ready
 DRIVER_VENV := .venv-driver
-PYTEST := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-kubernetes test test-driver control-plane check lint types layers format crd pins clean
