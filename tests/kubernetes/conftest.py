@@ -14,6 +14,7 @@ from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.kubernetes.programs import command
 
 CRD = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base" / "crd.yaml"
+DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainingjobs.holdfast.dev"
 
 
 @pytest.fixture(scope="session")
@@ -38,10 +39,13 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 def crd(plane: ControlPlane) -> ControlPlane:
     """The control plane that knows TrainingJobs."""
     plane.kubectl("apply", "-f", str(CRD))
-    established = "jsonpath={.status.conditions[?(@.type=='Established')].status}"
-    words = ("get", "crd", "trainingjobs.holdfast.dev", "-o", established)
-    eventually(lambda: plane.kubectl(*words) == "True", "TrainingJobs are known")
+    eventually(lambda: _established(plane), "TrainingJobs are known")
     return plane
+
+
+def _established(plane: ControlPlane) -> bool:
+    said = plane.read(DEFINITION)["status"].get("conditions") or ()
+    return ("Established", "True") in [(each["type"], each["status"]) for each in said]
 
 
 @pytest.hookimpl(wrapper=True)

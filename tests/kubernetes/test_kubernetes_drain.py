@@ -88,7 +88,8 @@ class Play:
     def nodes(self) -> set[str]:
         """Where its pods are that are to stay."""
         pods = self.plane.read(paths.pods(NAMESPACE))["items"]
-        return {p["spec"]["nodeName"] for p in pods if "deletionTimestamp" not in p["metadata"]}
+        staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        return {pod["spec"]["nodeName"] for pod in staying if "nodeName" in pod["spec"]}
 
     def steps(self) -> dict[str, list[int]]:
         found = sorted(self.shared.glob("steps-*"))
