@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+def running(folder: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
     """The benchmark, with all its files in the folder."""
     for program in ("kubectl", "kwok"):
         try:
@@ -43,7 +43,9 @@ def running(folder: Path) -> Iterator["subprocess.Popen[str]"]:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
     with (folder / "said").open("w") as said:
         environment, pipe = os.environ | {"TMPDIR": str(folder)}, subprocess.PIPE
-        bench = subprocess.Popen(BENCH, env=environment, stdout=pipe, stderr=said, text=True)
+        bench = subprocess.Popen(
+            [*BENCH, *options], env=environment, stdout=pipe, stderr=said, text=True
+        )
         with bench as process:
             try:
                 yield process
@@ -85,7 +87,7 @@ def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(folder:
 
 @pytest.mark.timeout(200)
 def test_a_ctrl_c_leaves_nothing(folder: Path) -> None:
-    with running(folder) as bench:
+    with running(folder, "--nodes", "40", "--gang", "10") as bench:
         said = folder / "said"
         eventually(lambda: "the same pods, bare" in said.read_text(), "it runs", within_s=100)
         assert left_of(folder) != []

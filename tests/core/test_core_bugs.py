@@ -50,13 +50,12 @@ print(failure.rule if failure else "nothing")
 
 
 def _package(into: Path) -> Path:
-    """A copy of the package, as plain folders."""
+    """A copy of the package, as plain folders; what was compiled is still good but for the bug."""
     package = into / "holdfast"
     package.mkdir()
     shutil.copy(ROOT / "__init__.py", package)
     for folder in NEEDED:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / folder, package / folder, ignore=ignored)
+        shutil.copytree(ROOT / folder, package / folder)
     return package
 
 

@@ -68,11 +68,14 @@ class RunningKeeper:
         return self.state.nodes[name]
 
     def host(self, name: str = "node-1") -> dict[str, Any]:
-        """What the node's host says about itself, once both its processes run."""
+        """What the node's host says about itself, once both its processes run and the keeper has
+        written down who it is.
+        """
 
         def said() -> dict[str, Any] | None:
-            path = Path(self.node(name).folder) / "host.json"
-            if not path.exists():
+            node = self.node(name)
+            path = Path(node.folder) / "host.json"
+            if not node.host_pid or not path.exists():
                 return None
             answer: dict[str, Any] = json.loads(path.read_bytes())
             return answer if answer["executor"] and answer["daemon"] else None

@@ -36,6 +36,9 @@ ANSWER_S = 5.0
 ASKED_AGAIN_S = 30.0
 """By a driver that leads, until it knows that it has all its rights."""
 
+AWAY_S = 5.0
+"""Until a server is asked again that did not answer."""
+
 _log = structlog.get_logger()
 
 
@@ -98,11 +101,11 @@ class Kubernetes:
                 await rights.confirm(self._client, self._needed)
             except PermanentError as lacking:
                 _log.error("rights.missing", why=str(lacking))
-            except TemporaryError:
-                pass  # the server is away: who follows it says so
+                await asyncio.sleep(ASKED_AGAIN_S)
+            except TemporaryError:  # the server is away: who follows it says so
+                await asyncio.sleep(AWAY_S)
             else:
                 return
-            await asyncio.sleep(ASKED_AGAIN_S)
 
 
 async def check_rights(settings: Settings) -> None:
