@@ -91,7 +91,11 @@ def test_a_fake_node_is_ready_and_says_that_its_pods_run(plane: ControlPlane) ->
 
 @contextmanager
 def lab_up(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """The command that keeps a control plane up, once it is up."""
+    """The command that keeps a control plane up, once it is up. It would build one first."""
+    try:
+        command("kube-apiserver")
+    except NotHere as missing:
+        pytest.skip(str(missing))
     words = [*HOLDFAST, "up", "--folder", str(folder)]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) as lab:
