@@ -52,7 +52,7 @@ class Stream:
                 self._merge.add(rank, self._wanted(rank, data), now)
                 if not last:
                     break
-            if last:
+            if last and self._filtered:
                 self._merge.add(rank, self._once.rest(self._folders[rank]), now)
         if shown := self._merge.take(now, last=last):
             out(shown)

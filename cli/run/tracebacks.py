@@ -13,6 +13,8 @@ import msgspec
 
 from holdfast.executor.errors import in_collective
 
+_MARGIN = rb"(?:\[rank\d+\]: )?[ |]*"
+
 
 class Uncaught(NamedTuple):
     """An exception, how its rank prints it, and what the same one of another rank shares."""
@@ -46,8 +48,15 @@ class Once:
         return self.other(before) + self._first(error) + self.other(after)
 
     def rest(self, folder: Path) -> bytes:
-        """What is held back at the rank's end: it has printed its exception in another way."""
-        return self.other(self._held.pop(folder, b""))
+        """What to show at the rank's end of what is held back: it has printed its exception in
+        another way, or was ended while it printed it.
+        """
+        held = self._held.pop(folder, b"")
+        error = uncaught(folder) if held else None
+        start = _begun(held, error.text) if error is not None else None
+        if error is None or start is None:
+            return self.other(held)
+        return self.other(held[:start]) + self._first(error)
 
     def other(self, data: bytes) -> bytes:
         """Take note that this was shown too."""
@@ -89,7 +98,17 @@ def _printed(text: bytes) -> re.Pattern[bytes]:
 
     Inside a group the interpreter leaves out the margin of a message's later lines.
     """
-    lines = [
-        rb"(?:\[rank\d+\]: )?[ |]*" + re.escape(line.lstrip(b" |")) for line in text.split(b"\n")
-    ]
+    lines = [_MARGIN + re.escape(line.lstrip(b" |")) for line in text.split(b"\n")]
     return re.compile(b"^" + b"\n".join(lines[:-1]) + b"\n", re.MULTILINE)
+
+
+def _begun(held: bytes, text: bytes) -> int | None:
+    """Where in `held` the lines of `text` begin that `held` ends in the middle of."""
+    wanted = [line.lstrip(b" |") for line in text.split(b"\n")]
+    starts = [0, *(end.end() for end in re.finditer(b"\n", held))]
+    for start in starts:
+        *whole, last = (re.sub(b"^" + _MARGIN, b"", line) for line in held[start:].split(b"\n"))
+        following = wanted[len(whole) :][:1]
+        if whole == wanted[: len(whole)] and following and following[0].startswith(last):
+            return start if held[start:].strip() else None
+    return None

@@ -1,15 +1,19 @@
 """An exception is shown once and whole, whatever its form, and nothing else is held back."""
 
 import json
+import operator
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Shell
 
 from holdfast.cli.run.merge import SAME_LINE_S, Merge
-from holdfast.cli.run.tracebacks import Once
+from holdfast.cli.run.tails import Output
+from holdfast.cli.run.tracebacks import Once, uncaught
+from holdfast.protocol.paths import RunPaths
 
 RAISE = {
     "lines": "raise RuntimeError('a\\n  b\\n\\nc')",
@@ -63,6 +67,44 @@ def test_what_a_rank_prints_in_its_own_way_is_shown_at_its_end(tmp_path: Path) -
     once = Once()
     assert once.take(tmp_path, b"oh no: x\n") == b""
     assert once.rest(tmp_path) == b"oh no: x\n"
+
+
+def test_an_exception_that_is_seen_in_two_parts_the_second_at_the_end_is_whole(
+    tmp_path: Path,
+) -> None:
+    paths, written = RunPaths(tmp_path), {"stdout": b"", "stderr": b""}
+    folder = paths.rank("wrong", 1, 0)
+    text = raised(folder, RAISE["chain"])
+    (folder / "stdout.log").touch()
+    take = {name: partial(operator.setitem, written, name) for name in written}
+    output = Output(paths, "wrong", 1, **take)
+    with (folder / "stderr.log").open("wb", buffering=0) as stderr:
+        stderr.write(text[:-7])
+        output.show(0.0)
+        stderr.write(text[-7:])
+    output.finish(1.0)
+    error = uncaught(folder)
+    assert error is not None
+    assert written == {"stdout": b"", "stderr": error.text}
+    assert output.ended_in(error.text.decode())
+
+
+@pytest.mark.parametrize("mark", [b"", b"[rank1]: "])
+def test_a_rank_that_is_ended_while_it_prints_its_exception_shows_it_once_and_whole(
+    tmp_path: Path, mark: bytes
+) -> None:
+    text = raised(tmp_path, RAISE["chain"])
+    error = uncaught(tmp_path)
+    assert error is not None
+    lines = (marked(text, 1) if mark else text).splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        for cut in range(len(mark) + (number == 0), len(line)):
+            printed = b"before\n" + b"".join(lines[:number]) + line[:cut]
+            once = Once()
+            shown = once.take(tmp_path, printed) + once.rest(tmp_path)
+            assert shown == b"before\n" + error.text
+            assert once.ended_in(error.text.decode())
+            assert once.take(tmp_path, printed) + once.rest(tmp_path) == b"before\n"
 
 
 def test_a_traceback_that_ends_no_rank_is_a_line_as_any_other(tmp_path: Path) -> None:

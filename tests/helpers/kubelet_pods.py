@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from waiting import eventually
 
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.keeper import processes
 from holdfast.lab.emulator.kubelet.joined import Joined
+from holdfast.lab.emulator.namespaces import Kind, best_kind
 
 OPTIONS = ["--racks", "2", "--lease-s", "4", "--restart-base-s", "0.5", "--token-oldest-s", "2"]
 OPTIONS += ["--image", "busybox"]
@@ -77,6 +79,18 @@ class Pods:
 
 
 @contextmanager
+def joined_nodes(plane, root: Path) -> Iterator[Joined]:
+    """Two nodes, Ready; nothing of them is left."""
+    if best_kind()[0] is Kind.LOOPBACK:
+        pytest.skip(f"no namespaces here: {best_kind()[1]}")
+    with Joined(plane, root, nodes=2, more=OPTIONS) as joined:
+        joined.ready()
+        yield joined
+    left = joined.leftovers()
+    assert left.count == 0, left
+
+
+@contextmanager
 def pods_on(plane, nodes: Joined) -> Iterator[Pods]:
     made = Pods(plane, nodes)
     try:
@@ -91,6 +105,11 @@ def phase(pod: dict[str, Any]) -> str:
 
 def main(pod: dict[str, Any]) -> dict[str, Any]:
     return pod["status"]["containerStatuses"][0]
+
+
+def started(pod: dict[str, Any]) -> bool:
+    """Whether its container runs and its startup probe, where it has one, has passed."""
+    return any(each.get("started") for each in pod["status"].get("containerStatuses", []))
 
 
 def ready(pod: dict[str, Any]) -> bool:

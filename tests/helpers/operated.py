@@ -87,6 +87,18 @@ class Operated:
         staying = (pod["metadata"] for pod in found.get("items", ()))
         return {each["name"]: each["uid"] for each in staying if "deletionTimestamp" not in each}
 
+    def bound(self, job: str, count: int) -> list[dict[str, Any]]:
+        """The pods of the job, once `count` have nodes: it is Allocated before they are made."""
+        labelled = f"?labelSelector=holdfast.dev/job={job}"
+
+        def having_nodes() -> list[dict[str, Any]] | None:
+            items: list[dict[str, Any]]
+            items = self.plane.read(paths.pods(self.namespace) + labelled).get("items", [])
+            found = [pod for pod in items if "nodeName" in pod["spec"]]
+            return found if len(found) == count else None
+
+        return eventually(having_nodes, f"{count} pods of {job} have nodes") or []
+
     def clear(self, job: str) -> None:
         """Delete the job and wait until nothing of it is left."""
         self.kubectl("delete", "tj", job, "--ignore-not-found")

@@ -90,7 +90,8 @@ def test_two_jobs_that_need_the_last_node_are_one_that_has_all_and_one_that_has_
     (first,) = eventually(placed, "one has its nodes")
     (other,) = {*names} - {first}
     bad.until(other, lambda status: "nodes needed: 2, free: 0" in status.get("message", ""), "why")
-    assert (len(bad.pods(first)), len(bad.pods(other))) == (2, 0)
+    assert len(bad.bound(first, 2)) == 2
+    assert bad.pods(other) == {}
     bad.kubectl("delete", "tj", first)
     bad.until(other, lambda status: said(status, "Allocated") == "True", "the other has them")
 
@@ -99,10 +100,9 @@ def test_a_pod_that_admission_changed_is_still_the_jobs_pod(bad: Operated) -> No
     default = {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}
     with having(bad, "LimitRange", "defaults", {"limits": [default]}):
         bad.apply("limited", nodes=2)
-        bad.until("limited", lambda status: said(status, "Allocated") == "True", "it has its nodes")
-    limits = "jsonpath={.items[*].spec.containers[0].resources.limits.cpu}"
-    words = ("get", "pods", "-l", "holdfast.dev/job=limited", "-o", limits)
-    assert bad.kubectl(*words) == "2 2"
+        limited = bad.bound("limited", 2)
+    containers = [pod["spec"]["containers"][0] for pod in limited]
+    assert [each["resources"]["limits"]["cpu"] for each in containers] == ["2", "2"]
 
 
 MUTATIONS = (
@@ -139,9 +139,8 @@ def test_a_policy_may_mark_our_pods_and_take_their_gates_off(bad: Operated) -> N
     with policy(bad, "marks", MUTATIONS):
         eventually(lambda: changes_pods(bad), "the policy is in force")
         bad.apply("marked", nodes=2)
-        bad.until("marked", lambda status: said(status, "Allocated") == "True", "it has its nodes")
-        marked = bad.get("pods", "-l", "holdfast.dev/job=marked,seen-by=policy")["items"]
-        assert len(marked) == 2
+        marked = bad.bound("marked", 2)
+        assert [pod["metadata"]["labels"]["seen-by"] for pod in marked] == ["policy", "policy"]
         assert {pod["spec"]["nodeName"] for pod in marked} == {"bad-1", "bad-2"}
 
 

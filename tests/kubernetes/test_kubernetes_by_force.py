@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from operated import Operated, said
+from operated import Operated
 from operated import operated as started
 from waiting import eventually
 
@@ -29,8 +29,7 @@ def test_a_pod_that_a_node_away_never_lets_go_is_removed_for_an_entry_that_says_
 ) -> None:
     since_bytes = operated.plane.audit_log.stat().st_size
     operated.apply("held")
-    operated.until("held", lambda status: said(status, "Allocated") == "True", "it has its node")
-    (pod,) = operated.pods("held")
+    (pod,) = (each["metadata"]["name"] for each in operated.bound("held", 1))
     operated.patch("held", suspend=True)
     eventually(lambda: not operated.pods("held"), "its pod is to end")
     operated.kubectl("delete", "pod", pod, "--grace-period=1", "--wait=false")  # sooner, that is

@@ -7,26 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubelet_pods import OPTIONS, Pods, main, on, phase, pods_on, ready, running, waiting, writes
+from kubelet_pods import (
+    Pods,
+    joined_nodes,
+    main,
+    on,
+    phase,
+    pods_on,
+    ready,
+    running,
+    started,
+    waiting,
+    writes,
+)
 from waiting import eventually
 
 from holdfast.lab.emulator.kubelet import container as containers
 from holdfast.lab.emulator.kubelet.joined import Joined
-from holdfast.lab.emulator.namespaces import Kind, best_kind
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster]
 
 
 @pytest.fixture(scope="module")
 def nodes(plane, tmp_path_factory) -> Iterator[Joined]:
-    if best_kind()[0] is Kind.LOOPBACK:
-        pytest.skip(f"no namespaces here: {best_kind()[1]}")
-    root = tmp_path_factory.mktemp("nodes")
-    with Joined(plane, root, nodes=2, more=OPTIONS) as joined:
-        joined.ready()
+    with joined_nodes(plane, tmp_path_factory.mktemp("nodes")) as joined:
         yield joined
-    left = joined.leftovers()
-    assert left.count == 0, left
 
 
 @pytest.fixture
@@ -169,7 +174,7 @@ def test_probes_say_who_is_ready_and_have_the_dead_started_again(pods):
     come = {"tcpSocket": {"port": 8123}, "periodSeconds": 1, "failureThreshold": 60}
     container = {"readinessProbe": ask, "livenessProbe": look, "startupProbe": come}
     pods.run("probed", serve, container=container, terminationGracePeriodSeconds=1)
-    pod = pods.seen("probed", lambda pod: waiting(pod) == "" and main(pod)["started"], "it is up")
+    pod = pods.seen("probed", started, "it is up")
     assert not ready(pod)
     init = f"/proc/{running(pods.nodes, pod['metadata']['uid'])[0]}/root/run"
     Path(init, "www", "well").touch()

@@ -8,6 +8,7 @@ from kubelet_pods import (
     COUNT,
     OPTIONS,
     Pods,
+    joined_nodes,
     main,
     node_is,
     on,
@@ -28,14 +29,8 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster]
 
 @pytest.fixture(scope="module")
 def nodes(plane, tmp_path_factory) -> Iterator[Joined]:
-    if best_kind()[0] is Kind.LOOPBACK:
-        pytest.skip(f"no namespaces here: {best_kind()[1]}")
-    root = tmp_path_factory.mktemp("nodes")
-    with Joined(plane, root, nodes=2, more=OPTIONS) as joined:
-        joined.ready()
+    with joined_nodes(plane, tmp_path_factory.mktemp("nodes")) as joined:
         yield joined
-    left = joined.leftovers()
-    assert left.count == 0, left
 
 
 @pytest.fixture

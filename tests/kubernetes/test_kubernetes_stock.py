@@ -72,8 +72,7 @@ def test_a_stock_python_client_makes_watches_suspends_resumes_and_deletes_a_job(
         api.patch_namespaced_custom_object(*where, "scripted", {"spec": {"nodes": 1}})
     api.delete_namespaced_custom_object(*where, "scripted")
     eventually(lambda: not stock.pods("scripted"), "its pods are gone")
-    listed = api.list_namespaced_custom_object(*where)["items"]
-    assert listed == []
+    eventually(lambda: not api.list_namespaced_custom_object(*where)["items"], "so is the job")
 
 
 def test_a_field_that_nobody_knows_is_dropped_with_a_warning_or_refused_as_the_client_wants(
