@@ -46,7 +46,10 @@ class Outside(Protocol):
         ...
 
     async def refusal(self, node: str, token: str) -> str:
-        """Why a process with this token may not connect as `node`; "" where it may."""
+        """Why a process with this token may not connect as `node`; "" where it may.
+
+        Raises `TemporaryError` while nobody can say.
+        """
         ...
 
     def start(

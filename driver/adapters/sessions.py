@@ -42,13 +42,16 @@ _EXECUTOR: Decoder[Any] = Decoder(FromExecutor)
 _DAEMON: Decoder[Any] = Decoder(FromDaemon)
 _log = structlog.get_logger()
 
-MOST_REFUSED = 1_000
+MOST_SAID = 1_000
 """Refusals that are kept in mind, so that each is said once."""
 
 T = TypeVar("T", Stacks, LogChunk)
 
 Refusal = Callable[[str, str], Awaitable[str]]
-"""Why a process with this token may not connect as this node, in a sentence; "" where it may."""
+"""Why a process with this token may not connect as this node, in a sentence; "" where it may.
+
+Raises `TemporaryError` while nobody can say.
+"""
 
 
 class Sessions:
@@ -65,7 +68,7 @@ class Sessions:
         heartbeat_period_s: float,
     ) -> None:
         self._refusal = refusal
-        self._refused: set[tuple[str, str]] = set()  # said already: node, and why
+        self._said: set[tuple[str, ...]] = set()
         self._watch = watch
         self._emit = emit
         self._term = term
@@ -169,28 +172,35 @@ class Sessions:
         self.daemons.ended(node, link, why)
 
     async def _admit(self, socket: WebSocket, node: str) -> bool:
-        why = await self._refusal(node, bearer(socket.headers.get("authorization")))
-        if not why:
-            await socket.accept()
-            return True
-        self._say_refused(node, why)
-        problem = {
-            "title": "not a node of this driver",
-            "status": 401,
-            "detail": f"Authorization: {why}.",
-        }
-        await socket.send_denial_response(
-            JSONResponse(problem, status_code=401, media_type="application/problem+json")
-        )
-        return False
+        try:
+            why = await self._refusal(node, bearer(socket.headers.get("authorization")))
+        except TemporaryError as unknown:
+            self._say_once("nodes.not_known_yet", why=str(unknown))
+            await _deny(socket, 503, "not known now", f"{unknown}. Try again.")
+            return False
+        if why:
+            self._say_once("node.refused", node=node, why=why)
+            await _deny(socket, 401, "not a node of this driver", f"Authorization: {why}.")
+            return False
+        await socket.accept()
+        return True
 
-    def _say_refused(self, node: str, why: str) -> None:
-        """Once, not at each try; who is refused may call itself what it likes."""
-        if (node, why) not in self._refused:
-            if len(self._refused) >= MOST_REFUSED:
-                self._refused.clear()
-            self._refused.add((node, why))
-            _log.warning("node.refused", node=node, why=why)
+    def _say_once(self, event: str, **about: str) -> None:
+        """Not at each try; who is refused may call itself what it likes."""
+        said = (event, *about.values())
+        if said not in self._said:
+            if len(self._said) >= MOST_SAID:
+                self._said.clear()
+            self._said.add(said)
+            _log.warning(event, **about)
 
     def _welcome(self) -> Welcome:
         return Welcome(term=self._term(), heartbeat_period_s=self._heartbeat_period_s)
+
+
+async def _deny(socket: WebSocket, status: int, title: str, detail: str) -> None:
+    """Answer with a problem in place of a connection."""
+    problem = {"title": title, "status": status, "detail": detail}
+    await socket.send_denial_response(
+        JSONResponse(problem, status_code=status, media_type="application/problem+json")
+    )

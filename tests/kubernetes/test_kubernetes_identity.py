@@ -1,8 +1,11 @@
 """How often the API server is asked whose a token is, and what is looked up each time."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
+
+import pytest
+from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.kubernetes import identity, names
 from holdfast.driver.adapters.kubernetes.client import Client
@@ -30,7 +33,9 @@ class Reviewer:
 
 
 def made(
-    reviewer: Reviewer, hears: Callable[[Object], bool] = lambda pod: True
+    reviewer: Reviewer,
+    hears: Callable[[Object], bool] = lambda pod: True,
+    listed: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0),
 ) -> tuple[identity.PodIdentity, PodBook, Object]:
     """The identity, with one pod that runs on node-7."""
     owner = {"controller": True, "apiVersion": names.API_VERSION, "uid": "job"}
@@ -41,7 +46,8 @@ def made(
     pod = {"metadata": metadata, "spec": {"nodeName": "node-7"}, "status": {}}
     book = PodBook()
     book.put(pod)
-    return identity.PodIdentity(cast(Client, reviewer), book, hears), book, pod
+    client = cast(Client, reviewer)
+    return identity.PodIdentity(client, book, hears=hears, listed=listed), book, pod
 
 
 async def test_both_processes_of_a_pod_are_admitted_by_one_review() -> None:
@@ -76,10 +82,31 @@ async def test_the_connections_of_a_pod_end_when_another_has_its_place() -> None
     assert dropped == ["node-7: another pod has its place"]
 
 
-async def test_what_was_refused_is_asked_anew() -> None:
+async def test_what_was_refused_or_not_answered_is_asked_anew() -> None:
     reviewer = Reviewer(away=1)
     who, _, _ = made(reviewer)
-    assert "no answer" in await who.refusal("node-7", "good")
+    with pytest.raises(TemporaryError, match="does not say whose token it is: no answer"):
+        await who.refusal("node-7", "good")
     assert await who.refusal("node-7", "good") == ""
     assert "not good" in await who.refusal("node-7", "bad")
     assert reviewer.asked == 3
+
+
+async def test_no_review_is_asked_for_before_the_pods_were_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reviewer, listed = Reviewer(), asyncio.Event()
+
+    async def until_listed() -> None:
+        await listed.wait()
+
+    who, _, _ = made(reviewer, listed=until_listed)
+    monkeypatch.setattr(identity, "LISTED_WITHIN_S", 0.0)
+    with pytest.raises(TemporaryError, match="has not seen the pods"):
+        await who.refusal("node-7", "good")
+    monkeypatch.setattr(identity, "LISTED_WITHIN_S", DEADLINE_S)
+    waiting = asyncio.create_task(who.refusal("node-7", "good"))
+    await asyncio.sleep(0)
+    assert (reviewer.asked, waiting.done()) == (0, False)
+    listed.set()
+    assert await waiting == ""

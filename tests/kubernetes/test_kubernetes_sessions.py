@@ -1,6 +1,7 @@
 """What connects as a node is let go once its pod is: a token outlives its pod by some seconds."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -61,7 +62,12 @@ class Edge:
         for pod in self.pods.values():
             self.book.put(pod)
         self.events: list[Any] = []
+        self.is_listed = True
         self.at = ""
+
+    async def listed(self) -> None:
+        if not self.is_listed:
+            raise TimeoutError
 
     def connect(self, node: str) -> connect:
         return connect(
@@ -78,7 +84,8 @@ class Edge:
 @pytest.fixture
 async def edge() -> AsyncIterator[Edge]:
     made, app = Edge(), FastAPI()
-    who = PodIdentity(cast(Client, Reviewer()), made.book, lambda pod: True)
+    client = cast(Client, Reviewer())
+    who = PodIdentity(client, made.book, hears=lambda pod: True, listed=made.listed)
     sessions = Sessions(
         refusal=who.refusal,
         watch=Watch(WatchSettings()),
@@ -135,3 +142,17 @@ async def test_nor_is_it_admitted_again_though_its_token_is_still_good(edge: Edg
             pass
     assert refused.value.response.status_code == 401
     assert b"gone" in refused.value.response.body
+
+
+async def test_a_node_hears_that_nothing_is_known_yet_not_that_it_is_none_of_ours(
+    edge: Edge,
+) -> None:
+    edge.is_listed = False
+    with pytest.raises(InvalidStatus) as told:
+        await edge.connect("node-1")
+    assert told.value.response.status_code == 503
+    body = json.loads(told.value.response.body)
+    assert body["detail"] == "this driver has not seen the pods of the cluster yet. Try again."
+    edge.is_listed = True
+    async with edge.connect("node-1") as client:
+        await greeted(client, "node-1")

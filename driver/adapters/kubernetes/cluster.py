@@ -116,6 +116,10 @@ class KubernetesCluster:
             group.create_task(self._follow_pods(listed))
             group.create_task(self._tell_stuck())
 
+    async def listed(self) -> None:
+        """Return once all nodes and pods were listed, and the pods of known jobs taken over."""
+        await self._seen.wait()
+
     def hears(self, pod: Object) -> bool:
         """Whether what runs in this pod of ours is listened to: one that is being deleted is while
         it is what its node is held by, or nothing else is there: it has a job to leave, or, back

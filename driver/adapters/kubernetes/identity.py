@@ -7,7 +7,7 @@ token outlives its pod by some seconds.
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names, paths, pods
@@ -20,6 +20,8 @@ Object = dict[str, Any]
 POD_UID = "authentication.kubernetes.io/pod-uid"
 """In `status.user.extra` of a TokenReview of a token that is bound to a pod."""
 
+LISTED_WITHIN_S = 3.0
+"""How long a driver that has just begun keeps a node waiting: nodes give up after 5 s."""
 
 REVIEWED_S = 10.0
 """How long a review is believed, as the API server itself does: executor and daemon of a pod have
@@ -31,14 +33,22 @@ Reviewed = tuple[str, str]
 
 
 class PodIdentity:
-    """Admits the processes of pods in `book`."""
+    """Admits the processes of pods in `book`, once `listed` returns: all there are are in it."""
 
-    def __init__(self, client: Client, book: PodBook, hears: Callable[[Object], bool]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        book: PodBook,
+        *,
+        hears: Callable[[Object], bool],
+        listed: Callable[[], Awaitable[None]],
+    ) -> None:
         self._client = client
         self._book = book
         self._hears = hears
+        self._listed = listed
         self._admitted: dict[str, str] = {}  # UID of the pod by node
-        self._reviews: dict[bytes, asyncio.Task[Reviewed]] = {}  # by digest of the token
+        self._reviews: dict[bytes, asyncio.Task[Reviewed | TemporaryError]] = {}  # by token's hash
 
     def when_gone(self, drop: Callable[[str, str], None]) -> Callable[[str, str], None]:
         """Call `drop(node, why)` once the pod is gone whose processes are connected as `node`.
@@ -61,7 +71,16 @@ class PodIdentity:
         return replaced
 
     async def refusal(self, node: str, token: str) -> str:
-        """Why a process with this token may not connect as `node`; "" where it may."""
+        """Why a process with this token may not connect as `node`; "" where it may.
+
+        Raises `TemporaryError` while nobody can say. Asks for no review before the pods were
+        listed: those of a thousand nodes would keep the list waiting.
+        """
+        try:
+            async with asyncio.timeout(LISTED_WITHIN_S):
+                await self._listed()
+        except TimeoutError:
+            raise TemporaryError("this driver has not seen the pods of the cluster yet") from None
         uid, why = await self._reviewed(token)
         why = why or self._unfit(self._book.get(uid), node)
         if not why:
@@ -74,17 +93,22 @@ class PodIdentity:
         return unfit(pod, node)
 
     async def _reviewed(self, token: str) -> Reviewed:
-        """By a review that goes on, or was good a moment ago; what was refused is asked anew."""
+        """By a review that goes on, or was good a moment ago; any other is asked anew."""
         digest = hashlib.sha256(token.encode()).digest()
         if digest not in self._reviews:
             self._reviews[digest] = asyncio.create_task(self._review(digest, token))
-        return await asyncio.shield(self._reviews[digest])
+        found = await asyncio.shield(self._reviews[digest])
+        if isinstance(found, TemporaryError):
+            raise found
+        return found
 
-    async def _review(self, digest: bytes, token: str) -> Reviewed:
+    async def _review(self, digest: bytes, token: str) -> Reviewed | TemporaryError:
+        """An error is given, not raised: whoever waited for it may be gone."""
         try:
             found = reviewed(await self._client.create(paths.token_reviews(), review(token)))
         except (TemporaryError, PermanentError) as error:
-            found = "", f"the API server does not say whose token it is: {error}"
+            del self._reviews[digest]
+            return TemporaryError(f"the API server does not say whose token it is: {error}")
         if found[1]:
             del self._reviews[digest]
         else:

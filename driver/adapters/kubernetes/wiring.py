@@ -67,7 +67,9 @@ class Kubernetes:
             namespace=settings.namespace,
             node_selector=settings.node_selector,
         )
-        self._identity = PodIdentity(client, self.cluster.book, self.cluster.hears)
+        self._identity = PodIdentity(
+            client, self.cluster.book, hears=self.cluster.hears, listed=self.cluster.listed
+        )
         self.refusal = self._identity.refusal
         self.people = ClusterPeople(client, self._jobs, tokens)
 
