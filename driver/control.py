@@ -3,8 +3,8 @@
 Made by `driver.main`, used by `driver.adapters.rest`. Must not decide anything: a request goes into
 the loop as an event and comes back as the journal entry that it became.
 
-    app = holdfast.driver.adapters.rest.app.make_app(control)   # routes for people
-    sessions.mount(app)                                         # WebSockets for nodes, by main
+    people = holdfast.driver.adapters.rest.app.make_app(control)   # routes for people
+    app = sessions.before(people)                                  # WebSockets for nodes, by main
 """
 
 import asyncio

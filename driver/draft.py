@@ -29,6 +29,7 @@ class Draft(msgspec.Struct, kw_only=True):
     now: float
     at: str
     policy: Policy
+    seating: Seating = msgspec.field(default_factory=Seating)
     entries: list[Entry] = []
     claims: list[Claim] = []
 
@@ -58,7 +59,7 @@ class Draft(msgspec.Struct, kw_only=True):
             at=self.at,
             policy=self.policy.version,
             event=event,
-            effects=_ordered(decision.effects, sequence),
+            effects=self._ordered(decision.effects, sequence),
             why=decision.why,
             jobs=decision.jobs,
             nodes=decision.nodes,
@@ -67,6 +68,15 @@ class Draft(msgspec.Struct, kw_only=True):
         self.entries.append(entry)
         self.state = decision.state
         return entry
+
+    def _ordered(self, effects: Sequence[AnyEffect], cause: int) -> tuple[AnyEffect, ...]:
+        """With their cause, and no more of a rank table than the node that is told has of it."""
+        return tuple(
+            replace(each, cause=cause, desired=self.seating.part(each.desired))
+            if isinstance(each, Instruct)
+            else replace(each, cause=cause)
+            for each in effects
+        )
 
     def _decide(self, event: AnyEvent) -> Decision:
         try:
@@ -84,14 +94,3 @@ class Draft(msgspec.Struct, kw_only=True):
             return park(self.state, job, why, self.now, self.policy)
         unchanged = replace(self.state, sequence=self.state.sequence + 1)
         return Decision(state=unchanged, why=f"refused: {why}")
-
-
-def _ordered(effects: Sequence[AnyEffect], cause: int) -> tuple[AnyEffect, ...]:
-    """With their cause, and with no more of a rank table than the node that is told has of it."""
-    seating = Seating()
-    return tuple(
-        replace(each, cause=cause, desired=seating.part(each.desired))
-        if isinstance(each, Instruct)
-        else replace(each, cause=cause)
-        for each in effects
-    )

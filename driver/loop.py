@@ -27,6 +27,7 @@ from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.draft import Draft
 from holdfast.driver.ports import Claim, Entry, InDoubt, Journal, Key, TakenOver, TemporaryError
+from holdfast.driver.seating import Seating
 from holdfast.kit.clock import Clock
 
 MAX_BATCH = 64
@@ -83,6 +84,7 @@ class Loop:
         self._journal = journal
         self._clock = clock
         self._policy = policy
+        self._seating = Seating()
         self._queue: asyncio.Queue[Item] = asyncio.Queue()
         self._bell = asyncio.Event()
         self._trouble: str | None = None  # why nothing can be committed
@@ -196,7 +198,9 @@ class Loop:
         batch, earlier = await self._known(batch)
         while batch:
             at = self._clock.wall().isoformat()
-            draft = Draft(state=self.state, now=self.now(), at=at, policy=self._policy)
+            draft = Draft(
+                state=self.state, now=self.now(), at=at, policy=self._policy, seating=self._seating
+            )
             put = ((item.reply, self._put(item, draft, earlier)) for item in batch)
             replies = [(reply, entry) for reply, entry in put if entry]
             if await self._commit(draft):

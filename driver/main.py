@@ -15,9 +15,9 @@ import sys
 from collections.abc import Sequence
 
 import structlog
-from fastapi import FastAPI
 from pydantic import ValidationError
 from pydantic_settings import CliApp
+from starlette.types import ASGIApp
 
 from holdfast.driver import watch as watching
 from holdfast.driver.adapters.rest.app import make_app
@@ -47,6 +47,9 @@ from holdfast.kit.limits import raise_open_files
 from holdfast.kit.logs import set_up_logs
 from holdfast.protocol import exitcodes
 from holdfast.protocol.nodeenv import Drivers
+
+SEEN_WITHIN_S = 3.0
+"""A node that connects gives up after 5 s."""
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -97,11 +100,9 @@ class Driver:
             away=outside.cluster.away,
         )
 
-    def app(self) -> FastAPI:
+    def app(self) -> ASGIApp:
         """The whole application: people's routes and nodes' WebSockets."""
-        app = make_app(self.control)
-        self.sessions.mount(app)
-        return app
+        return self.sessions.before(make_app(self.control))
 
     async def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Take over from the driver before, then keep going in tasks of `group`; gives those."""
@@ -208,12 +209,22 @@ async def _serve_on(
         async with asyncio.TaskGroup() as group:
             tasks = await driver.start(group)
             tasks += [group.create_task(keep_lead(lead))] if lead else []
+            await _seen(around)
             announce(settings, sockets[0])
             _say_to_people(f"driver ready at {at}, state in {settings.paths.root}")
             _log.info("driver.started", state=str(settings.paths.root), term=driver.loop.state.term)
             await server.serve(sockets)
             for task in tasks:
                 task.cancel()
+
+
+async def _seen(around: Outside) -> None:
+    """Until the cluster was seen, or that takes long: who connects waits in the socket's queue,
+    where a thousand nodes cost nothing.
+    """
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(SEEN_WITHIN_S):
+            await around.seen()
 
 
 def _end_when_told(server: Server, die_with_fd: int | None) -> None:

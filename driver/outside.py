@@ -52,6 +52,10 @@ class Outside(Protocol):
         """
         ...
 
+    async def seen(self) -> None:
+        """Return once all nodes, and who may connect, are known. After `start`."""
+        ...
+
     def start(
         self, loop: Loop, watch: Watch, sessions: Sessions, group: asyncio.TaskGroup
     ) -> tuple[Follow, list[asyncio.Task[None]]]:
@@ -66,6 +70,9 @@ class Local:
         self.cluster = cluster
         self.refusal = tokens.refusal
         self.people = TokenHolders(tokens)
+
+    async def seen(self) -> None:
+        """Any node with the token may connect."""
 
     def start(
         self, loop: Loop, watch: Watch, sessions: Sessions, group: asyncio.TaskGroup

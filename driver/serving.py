@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Iterator
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from holdfast.protocol.messages import MAX_FRAME_BYTES
 
@@ -32,7 +32,7 @@ class Server(uvicorn.Server):
     With `tls`, that is spoken on TCP and nothing else; who is on this machine needs none.
     """
 
-    def __init__(self, app: FastAPI, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, app: ASGIApp, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(server_config(app))
         self._tls = tls
 
@@ -50,13 +50,14 @@ class Server(uvicorn.Server):
         self.servers = servers
 
 
-def server_config(app: FastAPI) -> uvicorn.Config:
+def server_config(app: ASGIApp) -> uvicorn.Config:
     """How the application is served; what is said of WebSockets was measured (ecosystem.md)."""
     return uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         lifespan="off",
+        proxy_headers=False,  # nothing that a peer says of others is believed
         ws="websockets-sansio",
         ws_per_message_deflate=False,
         ws_ping_interval=None,

@@ -1,10 +1,7 @@
 """Logging set-up, the same in every process: structlog lines on stderr, JSON off a terminal."""
 
 import sys
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
+from typing import Any
 
 
 def set_up_logs(process: str, *, level: str = "info", json: bool | None = None) -> None:

@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import structlog
-from fastapi import FastAPI, WebSocket
-from fastapi.responses import JSONResponse
+from starlette.responses import JSONResponse
+from starlette.routing import Router, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from holdfast.driver.adapters.sessions_daemon import Daemons
 from holdfast.driver.adapters.sessions_executor import ExecutorSide
@@ -77,10 +79,16 @@ class Sessions:
         self._executors: dict[str, ExecutorSide] = {}
         self.daemons = Daemons(watch=watch, emit=emit, now=now)
 
-    def mount(self, app: FastAPI) -> None:
-        """Add the two endpoints to the application."""
-        app.add_api_websocket_route("/v1alpha1/nodes/{node}/executor", self._executor)
-        app.add_api_websocket_route("/v1alpha1/nodes/{node}/daemon", self._daemon)
+    def before(self, app: ASGIApp) -> ASGIApp:
+        """The two endpoints, and `app` for all else: what is around people's requests there is not
+        for nodes, which come by the thousand.
+        """
+        below = "/v1alpha1/nodes/{node}"
+        routes = [
+            WebSocketRoute(f"{below}/executor", _Endpoint(self._executor)),
+            WebSocketRoute(f"{below}/daemon", _Endpoint(self._daemon)),
+        ]
+        return Router(routes, redirect_slashes=False, default=app)
 
     def drop(self, node: str, why: str) -> None:
         """Its processes are gone: their connections end, and others have to be admitted anew."""
@@ -196,6 +204,16 @@ class Sessions:
 
     def _welcome(self) -> Welcome:
         return Welcome(term=self._term(), heartbeat_period_s=self._heartbeat_period_s)
+
+
+class _Endpoint:
+    """A WebSocket's endpoint without the wrapper that turns exceptions into answers: none come."""
+
+    def __init__(self, serve: Callable[[WebSocket, str], Awaitable[None]]) -> None:
+        self._serve = serve
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._serve(WebSocket(scope, receive, send), scope["path_params"]["node"])
 
 
 async def _deny(socket: WebSocket, status: int, title: str, detail: str) -> None:

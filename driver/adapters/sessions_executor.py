@@ -148,8 +148,8 @@ class ExecutorSide:
             check_epoch(seen, self._desired, self.hello)
         if self._is_old(seen):
             return
-        step = self._watch.completed_step(seen.job) if seen.job else None
-        for event in news(self._before, seen, self._desired, completed_step=step):
+        completed_step = self._watch.completed_step
+        for event in news(self._before, seen, self._desired, completed_step=completed_step):
             self._emit(event)
         for event in self._watch.observed(seen):
             self._emit(event)

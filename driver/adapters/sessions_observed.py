@@ -6,7 +6,7 @@ takes a repeated event for what it is. A report of an older epoch is no mistake:
 when the epoch ended. Its events name that epoch, and the core ignores them without an answer.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from holdfast.driver.adapters.sessions_link import Rejected
 from holdfast.driver.core.events import (
@@ -41,12 +41,16 @@ def check_epoch(seen: Observed, told: Desired | None, hello: Hello) -> None:
 
 
 def news(
-    before: Observed, seen: Observed, told: Desired | None, *, completed_step: int | None
+    before: Observed,
+    seen: Observed,
+    told: Desired | None,
+    *,
+    completed_step: Callable[[str], int | None],
 ) -> list[AnyEvent]:
     """What is new in `seen`, in the order in which it happened on the node.
 
-    `told` is what the node was told last; `completed_step` the last step that all ranks of the job
-    had completed, as the detectors know it.
+    `told` is what the node was told last; `completed_step` gives the last step that all ranks of a
+    job had completed, as the detectors know it.
     """
     job = seen.job
     events: list[AnyEvent] = []
@@ -118,12 +122,13 @@ def _started(seen: Observed) -> set[int]:
 
 
 def _exited(
-    job: str, before: Observed, seen: Observed, completed_step: int | None
+    job: str, before: Observed, seen: Observed, completed_step: Callable[[str], int | None]
 ) -> Iterable[RanksExited]:
     known = {each.rank for each in _exits(before)}
     new = tuple(each for each in _exits(seen) if each.rank not in known)
     if new:
-        yield RanksExited(job=job, epoch=seen.epoch, node=seen.node, exits=new, step=completed_step)
+        step = completed_step(job)
+        yield RanksExited(job=job, epoch=seen.epoch, node=seen.node, exits=new, step=step)
 
 
 def _exits(seen: Observed) -> list[RankStatus]:

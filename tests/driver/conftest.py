@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from postgres import Postgres, running_postgres
+from starlette.types import ASGIApp
 from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -49,11 +50,11 @@ def open_journal(tmp_path: Path) -> Iterator[Callable[[str], SqlJournal]]:
 
 
 @pytest.fixture
-def serve() -> Callable[[FastAPI], AbstractAsyncContextManager[str]]:
+def serve() -> Callable[[ASGIApp], AbstractAsyncContextManager[str]]:
     """Serve an application as the driver does; gives `127.0.0.1:PORT`."""
 
     @asynccontextmanager
-    async def serving(app: FastAPI) -> AsyncIterator[str]:
+    async def serving(app: ASGIApp) -> AsyncIterator[str]:
         listening = socket.create_server(("127.0.0.1", 0))
         server = Server(app)
         task = asyncio.create_task(server.serve([listening]))
@@ -139,9 +140,9 @@ class Edge:
 
 @pytest.fixture
 async def edge(
-    serve: Callable[[FastAPI], AbstractAsyncContextManager[str]],
+    serve: Callable[[ASGIApp], AbstractAsyncContextManager[str]],
 ) -> AsyncIterator[Edge]:
-    watch, app = RecordingWatch(), FastAPI()
+    watch = RecordingWatch()
     events: list[AnyEvent] = []
     sessions = Sessions(
         refusal=Tokens(user="a token of a person", node=NODE_TOKEN).refusal,
@@ -151,8 +152,7 @@ async def edge(
         now=lambda: 0.0,
         heartbeat_period_s=0.25,
     )
-    sessions.mount(app)
-    async with serve(app) as address:
+    async with serve(sessions.before(FastAPI())) as address:
         made = Edge(address, sessions, watch)
         made.events = events
         yield made

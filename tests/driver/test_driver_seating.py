@@ -1,9 +1,11 @@
 """What goes out of the rank table to one node, how many bytes it is, and what the journal keeps."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from holdfast.driver import seating
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.core.model import State
@@ -47,8 +49,8 @@ def desired(node: str, seats: tuple[Seat, ...]) -> Desired:
 def test_an_order_at_16384_ranks_is_a_thousandth_of_the_largest_frame() -> None:
     seats = table(NODES, RANKS_EACH)
     assert len(encode(desired(seats[0].node, seats))) > MAX_FRAME_BYTES
-    seating = Seating()
-    sent = [encode(seating.part(desired(node, seats))) for node in {s.node for s in seats}]
+    parts_of = Seating()
+    sent = [encode(parts_of.part(desired(node, seats))) for node in {s.node for s in seats}]
     assert len(sent) == NODES
     assert max(map(len, sent)) < MAX_FRAME_BYTES // 1_000
 
@@ -60,8 +62,8 @@ def test_all_parts_together_are_the_table_and_each_says_how_large_it_is(
     seats = table(nodes, each)
     shuffled = tuple(data.draw(st.permutations(seats)))
     names = list(dict.fromkeys(seat.node for seat in seats))
-    seating = Seating()
-    parts = [seating.part(desired(name, shuffled)) for name in names]
+    parts_of = Seating()
+    parts = [parts_of.part(desired(name, shuffled)) for name in names]
     assert tuple(seat for part in parts for seat in part.seats) == seats
     assert [part.place for part in parts] == list(range(nodes))
     assert {(part.world_size, part.places) for part in parts} == {(nodes * each, nodes)}
@@ -69,11 +71,39 @@ def test_all_parts_together_are_the_table_and_each_says_how_large_it_is(
 
 def test_a_new_table_is_not_mistaken_for_the_one_before() -> None:
     first, second = table(2, 1), tuple(reversed(table(3, 2)))
-    seating = Seating()
-    seating.part(desired(first[0].node, first))
-    part = seating.part(desired(second[-1].node, second))
+    parts_of = Seating()
+    parts_of.part(desired(first[0].node, first))
+    part = parts_of.part(desired(second[-1].node, second))
     assert [seat.rank for seat in part.seats] == [0, 1]
     assert (part.world_size, part.places) == (6, 3)
+
+
+def test_a_table_is_taken_apart_once_for_all_who_connect_one_after_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[int] = []
+    apart = seating._by_node
+
+    def counted(seats: tuple[Seat, ...]) -> seating.ByNode:
+        taken.append(len(seats))
+        return apart(seats)
+
+    monkeypatch.setattr(seating, "_by_node", counted)
+    names, loops = [f"node-{place}" for place in range(4)], Seating()
+    draft = draft_that_seats(4, loops)
+    for name in names:
+        draft = Draft(state=draft.state, now=0.0, at="", policy=Policy(), seating=loops)
+        draft.add(e.ExecutorDisconnected(node=name, incarnation="a"))
+        draft.add(e.ExecutorConnected(node=name, incarnation="a", address="10.0.0.17"))
+        assert any(isinstance(each, Instruct) for each in draft.entries[-1].effects)
+    assert taken == [4]
+
+
+def test_the_parts_of_no_more_than_so_many_jobs_are_kept() -> None:
+    kept, seats = Seating(), table(2, 1)
+    for number in range(seating.MOST_JOBS + 1):
+        kept.part(replace(desired(seats[0].node, seats), job=f"job-{number}"))
+    assert len(kept._parts) == seating.MOST_JOBS
 
 
 def test_an_order_without_seats_goes_out_as_it_is() -> None:
@@ -83,8 +113,12 @@ def test_an_order_without_seats_goes_out_as_it_is() -> None:
 
 def entry_that_seats(count: int) -> Entry:
     """Of a job of one rank on each of so many nodes: the entry by which its ranks may run."""
+    return draft_that_seats(count, Seating()).entries[-1]
+
+
+def draft_that_seats(count: int, kept: Seating) -> Draft:
     task = Task(command=("python", "train.py"), workdir="/home/somebody", nodes=count)
-    draft = Draft(state=State(), now=0.0, at="", policy=Policy())
+    draft = Draft(state=State(), now=0.0, at="", policy=Policy(), seating=kept)
     names = [f"node-{place}" for place in range(count)]
     for name in names:
         draft.add(e.NodeAppeared(node=name))
@@ -97,7 +131,7 @@ def entry_that_seats(count: int) -> Entry:
     draft.add(e.StoreReady(job="job", epoch=job.epoch, node=job.host, rendezvous=store))
     for name in names:
         draft.add(e.NodeQuiet(job="job", epoch=job.epoch, node=name))
-    return draft.entries[-1]
+    return draft
 
 
 def test_an_entry_that_seats_a_job_grows_with_its_nodes_and_not_with_their_square() -> None:

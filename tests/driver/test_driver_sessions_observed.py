@@ -56,7 +56,7 @@ def exited(rank: int, order: int, **how: int) -> RankStatus:
 
 
 def after(before: Observed, seen: Observed, told: Desired | None = QUIESCED) -> list[object]:
-    return list(news(before, seen, told, completed_step=8))
+    return list(news(before, seen, told, completed_step=lambda job: 8))
 
 
 def test_quiet_comes_with_what_the_node_holds() -> None:

@@ -83,7 +83,7 @@ class Edge:
 
 @pytest.fixture
 async def edge() -> AsyncIterator[Edge]:
-    made, app = Edge(), FastAPI()
+    made = Edge()
     client = cast(Client, Reviewer())
     who = PodIdentity(client, made.book, hears=lambda pod: True, listed=made.listed)
     sessions = Sessions(
@@ -95,10 +95,9 @@ async def edge() -> AsyncIterator[Edge]:
         heartbeat_period_s=0.5,
     )
     who.when_gone(sessions.drop)
-    sessions.mount(app)
     listening = socket.create_server(("127.0.0.1", 0))
     made.at = f"127.0.0.1:{listening.getsockname()[1]}"
-    server = Server(app)
+    server = Server(sessions.before(FastAPI()))
     serving = asyncio.create_task(server.serve([listening]))
     yield made
     server.should_exit = True

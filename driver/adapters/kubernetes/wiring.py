@@ -71,6 +71,7 @@ class Kubernetes:
             client, self.cluster.book, hears=self.cluster.hears, listed=self.cluster.listed
         )
         self.refusal = self._identity.refusal
+        self.seen = self.cluster.listed
         self.people = ClusterPeople(client, self._jobs, tokens)
 
     def start(
