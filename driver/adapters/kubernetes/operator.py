@@ -32,6 +32,8 @@ PROGRESS_EVERY_S = 10.0
 """Between two writes of a status in which only the progress is new."""
 PODS_EVERY_S = 1.0
 """Between looks at a job for what its pods do: those of a large one change together."""
+CHANGES_EVERY_S = 0.2
+"""Between looks at a job that changes within its phase: each of thousands of nodes is a change."""
 AT_ONCE = 8
 """Jobs that are worked on at a time: each of them waits for the API server most of the time."""
 
@@ -69,9 +71,11 @@ class Operator:
         before, self._state = self._state, state
         for name in before.jobs.keys() | state.jobs.keys():
             was, job = before.jobs.get(name), state.jobs.get(name)
-            if was is not job:
-                self._queue.add(name)
-            if job is not None and (was is None or was.phase is not job.phase):
+            if was is job:
+                continue
+            turned = was is None or job is None or was.phase is not job.phase
+            self._queue.add(name, after_s=0.0 if turned else CHANGES_EVERY_S)
+            if job is not None and turned:
                 self._tell(job, state, was)
         if before.brake.on is not state.brake.on:
             self._tell_brake(state)
