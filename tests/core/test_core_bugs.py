@@ -84,7 +84,7 @@ def test_the_simulation_catches(bug: str, tmp_path: Path) -> None:
         cwd=package,
         env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
         check=True,
-        timeout=20,
+        timeout=100,
     )
     rule = _first_broken_rule(package)
     assert rule in CAUGHT_BY[bug], f"{bug}, for {SEEDS} seeds: {rule}"

@@ -12,6 +12,9 @@ from waiting import eventually
 from holdfast.driver.settings import Settings
 from holdfast.lab.kubernetes.plane import ControlPlane
 
+DELETED_WITHIN_S = 130.0
+"""A little more than kubectl is given."""
+
 pytestmark = pytest.mark.kubernetes
 
 DRIVER = "system:serviceaccount:holdfast:holdfast-driver"
@@ -148,8 +151,15 @@ def test_uninstalled_in_the_wrong_order_nothing_is_stuck(deployed: ControlPlane)
     document = yaml.safe_load((DEPLOY / "examples" / "job.yaml").read_text())
     deployed.kubectl("-n", "left", "apply", "-f", "-", input=json.dumps(document))
     definition = str(DEPLOY / "base" / "crd.yaml")
-    deployed.kubectl("delete", "-f", definition, "--timeout=60s")
-    deployed.kubectl("delete", "-k", str(DEPLOY), "--ignore-not-found", "--timeout=60s")
+    deployed.kubectl("delete", "-f", definition, "--timeout=120s", within_s=DELETED_WITHIN_S)
+    deployed.kubectl(
+        "delete",
+        "-k",
+        str(DEPLOY),
+        "--ignore-not-found",
+        "--timeout=120s",
+        within_s=DELETED_WITHIN_S,
+    )
     deployed.kubectl("apply", "-f", definition)  # for the tests that come after
     deployed.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
 

@@ -127,8 +127,8 @@ def left(play: Play, folder: Path) -> Left:
     at = play.trains_on(0)
     began = play.nodes()
     drained = sorted(began)[0]
-    flags = ("--ignore-daemonsets", "--delete-emptydir-data", "--timeout=90s")
-    said = kubectl("drain", drained, *flags)
+    flags = ("--ignore-daemonsets", "--delete-emptydir-data", "--timeout=120s")
+    said = kubectl("drain", drained, *flags, within_s=130.0)
     at = play.trains_on(max(at, *map(max, play.steps().values())))
     went_on = play.nodes()
     kubectl("uncordon", drained)

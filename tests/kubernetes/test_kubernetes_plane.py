@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from waiting import eventually
+from waiting import DEADLINE_S, eventually
 
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.fake import FAKE, FakeNodes
@@ -83,9 +83,9 @@ def test_a_fake_node_is_ready_and_says_that_its_pods_run(plane: ControlPlane) ->
     pod = {"containers": [{"name": "a", "image": "none"}], "nodeName": "fake"}
     with FakeNodes(plane, lease_s=8):
         plane.kubectl("create", "-f", "-", input=json.dumps(node))
-        plane.kubectl("wait", "--for=condition=Ready", "node/fake", "--timeout=30s")
+        plane.kubectl("wait", "--for=condition=Ready", "node/fake", "--timeout=50s")
         plane.kubectl("run", "on-fake", "--image=none", "--overrides", json.dumps({"spec": pod}))
-        plane.kubectl("wait", "--for=condition=Ready", "pod/on-fake", "--timeout=30s")
+        plane.kubectl("wait", "--for=condition=Ready", "pod/on-fake", "--timeout=50s")
         plane.kubectl("delete", "pod/on-fake", "node/fake")
 
 
@@ -121,7 +121,7 @@ def test_killed_it_leaves_nothing_and_the_next_one_takes_its_folder_over(tmp_pat
         names = json.loads(subprocess.run(asked, check=True, capture_output=True).stdout)["items"]
         assert "kube-system" in {each["metadata"]["name"] for each in names}
         assert subprocess.run([*HOLDFAST, "down", *here], check=False).returncode == 0
-        assert second.wait(timeout=10) == 0
+        assert second.wait(timeout=DEADLINE_S) == 0
     assert programs_of(folder) == []
     assert not folder.exists()
 

@@ -16,7 +16,7 @@ from cuttable import cuttable
 from deployed import DEPLOY, OVERLAYS, container_of, grant_of, granted, kustomized
 from pydantic_settings import CliApp
 from running_driver import DriverProcess
-from waiting import LOOK_S, eventually_async
+from waiting import DEADLINE_S, LOOK_S, eventually_async
 
 from holdfast.driver.adapters.kubernetes import rights
 from holdfast.driver.adapters.kubernetes.client import Client, Limits
@@ -129,7 +129,7 @@ async def until_lacking(driver: Client, needed: list[rights.Asked], lacking: str
         found = await rights.missing(driver, needed)
         return [f"{each['verb']} {_resource(each)}" for each in found]
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_S):
         while await now() != [lacking]:
             await asyncio.sleep(LOOK_S)
 
