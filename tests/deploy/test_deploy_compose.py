@@ -82,6 +82,22 @@ def test_what_the_containers_run_is_a_cluster_that_runs_a_job(tmp_path: Path, jo
         eventually(lambda: '"Succeeded"' in told("status", "short", "--json"), "it succeeds")
 
 
+def test_without_a_profile_comes_what_holdfast_needs_and_only_its_port_is_published() -> None:
+    always = {name for name, service in SERVICES.items() if "profiles" not in service}
+    assert always == {"driver", "postgres", "nodes"}
+    needed = {each for name in always for each in SERVICES[name].get("depends_on", ())}
+    assert needed <= always
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert published == {"driver": ["127.0.0.1:7700:7700"]}
+
+
+def test_the_parts_of_hdfs_know_each_other() -> None:
+    hdfs = {name: each for name, each in SERVICES.items() if each.get("profiles") == ["hdfs"]}
+    assert {each["hostname"] for each in hdfs.values()} == hdfs.keys() == {"namenode", "datanode"}
+    told = {each["environment"]["CORE-SITE.XML_fs.defaultFS"] for each in hdfs.values()}
+    assert told == {"hdfs://namenode:8020"}
+
+
 def test_only_the_driver_goes_without_torch_and_nobody_is_root() -> None:
     assert "[kubernetes,postgres,tls]" in dockerfile("driver")
     assert "torch" not in dockerfile("driver").partition("\n")[2]
