@@ -8,6 +8,7 @@ they read end-of-file, end what they started, and end themselves (`--die-with-fd
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -73,11 +74,13 @@ class Child:
         self._started_s = 0.0
         self._again_s: float | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._looking = threading.Lock()
 
     @property
     def pid(self) -> int:
-        """Of its current life, 0 between two."""
-        return self._process.pid if self._process and self._process.poll() is None else 0
+        """Of its current life, 0 between two. For any thread."""
+        process = self._process
+        return process.pid if process is not None and self._code_of(process) is None else 0
 
     def look_after(self, now_s: float) -> None:
         """Start it if it is not there and its backoff is over. Raises `DoesNotStayUp`."""
@@ -85,7 +88,7 @@ class Child:
             if self._again_s is None or now_s >= self._again_s:
                 self._start(now_s)
             return
-        code = self._process.poll()
+        code = self._code_of(self._process)
         if code is None:
             return
         quick = now_s - self._started_s < QUICK_S
@@ -105,6 +108,11 @@ class Child:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def _code_of(self, process: subprocess.Popen[bytes]) -> int | None:
+        """None while it runs; `poll` by itself says that, too, while another thread polls."""
+        with self._looking:
+            return process.poll()
 
     def _start(self, now_s: float) -> None:
         """In a session of its own, so that the terminal's Ctrl-C reaches only us."""

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,32 @@ def test_a_child_that_dies_at_once_is_not_started_for_ever(start: Callable[[str]
     with pytest.raises(DoesNotStayUp):
         look_after_until(child, lambda: child.starts > 20)
     assert child.starts == 6
+
+
+def test_a_child_that_is_gone_has_no_pid_while_another_thread_finds_out(
+    start: Callable[[str], Child],
+) -> None:
+    child = start(UNTIL_CUT)
+    process = child._process
+    assert process is not None
+    os.kill(child.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    entered, go_on, poll = threading.Event(), threading.Event(), process.poll
+
+    def looking() -> int | None:
+        """As `poll` while it asks the kernel: nobody else may, and it tells them None."""
+        process.poll = poll  # type: ignore[method-assign]
+        with process._waitpid_lock:  # type: ignore[attr-defined]
+            entered.set()
+            go_on.wait(DEADLINE_S)
+        return poll()
+
+    process.poll = looking  # type: ignore[method-assign]
+    with ThreadPoolExecutor() as threads:
+        looks = threads.submit(child.look_after, time.monotonic())
+        entered.wait(DEADLINE_S)
+        asked = threads.submit(lambda: child.pid)
+        wait([asked], timeout=0.05)  # long enough for an answer that does not wait its turn
+        go_on.set()
+        assert asked.result(DEADLINE_S) == 0
+        looks.result(DEADLINE_S)
