@@ -10,7 +10,6 @@ from rich.console import Console
 
 from holdfast.bench import report
 from holdfast.bench.figures import Incomplete, Try, figures, ratios
-from holdfast.kit.logs import set_up_logs
 from holdfast.protocol import exitcodes
 
 OURS = "holdfast"
@@ -43,7 +42,6 @@ def run(name: str, *, rounds: int, as_json: bool, **options: Any) -> int:
     """Run the benchmark `name`; the exit code. What was measured before a Ctrl-C, or before it
     could not go on, is still told.
     """
-    set_up_logs("bench")
     tries: list[Try] = []
     progress = Console(stderr=True)
     code = exitcodes.OK

@@ -10,6 +10,7 @@ import typer
 from holdfast.cli import parts
 from holdfast.cli.errors import misused
 from holdfast.cli.shared import Json, examples, group
+from holdfast.kit.logs import set_up_logs
 
 
 def register(app: typer.Typer) -> None:
@@ -63,6 +64,7 @@ def kubernetes(
     """
     if quick:
         nodes, gang, rounds = "100", 60, 1
+    set_up_logs("bench")  # on stderr: stdout may be JSON
     part = parts.BENCH_ON_KUBERNETES.load()
     sizes = parts.BENCH_SIZES.load()
     try:

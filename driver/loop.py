@@ -153,20 +153,24 @@ class Loop:
         """
         now_s = asyncio.get_running_loop().time
         answered_s, look = now_s(), None
-        while (left_s := answered_s + step_down_s - now_s()) > 0:
-            look = look or asyncio.ensure_future(asyncio.to_thread(self._look_at_term))
-            if not (await asyncio.wait({look}, timeout=min(ANSWER_S, left_s)))[0]:
-                self._away = (
-                    f"the journal has not answered for {ANSWER_S:.0f} s. Running jobs go on."
-                )
-                continue
-            try:
-                look.result()
-                self._away, answered_s = None, now_s()
-            except TemporaryError as error:
-                self._away = str(error)
-            look = None
-            await asyncio.sleep(TERM_CHECK_S)
+        try:
+            while (left_s := answered_s + step_down_s - now_s()) > 0:
+                look = look or asyncio.ensure_future(asyncio.to_thread(self._look_at_term))
+                if not (await asyncio.wait({look}, timeout=min(ANSWER_S, left_s)))[0]:
+                    self._away = (
+                        f"the journal has not answered for {ANSWER_S:.0f} s. Running jobs go on."
+                    )
+                    continue
+                try:
+                    look.result()
+                    self._away, answered_s = None, now_s()
+                except TemporaryError as error:
+                    self._away = str(error)
+                look = None
+                await asyncio.sleep(TERM_CHECK_S)
+        finally:
+            if look is not None:
+                look.cancel()  # its answer comes too late, and is nobody's
         raise TakenOver(
             f"this driver has stopped, for another may lead since {step_down_s:.0f} s "
             f"({self._away})"

@@ -35,10 +35,23 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(server_config(app))
         self._tls = tls
+        self.servers = []
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Until told to end, or cancelled: then, too, nobody stays connected to who serves no more,
+        however long this process has yet to wait for others.
+        """
+        try:
+            await super().serve(sockets)
+        finally:
+            for server in self.servers:
+                server.close()
+            for connection in tuple(self.server_state.connections):
+                connection.transport.abort()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """uvicorn knows one context for all its sockets, so each is started by itself."""

