@@ -152,31 +152,27 @@ class Loop:
         for `step_down_s`.
         """
         now_s = asyncio.get_running_loop().time
-        answered_s, look = now_s(), None
+        answered_s, look = now_s(), self._look_at_term()
         try:
             while (left_s := answered_s + step_down_s - now_s()) > 0:
-                look = look or asyncio.ensure_future(asyncio.to_thread(self._look_at_term))
-                if not (await asyncio.wait({look}, timeout=min(ANSWER_S, left_s)))[0]:
-                    self._away = (
-                        f"the journal has not answered for {ANSWER_S:.0f} s. Running jobs go on."
-                    )
-                    continue
-                try:
-                    look.result()
-                    self._away, answered_s = None, now_s()
-                except TemporaryError as error:
-                    self._away = str(error)
-                look = None
-                await asyncio.sleep(TERM_CHECK_S)
+                self._away = await _unanswered(look, within_s=min(ANSWER_S, left_s))
+                if self._away is None:
+                    answered_s = now_s()
+                if look.done():
+                    await asyncio.sleep(TERM_CHECK_S)
+                    look = self._look_at_term()
         finally:
-            if look is not None:
-                look.cancel()  # its answer comes too late, and is nobody's
+            look.cancel()  # where it still hangs, its answer comes too late, and is nobody's
         raise TakenOver(
             f"this driver has stopped, for another may lead since {step_down_s:.0f} s "
             f"({self._away})"
         )
 
-    def _look_at_term(self) -> None:
+    def _look_at_term(self) -> asyncio.Task[None]:
+        """A look under way. Its error, as of `Journal.check_term`, is for who awaits it."""
+        return asyncio.ensure_future(asyncio.to_thread(self._check_term))
+
+    def _check_term(self) -> None:
         self._journal.check_term()
         if self._followed > self._term:
             self._journal.pass_over(self._followed)
@@ -295,6 +291,20 @@ class Loop:
                 self._perform(effect)
         self._bell.set()
         self._bell = asyncio.Event()
+
+
+async def _unanswered(look: asyncio.Task[None], *, within_s: float) -> str | None:
+    """Why nobody knows whether the term is still ours; None once the journal has said that it is.
+
+    Raises what the look raises, but for `TemporaryError`.
+    """
+    if not (await asyncio.wait({look}, timeout=within_s))[0]:
+        return f"the journal has not answered for {ANSWER_S:.0f} s. Running jobs go on."
+    try:
+        look.result()
+    except TemporaryError as error:
+        return str(error)
+    return None
 
 
 def _first(key: Key | None, draft: Draft, earlier: dict[str, _Earlier]) -> Entry | None:
