@@ -17,6 +17,7 @@ from holdfast.lab.chaos.play import Stage
 from holdfast.lab.chaos.scenarios import Scenario
 from holdfast.lab.chaos.score import Score
 from holdfast.lab.emulator.inside import NotPossible
+from holdfast.lab.logs import logs_told
 from holdfast.protocol import exitcodes
 
 
@@ -36,7 +37,7 @@ def run(
     """
     root = folder or Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
     try:
-        with on(root, steps=steps, seed=seed, say=say) as stage:
+        with logs_told(root), on(root, steps=steps, seed=seed, say=say) as stage:
             passed = _played(scenarios, stage, as_json=as_json)
     except KeyboardInterrupt:
         say("interrupted; cluster and job were taken down")

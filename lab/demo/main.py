@@ -28,6 +28,7 @@ from holdfast.lab.demo.scene import Looker, Scene
 from holdfast.lab.demo.summary import Facts, Summary, summarise
 from holdfast.lab.demo.view import LiveView, PlainView, View, result
 from holdfast.lab.emulator.inside import NotPossible
+from holdfast.lab.logs import logs_told
 from holdfast.protocol import exitcodes
 
 LOOK_S = 0.05
@@ -174,9 +175,10 @@ def run(options: Options, played: Played = _on_namespaces) -> int:
     live = console.is_terminal and not options.as_json
     view: View = LiveView(console) if live else PlainView(stderr=options.as_json)
     try:
-        summary = played(options, folder, view)
+        with logs_told(folder):
+            summary = played(options, folder, view)
     except KeyboardInterrupt:
-        sys.stderr.write(f"interrupted; cluster and job were taken down. Logs: {folder}\n")
+        sys.stderr.write("interrupted; cluster and job were taken down\n")
         return exitcodes.INTERRUPTED
     _tell(summary, options, console, folder)
     return exitcodes.OK if summary.verdict == "passed" else exitcodes.FAILED
