@@ -62,6 +62,9 @@ class Settings(BaseSettings):
     """The one namespace whose TrainingJobs are ours; empty: all of them."""
     node_selector: str = ""
     """Label selector of the Nodes that jobs may get, e.g. `pool=training`; empty: all of them."""
+    pod_groups: CliImplicitFlag[bool] = False
+    """Have a start's pods placed all at one moment, by a PodGroup, where the API server has them
+    (1.36, with the feature gates GenericWorkload and GangScheduling). Else pods have gates."""
     driver_urls: str = ""
     """What pods are told of where drivers are, commas between; empty: where this one listens."""
     dry_run_evictions: CliImplicitFlag[bool] = False

@@ -27,6 +27,7 @@ CONTROLLERS = (
     "daemonset-controller",
     "endpointslice-controller",
     "clusterrole-aggregation-controller",
+    "podgroup-protection-controller",
 )
 AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1
@@ -57,6 +58,15 @@ rules:
   - level: Metadata
 """
 """Who wrote what, without its content: where very much is written."""
+POD_GROUPS = {
+    "kube-apiserver": (
+        "--runtime-config=scheduling.k8s.io/v1alpha2=true",
+        "--feature-gates=GenericWorkload=true",
+    ),
+    "kube-controller-manager": ("--feature-gates=GenericWorkload=true",),
+    "kube-scheduler": ("--feature-gates=GenericWorkload=true,GangScheduling=true",),
+}
+"""Beyond the flags below: a control plane that has PodGroups, an alpha of 1.36."""
 
 
 @dataclass(frozen=True)

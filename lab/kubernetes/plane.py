@@ -14,8 +14,9 @@ import json
 import shutil
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import httpx
@@ -57,7 +58,7 @@ class ControlPlane:
     """One control plane. `also_at`: further addresses under which nodes reach its API server.
 
     `grace_s`: how long a node may be silent before it is NotReady. `audit_policy`: what the audit
-    log keeps, one of `flags`.
+    log keeps, one of `flags`. `more`: further flags, by component.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class ControlPlane:
         also_at: Sequence[str] = (),
         grace_s: float = 8.0,
         audit_policy: str = flags.AUDIT_POLICY,
+        more: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         api, etcd, peer = free_ports(3)
         self.at = Places(folder.resolve(), api, etcd, peer, grace_s)
@@ -76,6 +78,7 @@ class ControlPlane:
         self.audit_log = self.at.audit_log
         self._hosts = [HOST, SERVICE_IP, *also_at, *DNS]
         self._audit_policy = audit_policy
+        self._more = more
         self._running: dict[str, Process] = {}
 
     def __enter__(self) -> Self:
@@ -141,7 +144,8 @@ class ControlPlane:
 
     def start(self, component: str) -> None:
         """Start one of COMPONENTS; returns once it answers. Raises `NotReady`."""
-        words = [*command(component), *COMPONENTS[component](self.at)]
+        flags_of = [*COMPONENTS[component](self.at), *self._more.get(component, ())]
+        words = [*command(component), *flags_of]
         log = self.at.folder / f"{component}.log"
         self._running[component] = Process(component, words, log=log)
         if component == "kube-apiserver":

@@ -88,13 +88,16 @@ class Operated:
         return {each["name"]: each["uid"] for each in staying if "deletionTimestamp" not in each}
 
     def bound(self, job: str, count: int) -> list[dict[str, Any]]:
-        """The pods of the job, once `count` have nodes: it is Allocated before they are made."""
+        """The pods of the job that are to stay, once `count` have nodes: it is Allocated before
+        they are made.
+        """
         labelled = f"?labelSelector=holdfast.dev/job={job}"
 
         def having_nodes() -> list[dict[str, Any]] | None:
             items: list[dict[str, Any]]
             items = self.plane.read(paths.pods(self.namespace) + labelled).get("items", [])
-            found = [pod for pod in items if "nodeName" in pod["spec"]]
+            staying = (pod for pod in items if "deletionTimestamp" not in pod["metadata"])
+            found = [pod for pod in staying if "nodeName" in pod["spec"]]
             return found if len(found) == count else None
 
         return eventually(having_nodes, f"{count} pods of {job} have nodes") or []
@@ -107,14 +110,22 @@ class Operated:
 
 @contextmanager
 def operated(
-    plane: ControlPlane, folder: Path, *, name: str, nodes: int, everywhere: bool = False
+    plane: ControlPlane,
+    folder: Path,
+    *more: str,
+    name: str,
+    nodes: int,
+    everywhere: bool = False,
 ) -> Iterator[Operated]:
-    """A driver for the new namespace NAME, or for all of them, and nodes NAME-1 and so on."""
+    """A driver for the new namespace NAME, or for all of them, and nodes NAME-1 and so on.
+
+    `more`: further words on its command line.
+    """
     plane.kubectl("create", "namespace", name)
     words = ["--cluster", "kubernetes", "--kubeconfig", str(plane.admin)]
     words += ["--node-selector", f"made={name}"]
     words += [] if everywhere else ["--namespace", name]
-    driver = DriverProcess(folder / "state", *words)
+    driver = DriverProcess(folder / "state", *words, *more)
     called = [f"{name}-{number + 1}" for number in range(nodes)]
     try:
         with _kept(plane, called, mark=name) as kept:

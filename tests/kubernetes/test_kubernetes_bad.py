@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from operated import Operated, operated, said
+from policies import MARK, policy
 from waiting import eventually
 
 from holdfast.driver.core.events import JobSubmitted
@@ -17,8 +18,6 @@ from holdfast.lab.kubernetes.kubectl import KubectlFailed
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = pytest.mark.kubernetes
-
-ADMISSION = "admissionregistration.k8s.io/v1"
 
 
 @pytest.fixture(scope="module")
@@ -105,53 +104,13 @@ def test_a_pod_that_admission_changed_is_still_the_jobs_pod(bad: Operated) -> No
     assert [each["resources"]["limits"]["cpu"] for each in containers] == ["2", "2"]
 
 
-MUTATIONS = (
-    # a mark of its own, and the gates by which the pods of a start wait for each other taken off
-    """[JSONPatch{op: "add", path: "/metadata/labels/seen-by", value: "policy"},
-        JSONPatch{op: "remove", path: "/spec/schedulingGates"}]"""
-)
-
-
-@contextmanager
-def policy(bad: Operated, name: str, mutations: str) -> Iterator[None]:
-    """An admission policy of the cluster that changes each new pod of the namespace."""
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
-    spec = {
-        "failurePolicy": "Fail",
-        "reinvocationPolicy": "Never",
-        "matchConstraints": {"resourceRules": [{**rule, "resources": ["pods"]}]},
-        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": mutations}}],
-    }
-    here = {"matchLabels": {"kubernetes.io/metadata.name": bad.namespace}}
-    bound = {"policyName": name, "matchResources": {"namespaceSelector": here}}
-    made = {"MutatingAdmissionPolicy": spec, "MutatingAdmissionPolicyBinding": bound}
-    try:
-        for kind, said in made.items():
-            document = {"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": name}}
-            bad.plane.kubectl("apply", "-f", "-", input=json.dumps({**document, "spec": said}))
-        yield
-    finally:
-        for kind in made:
-            bad.plane.kubectl("delete", kind, name, "--ignore-not-found")
-
-
 def test_a_policy_may_mark_our_pods_and_take_their_gates_off(bad: Operated) -> None:
-    with policy(bad, "marks", MUTATIONS):
-        eventually(lambda: changes_pods(bad), "the policy is in force")
+    gates = [{"name": "of/tests"}]
+    with policy(bad, "marks", field="schedulingGates", value=gates):
         bad.apply("marked", nodes=2)
         marked = bad.bound("marked", 2)
-        assert [pod["metadata"]["labels"]["seen-by"] for pod in marked] == ["policy", "policy"]
+        assert [pod["metadata"]["labels"][MARK] for pod in marked] == ["policy", "policy"]
         assert {pod["spec"]["nodeName"] for pod in marked} == {"bad-1", "bad-2"}
-
-
-def changes_pods(bad: Operated) -> bool:
-    """Policies begin some time after they were made; a pod of nobody shows whether they did."""
-    spec = {"containers": [{"name": "c", "image": "x"}], "schedulingGates": [{"name": "of/tests"}]}
-    document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "trial"}, "spec": spec}
-    document["metadata"] |= {"namespace": bad.namespace, "labels": {"of": "tests"}}
-    told = ("--dry-run=server", "-o", "json")
-    made = bad.plane.kubectl("create", *told, "-f", "-", input=json.dumps(document))
-    return "seen-by" in json.loads(made)["metadata"]["labels"]
 
 
 def test_an_image_that_does_not_exist_is_said_in_the_words_of_the_kubelet(bad: Operated) -> None:

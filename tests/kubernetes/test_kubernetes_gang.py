@@ -21,8 +21,8 @@ def job(nodes: int) -> Object:
     return {"metadata": metadata, "spec": {"nodes": nodes, "pod": {"image": "speech:1"}}}
 
 
-def pod(slot: int, *, gated: bool = True) -> Object:
-    order = pods.Order(job(2), f"node-{slot}", slot, 1, Drivers(["http://a:1"]), gated=gated)
+def pod(slot: int, *, held: pods.Json | None = pods.GATED) -> Object:
+    order = pods.Order(job(2), f"node-{slot}", slot, 1, Drivers(["http://a:1"]), held)
     made = pods.manifest(order)
     made["metadata"] |= {"uid": f"pod-{slot}", "resourceVersion": str(slot + 1)}
     return made
@@ -36,7 +36,7 @@ def gang(book: PodBook, *, nodes: int, coming: int) -> Gang:
 
 async def test_those_that_came_first_wait_for_the_last() -> None:
     start = gang(PodBook(), nodes=2, coming=2)
-    assert start.gated
+    assert start.holds
     start.made(pod(0))
     waiting = asyncio.create_task(start.whole(pod(0), within_s=DEADLINE_S))
     await asyncio.sleep(0)
@@ -44,7 +44,7 @@ async def test_those_that_came_first_wait_for_the_last() -> None:
     start.made(pod(1))
     await waiting
     await start.whole(pod(1), within_s=DEADLINE_S)
-    assert not start.gated
+    assert not start.holds
 
 
 async def test_nobody_waits_for_one_that_is_refused() -> None:
@@ -92,22 +92,22 @@ async def test_a_pod_that_goes_while_it_waits_ends_its_wait_and_keeps_its_gate(
 
 def test_a_replacement_and_the_pod_of_a_small_job_wait_for_nobody() -> None:
     book = PodBook()
-    assert not gang(book, nodes=1, coming=1).gated
-    book.put(pod(0, gated=False))
-    assert not gang(book, nodes=2, coming=1).gated
+    assert not gang(book, nodes=1, coming=1).holds
+    book.put(pod(0, held=None))
+    assert not gang(book, nodes=2, coming=1).holds
 
 
 def test_a_driver_that_takes_over_goes_on_with_a_start_that_waits() -> None:
     book = PodBook()
     book.put(pod(0))
     start = gang(book, nodes=2, coming=1)
-    assert start.gated
+    assert start.holds
     start.made(pod(1))
-    assert not start.gated
+    assert not start.holds
 
 
 def test_our_own_gate_is_not_what_keeps_a_pod_from_running() -> None:
     gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
     status = {"status": {"conditions": [gated]}}
     assert pods.hindrance(pod(0) | status) == ""
-    assert pods.hindrance(pod(0, gated=False) | status) == "SchedulingGated"
+    assert pods.hindrance(pod(0, held=None) | status) == "SchedulingGated"

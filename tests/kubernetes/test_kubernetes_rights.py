@@ -74,7 +74,9 @@ def test_what_is_granted_is_what_is_needed(
     if any(each["name"] == "HOLDFAST_DRIVER_JOURNAL" for each in container.get("env", ())):
         monkeypatch.setenv("HOLDFAST_DRIVER_JOURNAL", "postgresql://holdfast@database/holdfast")
     settings = CliApp.run(Settings, cli_args=container["args"])
-    needed = rights.needed(namespace=settings.namespace, lease=settings.lease)
+    needed = rights.needed(
+        namespace=settings.namespace, lease=settings.lease, pod_groups=settings.pod_groups
+    )
     assert granted(parts) == {grant_of(each) for each in needed}
 
 

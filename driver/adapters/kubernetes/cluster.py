@@ -81,6 +81,7 @@ class KubernetesCluster:
         drivers: Drivers,
         namespace: str = "",
         node_selector: str = "",
+        pod_groups: bool = False,
         placed_within_s: float = PLACED_WITHIN_S,
     ) -> None:
         self._owners = owners
@@ -91,7 +92,13 @@ class KubernetesCluster:
         self._pods = Reflector(client, paths.pods(namespace), without=OF_PODS, labelSelector=OURS)
         self.book = PodBook()
         self._marking = Marking(client, clock)
-        self._placing = Placing(client, self.book, drivers=drivers, placed_within_s=placed_within_s)
+        self._placing = Placing(
+            client,
+            self.book,
+            drivers=drivers,
+            pod_groups=pod_groups,
+            placed_within_s=placed_within_s,
+        )
         self._seen = asyncio.Event()  # nodes and pods were both listed
         self._facts: dict[str, Fact] = {}
         self._holds: dict[str, Hold] = {}

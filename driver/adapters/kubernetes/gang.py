@@ -1,8 +1,9 @@
-"""All pods of a start are there, or none is placed: scheduling gates.
+"""All pods of a start are there, or none is placed.
 
-Used by `placing`. A pod with a gate takes no room on its node and pushes nobody else's pod off it.
-Gates are taken off once the job has a pod for each of its places; when one is refused and not
-enough are left, all others are told at once. Must not delete a pod: the core gives nodes back.
+Used by `placing`. A pod that is held takes no room on its node and pushes nobody else's pod off it.
+Gates are taken off once the job has a pod for each of its places, when a scheduler lets a PodGroup
+through, too; when one is refused and not enough are left, all others are told at once. Must not
+delete a pod: the core gives nodes back.
 """
 
 import asyncio
@@ -34,21 +35,23 @@ class Gang:
         self.members = 0
         self.coming = 0  # members that have no pod yet
         self.why = ""  # the gang cannot be whole
-        self.gated = self._needed > 1 and all(map(pods.gated, self._staying()))
+        self.holds = self._needed > 1 and all(map(pods.held, self._staying()))
         """False once a pod has gone through: what comes then only joins the others."""
+        self.group = next(filter(None, map(pods.group_of, self._staying())), "")
+        """Name of the PodGroup in which the pods of this start are, "" where they are in none."""
 
     def made(self, pod: Object) -> None:
         """A member has its pod."""
         self._book.wrote(pod)
         self.coming -= 1
-        if self.gated and self._there() >= self._needed:
-            self.gated = False
+        if self.holds and self._there() >= self._needed:
+            self.holds = False
             self._tell()
 
     def refused(self, why: str) -> None:
         """A member gets no pod; where the others are too few now, they need not wait."""
         self.coming -= 1
-        if self.gated and self._there() + self.coming < self._needed:
+        if self.holds and self._there() + self.coming < self._needed:
             self.why = why
             self._tell()
 
@@ -76,7 +79,7 @@ class Gang:
             )
 
     def _decided(self, seen: Object | None) -> bool:
-        return not self.gated or bool(self.why) or _goes(seen)
+        return not self.holds or bool(self.why) or _goes(seen)
 
     def _tell(self) -> None:
         for uid in self._waiting:
@@ -120,8 +123,9 @@ class Gangs:
 
     async def let_through(self, gang: Gang, pod: Object) -> None:
         """Wait until all are there, then take the pod's gate off. Raises as `Gang.whole`."""
-        if pods.gated(pod):
+        if pods.held(pod):
             await gang.whole(pod, within_s=self._within_s)
+        if pods.gated(pod):
             await insist(lambda: self._open(pod))
 
     async def _open(self, pod: Object) -> None:

@@ -40,6 +40,15 @@ def leases(namespace: str = "", name: str = "") -> str:
     return _path("/apis/coordination.k8s.io/v1", namespace, "leases", name)
 
 
+def pod_groups_api() -> str:
+    """Where an API server says whether it has PodGroups."""
+    return "/apis/scheduling.k8s.io/v1alpha2"
+
+
+def pod_groups(namespace: str = "", name: str = "") -> str:
+    return _path(pod_groups_api(), namespace, "podgroups", name)
+
+
 def training_jobs(namespace: str = "", name: str = "", subresource: str = "") -> str:
     return _path(f"/apis/{GROUP}/{VERSION}", namespace, "trainingjobs", name, subresource)
 

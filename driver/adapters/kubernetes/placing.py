@@ -21,6 +21,7 @@ from holdfast.driver.adapters.kubernetes.errors import (
 from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
 from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.adapters.kubernetes.podgroups import PodGroups
 from holdfast.driver.ports import BarredError, PermanentError, TemporaryError, UnfitError
 from holdfast.protocol.nodeenv import Drivers
 
@@ -51,6 +52,7 @@ class Placing:
         book: PodBook,
         *,
         drivers: Drivers,
+        pod_groups: bool = False,
         placed_within_s: float = PLACED_WITHIN_S,
     ) -> None:
         self._client = client
@@ -58,6 +60,7 @@ class Placing:
         self.drivers = drivers
         self._placed_within_s = placed_within_s
         self._gangs = Gangs(client, book, within_s=placed_within_s)
+        self._groups = PodGroups(client, wanted=pod_groups)
         self.joined = self._gangs.joined
 
     async def pod(self, hold: Hold, owner: Object, node: Object, gang: Gang) -> Object:
@@ -139,7 +142,8 @@ class Placing:
             return known
         while True:
             incarnation = self._book.next_incarnation(hold.owner, hold.slot)
-            order = pods.Order(owner, name, hold.slot, incarnation, self.drivers, gated=gang.gated)
+            held = await self._groups.held(owner, gang) if gang.holds else None
+            order = pods.Order(owner, name, hold.slot, incarnation, self.drivers, held)
             if why := facts.misfit(node, pods.manifest(order)):
                 raise UnfitError(f"node {name}: {why}")
             if pod := await self._make(order):
@@ -167,18 +171,25 @@ class Placing:
         ours = owner == order.job["metadata"]["uid"] and pods.node_of(found) == order.node
         return found if ours and not pods.ending(found) else None
 
-    async def _create(self, at: str, order: pods.Order) -> Object:
-        """A start that is over its quota does not wait for room: others may have the nodes."""
+    async def _create(self, at: str, order: pods.Order) -> Object | None:
+        """A start that is over its quota does not wait for room: others may have the nodes.
+
+        None where the pod is not in the group that it is to be in: it goes again.
+        """
         try:
-            return await self._client.create(at, pods.manifest(order))
+            pod = await self._client.create(at, pods.manifest(order))
         except OverQuota as refusal:
-            if order.gated:
+            if order.held:
                 raise BarredError(str(refusal)) from refusal
             raise
         except Forbidden as refusal:
             if refusal.of_rights:  # it says nothing of node or job, and may pass
                 raise TemporaryError(str(refusal)) from refusal
             raise
+        if self._groups.has(pod, order):
+            return pod
+        await self.delete(pod, force=False)
+        return None
 
 
 def lowest_slot(holds: Sequence[Hold], owner: str) -> int:

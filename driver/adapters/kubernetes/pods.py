@@ -36,16 +36,21 @@ STAYS = [
 ]
 """Without a time: else the API server gives five minutes and pods are deleted behind our back."""
 
+GATED: Json = {"schedulingGates": [{"name": names.GATE}]}
+"""Of the spec of a pod that is not to be placed before its gate is taken off."""
+
 
 class Order(NamedTuple):
-    """One pod that is wanted. `job` is the TrainingJob object, as it was read."""
+    """One pod that is wanted. `job` is the TrainingJob object, as it was read; `held` are fields of
+    the pod's spec that keep it from being placed before all of its start are there.
+    """
 
     job: Json
     node: str
     slot: int
     incarnation: int
     drivers: nodeenv.Drivers
-    gated: bool = False
+    held: Json | None = None
 
     @property
     def name(self) -> str:
@@ -64,14 +69,6 @@ def manifest(order: Order) -> dict[str, Any]:
 
 def _metadata(order: Order) -> dict[str, Any]:
     job = order.job["metadata"]
-    owner = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.KIND,
-        "name": job["name"],
-        "uid": job["uid"],
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
     labels = {
         "app.kubernetes.io/name": names.MANAGER,
         "app.kubernetes.io/component": "executor",
@@ -86,7 +83,19 @@ def _metadata(order: Order) -> dict[str, Any]:
         "namespace": job["namespace"],
         "labels": labels,
         "annotations": {names.NODE: order.node},
-        "ownerReferences": [owner],
+        "ownerReferences": [owned_by(order.job)],
+    }
+
+
+def owned_by(job: Json) -> dict[str, Any]:
+    """The owner reference of what goes with its TrainingJob."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "name": job["metadata"]["name"],
+        "uid": job["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": False,
     }
 
 
@@ -94,6 +103,7 @@ def spec_of(order: Order) -> dict[str, Any]:
     """What runs in the pod, and where."""
     template = order.job["spec"]["pod"]
     spec = {
+        **(order.held or {}),
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": LEAVES_WITHIN_S,
         "affinity": {"nodeAffinity": _only_on(order.node)},
@@ -104,8 +114,6 @@ def spec_of(order: Order) -> dict[str, Any]:
         "containers": [_container(order, template)],
         "volumes": _volumes(template),
     }
-    if order.gated:
-        spec["schedulingGates"] = [{"name": names.GATE}]
     for field in ("serviceAccountName", "imagePullSecrets", "priorityClassName"):
         if template.get(field):
             spec[field] = template[field]
@@ -225,9 +233,19 @@ def bound(pod: Json) -> bool:
 
 
 def gated(pod: Json) -> bool:
-    """Whether it waits for the others of its job's start."""
+    """Whether it has our gate, which waits for the others of its job's start."""
     gates = pod.get("spec", {}).get("schedulingGates", ())
     return any(gate["name"] == names.GATE for gate in gates)
+
+
+def group_of(pod: Json) -> str:
+    """Name of the PodGroup that it is in, "" where it is in none."""
+    return str(pod["spec"].get("schedulingGroup", {}).get("podGroupName", ""))
+
+
+def held(pod: Json) -> bool:
+    """Whether no scheduler places it before the others of its job's start are there."""
+    return gated(pod) or (bool(group_of(pod)) and not bound(pod))
 
 
 def ending(pod: Json) -> bool:

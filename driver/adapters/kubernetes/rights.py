@@ -55,10 +55,14 @@ OF_THE_CLUSTER = (
 OF_THE_LEASE = Rule("coordination.k8s.io", "leases", ("get", "create", "update"))
 """Of the one that drivers share, by its name."""
 
+OF_POD_GROUPS = Rule("scheduling.k8s.io", "podgroups", ("create", "delete"))
+"""Where a driver is told to use them."""
 
-def needed(*, namespace: str, lease: str) -> list[Asked]:
+
+def needed(*, namespace: str, lease: str, pod_groups: bool = False) -> list[Asked]:
     """All that a driver for `namespace` ("": all) needs; `lease`: NAMESPACE/NAME, "" for none."""
-    asked = [each for rule in IN_NAMESPACES for each in rule.asked(namespace=namespace)]
+    within = (*IN_NAMESPACES, OF_POD_GROUPS) if pod_groups else IN_NAMESPACES
+    asked = [each for rule in within for each in rule.asked(namespace=namespace)]
     asked += [each for rule in OF_THE_CLUSTER for each in rule.asked()]
     if lease:
         at, _, name = lease.partition("/")

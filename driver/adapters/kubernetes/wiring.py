@@ -66,6 +66,7 @@ class Kubernetes:
             drivers=drivers,
             namespace=settings.namespace,
             node_selector=settings.node_selector,
+            pod_groups=settings.pod_groups,
         )
         self._identity = PodIdentity(
             client, self.cluster.book, hears=self.cluster.hears, listed=self.cluster.listed
@@ -126,7 +127,9 @@ async def check_rights(settings: Settings) -> None:
 
 
 def _needed(settings: Settings) -> list[rights.Asked]:
-    return rights.needed(namespace=settings.namespace, lease=settings.lease)
+    return rights.needed(
+        namespace=settings.namespace, lease=settings.lease, pod_groups=settings.pod_groups
+    )
 
 
 def held(state: State) -> Mapping[str, str]:

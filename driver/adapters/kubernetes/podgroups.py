@@ -1,0 +1,103 @@
+"""What keeps the pods of a start from being placed until all are there: our gate, or a PodGroup.
+
+Used by `placing`. A PodGroup (scheduling.k8s.io/v1alpha2, an alpha of Kubernetes 1.36 behind the
+feature gates GenericWorkload and GangScheduling) has the scheduler place all pods at one moment, or
+none: also where pods of others take room that we do not see. It is asked for only where a person
+wants it, and a server that does not have it is told of once; gates do then.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from holdfast.driver.adapters.kubernetes import names, paths, pods
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.errors import NotFound
+from holdfast.driver.adapters.kubernetes.gang import Gang
+from holdfast.driver.adapters.kubernetes.insist import insist
+
+Object = dict[str, Any]
+Json = Mapping[str, Any]
+
+GROUP = "schedulingGroup"
+"""Field of a pod's spec."""
+
+_log = structlog.get_logger()
+
+
+class PodGroups:
+    """Makes a PodGroup for each start, and removes that of the start before."""
+
+    def __init__(self, client: Client, *, wanted: bool) -> None:
+        self._client = client
+        self._usable = wanted
+        self._latest: dict[str, str] = {}  # name by UID of the job
+        self._making = asyncio.Lock()
+
+    async def held(self, job: Json, gang: Gang) -> Json:
+        """Fields for the spec of a pod of the job's start. Raises what the API server answers."""
+        async with self._making:
+            if self._usable and not gang.group:
+                gang.group = await self._made(job)
+        return {GROUP: {"podGroupName": gang.group}} if self._usable else pods.GATED
+
+    def has(self, pod: Json, order: pods.Order) -> bool:
+        """Read back: whether the pod that was made is in the group that was ordered. Where a server
+        or a policy drops the field in silence, our gates do from then on.
+        """
+        group = (order.held or {}).get(GROUP)
+        if group is None or pod["spec"].get(GROUP) == group:
+            return True
+        self._without(f"the API server leaves {GROUP} out of pods")
+        return False
+
+    async def _made(self, job: Json) -> str:
+        """The name of a new group; "" where the server has none."""
+        if not await insist(self._served):
+            self._without("the API server has no podgroups of scheduling.k8s.io/v1alpha2")
+            return ""
+        at, uid = paths.pod_groups(job["metadata"]["namespace"]), job["metadata"]["uid"]
+        made = await insist(lambda: self._client.create(at, manifest(job)))
+        if former := self._latest.pop(uid, ""):
+            await insist(lambda: self._gone(job, former))
+        name: str = made["metadata"]["name"]
+        self._latest[uid] = name
+        return name
+
+    async def _gone(self, job: Json, name: str) -> None:
+        with suppress(NotFound):
+            await self._client.delete(paths.pod_groups(job["metadata"]["namespace"], name))
+
+    async def _served(self) -> bool:
+        try:
+            found = await self._client.get(paths.pod_groups_api())
+        except NotFound:
+            return False
+        return any(each["name"] == "podgroups" for each in found.get("resources", ()))
+
+    def _without(self, why: str) -> None:
+        if self._usable:
+            _log.warning("pod_groups.absent", why=why, instead="gates: pods are placed one by one")
+        self._usable = False
+
+
+def manifest(job: Json) -> Object:
+    """What is posted to have a PodGroup: it is placed from so many pods on as the job has nodes,
+    for its standbys may come later. Its name is the server's to choose: pods of an earlier start
+    that are still ending would count for a group of the same name.
+    """
+    metadata = job["metadata"]
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {
+            "generateName": f"{metadata['name']}-",
+            "namespace": metadata["namespace"],
+            "labels": {"app.kubernetes.io/managed-by": names.MANAGER, names.JOB: metadata["name"]},
+            "ownerReferences": [pods.owned_by(job)],
+        },
+        "spec": {"schedulingPolicy": {"gang": {"minCount": job["spec"].get("nodes", 1)}}},
+    }

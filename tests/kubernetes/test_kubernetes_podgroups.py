@@ -1,0 +1,131 @@
+"""Pods of a start are placed all at one moment where the API server has PodGroups, else by gates.
+
+A driver on real API servers: one that has them, and one that does not.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from operated import Operated, operated
+from policies import policy
+from waiting import eventually
+
+from holdfast.driver.adapters.kubernetes import paths
+from holdfast.lab.kubernetes import flags
+from holdfast.lab.kubernetes.plane import ControlPlane
+
+pytestmark = pytest.mark.kubernetes
+
+CRD = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base" / "crd.yaml"
+HALF = {"resources": {"requests": {"cpu": "5"}}}
+"""More than half of the eight that a node has: no two pods that want it are on one node."""
+
+
+@contextmanager
+def occupied(operator: Operated, node: str) -> Iterator[None]:
+    """A pod of others has more than half of the node, for as long as a `with`."""
+    container = {"name": "main", "image": "other:1", **HALF}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "other", "namespace": operator.namespace},
+        "spec": {"containers": [container], "nodeName": node},
+    }
+    operator.plane.kubectl("apply", "-f", "-", input=json.dumps(document))
+    try:
+        yield
+    finally:
+        operator.kubectl("delete", "pod", "other", "--force", "--grace-period=0")
+
+
+@pytest.fixture(scope="module")
+def grouped(crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    """On a control plane of its own; `crd` skips where there is none."""
+    folder = tmp_path_factory.mktemp("driver")
+    with ControlPlane(folder / "kubernetes", more=flags.POD_GROUPS) as plane:
+        plane.kubectl("apply", "-f", str(CRD))
+        plane.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
+        with operated(plane, folder, "--pod-groups", name="grouped", nodes=2) as driven:
+            yield driven
+
+
+@pytest.fixture(autouse=True)
+def the_room_is_free(grouped: Operated) -> Iterator[None]:
+    """Afterwards: no kubelet is there to end a pod that has a node."""
+    yield
+    grouped.kubectl("delete", "tj", "--all")
+    grouped.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+
+
+def test_none_is_placed_while_a_pod_of_others_has_the_room_of_one(grouped: Operated) -> None:
+    with occupied(grouped, "grouped-2"):
+        grouped.apply("whole", nodes=2, pod=HALF)
+        found = eventually(lambda: refused(grouped, "whole", 2), "the scheduler has refused both")
+        assert ["nodeName" in pod["spec"] for pod in found or ()] == [False, False]
+    grouped.bound("whole", 2)
+    (group,) = grouped.get("podgroups")["items"]
+    assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+    (owner,) = group["metadata"]["ownerReferences"]
+    assert owner["uid"] == grouped.get("tj", "whole")["metadata"]["uid"]
+
+
+def refused(operator: Operated, job: str, count: int) -> list[dict[str, Any]] | None:
+    """The pods of the job, once the scheduler has said of `count` that it cannot place them."""
+    labelled = f"?labelSelector=holdfast.dev/job={job}"
+    items = operator.plane.read(paths.pods(operator.namespace) + labelled)["items"]
+    said = [each for pod in items for each in pod["status"].get("conditions", ())]
+    reasons = [each.get("reason") for each in said if each["type"] == "PodScheduled"]
+    return items if reasons == ["Unschedulable"] * count else None
+
+
+def test_each_start_has_a_group_of_its_own(grouped: Operated) -> None:
+    grouped.apply("again", nodes=2)
+    first = names_of(grouped.bound("again", 2))
+    (group,) = groups(grouped, "again")
+    grouped.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+
+    def another() -> bool:
+        found = groups(grouped, "again")
+        return bool(found) and group not in found
+
+    eventually(another, "the group of the first start is gone, and another is there")
+    assert first.isdisjoint(names_of(grouped.bound("again", 2)))
+
+
+def groups(operator: Operated, job: str) -> set[str]:
+    found = operator.get("podgroups", "-l", f"holdfast.dev/job={job}")
+    return names_of(found.get("items", ()))
+
+
+def names_of(objects: Iterable[dict[str, Any]]) -> set[str]:
+    return {each["metadata"]["name"] for each in objects}
+
+
+def test_gates_do_where_a_pod_is_not_in_the_group_that_it_was_ordered_into(
+    grouped: Operated,
+) -> None:
+    group = {"podGroupName": "of-tests"}
+    with policy(grouped, "drops-groups", field="schedulingGroup", value=group):
+        placed_by_gates(grouped)
+    assert "the API server leaves schedulingGroup out of pods" in grouped.driver.log.read_text()
+
+
+def test_gates_do_where_the_api_server_has_no_pod_groups(crd: ControlPlane, tmp_path: Path) -> None:
+    with operated(crd, tmp_path, "--pod-groups", name="ungrouped", nodes=2) as operator:
+        placed_by_gates(operator)
+        assert (
+            "the API server has no podgroups of scheduling.k8s.io/v1alpha2"
+            in operator.driver.log.read_text()
+        )
+
+
+def placed_by_gates(operator: Operated) -> None:
+    operator.apply("gated", nodes=2)
+    for pod in operator.bound("gated", 2):
+        assert "schedulingGroup" not in pod["spec"]
+    patched = {each["requestURI"] for each in operator.plane.audit() if each["verb"] == "patch"}
+    assert len([each for each in patched if "/pods/gated-" in each]) == 2
