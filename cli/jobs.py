@@ -33,7 +33,9 @@ ACTIONS = {
 
 
 def submit(
-    file: Annotated[Path | None, typer.Argument(help="The job, in YAML or JSON.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(readable=False, help="The job, in YAML or JSON.")
+    ] = None,
     key: Annotated[
         str | None, typer.Option(help="Idempotency-Key: the same one submits only once.")
     ] = None,

@@ -31,6 +31,7 @@ State = Annotated[
     typer.Option(
         "--state",
         metavar="DIR",
+        readable=False,  # who reads it says what cannot be read
         help="The driver's state folder. Default: $HOLDFAST_STATE, else the newest in ./runs.",
         callback=_or_outer,
     ),
