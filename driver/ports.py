@@ -114,11 +114,14 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lingering(msgspec.Struct, frozen=True, kw_only=True):
-    """An executor that was to end on a node that is away, which never confirms it."""
+    """An executor that was to end on a node that is away, which never confirms it; or a `stray`
+    one, by which nobody holds its node.
+    """
 
     job: str
     node: str
     why: str
+    stray: bool = False
 
 
 class Key(msgspec.Struct, frozen=True):

@@ -92,7 +92,7 @@ def _event_of(fact: Fact | Ending | Ended | Lingering) -> AnyEvent:
     if isinstance(fact, Ended):
         return ExecutorEnded(job=fact.job, node=fact.node, why=fact.why)
     if isinstance(fact, Lingering):
-        return ExecutorLingers(job=fact.job, node=fact.node, why=fact.why)
+        return ExecutorLingers(job=fact.job, node=fact.node, why=fact.why, stray=fact.stray)
     if isinstance(fact, Ending):
         return ExecutorEnding(
             job=fact.job,

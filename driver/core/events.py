@@ -166,12 +166,14 @@ class ExecutorEnding(Event, frozen=True):
 
 class ExecutorLingers(Event, frozen=True):
     """An executor that was to end is still there for the cluster, for its node, which is away,
-    never confirms it. Told again for as long as that is so.
+    never confirms it; or, `stray`, nobody wants it there, as after a journal was lost. Told again
+    for as long as that is so.
     """
 
     job: str
     node: str
     why: str
+    stray: bool = False
 
 
 # ---------------------------------------------------------------- what executors said

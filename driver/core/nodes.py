@@ -136,17 +136,23 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
 
 
 def on_lingers(turn: Turn, event: ExecutorLingers) -> None:
-    """Have it removed without its node's consent: who still runs there is fenced by its epoch.
+    """Have it removed, where its node is away without its consent: who still runs there is fenced
+    by its epoch.
 
-    Not while a job has the node, whose own executor would go with it.
+    Not while a job or a trial has the node, whose own executor would go with it.
     """
     node = turn.nodes.get(event.node)
-    if node is not None and (node.job is not None or node.present):
+    if node is not None and (_has_use(node) or (node.present and not event.stray)):
         return
     if event.job in turn.jobs:
         turn.put_job(turn.jobs[event.job])
-    turn.say(f"removed by force: {event.why}")
+    turn.say(f"removed{'' if event.stray else ' by force'}: {event.why}")
     turn.order(Release(node=event.node))
+
+
+def _has_use(node: Node) -> bool:
+    """Whether somebody has the node, or had it and it is on its way back."""
+    return node.job is not None or node.trial is not None or node.releasing
 
 
 def _late(node: Node, cause: int | None) -> bool:

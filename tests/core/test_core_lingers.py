@@ -43,3 +43,13 @@ def test_on_a_node_that_a_job_has_or_that_is_there_again_nothing_is_removed(trai
 
 def test_of_a_job_or_a_node_that_is_forgotten_it_is_removed_too(life) -> None:
     assert life.do(LINGERS).effects == (Release(node="n1"),)
+
+
+def test_a_stray_one_is_removed_from_a_node_that_is_there_unless_that_is_held(training) -> None:
+    why = "pod holdfast-trial-n2-57 is on n2, and nobody wants it there"
+    life = training(nodes=1, standbys=0)
+    life.do(e.NodeAppeared(node="n2", rack="r"))
+    decision = life.do(e.ExecutorLingers(job="", node="n2", why=why, stray=True))
+    assert (decision.effects, decision.why) == ((Release(node="n2"),), f"removed: {why}")
+    (held,) = life.job.places
+    assert life.do(e.ExecutorLingers(job="", node=held, why=why, stray=True)).idle

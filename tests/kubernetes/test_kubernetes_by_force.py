@@ -1,9 +1,10 @@
-"""A pod that its node never lets go: removed by force, for an entry in the journal that says why.
+"""Pods that nobody ends: removed, if need be by force, for an entry in the journal that says why.
 
 A driver on a real API server; its nodes are Node objects without machines.
 """
 
 import re
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -52,3 +53,18 @@ def test_a_pod_that_a_node_away_never_lets_go_is_removed_for_an_entry_that_says_
         f"holdfast-driver (term={entry.term} entry={entry.sequence} Release forced-1)"
     ]
     operated.clear("held")
+
+
+def test_a_pod_that_a_driver_without_its_journal_does_not_want_goes(operated: Operated) -> None:
+    operated.nodes.ready("forced-1", "True")
+    operated.apply("lost")
+    operated.bound("lost", 1)
+    operated.kill()
+    operated.patch("lost", suspend=True)
+    shutil.rmtree(operated.driver.paths.root)
+    operated.start()
+    eventually(lambda: not operated.pods("lost"), "its pod is to end")
+    events = [entry.event for entry in operated.driver.journal()]
+    strays = [event for event in events if isinstance(event, ExecutorLingers) and event.stray]
+    assert {event.node for event in strays} == {"forced-1"}
+    operated.clear("lost")

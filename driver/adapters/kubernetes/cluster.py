@@ -277,14 +277,27 @@ class KubernetesCluster:
         return pods.works_for_s(pod, self._clock.wall()) > 0
 
     async def _tell_stuck(self) -> None:
-        """Of pods whose end a node that is away will never confirm: the core has them released."""
-        stuck = Stuck(self._present)
+        """Of pods that nobody will end: the core has them released."""
+        stuck = Stuck(self._present, self._is_stray)
         while True:
             await asyncio.sleep(STUCK_S)
             for pod, for_s in stuck.due(self.book.all(), self._clock.monotonic_s()):
-                node, name = pods.node_of(pod), pod["metadata"]["name"]
+                job, node, name = (
+                    self._owners.job_of(pod),
+                    pods.node_of(pod),
+                    pod["metadata"]["name"],
+                )
+                stray = not pods.ending(pod)
                 why = f"pod {name} has been Terminating for {for_s:.0f} s on {node}, which is away"
-                self._say(Lingering(job=self._owners.job_of(pod), node=node, why=why))
+                if stray:
+                    why = f"pod {name} is on {node}, and nobody wants it there"
+                self._say(Lingering(job=job, node=node, why=why, stray=stray))
+
+    def _is_stray(self, pod: Object) -> bool:
+        """Whether its node, one of ours, is held by another pod, or by none."""
+        node, held_by = pods.node_of(pod), self._current.get(pods.node_of(pod))
+        known = node in self._facts and node not in self._expected
+        return known and held_by != pod["metadata"]["uid"]
 
     # ------------------------------------------------------------ what is known
 

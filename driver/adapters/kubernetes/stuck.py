@@ -1,4 +1,4 @@
-"""Deleted pods that stay because their node, which is away, never confirms their end. Pure.
+"""Pods that nobody ends: deleted ones whose node is away and never confirms it, and strays. Pure.
 
 Used by `cluster`, which tells of them. Times are by our own clock from when we saw it: that of the
 API server, or ours for people, may be stepped. Must not remove anything.
@@ -12,14 +12,18 @@ from holdfast.driver.adapters.kubernetes import pods
 Object = dict[str, Any]
 
 STUCK_S = 5.0
-"""Beyond its grace, until such a pod is told of; after as long again it is told of anew."""
+"""Beyond its grace, if it is deleted, until such a pod is told of; after as long again it is told
+of anew."""
 
 
 class Stuck:
-    """Asked again and again; `is_there` says whether a node is."""
+    """Asked again and again; `is_there` says whether a node is, `is_stray` of a pod that is to stay
+    whether anybody wants it.
+    """
 
-    def __init__(self, is_there: Callable[[str], bool]) -> None:
+    def __init__(self, is_there: Callable[[str], bool], is_stray: Callable[[Object], bool]) -> None:
         self._is_there = is_there
+        self._is_stray = is_stray
         self._since_s: dict[str, float] = {}  # by UID
         self._told_s: dict[str, float] = {}  # by UID; before it is told, as `_since_s`
 
@@ -40,5 +44,6 @@ class Stuck:
 
     def _stuck(self, pod: Object) -> bool:
         """One that is still there without any grace has a finalizer, and its node has no say."""
-        ending = pods.ending(pod) and pods.grace_s(pod) > 0
-        return ending and not self._is_there(pods.node_of(pod))
+        if not pods.ending(pod):
+            return self._is_stray(pod)
+        return pods.grace_s(pod) > 0 and not self._is_there(pods.node_of(pod))
