@@ -5,7 +5,7 @@ Called by `decide`. Pure.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import eviction, incidents, ladder, trials
+from holdfast.driver.core import eviction, incidents, ladder, stacks, trials
 from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.model import Fault, Job, Timer
@@ -59,7 +59,7 @@ def on_stacks(turn: Turn, event: StacksTaken | StacksFailed) -> None:
         return
     if isinstance(event, StacksTaken):
         turn.incident(event.incident, stacks={**incident.stacks, **event.stacks})
-        turn.say(f"stacks of ranks {', '.join(map(str, event.stacks))} are taken")
+        turn.say(stacks.told(event.stacks))
     else:
         turn.touched_incident = event.incident
         turn.say(f"no stacks: {event.why}")
