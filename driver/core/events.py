@@ -269,12 +269,15 @@ class ProgressSeen(Event, frozen=True):
 
     `step` is None where ranks count from their own start, so that no two epochs compare; `before`
     is the highest step that all ranks had completed in any earlier epoch, where that is known.
+    `stepless`: no step was seen in any epoch, but collectives go on; where one is seen yet, that is
+    told as well.
     """
 
     job: str
     epoch: int
     step: int | None = None
     before: int | None = None
+    stepless: bool = False
 
 
 # ---------------------------------------------------------------- how effects ended

@@ -121,15 +121,21 @@ def _gather(turn: Turn, name: str) -> None:
 def on_progress(turn: Turn, event: ProgressSeen) -> None:
     """A step that no epoch had reached: whatever was wrong is over."""
     job = current(turn, event)
-    if job is None or not job.seated or job.progressed:
+    first = event.step is not None and job is not None and job.best_step is None
+    if job is None or not job.seated or (job.progressed and not first):
         return
     turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
-    what = "trains" if event.step is None else f"completed step {event.step}, further than ever"
-    turn.say(f"{job.name} {what}", job.name)
+    turn.say(f"{job.name} {_went_on(event)}", job.name)
     incidents.note_resumed(turn, job, event.before)
     incidents.back(
         turn, job.name, "training again" if event.step is None else f"back at step {event.step}"
     )
+
+
+def _went_on(event: ProgressSeen) -> str:
+    if event.stepless:
+        return "trains: its collectives go on, though no step of an optimizer is seen"
+    return "trains" if event.step is None else f"completed step {event.step}, further than ever"
 
 
 def _highest(*steps: int | None) -> int | None:

@@ -17,6 +17,9 @@ MISSED_PERIODS = 3
 """Heartbeats of a node that are missing before what its ranks were counts for nothing."""
 RELATIVE = "step numbers"
 """A rank that says so counts its steps from its own start: no earlier epoch compares with them."""
+MOVES_S = 5.0
+"""Ranks of which no step was ever seen train, once their collectives have gone on for so long: what
+a rank does before its first step, e.g. meeting the others, is mostly over sooner."""
 
 
 class RankSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +41,8 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pace: Pace = Pace()
     still: Still
     progressed: bool = False
+    moving_s: float | None = None  # since when all ranks have done collectives
+    stepless: bool = False  # that they go on without a step was told
     period_s: float = 0.5
 
     def completed_step(self) -> int | None:
@@ -79,17 +84,20 @@ def relative(job: JobSeen) -> bool:
 
 
 class Further(msgspec.Struct, frozen=True, kw_only=True):
-    """The job went further than ever. Both None where its ranks count from their own start."""
+    """The job went further than ever. No `step` where its ranks count from their own start, or are
+    not seen to make any (`stepless`).
+    """
 
     step: int | None = None
     before: int | None = None  # highest step of earlier epochs
+    stepless: bool = False
 
 
 def stepped(job: JobSeen, now: float, period_s: float) -> tuple[JobSeen, Further | None]:
     """Take note of steps that all ranks have completed by now; once an epoch: it went further."""
     step = job.completed_step()
     if step is None or step <= job.pace.step:
-        return msgspec.structs.replace(job, period_s=period_s), None
+        return _moved(msgspec.structs.replace(job, period_s=period_s), now)
     pace = pacing.advanced(job.pace, step, _tokens(job), now)
     further = None
     if not job.progressed and relative(job):
@@ -99,6 +107,18 @@ def stepped(job: JobSeen, now: float, period_s: float) -> tuple[JobSeen, Further
     progressed = job.progressed or further is not None
     job = msgspec.structs.replace(job, pace=pace, period_s=period_s, progressed=progressed)
     return job, further
+
+
+def _moved(job: JobSeen, now: float) -> tuple[JobSeen, Further | None]:
+    """Once an epoch, for a job of which no step was ever seen: that it goes on nevertheless."""
+    if job.pace.best_step or job.pace.step or job.stepless or job.completed_step() is None:
+        return job, None
+    if job.moving_s is None:
+        counts = (sum(each.done for each in seen.progress.groups) for seen in job.ranks.values())
+        return msgspec.structs.replace(job, moving_s=now if all(counts) else None), None
+    if now - job.moving_s < MOVES_S or quiet_s(job, now) > standstill.QUIET_S:
+        return job, None
+    return msgspec.structs.replace(job, stepless=True), Further(stepless=True)
 
 
 def fresh(job: JobSeen, now: float) -> Ranks:

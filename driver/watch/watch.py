@@ -130,7 +130,11 @@ class Watch:
             job, far = jobs.stepped(self._jobs[name], now, self._period_s())
             if far is not None:
                 seen = ProgressSeen(
-                    job=name, epoch=expected.epoch, step=far.step, before=far.before
+                    job=name,
+                    epoch=expected.epoch,
+                    step=far.step,
+                    before=far.before,
+                    stepless=far.stepless,
                 )
                 found.append(seen)
             self._jobs[name], findings = self._stands_still(job, now)

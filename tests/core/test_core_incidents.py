@@ -73,3 +73,25 @@ def test_a_job_whose_steps_cannot_be_seen_settles(training) -> None:
     life.wait(until_s=life.now + life.policy.settle_s + 1)
     assert life.job.incident is None
     assert life.incident.closed_s is not None
+
+
+def test_faults_of_a_job_without_steps_are_incidents_of_their_own_once_it_went_on(life) -> None:
+    life.node("n0")
+    life.submit(nodes=1, standbys=0)
+    life.answer()
+    for rank in (0, 1):
+        life.dies(rank, signal=9)
+        life.answer()
+        life.do(e.ProgressSeen(job="job", epoch=life.job.epoch, stepless=True))
+        assert (life.job.incident, life.incident.rank) == (None, rank)
+    assert life.incident.resumed_s == life.now
+
+
+def test_a_first_step_is_told_of_a_job_that_was_thought_to_have_none(life) -> None:
+    life.node("n0")
+    life.submit(nodes=1, standbys=0)
+    life.answer()
+    life.do(e.ProgressSeen(job="job", epoch=life.job.epoch, stepless=True))
+    life.do(e.ProgressSeen(job="job", epoch=life.job.epoch, step=1))
+    assert life.job.best_step == 1
+    assert life.do(e.ProgressSeen(job="job", epoch=life.job.epoch, step=2)).idle

@@ -237,3 +237,36 @@ def test_what_an_older_epoch_says_does_not_count(cluster: Any) -> None:
 
 def replace_epoch(cluster: Any, epoch: int) -> Any:
     return replace(cluster.watch._wanted["job"], epoch=epoch)
+
+
+def stepless(seen: Any) -> Any:
+    """Collectives go on, and no step of an optimizer is seen."""
+    return replace(seen, step=0)
+
+
+def test_a_job_without_steps_goes_on_once_its_collectives_have_for_a_while(cluster: Any) -> None:
+    one = cluster(2)
+    one.alter = stepless
+    one.go(4.0)
+    assert one.seen == []
+    one.go(6.0)
+    assert [(seen.step, seen.stepless) for seen in one.seen] == [(None, True)]
+    one.alter = lambda seen: seen
+    one.go(1.0)
+    assert [seen.stepless for seen in one.seen] == [True, False], "its first step is told as well"
+
+
+def test_a_job_without_steps_that_stands_still_does_not_go_on(cluster: Any) -> None:
+    one = cluster(2)
+    one.alter = stepless
+    one.go(2.0)
+    one.running = False
+    one.go(20.0)
+    assert one.seen == []
+
+
+def test_a_job_whose_steps_were_seen_before_is_judged_by_its_steps(cluster: Any) -> None:
+    one = cluster(2, best_step=7)
+    one.alter = stepless
+    one.go(20.0)
+    assert one.seen == []
