@@ -9,7 +9,7 @@ from holdfast.cli import asking
 from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, last_word, table, toned
-from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.cli.shared import Json, State, Url, client, examples, same
 from holdfast.cli.words import duration, outcome
 from holdfast.protocol import exitcodes
 
@@ -66,7 +66,7 @@ def submit(
         as_json(done)
         return
     typer.echo(f"{done['name']} submitted; {outcome(done['name'], done['why'])}")
-    typer.echo(f"Watch it: holdfast status {done['name']}")
+    typer.echo(f"Watch it: holdfast status {done['name']}{same(url, state)}")
 
 
 def jobs(

@@ -82,5 +82,14 @@ def _misused(error: Exception, *, as_json_too: bool) -> int:
         return exitcodes.USAGE
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "holdfast"
-    sentence = said[:1].lower() + said[1:] + ("" if said.endswith((".", "?")) else ".")
+    said = said.replace(": Input should be", ": it should be")
+    sentence = said[:1].lower() + said[1:] + _but(error)
+    sentence += "" if sentence.endswith((".", "?")) else "."
     return _tell(misused(sentence, f"See: {path} --help"), as_json_too=as_json_too)
+
+
+def _but(error: Exception) -> str:
+    """What was typed where it does not fit, by the check that is the cause of click's error."""
+    checked = getattr(error.__cause__, "errors", None)
+    wrong = checked() if checked is not None else ()
+    return f", not {wrong[0]['input']!r}" if wrong else ""

@@ -43,6 +43,12 @@ def client(url: str | None, state: Path | None) -> Client:
     return find.client(find.Target(url=url, state=state))
 
 
+def same(url: str | None, state: Path | None) -> str:
+    """The end of a command that is to ask where this one asked: what was typed, and no more."""
+    typed = (("--driver", url), ("--state", state))
+    return "".join(f" {option} {value}" for option, value in typed if value is not None)
+
+
 def group(
     says: str, *, shows: Callable[..., None] | None = None, epilog: str | None = None
 ) -> typer.Typer:

@@ -6,8 +6,8 @@ import typer
 
 from holdfast.cli import asking
 from holdfast.cli.errors import Stopped
-from holdfast.cli.output import as_json
-from holdfast.cli.shared import Json, State, Url, examples
+from holdfast.cli.output import as_json, last_word
+from holdfast.cli.shared import Json, State, Url, examples, same
 
 Job = Annotated[
     str | None, typer.Argument(metavar="[JOB]", help="Default: the newest.", show_default=False)
@@ -76,7 +76,7 @@ def why(
     json: Json = False,
 ) -> None:
     """Why a job or a node is as it is, in sentences, from the journal."""
-    asked, _ = asking.source(url, state)
+    asked, alive = asking.source(url, state)
     name = name or asking.job_named(asked, None)["name"]
     told = asked.why(name)
     if told is None:
@@ -93,8 +93,10 @@ def why(
     typer.echo(told["headline"])
     for line in told["lines"]:
         typer.echo(f"  {sentence(line)}")
-    if told["fix"]:
-        typer.echo(told["fix"])
+    if told["fix"] and alive:
+        typer.echo(told["fix"] + same(url, state))
+    if not alive:
+        last_word()
 
 
 def sentence(line: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ WATERFALL_CHARACTERS = 30
 
 def once(asked: asking.Source, name: str | None, *, alive: bool) -> None:
     shown = console()
-    shown.print(_page(asked, asking.job_named(asked, name), []))
+    shown.print(_page(asked, asking.job_named(asked, name), [], alive=alive))
     if not alive:
         last_word()
 
@@ -42,7 +42,9 @@ def watch(asked: asking.Source, name: str | None) -> None:
             pause.wait(REFRESH_S)
 
 
-def _page(asked: asking.Source, job: dict[str, Any], losses: list[float]) -> "Group":
+def _page(
+    asked: asking.Source, job: dict[str, Any], losses: list[float], *, alive: bool = True
+) -> "Group":
     from rich.console import Group
     from rich.markup import escape
     from rich.text import Text
@@ -50,7 +52,7 @@ def _page(asked: asking.Source, job: dict[str, Any], losses: list[float]) -> "Gr
     incidents = asked.incidents(job["name"])
     since = f"after {duration(job['age_s'])}"
     if job["phase"] not in FINISHED:
-        since = f"for {duration(job['since_s'])}"
+        since = f"for {duration(job['since_s'])}{'' if alive else ' when its driver ended'}"
     lines = [
         f"[bold]{job['name']}[/bold]  {toned(job['phase'])} {since}",
         *_progress(job, losses),

@@ -58,7 +58,8 @@ def run(
             "--first-step",
             min=1,
             max=86_400,
-            help="Seconds that the first step may take: a standstill before it is no hang.",
+            help="Seconds that the first step of an optimizer may take: until then only a process "
+            "that does not run at all is a hang.",
         ),
     ] = 600.0,
     runs: Annotated[
@@ -69,8 +70,9 @@ def run(
     """Run a script as torchrun would, with care: faults are noticed, cured and named.
 
     The driver is embedded; nothing is configured. The script's output and exit code are its own:
-    a line that all ranks print alike is shown once, [rN] marks one of rank N alone. stdin is not
-    passed on: every rank reads an empty one, for what was read once is lost to a restarted rank.
+    a line that all ranks print alike is shown once, [rN] marks one of rank N alone, once more than
+    one rank has printed. stdin is not passed on: every rank reads an empty one, for what was read
+    once is lost to a restarted rank.
     """
     asked = options.Options(
         command=options.command_of(words, module=module),

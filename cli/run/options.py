@@ -60,6 +60,10 @@ def command_of(words: Sequence[str], *, module: bool = False) -> tuple[str, ...]
         return (sys.executable, first, *rest)
     if re.fullmatch(r"python[\d.]*", Path(first).name) and rest and rest[0].endswith(".py"):
         _check_script(rest[0])
+    if first.startswith("-"):
+        raise misused(
+            f"holdfast run has no option {first!r}.", "Options of the script stand after its name."
+        )
     if shutil.which(first) is None:
         is_file = Path(first).is_file()
         fix = f"chmod +x {first}, or give its interpreter first." if is_file else "Check the path."

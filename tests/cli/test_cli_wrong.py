@@ -23,7 +23,12 @@ Capture = pytest.CaptureFixture[str]
         (["jobs", "--nope"], "holdfast: no such option: --nope"),
         (["stop"], "holdfast: missing argument 'JOB'.  See: holdfast stop --help"),
         (["run", "-n", "many", "x.py"], "holdfast: invalid value for '-n'"),
-        (["run", "--first-step", "0", "x.py"], "holdfast: invalid value for '--first-step'"),
+        (["run", "--lr", "3", "x.py"], "holdfast: holdfast run has no option '--lr'.  Options of"),
+        (
+            ["run", "--first-step", "0", "x.py"],
+            "holdfast: invalid value for '--first-step': it should be greater than or equal to "
+            "1, not '0'.  See: holdfast run --help",
+        ),
         (["submit", "no.yaml"], "holdfast: cannot read no.yaml: No such file or directory.  Noth"),
     ],
 )
