@@ -36,7 +36,8 @@ class Ends:
         for key, exits in self._groups.items():
             echo = is_echo(exits[0].status) and key[:2] in self._caused
             if self._first[key] == entry.sequence and not echo:
-                nodes = list(dict.fromkeys(exited.node for exited in exits))
+                by_rank = sorted(exits, key=lambda exited: exited.status.rank)
+                nodes = list(dict.fromkeys(exited.node for exited in by_rank))
                 source = f"executor of {nodes[0]}" if len(nodes) == 1 else "executors"
                 yield source, f"{_names('rank', _ranks(exits))} on {_nodes(nodes)} {key[2]}"
 
