@@ -21,13 +21,15 @@ def register(app: typer.Typer) -> None:
     app.command(
         "logs",
         epilog=examples(
-            "holdfast logs my-job", "holdfast logs my-job --rank 3 --stderr --tail 50 --follow"
+            "holdfast logs", "holdfast logs my-job --rank 3 --stderr --tail 50 --follow"
         ),
     )(logs)
 
 
 def logs(
-    job: Annotated[str, typer.Argument(metavar="JOB")],
+    job: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="Default: the newest.", show_default=False)
+    ] = None,
     rank: Annotated[int, typer.Option("-r", "--rank", min=0, help="Which rank.")] = 0,
     attempt: Annotated[
         int | None, typer.Option(min=0, help="Which attempt. Default: the newest.")
@@ -41,6 +43,7 @@ def logs(
 ) -> None:
     """Print a rank's output. With --json: one line of JSON a line."""
     stream = "stderr" if stderr else "stdout"
+    job = job or asking.job_named(asking.source(url, state)[0], None)["name"]
     try:
         where = path("jobs", job, "ranks", rank, "logs")
         pieces: Iterable[bytes] = client(url, state).stream(

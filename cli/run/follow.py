@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -61,14 +61,19 @@ class Run:
         """Run the job to its end; the exit code is the script's own."""
         with self._signals_taken():
             try:
-                self._service.start()
-                self._submit()
-                self._greet()
-                return self._follow()
+                with ExitStack() as up:
+                    up.callback(self._service.end)
+                    self._service.start()
+                    self._submit()
+                    self._greet()
+                    return self._follow()
             except Interrupted:
+                self._narrator.say(f"stopped, nothing of it runs; logs in {_short(self._paths)}")
                 return exitcodes.of_signal(self._signals[0])
-            finally:
-                self._service.end()
+            except BrokenPipeError:
+                with suppress(OSError):
+                    self._narrator.say("stopped: nobody reads its output any more")
+                raise
 
     def _submit(self) -> None:
         """With a key: the driver may die between taking the job and saying so."""

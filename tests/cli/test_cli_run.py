@@ -60,7 +60,7 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
     assert (status["phase"], status["driver_running"]) == ("Failed", False)
     assert status["spec"]["spec"]["timeouts"]["firstStepS"] == 42
     assert shell.holdfast("story", "--json").returncode == 0
-    logs = shell.holdfast("logs", shell.run.name, "--rank", "1", "--stderr", "--tail", "1")
+    logs = shell.holdfast("logs", "--rank", "1", "--stderr", "--tail", "1")
     assert logs.stdout == "ValueError: the mistake\n"
     assert "Failed" in shell.holdfast("jobs").stdout
     assert shell.holdfast("jobs", "--phase", "Running").stdout == "no job matches\n"
@@ -106,6 +106,8 @@ def test_a_run_whose_output_nobody_reads_any_more_ends_as_any_program(shell: She
     assert process.stdout.readline() == "line\n"
     process.stdout.close()
     assert process.wait(DEADLINE_S) == 128 + signal.SIGPIPE
+    assert process.stderr is not None
+    assert "holdfast  stopped: nobody reads its output any more\n" in process.stderr
     eventually(lambda: not shell.leftovers())
 
 
@@ -119,6 +121,8 @@ def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
     assert any("stopping" in line for line in iter(process.stderr.readline, ""))
     process.send_signal(signal.SIGINT)
     assert process.wait(DEADLINE_S) == 130
+    (last,) = process.stderr
+    assert last.startswith("holdfast  stopped, nothing of it runs; logs in runs/stubborn-")
     eventually(lambda: not shell.leftovers())
 
 
