@@ -7,7 +7,7 @@ from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.kubernetes import pods
 from holdfast.driver.adapters.kubernetes.errors import Forbidden
-from holdfast.driver.adapters.kubernetes.placing import Hold, Placing
+from holdfast.driver.adapters.kubernetes.placing import Hold, Placing, stray
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError
 from holdfast.protocol.nodeenv import Drivers
@@ -82,3 +82,28 @@ async def test_what_admission_does_not_want_is_told_at_once() -> None:
     client.refusals = ['pods "speech-0-1" is forbidden: violates PodSecurity "restricted"']
     with pytest.raises(BarredError, match="violates PodSecurity"):
         await placed(client)
+
+
+GOING: Object = {
+    **JOB,
+    "metadata": {**JOB["metadata"], "deletionTimestamp": "2026-11-22T00:00:00Z"},
+}
+ANOTHER: Object = {**JOB, "metadata": {**JOB["metadata"], "uid": "job-2"}}
+
+
+@pytest.mark.parametrize(
+    ("owner", "held_by", "is_stray"),
+    [(JOB, "", True), (JOB, "pod-2", True), (JOB, "pod-1", False)]
+    + [(gone, "", False) for gone in (None, GOING, ANOTHER)],
+)
+def test_a_pod_of_a_job_is_a_stray_unless_it_goes_with_its_job(
+    owner: Object | None, held_by: str, is_stray: bool
+) -> None:
+    made = pods.manifest(pods.Order(JOB, "node-1", 0, 1, Drivers(["http://a:1"])))
+    made["metadata"]["uid"] = "pod-1"
+    assert stray(made, "speech", owner, held_by) == is_stray
+
+
+def test_a_pod_of_a_trial_has_no_job_to_go_with() -> None:
+    made: Object = {"metadata": {"uid": "pod-1"}}
+    assert (stray(made, "", None, ""), stray(made, "", None, "pod-1")) == (True, False)

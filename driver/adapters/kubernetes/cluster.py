@@ -23,6 +23,7 @@ from holdfast.driver.adapters.kubernetes.placing import (
     Placing,
     hold_of,
     lowest_slot,
+    stray,
     wanted,
 )
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
@@ -287,17 +288,19 @@ class KubernetesCluster:
                     pods.node_of(pod),
                     pod["metadata"]["name"],
                 )
-                stray = not pods.ending(pod)
-                why = f"pod {name} has been Terminating for {for_s:.0f} s on {node}, which is away"
-                if stray:
-                    why = f"pod {name} is on {node}, and nobody wants it there"
-                self._say(Lingering(job=job, node=node, why=why, stray=stray))
+                why = f"pod {name} is on {node}, and nobody wants it there"
+                if ending := pods.ending(pod):
+                    since = f"has been Terminating for {for_s:.0f} s"
+                    why = f"pod {name} {since} on {node}, which is away"
+                self._say(Lingering(job=job, node=node, why=why, stray=not ending))
 
     def _is_stray(self, pod: Object) -> bool:
         """Whether its node, one of ours, is held by another pod, or by none."""
-        node, held_by = pods.node_of(pod), self._current.get(pods.node_of(pod))
-        known = node in self._facts and node not in self._expected
-        return known and held_by != pod["metadata"]["uid"]
+        node, job = pods.node_of(pod), self._owners.job_of(pod)
+        if node not in self._facts or node in self._expected:
+            return False
+        owner = self._owners.owner(job) if job else None
+        return stray(pod, job, owner, self._current.get(node, ""))
 
     # ------------------------------------------------------------ what is known
 

@@ -203,6 +203,14 @@ def wanted(hold: Hold, owner: Object | None) -> bool:
     return owner is not None and owner["metadata"]["uid"] == hold.owner and not pods.ending(owner)
 
 
+def stray(pod: Object, job: str, owner: Object | None, held_by: str) -> bool:
+    """Whether nobody wants the pod on its node, which is held by the pod with the UID `held_by`, ""
+    for none. `job` is "" for a trial's. One whose TrainingJob is gone goes with that, by and by.
+    """
+    goes = bool(job) and not wanted(hold_of(pod, job), owner)
+    return not goes and bool(pod["metadata"]["uid"] != held_by)
+
+
 def hold_of(pod: Object, job: str) -> Hold:
     """The hold of a pod that was made for the core's `job`."""
     return Hold(job, pods.owner_uid(pod), pods.number(pod, names.SLOT))
