@@ -2,8 +2,7 @@
 
 Started by `operator`: `python -m holdfast.bench.kubernetes.simulate KUBECONFIG DRIVER_STATE`.
 Begins when standard input says so, and ends with it. For each pod of Holdfast's that runs on a fake
-node it asks for the token that the pod's volume would have, and connects with that. It stands for
-machines that would have CPUs of their own, so it lets what is measured go first (`nice`).
+node it asks for the token that the pod's volume would have, and connects with that.
 """
 
 import asyncio
@@ -27,8 +26,6 @@ from holdfast.protocol.paths import RunPaths
 
 Object = dict[str, Any]
 ACCOUNT = "default"
-YIELDS = 10
-"""Steps of `nice`: a tenth of the weight, so that it is slow where the CPUs are full, and lives."""
 
 
 class Fleet:
@@ -105,6 +102,5 @@ async def _ended(over: asyncio.Event) -> None:
 
 
 if __name__ == "__main__":
-    os.nice(YIELDS)
     raise_open_files()
     asyncio.run(_main(Path(sys.argv[1]), RunPaths(Path(sys.argv[2]))))
