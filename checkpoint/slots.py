@@ -18,7 +18,7 @@ from typing import TypeVar
 import msgspec
 import xxhash
 
-from holdfast.kit.files import write_atomic
+from holdfast.kit.files import beside, write_atomic
 from holdfast.protocol.topology import Topology
 
 T = TypeVar("T")
@@ -93,21 +93,21 @@ class Slot:
         if self.room_bytes >= size_bytes or (self.data.exists() and not replace):
             return
         self.data.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.data.with_name(f".{self.data.name}.{os.getpid()}")
-        fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        new = beside(self.data)
+        fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             # Not ftruncate: a hole would end the rank by SIGBUS when the tmpfs is full.
             os.posix_fallocate(fd, 0, size_bytes)
             if replace:
-                beside.rename(self.data)
+                new.rename(self.data)
             else:
                 with suppress(FileExistsError):
-                    self.data.hardlink_to(beside)
+                    self.data.hardlink_to(new)
         except OSError as error:
             raise _no_room(error, self.data.parent, size_bytes) from error
         finally:
             os.close(fd)
-            beside.unlink(missing_ok=True)
+            new.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self, *, exclusive: bool) -> Iterator[int | None]:

@@ -4,10 +4,21 @@ Called by whatever keeps state. Must not know what is kept.
 """
 
 import os
+from itertools import count
 from pathlib import Path
 
 LONGEST_SOCKET_PATH = 107
 """Linux keeps 108 octets for the path of a Unix socket, a zero at its end (unix(7))."""
+
+
+_numbers = count()
+
+
+def beside(path: Path) -> Path:
+    """Where to write what is to become `path`: a hidden name that no other process, and no other
+    thread of this one, writes to.
+    """
+    return path.with_name(f".{path.name}.{os.getpid()}.{next(_numbers)}")
 
 
 def private_folder(path: Path, *, exist_ok: bool = True) -> None:
@@ -33,15 +44,15 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = 
 
     Raises `OSError` (`ENOSPC` among them) with nothing changed at `path`.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    new = beside(path)
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        beside.rename(path)
+        new.rename(path)
     except OSError:
-        beside.unlink(missing_ok=True)
+        new.unlink(missing_ok=True)
         raise

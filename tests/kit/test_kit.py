@@ -1,5 +1,6 @@
 """The small tools."""
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -28,6 +29,17 @@ def test_an_atomic_write_replaces_the_old_content_whole(tmp_path: Path) -> None:
     assert target.read_bytes() == b"new"
     assert target.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_threads_that_write_the_same_file_at_once_do_not_take_it_from_each_other(
+    tmp_path: Path,
+) -> None:
+    """As the agent's two do with a slot's checksum."""
+    target = tmp_path / "sum"
+    with ThreadPoolExecutor(4) as threads:
+        writes = [threads.submit(write_atomic, target, b"same") for _ in range(500)]
+    assert [each.exception() for each in writes] == [None] * 500
+    assert [path.name for path in tmp_path.iterdir()] == ["sum"]
 
 
 def test_a_failed_atomic_write_leaves_the_old_content_and_no_litter(tmp_path: Path) -> None:
