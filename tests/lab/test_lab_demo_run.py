@@ -18,7 +18,7 @@ FIELDS = {
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_node_is_lost_and_the_last_line_says_that_nothing_else_was(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "holdfast.cli", "demo", "--json", "--steps", "30"]
+    command = [sys.executable, "-m", "holdfast.cli", "demo", "--json"]
     done = subprocess.run(
         [*command, "--folder", str(tmp_path / "d")],
         capture_output=True,
@@ -29,6 +29,6 @@ def test_a_node_is_lost_and_the_last_line_says_that_nothing_else_was(tmp_path: P
     last = json.loads(done.stdout.splitlines()[-1])
     assert last.keys() >= FIELDS
     assert (last["verdict"], done.returncode) == ("passed", 0), done.stderr
-    assert (last["nodes"], last["ranks"], last["steps"]) == (4, 8, 30)
+    assert (last["nodes"], last["ranks"], last["steps"]) == (4, 8, 60)
     assert (len(last["evicted"]), last["innocent_evicted"]) == (1, 0)
     assert (last["loss_equal_bitwise"], last["leftovers"]) == (True, 0)
