@@ -370,3 +370,4 @@ class State(Value, frozen=True):
     nodes: dict[str, Node] = {}
     brake: Brake = Brake()
     incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest
+    returned_s: float = 0.0  # when an executor last came back to a driver that took over

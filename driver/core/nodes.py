@@ -179,6 +179,8 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
     )
     if behind:
         turn.resend[event.node] = None
+    if _to_return(node):
+        turn.returned_s = turn.now
     first = new and not node.incarnation
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
     putback.learn(turn, event)
@@ -293,7 +295,11 @@ def _loss(name: str, second: Evidence) -> Fault:
 
 
 def check_silence(turn: Turn) -> None:
-    """Executors that were away too long: within the brake their nodes go, above it nobody does."""
+    """Executors that were away too long: within the brake their nodes go, above it nobody does.
+
+    While executors still come back to a driver that took over, those that have not are late, for
+    there are many of them, and not silent.
+    """
     due = [n.name for n in turn.nodes.values() if n.silent_check_s and n.silent_check_s <= turn.now]
     if not due:
         return
@@ -307,11 +313,18 @@ def check_silence(turn: Turn) -> None:
             turn.node(name, silent_check_s=None)
         elif not node.present:
             ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
+        elif _to_return(node) and turn.now < turn.returned_s + turn.policy.return_s:
+            turn.node(name, silent_check_s=turn.returned_s + turn.policy.return_s)
         elif outage or eviction.too_many(turn, silent=True):
             turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
             _note_outage(turn, silent, len(held))
         else:
             ladder.recover(turn, node.job, _silence(turn, node))
+
+
+def _to_return(node: Node) -> bool:
+    """Whether its executor was not here yet since this driver took over."""
+    return node.silent_check_s is not None and not (node.connected or node.left)
 
 
 def _silence(turn: Turn, node: Node) -> Fault:

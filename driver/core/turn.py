@@ -43,6 +43,7 @@ class Turn:
         self.nodes = state.nodes
         self.brake = state.brake
         self.incidents = state.incidents
+        self.returned_s = state.returned_s
         self.effects: list[AnyEffect] = []
         self.reasons: list[str] = []
         self.touched_jobs: dict[str, None] = {}
@@ -145,6 +146,7 @@ class Turn:
             nodes=self.nodes,
             brake=self.brake,
             incidents=self.incidents,
+            returned_s=self.returned_s,
         )
 
     def close(self) -> Decision:

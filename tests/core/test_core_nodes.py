@@ -227,6 +227,20 @@ def test_a_new_driver_gives_executors_time_to_come_back(training) -> None:
     assert life.evicted == []
 
 
+def test_executors_that_come_back_slowly_for_there_are_many_are_not_taken_for_silent(
+    training,
+) -> None:
+    life = training(nodes=6)
+    life.do(e.DriverStarted(term=2))
+    for number in range(5):
+        life.wait(until_s=life.now + 0.9 * life.policy.return_s)
+        life.connect(f"n{number}", f"n{number}-first")
+    life.wait(until_s=life.now + 0.9 * life.policy.return_s)
+    assert (life.evicted, life.state.incidents) == ([], {})
+    life.wait(until_s=life.now + 0.2 * life.policy.return_s)
+    assert life.evicted == ["n5"], "nobody has come for so long: it is silent"
+
+
 def test_a_node_that_died_while_no_driver_was_there_is_found(training) -> None:
     life = training(nodes=3, spare=1)
     life.do(e.DriverStarted(term=2))
