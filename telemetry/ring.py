@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from holdfast.kit.files import beside
 from holdfast.protocol.messages import GroupProgress, PeerProgress, RankProgress
 from holdfast.telemetry import schema
 
@@ -32,8 +33,8 @@ class RingWriter:
 
     def __init__(self, path: Path, *, rank: int, epoch: int) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        with beside.open("w+b") as file:
+        new = beside(path)
+        with new.open("w+b") as file:
             # Room is taken now: a store into a mapped page that finds the disk full is a SIGBUS.
             os.posix_fallocate(file.fileno(), 0, schema.SIZE)
             self._map = mmap.mmap(file.fileno(), schema.SIZE)
@@ -42,7 +43,7 @@ class RingWriter:
         schema.HEADER.pack_into(self._map, 0, *head)
         self._words = memoryview(self._map)[: schema.MEMBERS_AT].cast("Q")
         self._members = memoryview(self._map)[schema.MEMBERS_AT : schema.SIZE].cast("I")
-        beside.rename(path)
+        new.rename(path)
 
     def word(self, place: int, value: int) -> None:
         """Store one of the rank's words (`schema.PULSE` and so on)."""

@@ -19,6 +19,7 @@ from holdfast.checkpoint.stores import (
     StoredFile,
     TemporaryStoreError,
 )
+from holdfast.kit.files import beside
 
 CHUNK_BYTES = 4 << 20
 
@@ -43,18 +44,18 @@ class FileStore:
 
     def put(self, path: str, chunks: Iterable[Buffer]) -> None:
         target = self._root / path
-        beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        new = Path(f"{beside(target)}.tmp")
         with _told("write", target):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                with beside.open("wb") as file:
+                with new.open("wb") as file:
                     for chunk in chunks:
                         file.write(chunk)
                     file.flush()
                     os.fsync(file.fileno())
-                beside.rename(target)
+                new.rename(target)
             finally:
-                beside.unlink(missing_ok=True)
+                new.unlink(missing_ok=True)
             _flush_folder(target.parent)
 
     def get(self, path: str) -> Iterator[bytes]:

@@ -22,9 +22,6 @@ from holdfast.driver.adapters.kubernetes.insist import insist
 Object = dict[str, Any]
 Json = Mapping[str, Any]
 
-GROUP = "schedulingGroup"
-"""Field of a pod's spec."""
-
 _log = structlog.get_logger()
 
 
@@ -42,16 +39,16 @@ class PodGroups:
         async with self._making:
             if self._usable and not gang.group:
                 gang.group = await self._made(job)
-        return {GROUP: {"podGroupName": gang.group}} if self._usable else pods.GATED
+        return {pods.GROUP: {"podGroupName": gang.group}} if self._usable else pods.GATED
 
     def has(self, pod: Json, order: pods.Order) -> bool:
         """Read back: whether the pod that was made is in the group that was ordered. Where a server
         or a policy drops the field in silence, our gates do from then on.
         """
-        group = (order.held or {}).get(GROUP)
-        if group is None or pod["spec"].get(GROUP) == group:
+        group = (order.held or {}).get(pods.GROUP)
+        if group is None or pod["spec"].get(pods.GROUP) == group:
             return True
-        self._without(f"the API server leaves {GROUP} out of pods")
+        self._without(f"the API server leaves {pods.GROUP} out of pods")
         return False
 
     async def _made(self, job: Json) -> str:

@@ -39,6 +39,9 @@ STAYS = [
 GATED: Json = {"schedulingGates": [{"name": names.GATE}]}
 """Of the spec of a pod that is not to be placed before its gate is taken off."""
 
+GROUP = "schedulingGroup"
+"""Field of a pod's spec that names its PodGroup."""
+
 
 class Order(NamedTuple):
     """One pod that is wanted. `job` is the TrainingJob object, as it was read; `held` are fields of
@@ -240,7 +243,7 @@ def gated(pod: Json) -> bool:
 
 def group_of(pod: Json) -> str:
     """Name of the PodGroup that it is in, "" where it is in none."""
-    return str(pod["spec"].get("schedulingGroup", {}).get("podGroupName", ""))
+    return str(pod["spec"].get(GROUP, {}).get("podGroupName", ""))
 
 
 def held(pod: Json) -> bool:

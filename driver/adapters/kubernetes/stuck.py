@@ -18,7 +18,7 @@ of anew."""
 
 class Stuck:
     """Asked again and again; `is_there` says whether a node is, `is_stray` of a pod that is to stay
-    whether anybody wants it.
+    whether nobody wants it.
     """
 
     def __init__(self, is_there: Callable[[str], bool], is_stray: Callable[[Object], bool]) -> None:
