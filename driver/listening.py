@@ -4,19 +4,22 @@ Used by `driver.main`, after the lock is held. A restart has the port of the dri
 executors find it where it was.
 """
 
+import contextlib
 import os
 import socket
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from holdfast.driver.ports import PermanentError
-from holdfast.driver.settings import Settings
+from holdfast.driver.settings import Settings, parts
 from holdfast.kit.files import write_atomic
 from holdfast.protocol.paths import RunPaths
 
-BACKLOG = 2_048
-"""A storm of reconnects after a restart: 1,100 accepts a second were measured."""
+BACKLOG = 4_096
+"""Two connections of each node wait in the socket's queue after a restart. Linux has no more by
+default (net.core.somaxconn)."""
 
 USER_TIMEOUT_MS = 10_000
 """Sent bytes that stay unacknowledged so long end the connection (TCP_USER_TIMEOUT, tcp(7))."""
@@ -25,34 +28,38 @@ MAX_SOCKET_PATH_BYTES = 107
 """Of `sun_path` less its end, unix(7)."""
 
 
-def listen(settings: Settings) -> list[socket.socket]:
-    """The TCP socket and the Unix socket, both listening.
+class Listening(NamedTuple):
+    """Sockets that listen; `probes` where a port for them is wanted."""
 
-    Raises `PermanentError` where an address cannot be had.
-    """
-    unix = _unix(settings.paths.socket)
-    try:
-        tcp = _tcp(settings)
-    except PermanentError:
-        unix.close()
-        raise
-    return [tcp, unix]
+    tcp: socket.socket
+    unix: socket.socket
+    probes: socket.socket | None
 
 
-def announce(settings: Settings, tcp: socket.socket) -> None:
+def listen(settings: Settings) -> Listening:
+    """Raises `PermanentError` where an address cannot be had."""
+    with contextlib.ExitStack() as taken:
+        unix = taken.enter_context(_unix(settings.paths.socket))
+        tcp = taken.enter_context(_tcp(settings))
+        probes = _probes(settings.probes) if settings.probes else None
+        taken.pop_all()
+    return Listening(tcp, unix, probes)
+
+
+def announce(settings: Settings, sockets: Listening) -> None:
     """Write the address file: from now on the driver answers."""
-    port = tcp.getsockname()[1]
+    port = sockets.tcp.getsockname()[1]
     paths = settings.paths
-    where = {"http": url(settings, tcp), "socket": str(paths.socket), "pid": os.getpid()}
+    where = {"http": url(settings, sockets.tcp), "socket": str(paths.socket), "pid": os.getpid()}
+    if sockets.probes:
+        where["probes"] = _http(sockets.probes)
     write_atomic(paths.port, f"{port}\n".encode())
     write_atomic(paths.address, msgspec.json.encode(where) + b"\n")
 
 
 def url(settings: Settings, tcp: socket.socket) -> str:
     """http://HOST:PORT of a listening socket, or https:// where it speaks TLS."""
-    host, port = tcp.getsockname()[:2]
-    scheme = "https" if settings.tls else "http"
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+    return _http(tcp, "https" if settings.tls else "http")
 
 
 def withdraw(paths: RunPaths) -> None:
@@ -61,19 +68,32 @@ def withdraw(paths: RunPaths) -> None:
     paths.socket.unlink(missing_ok=True)
 
 
+def _http(tcp: socket.socket, scheme: str = "http") -> str:
+    host, port = tcp.getsockname()[:2]
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
 def _tcp(settings: Settings) -> socket.socket:
     """The port asked for; for 0 the one of the driver before, if it is still free."""
-    candidates = [settings.port]
-    if settings.port == 0 and settings.paths.port.exists():
-        candidates.insert(0, int(settings.paths.port.read_text()))
-    for port in candidates:
-        try:
-            return _bind(settings.host, port)
-        except OSError as error:
-            reason = error
-    raise PermanentError(
-        f"listen {settings.listen}: {reason.strerror or reason}. Give another with --listen."
-    )
+    host, port = parts(settings.listen)
+    if port == 0 and settings.paths.port.exists():
+        with contextlib.suppress(OSError):
+            return _bind(host, int(settings.paths.port.read_text()))
+    try:
+        return _bind(host, port)
+    except OSError as error:
+        why = error.strerror or error
+        raise PermanentError(
+            f"listen {settings.listen}: {why}. Give another with --listen."
+        ) from error
+
+
+def _probes(wanted: str) -> socket.socket:
+    try:
+        return _bind(*parts(wanted))
+    except OSError as error:
+        why = error.strerror or error
+        raise PermanentError(f"probes {wanted}: {why}. Give another with --probes.") from error
 
 
 def _bind(host: str, port: int) -> socket.socket:

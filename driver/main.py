@@ -8,40 +8,29 @@ everything.
 
 import asyncio
 import contextlib
-import math
 import signal
-import socket
 import sys
 from collections.abc import Sequence
 
 import structlog
 from pydantic import ValidationError
 from pydantic_settings import CliApp
-from starlette.types import ASGIApp
+from starlette.types import Receive, Scope, Send
 
-from holdfast.driver import watch as watching
-from holdfast.driver.adapters.rest.app import make_app
-from holdfast.driver.adapters.rest.standby import Waiting
-from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens, load_tokens
-from holdfast.driver.control import Control
-from holdfast.driver.core.model import State
-from holdfast.driver.core.policy import Policy
-from holdfast.driver.effects import Effects
 from holdfast.driver.journals import open_journal
 from holdfast.driver.leads import open_lead
-from holdfast.driver.listening import announce, listen, url, withdraw
+from holdfast.driver.listening import Listening, announce, listen, url, withdraw
 from holdfast.driver.lock import Locked, take_lock
-from holdfast.driver.loop import Loop
 from holdfast.driver.outside import Outside, check_rights, outside
 from holdfast.driver.ports import Journal, PermanentError, TakenOver, TemporaryError
+from holdfast.driver.probes import Readiness, probed
 from holdfast.driver.serving import Server
 from holdfast.driver.settings import Settings
-from holdfast.driver.standby import STEP_DOWN_S, Lead, keep_lead, stand_by, title
+from holdfast.driver.standby import Lead, keep_lead, stand_by, title
 from holdfast.driver.tls import Tls, open_tls
-from holdfast.driver.watch import Watch
-from holdfast.driver.watching import Watching
-from holdfast.kit.clock import Clock, SystemClock
+from holdfast.driver.wired import Driver
+from holdfast.kit.clock import SystemClock
 from holdfast.kit.files import private_folder
 from holdfast.kit.limits import raise_open_files
 from holdfast.kit.logs import set_up_logs
@@ -54,79 +43,6 @@ SEEN_WITHIN_S = 3.0
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _log = structlog.get_logger()
-
-
-class Driver:
-    """All parts of one driver, wired."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        journal: Journal,
-        outside: Outside,
-        clock: Clock,
-    ) -> None:
-        watch = Watch(watching.Settings(heartbeat_period_s=settings.heartbeat_period_s))
-        self._watch = watch
-        self._settings = settings
-        self._outside = outside
-        self._step_down_s = STEP_DOWN_S if settings.standby else math.inf
-        policy = Policy(
-            connect_s=settings.connect_s,
-            dry_run=settings.dry_run_evictions,
-            trial_after_s=settings.trial_after_s,
-        )
-        self.loop = Loop(journal, clock=clock, policy=policy)
-        self.sessions = Sessions(
-            refusal=outside.refusal,
-            watch=watch,
-            emit=self.loop.post,
-            term=lambda: self.loop.state.term,
-            now=self.loop.now,
-            heartbeat_period_s=settings.heartbeat_period_s,
-        )
-        self._watching = Watching(
-            watch, daemons=self.sessions.daemons, emit=self.loop.post, now=self.loop.now
-        )
-        self.control = Control(
-            self.loop,
-            journal=journal,
-            nodes=self.sessions,
-            watch=watch,
-            people=outside.people,
-            settings=settings,
-            clock=clock,
-            away=outside.cluster.away,
-        )
-
-    def app(self) -> ASGIApp:
-        """The whole application: people's routes and nodes' WebSockets."""
-        return self.sessions.before(make_app(self.control))
-
-    async def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        """Take over from the driver before, then keep going in tasks of `group`; gives those."""
-        effects = Effects(
-            cluster=self._outside.cluster,
-            nodes=self.sessions,
-            emit=self.loop.post,
-            term=lambda: self.loop.state.term,
-            group=group,
-        )
-        follow, tasks = self._outside.start(self.loop, self._watch, self.sessions, group)
-
-        def show(state: State) -> None:
-            self._watching.follow(state)
-            follow(state)
-
-        await self.loop.start(perform=effects.start, follow=show)
-        return [
-            *tasks,
-            group.create_task(self.loop.run()),
-            group.create_task(self.loop.keep_term(step_down_s=self._step_down_s)),
-            group.create_task(self._watching.tick(self._settings.watch_period_s)),
-            group.create_task(self._watching.facts(self._outside.cluster)),
-        ]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -166,54 +82,62 @@ async def _serve(settings: Settings) -> None:
         if tls:
             tls.publish(paths)
             stack.callback(asyncio.create_task(tls.keep()).cancel)
+        readiness = await stack.enter_async_context(probed(sockets.probes))
         await check_rights(settings)
         lead = None
         if settings.standby:
-            name = title(settings.name, settings.advertise or url(settings, sockets[0]))
+            name = title(settings.name, settings.advertise or url(settings, sockets.tcp))
             lead = await stack.enter_async_context(open_lead(settings, name=name))
             if not await _wait_for(lead, settings, sockets, tls):
                 return
         journal = open_journal(settings)
         stack.callback(journal.close)
-        await _serve_on(settings, sockets, tls, tokens, journal, lead)
+        await _serve_on(settings, sockets, tls, tokens, journal, lead, readiness)
 
 
-async def _wait_for(
-    lead: Lead, settings: Settings, sockets: list[socket.socket], tls: Tls | None
-) -> bool:
+async def _wait_for(lead: Lead, settings: Settings, sockets: Listening, tls: Tls | None) -> bool:
     """Until this driver leads; False where it was told to end before."""
+    from holdfast.driver.adapters.rest.standby import Waiting
+
     waiting = Waiting()
     server = Server(waiting.app, tls.context if tls else None)
     _end_when_told(server, settings.die_with_fd)
-    _say_to_people(f"driver stands by at {url(settings, sockets[0])}")
+    _say_to_people(f"driver stands by at {url(settings, sockets.tcp)}")
     try:
-        return await stand_by(lead, server, sockets, say=waiting.say)
+        return await stand_by(lead, server, [sockets.tcp, sockets.unix], say=waiting.say)
     finally:
         _end_at_once()
 
 
 async def _serve_on(
     settings: Settings,
-    sockets: list[socket.socket],
+    sockets: Listening,
     tls: Tls | None,
     tokens: Tokens,
     journal: Journal,
     lead: Lead | None,
+    readiness: Readiness,
 ) -> None:
-    clock, at = SystemClock(), url(settings, sockets[0])
+    clock, at = SystemClock(), url(settings, sockets.tcp)
     listening = Drivers((at,), tls.ca if tls else "")
     async with outside(settings, tokens, clock=clock, listening=listening) as around:
         driver = Driver(settings, journal=journal, outside=around, clock=clock)
-        server = Server(driver.app(), tls.context if tls else None)
+        loading = asyncio.create_task(asyncio.to_thread(driver.app))
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await (await loading)(scope, receive, send)
+
+        server = Server(app, tls.context if tls else None)
         _end_when_told(server, settings.die_with_fd)
         async with asyncio.TaskGroup() as group:
             tasks = await driver.start(group)
             tasks += [group.create_task(keep_lead(lead))] if lead else []
-            await _seen(around)
-            announce(settings, sockets[0])
+            await asyncio.gather(loading, _seen(around))
+            driver.answers(readiness)
+            announce(settings, sockets)
             _say_to_people(f"driver ready at {at}, state in {settings.paths.root}")
             _log.info("driver.started", state=str(settings.paths.root), term=driver.loop.state.term)
-            await server.serve(sockets)
+            await server.serve([sockets.tcp, sockets.unix])
             for task in tasks:
                 task.cancel()
 

@@ -12,10 +12,15 @@ from collections.abc import Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
+from holdfast.driver.listening import BACKLOG
 from holdfast.protocol.messages import MAX_FRAME_BYTES
 
 GRACE_S = 1
 """How long requests under way may take at the end; streams of events never end by themselves."""
+
+ACCEPTED_AT_ONCE = 32
+"""In one turn of the event loop, of those that wait in the socket's queue: a thousand handshakes in
+one turn would hold up everything else for a second."""
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -59,6 +64,7 @@ class Server(uvicorn.Server):
         for each in sockets or ():
             self.config.ssl = None if each.family == socket.AF_UNIX else self._tls
             await super().startup([each])
+            each.listen(BACKLOG)  # which uvicorn made as short as what it accepts at a time
             servers += self.servers
         self.servers = servers
 
@@ -77,4 +83,5 @@ def server_config(app: ASGIApp) -> uvicorn.Config:
         ws_max_size=2 * MAX_FRAME_BYTES,  # a little more, so that the refusal can be ours
         timeout_graceful_shutdown=GRACE_S,
         server_header=False,
+        backlog=ACCEPTED_AT_ONCE,
     )

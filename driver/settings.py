@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, CliImplicitFlag, SettingsConfigDict
 
 from holdfast.protocol.paths import RunPaths
@@ -32,6 +32,9 @@ class Settings(BaseSettings):
     """Folder of the tokens, the lock, the jobs' logs and mostly the journal; made if absent."""
     listen: str = "127.0.0.1:0"
     """IP address and port for people and nodes; port 0 takes a free one, and later the same."""
+    probes: str = ""
+    """IP address and port of /healthz and /readyz alone, without TLS: what a kubelet asks there
+    does not stand behind the nodes that connect; empty: only with everything else."""
     journal: str = ""
     """postgresql://USER@HOST/DATABASE, its password by PGPASSFILE; empty: a file in the state."""
     standby: CliImplicitFlag[bool] = False
@@ -124,10 +127,12 @@ class Settings(BaseSettings):
                 raise ValueError(f"tls: {url!r} is no address with TLS, give https://HOST:PORT")
         return self
 
-    @field_validator("listen")
+    @field_validator("listen", "probes")
     @classmethod
-    def _address_and_port(cls, value: str) -> str:
+    def _address_and_port(cls, value: str, asked: ValidationInfo) -> str:
         host, _, port = value.rpartition(":")
+        if not value and asked.field_name == "probes":
+            return value
         try:
             ipaddress.ip_address(host.strip("[]"))
             if not 0 <= int(port) <= 65_535:
@@ -143,13 +148,11 @@ class Settings(BaseSettings):
         return [url.strip() for url in named if url.strip()]
 
     @property
-    def host(self) -> str:
-        return self.listen.rpartition(":")[0].strip("[]")
-
-    @property
-    def port(self) -> int:
-        return int(self.listen.rpartition(":")[2])
-
-    @property
     def paths(self) -> RunPaths:
         return RunPaths(self.state)
+
+
+def parts(address: str) -> tuple[str, int]:
+    """Host, without brackets, and port of HOST:PORT."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

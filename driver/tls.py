@@ -17,7 +17,7 @@ import structlog
 
 from holdfast.driver.journals import not_installed, open_journal
 from holdfast.driver.ports import Pair, PermanentError
-from holdfast.driver.settings import Settings
+from holdfast.driver.settings import Settings, parts
 from holdfast.kit.clock import Clock
 from holdfast.kit.files import write_atomic
 from holdfast.kit.tls import ca_in
@@ -94,7 +94,7 @@ def open_tls(settings: Settings, clock: Clock) -> Tls:
 def hosts(settings: Settings) -> list[str]:
     """Names and addresses at which the settings say that this driver is reached."""
     urls = (urlsplit(url).hostname for url in settings.urls)
-    return list(dict.fromkeys(filter(None, (*HERE, settings.host, *urls))))
+    return list(dict.fromkeys(filter(None, (*HERE, parts(settings.listen)[0], *urls))))
 
 
 def _given(certificate: Path, key: Path) -> Pair:

@@ -71,15 +71,14 @@ async def restarts(kubeconfig: Path, name: str) -> int:
     return int(found["status"]["restarts"])
 
 
-async def deleted_s(kubeconfig: Path, *jobs: str) -> float:
-    """Seconds until no pod of these jobs is left."""
+async def deleted_s(kubeconfig: Path, name: str) -> float:
+    """Seconds until no pod of the job is left."""
     async with (
         fleet.client_of(kubeconfig) as client,
-        pods_of(client, fleet.selecting(names.MANAGER)) as seen,
+        pods_of(client, f"{names.JOB}={name}") as seen,
     ):
         began_s = time.monotonic()
-        for name in jobs:
-            await client.delete(paths.training_jobs(fleet.NAMESPACE, name))
+        await client.delete(paths.training_jobs(fleet.NAMESPACE, name))
         return await seen.until(lambda: not seen.objects, "pods are gone", WITHIN_S) - began_s
 
 

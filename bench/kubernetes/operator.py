@@ -45,7 +45,7 @@ class Operator:
         lifeline = Lifeline()
         words = ["--state", str(self._paths.root), "--cluster", "kubernetes"]
         words += ["--kubeconfig", str(stage.driver), "--namespace", fleet.NAMESPACE]
-        words += ["--driver-urls", DRIVER_URL]
+        words += ["--driver-urls", DRIVER_URL, "--probes", "127.0.0.1:0"]
         module, log = "holdfast.driver.main", root / "driver.log"
         self._child = Child("driver", module, words, log=log, lifeline=lifeline)
         self._nursery = Nursery([self._child], lifeline)
@@ -114,7 +114,7 @@ class Operator:
             raise self._nursery.failure
         try:
             where = json.loads(self._paths.address.read_bytes())
-            answer = httpx.get(f"{where['http']}/readyz", trust_env=False, timeout=5.0)
+            answer = httpx.get(f"{where['probes']}/readyz", trust_env=False, timeout=5.0)
         except (OSError, httpx.TransportError):
             return False  # it is starting
         ready = answer.is_success and not answer.json()["why"]

@@ -1,8 +1,9 @@
 """All executors and daemons of a gang on fake nodes, in this one process.
 
 Started by `operator`: `python -m holdfast.bench.kubernetes.simulate KUBECONFIG DRIVER_STATE`.
-Begins when standard input says so, and ends with it. For each pod of Holdfast's that runs on a fake
-node it asks for the token that the pod's volume would have, and connects with that.
+Begins when standard input says so, and ends with it. For each
+pod of Holdfast's that runs on a fake node it asks for the token that the pod's volume would have,
+and connects with that. Elsewhere these would be machines of their own: all else here goes before.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from holdfast.protocol.paths import RunPaths
 
 Object = dict[str, Any]
 ACCOUNT = "default"
+NICENESS = 10
 
 
 class Fleet:
@@ -38,6 +40,7 @@ class Fleet:
 
     async def run(self, begin: asyncio.Event) -> None:
         """For ever: a node for each pod that runs, from when `begin` is set."""
+        await begin.wait()
         where = paths.pods(fleet.NAMESPACE)
         seen = Reflector(self._client, where, labelSelector=fleet.selecting(names.MANAGER))
         async with asyncio.TaskGroup() as group:
@@ -45,7 +48,7 @@ class Fleet:
                 match change:
                     case Changed(pod) if self._is_new(pod):
                         uid = pod["metadata"]["uid"]
-                        self._running[uid] = group.create_task(self._node(pod, begin))
+                        self._running[uid] = group.create_task(self._node(pod))
                     case Removed(pod) if task := self._running.pop(pod["metadata"]["uid"], None):
                         task.cancel()
 
@@ -53,8 +56,7 @@ class Fleet:
         here = pod["spec"].get("nodeName", "").startswith(fleet.FAKES)
         return here and pods.ready(pod) and pod["metadata"]["uid"] not in self._running
 
-    async def _node(self, pod: Object, begin: asyncio.Event) -> None:
-        await begin.wait()
+    async def _node(self, pod: Object) -> None:
         try:
             answer = await insist(lambda: self._client.create(*_token_request(pod)))
         except NotFound:
@@ -102,5 +104,6 @@ async def _ended(over: asyncio.Event) -> None:
 
 
 if __name__ == "__main__":
+    os.nice(NICENESS)
     raise_open_files()
     asyncio.run(_main(Path(sys.argv[1]), RunPaths(Path(sys.argv[2]))))

@@ -30,22 +30,36 @@ Say = Callable[[str], None]
 
 
 def play(stage: Stage, size: Size, number: int, say: Say) -> Iterator[Try]:
-    """Everything of one round."""
-    bound: dict[str, float] = {}
+    """Everything of one round. A driver and a job that really runs are there throughout, also while
+    the bare pods are made: what they take they take from both.
+    """
+    admin, bound = stage.plane.admin, dict[str, float]()
+    since = datetime.now(UTC).isoformat()
 
     def bare() -> Iterator[Try]:
         say(f"{size}: the same pods, bare")
-        bound[BARE] = asyncio.run(gang.bare_s(stage.plane.admin, size.gang))
+        bound[BARE] = asyncio.run(gang.bare_s(admin, size.gang))
         yield Try(system=BARE, figure=f"bound, {size}", value=bound[BARE])
 
     def ours() -> Iterator[Try]:
-        with Operator(stage) as operator:
-            for one in _with_driver(stage, operator, size, number, say):
-                bound.setdefault(OURS, one.value or 0.0)
-                yield one
+        for one in _of_the_gang(stage, operator, size, number, say):
+            bound.setdefault(OURS, one.value or 0.0)
+            yield one
 
-    for part in (ours, bare) if number % 2 else (bare, ours):
-        yield from part()
+    with Operator(stage) as operator:
+        say(f"{size}: a driver, and a job that really runs")
+        operator.ready()
+        operator.has(lambda state: _there(state) == size.nodes + REAL_NODES)
+        asyncio.run(gang.begun(admin, job.beside(REAL_NODES), lambda: None))
+        for part in (ours, bare) if number % 2 else (bare, ours):
+            yield from part()
+        lost = asyncio.run(gang.restarts(admin, job.BESIDE))
+        yield Try(
+            system=OURS, figure=f"restarts of the job beside, {size}", unit="restarts", value=lost
+        )
+        asyncio.run(gang.deleted_s(admin, job.BESIDE))
+        written = stage.written(since, USER_AGENT)
+        yield from _writes(written, f"in all, {size}", size.gang + REAL_NODES)
     yield Try(
         system=OURS,
         figure=f"bound over bare, {size}",
@@ -54,15 +68,12 @@ def play(stage: Stage, size: Size, number: int, say: Say) -> Iterator[Try]:
     )
 
 
-def _with_driver(
+def _of_the_gang(
     stage: Stage, operator: Operator, size: Size, number: int, say: Say
 ) -> Iterator[Try]:
+    """From its submission until nothing of it is left; first of all, how soon it was bound."""
     admin, since = stage.plane.admin, datetime.now(UTC).isoformat()
     mine = partial(Try, system=OURS)
-    say(f"{size}: a driver, and a job that really runs")
-    operator.ready()
-    operator.has(lambda state: _there(state) == size.nodes + REAL_NODES)
-    asyncio.run(gang.begun(admin, job.beside(REAL_NODES), lambda: None))
     say(f"{size}: the gang")
     before = operator.usage()
     began = asyncio.run(gang.begun(admin, job.gang(size.gang), operator.go))
@@ -74,6 +85,8 @@ def _with_driver(
         unit="CPU s",
         value=after.cpu_s - before.cpu_s,
     )
+    until = [each for each in stage.written(since, USER_AGENT) if each.at < runs]
+    yield from _writes(until, f"until it runs, {size}", size.gang)
     yield from _while_it_runs(operator, size)
     yield from asyncio.run(_sizes(stage, size))
     say(f"{size}: conditions of nodes")
@@ -90,14 +103,8 @@ def _with_driver(
     yield mine(figure=f"executors back, {size}", value=back_s)
     peak = max(peak, operator.usage().peak_bytes)
     yield mine(figure=f"driver's memory, peak, {size}", unit="MiB", value=peak / MIB)
-    lost = asyncio.run(gang.restarts(admin, job.BESIDE))
-    yield mine(figure=f"restarts of the job beside, {size}", unit="restarts", value=lost)
     say(f"{size}: the end")
-    gone_s = asyncio.run(gang.deleted_s(admin, job.GANG, job.BESIDE))
-    yield mine(figure=f"deleted, {size}", value=gone_s)
-    written = stage.written(since, USER_AGENT)
-    yield from _writes([each for each in written if each.at < runs], f"until it runs, {size}", size)
-    yield from _writes(written, f"in all, {size}", size)
+    yield mine(figure=f"deleted, {size}", value=asyncio.run(gang.deleted_s(admin, job.GANG)))
 
 
 def _there(state: State) -> int:
@@ -128,15 +135,12 @@ async def _sizes(stage: Stage, size: Size) -> list[Try]:
     ]
 
 
-def _writes(written: Sequence[Written], when: str, size: Size) -> Iterator[Try]:
-    """What the driver wrote, from its start on, by pod of its jobs.
-
-    What it may do it asks when it starts, however many pods there are.
-    """
+def _writes(written: Sequence[Written], when: str, pods: int) -> Iterator[Try]:
+    """What the driver wrote, by pod; what it may do it asks at its start, for however many."""
     kinds = Counter(f"{each.verb} {each.what}" for each in written if each.code < 300)
     reviews = kinds.pop("create tokenreviews", 0)
     kinds.pop("create selfsubjectaccessreviews", None)
-    mine, pods = partial(Try, system=OURS, unit="a pod"), size.gang + REAL_NODES
+    mine = partial(Try, system=OURS, unit="a pod")
     told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     yield mine(figure=f"writes {when}", value=sum(kinds.values()) / pods, note=told)
     yield mine(figure=f"token reviews {when}", value=reviews / pods)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import structlog
-from fastapi import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from holdfast.protocol.messages import Hello, Message, Refused, Welcome
 from holdfast.protocol.version import PROTOCOL_VERSION

@@ -116,7 +116,7 @@ def _acted(
         with view:
             summarise = demo.play()
         lab.kubectl("get", "tj")
-        lab.kubectl("describe", "tj", main.HURT, since="Status:")
+        lab.kubectl("describe", "tj", demo.hurt, since="Status:")
         writers = writers_of(lab.plane.audit())
         if options.keep:
             _show(options, f"export KUBECONFIG={lab.plane.admin}")

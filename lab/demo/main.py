@@ -25,7 +25,7 @@ from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab, Refused, TooLate
 from holdfast.lab.demo.job import NODES, RANKS_PER_NODE, STANDBYS, training_job
 from holdfast.lab.demo.scene import Looker, Scene
-from holdfast.lab.demo.summary import Facts, Summary, summarise
+from holdfast.lab.demo.summary import Facts, Summary, summarise, too_late
 from holdfast.lab.demo.view import LiveView, PlainView, View, result
 from holdfast.lab.emulator.inside import NotPossible
 from holdfast.lab.logs import logs_told
@@ -34,7 +34,7 @@ from holdfast.protocol import exitcodes
 LOOK_S = 0.05
 SHOW_S = 0.2
 JOB_S = 300.0
-HURT, ALONE = "demo", "left-alone"
+HURT, ALONE = ("demo", "demo-2", "demo-3"), "left-alone"
 FAILURES = (TooLate, Refused, NotThere, NotPossible)
 """Why the demo could not be played to its end; the message says it."""
 
@@ -59,17 +59,20 @@ class Demo:
         self._began_s = time.monotonic()
         self._shown_s = 0.0
         self._act = ""
+        self.hurt = HURT[0]
+        """The job that the fault struck."""
 
     def play(self) -> Callable[[int], Summary]:
         """All acts; what makes the summary once the leftovers are known."""
         self._set(f"starting {NODES} nodes and {STANDBYS} standby")
         self._lab.ready(within_s=60.0)
         fault = self._options.fault
-        done = self._train_and_hurt()
-        job, incidents = self._lab.job(HURT), self._lab.incidents(HURT)
-        delayed_s = detected_s(fault.expected, done, incidents, self._lab.story(HURT)["lines"])
+        done, steps = self._hurt_in_time()
+        hurt = self.hurt
+        job, incidents = self._lab.job(hurt), self._lab.incidents(hurt)
+        delayed_s = detected_s(fault.expected, done, incidents, self._lab.story(hurt)["lines"])
         self._bring_back(incidents)
-        self._train_alone()
+        self._train_alone(steps)
         run = self._lab.run
 
         def summary(leftovers: int) -> Summary:
@@ -84,7 +87,7 @@ class Demo:
                     delayed_s=delayed_s,
                     incidents=incidents,
                     job=job,
-                    losses=losses.read(run, HURT),
+                    losses=losses.read(run, hurt),
                     reference=losses.read(run, ALONE),
                     leftovers=leftovers,
                 )
@@ -92,11 +95,33 @@ class Demo:
 
         return summary
 
-    def _train_and_hurt(self) -> Done:
-        fault = self._options.fault
-        looker = self._submit(HURT, "training", standbys=STANDBYS, buggy=fault.buggy)
+    def _hurt_in_time(self) -> tuple[Done, int]:
+        """What was done, and of how many steps the job was. Where a machine is so busy that the
+        last step was over before the fault: once more, with twice the steps. Raises `TooLate`.
+        """
+        steps = self._options.steps * self._options.fault.longer
+        for self.hurt in HURT:
+            done = self._train_and_hurt(steps)
+            incidents = self._lab.incidents(self.hurt)
+            if done and not too_late(incidents, steps):
+                return done, steps
+            self._bring_back(incidents)
+            steps *= 2
+        raise TooLate(f"the job was over before the fault, {len(HURT)} times. Give more --steps.")
+
+    def _train_and_hurt(self, steps: int) -> Done | None:
+        """None where nothing trained any more when the fault was to be done."""
+        fault, act = self._options.fault, "training"
+        if self.hurt != HURT[0]:
+            act = f"its last step was over before the fault: again, with {steps} steps"
+        looker = self._submit(self.hurt, act, steps, standbys=STANDBYS, buggy=fault.buggy)
         self._until(looker, lambda scene: scene.step >= self._options.steps // 3)
-        done = fault.do(self._lab, HURT, Random(HURT))
+        try:
+            done = fault.do(self._lab, self.hurt, Random(HURT[0]))
+        except NotThere:
+            if self._look(looker).phase not in FINISHED:
+                raise
+            return None
         self._set(f"{done.said}, from outside")
         looker.tell(f"--------    {done.said}, from outside")
         self._until(looker, lambda scene: scene.phase in FINISHED)
@@ -109,13 +134,12 @@ class Demo:
                 reason = {"reason": "the demo goes on with the same cluster"}
                 self._lab.ask("POST", f"/nodes/{node}/restore", json=reason)
 
-    def _train_alone(self) -> None:
-        looker = self._submit(ALONE, "the same job, left alone", standbys=0, buggy=False)
+    def _train_alone(self, steps: int) -> None:
+        looker = self._submit(ALONE, "the same job, left alone", steps, standbys=0, buggy=False)
         self._until(looker, lambda scene: scene.phase in FINISHED)
 
-    def _submit(self, name: str, act: str, *, standbys: int, buggy: bool) -> Looker:
+    def _submit(self, name: str, act: str, steps: int, *, standbys: int, buggy: bool) -> Looker:
         self._set(act)
-        steps = self._options.steps * self._options.fault.longer
         folder = self._lab.run.root
         self._lab.submit(
             training_job(name, steps=steps, standbys=standbys, folder=folder, buggy=buggy)

@@ -46,6 +46,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     leftovers: int
 
 
+def too_late(incidents: Sequence[Mapping[str, Any]], steps: int) -> bool:
+    """Whether the job came back with nothing left to do: the fault was after its last step."""
+    back_at = [incident["step"] for incident in incidents if incident["rung"]]
+    return bool(back_at) and back_at[-1] == steps
+
+
 def summarise(facts: Facts) -> Summary:
     """The verdict and its figures."""
     outcome = Outcome.of(facts.incidents, facts.done, facts.expected)

@@ -85,7 +85,7 @@ async def test_what_it_keeps_is_for_its_owner_alone(driver: DriverProcess) -> No
     for token in (paths.user_token, paths.node_token):
         assert token.stat().st_mode & 0o777 == 0o600
         assert len(token.read_text().strip()) >= 40
-    for each in opened:
+    for each in filter(None, opened):
         each.close()
 
 

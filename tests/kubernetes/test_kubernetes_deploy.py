@@ -9,7 +9,7 @@ from deployed import DEPLOY, container_of, kustomized
 from pydantic_settings import CliApp
 from waiting import eventually
 
-from holdfast.driver.settings import Settings
+from holdfast.driver.settings import Settings, parts
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 DELETED_WITHIN_S = 130.0
@@ -64,10 +64,11 @@ def test_the_driver_starts_with_the_settings_that_its_deployment_gives(
             monkeypatch.setenv(variable["name"], "postgresql://holdfast@database/holdfast")
     settings = CliApp.run(Settings, cli_args=container["args"])
     assert settings.cluster == "kubernetes"
-    assert settings.port == container["ports"][0]["containerPort"]
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert ports == {"https": parts(settings.listen)[1], "probes": parts(settings.probes)[1]}
     assert settings.tls
     probes = (container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness"))
-    assert {each["scheme"] for each in probes} == {"HTTPS"}
+    assert [(each["path"], each["port"]) for each in probes] == [("/healthz", "probes")] * 3
     assert settings.standby is bool(settings.journal) is bool(settings.lease)
     assert str(settings.state) in [each["mountPath"] for each in container["volumeMounts"]]
 

@@ -11,7 +11,7 @@ from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import Expected
 from holdfast.lab.demo.job import training_job
 from holdfast.lab.demo.scene import NodeCell, Scene
-from holdfast.lab.demo.summary import Facts, summarise
+from holdfast.lab.demo.summary import Facts, summarise, too_late
 from holdfast.lab.demo.view import picture, result, sparkline
 from holdfast.lab.losses import Losses
 
@@ -22,6 +22,7 @@ INCIDENT: dict[str, Any] = {
     "evicted": ["node-4"],
     "recovered_s": 1.5,
     "steps_lost": 1,
+    "step": 20,
 }
 REPORTED = INCIDENT | {"rung": 0, "evicted": [], "recovered_s": None, "steps_lost": None}
 FACTS = Facts(
@@ -45,6 +46,22 @@ def test_all_well_is_passed_with_seconds_counted_from_the_fault() -> None:
     assert summary.verdict == "passed"
     assert (summary.detected_s, summary.recovered_s, summary.steps_lost) == (1.25, 2.75, 1)
     assert (summary.evicted, summary.innocent_evicted) == (["node-4"], 0)
+
+
+@pytest.mark.parametrize(
+    ("incidents", "late"),
+    [
+        ([], False),
+        ([REPORTED], False),
+        ([INCIDENT], False),
+        ([INCIDENT, INCIDENT | {"step": 60}], True),
+    ],
+    ids=["not noticed", "only reported", "in time", "after the last step"],
+)
+def test_a_fault_after_the_last_step_is_known_for_one(
+    incidents: list[dict[str, Any]], late: bool
+) -> None:
+    assert too_late(incidents, 60) is late
 
 
 @pytest.mark.parametrize("incidents", [[INCIDENT, REPORTED], [REPORTED, INCIDENT]])

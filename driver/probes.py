@@ -1,0 +1,54 @@
+"""What a kubelet asks, on a port of its own: there it does not stand behind a thousand nodes.
+
+Made by `driver.main`, from the process's start to its end, whether it leads or stands by. Without
+TLS and tokens, for it says no more than whether all is well. Must not find that out itself.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from holdfast.driver.serving import Server
+
+
+class Readiness:
+    """`why` says why no work is taken, None where it is; `away` what keeps taken work waiting."""
+
+    def __init__(self) -> None:
+        self.why: Callable[[], str | None] = lambda: "this driver starts, or stands by"
+        self.away: Callable[[], str] = lambda: ""
+
+    def app(self) -> Starlette:
+        """`/healthz` and `/readyz`, which answer as those of `adapters.rest` do."""
+        return Starlette(routes=[Route("/healthz", _healthz), Route("/readyz", self._readyz)])
+
+    async def _readyz(self, _: Request) -> Response:
+        why = self.why()
+        said = {"ready": why is None, "why": why or self.away()}
+        return JSONResponse(said, 200 if why is None else 503)
+
+
+async def _healthz(_: Request) -> Response:
+    return PlainTextResponse("ok\n")
+
+
+@asynccontextmanager
+async def probed(at: socket.socket | None) -> AsyncIterator[Readiness]:
+    """Answer on this socket, if there is one, while within."""
+    readiness = Readiness()
+    if at is None:
+        yield readiness
+        return
+    server = Server(readiness.app())
+    serving = asyncio.create_task(server.serve([at]))
+    try:
+        yield readiness
+    finally:
+        server.should_exit = True
+        await serving

@@ -1,0 +1,107 @@
+"""All parts of one driver, wired: the loop, the watch, nodes' sessions, people's side, effects.
+
+Made by `driver.main` once it may lead. Must not serve: that is its caller's.
+"""
+
+import asyncio
+import math
+
+from starlette.types import ASGIApp
+
+from holdfast.driver import watch as watching
+from holdfast.driver.adapters.sessions import Sessions
+from holdfast.driver.control import Control
+from holdfast.driver.core.model import State
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.effects import Effects
+from holdfast.driver.loop import Loop
+from holdfast.driver.outside import Outside
+from holdfast.driver.ports import Journal
+from holdfast.driver.probes import Readiness
+from holdfast.driver.settings import Settings
+from holdfast.driver.standby import STEP_DOWN_S
+from holdfast.driver.watch import Watch
+from holdfast.driver.watching import Watching
+from holdfast.kit.clock import Clock
+
+
+class Driver:
+    """All parts of one driver, wired."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        journal: Journal,
+        outside: Outside,
+        clock: Clock,
+    ) -> None:
+        watch = Watch(watching.Settings(heartbeat_period_s=settings.heartbeat_period_s))
+        self._watch = watch
+        self._settings = settings
+        self._outside = outside
+        self._step_down_s = STEP_DOWN_S if settings.standby else math.inf
+        policy = Policy(
+            connect_s=settings.connect_s,
+            dry_run=settings.dry_run_evictions,
+            trial_after_s=settings.trial_after_s,
+        )
+        self.loop = Loop(journal, clock=clock, policy=policy)
+        self.sessions = Sessions(
+            refusal=outside.refusal,
+            watch=watch,
+            emit=self.loop.post,
+            term=lambda: self.loop.state.term,
+            now=self.loop.now,
+            heartbeat_period_s=settings.heartbeat_period_s,
+        )
+        self._watching = Watching(
+            watch, daemons=self.sessions.daemons, emit=self.loop.post, now=self.loop.now
+        )
+        self.control = Control(
+            self.loop,
+            journal=journal,
+            nodes=self.sessions,
+            watch=watch,
+            people=outside.people,
+            settings=settings,
+            clock=clock,
+            away=outside.cluster.away,
+        )
+
+    def app(self) -> ASGIApp:
+        """The whole application: people's routes and nodes' WebSockets.
+
+        Its code takes half a second to load: call it in a thread, while a cluster is listed.
+        """
+        from holdfast.driver.adapters.rest.app import make_app
+
+        return self.sessions.before(make_app(self.control))
+
+    def answers(self, readiness: Readiness) -> None:
+        """Say from now on what people are told, too."""
+        readiness.why, readiness.away = lambda: self.control.accepting, self.control.away
+
+    async def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Take over from the driver before, then keep going in tasks of `group`; gives those."""
+        effects = Effects(
+            cluster=self._outside.cluster,
+            nodes=self.sessions,
+            emit=self.loop.post,
+            term=lambda: self.loop.state.term,
+            group=group,
+        )
+        follow, tasks = self._outside.start(self.loop, self._watch, self.sessions, group)
+
+        def show(state: State) -> None:
+            self._watching.follow(state)
+            follow(state)
+
+        await self.loop.start(perform=effects.start, follow=show)
+        return [
+            *tasks,
+            group.create_task(self.loop.run()),
+            group.create_task(self.loop.keep_term(step_down_s=self._step_down_s)),
+            group.create_task(self._watching.tick(self._settings.watch_period_s)),
+            group.create_task(self._watching.facts(self._outside.cluster)),
+        ]
