@@ -3,7 +3,7 @@
 Started by `operator`: `python -m holdfast.bench.kubernetes.simulate KUBECONFIG DRIVER_STATE`.
 Begins when standard input says so, and ends with it. For each
 pod of Holdfast's that runs on a fake node it asks for the token that the pod's volume would have,
-and connects with that. Elsewhere these would be machines of their own: all else here goes before.
+and connects with that.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from typing import Any
 
 from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.simulated import SimulatedNode
+from holdfast.bench.kubernetes.stage import NICENESS
 from holdfast.driver.adapters.kubernetes import names, paths, pods
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import NotFound
@@ -27,7 +28,6 @@ from holdfast.protocol.paths import RunPaths
 
 Object = dict[str, Any]
 ACCOUNT = "default"
-NICENESS = 10
 
 
 class Fleet:

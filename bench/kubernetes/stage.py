@@ -5,6 +5,7 @@ Made by `benchmark` for as long as a `with`; the turns use it.
 
 import asyncio
 import shutil
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +13,8 @@ from typing import Any, Self
 import msgspec
 
 from holdfast.bench.kubernetes import fleet
-from holdfast.bench.kubernetes.seen import following
+from holdfast.bench.kubernetes.seen import Late, following
+from holdfast.bench.kubernetes.usage import usage_of
 from holdfast.driver.adapters.kubernetes import facts, paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.kubernetes import flags
@@ -23,6 +25,12 @@ from holdfast.protocol.paths import RunPaths
 
 LEASE_S = 200
 """Of fake nodes: renewed a quarter into it, thousands of leases cost the API server little."""
+NICENESS = 10
+"""Of kwok, and of the executors that are simulated: elsewhere these would be machines of their own,
+so all else here goes before.
+"""
+LOOK_S, QUIET = 2.0, 0.15
+"""kwok is quiet where it takes less than this share of a core; what it keeps alive takes some."""
 REAL_NODES = 2
 READY_WITHIN_S = 300.0
 REAL_LEASE_S = 40
@@ -61,7 +69,9 @@ class Stage:
             self.driver = self.plane.kubeconfig(
                 DRIVER, ["system:serviceaccounts"], name="holdfast-driver"
             )
-            up.enter_context(FakeNodes(self.plane, lease_s=LEASE_S))
+            self._fakes = up.enter_context(
+                FakeNodes(self.plane, lease_s=LEASE_S, niceness=NICENESS)
+            )
             more = ["--lease-s", str(REAL_LEASE_S), "--driver-socket", str(self.state.socket)]
             self.real = up.enter_context(
                 Joined(self.plane, self.root / "nodes", nodes=REAL_NODES, more=more)
@@ -77,6 +87,20 @@ class Stage:
         """Have so many fake nodes, all of them such that a scheduler uses them. Raises `Late`."""
         asyncio.run(self._grown(nodes))
         self.nodes = max(nodes, self.nodes)
+
+    def settle(self) -> None:
+        """Wait until kwok has done what it had to: no part is to have work of the one before it.
+
+        Raises `Late`.
+        """
+        deadline_s = time.monotonic() + READY_WITHIN_S
+        used_s = usage_of(self._fakes.pid).cpu_s
+        while time.monotonic() < deadline_s:
+            time.sleep(LOOK_S)
+            before_s, used_s = used_s, usage_of(self._fakes.pid).cpu_s
+            if used_s - before_s < QUIET * LOOK_S:
+                return
+        raise Late(f"not within {READY_WITHIN_S:g} s: kwok has caught up")
 
     def fresh_state(self) -> RunPaths:
         """The driver's folder, without anything of a driver before."""

@@ -37,6 +37,7 @@ def play(stage: Stage, size: Size, number: int, say: Say) -> Iterator[Try]:
     since = datetime.now(UTC).isoformat()
 
     def bare() -> Iterator[Try]:
+        stage.settle()
         say(f"{size}: the same pods, bare")
         bound[BARE] = asyncio.run(gang.bare_s(admin, size.gang))
         yield Try(system=BARE, figure=f"bound, {size}", value=bound[BARE])
@@ -74,6 +75,7 @@ def _of_the_gang(
     """From its submission until nothing of it is left; first of all, how soon it was bound."""
     admin, since = stage.plane.admin, datetime.now(UTC).isoformat()
     mine = partial(Try, system=OURS)
+    stage.settle()
     say(f"{size}: the gang")
     before = operator.usage()
     began = asyncio.run(gang.begun(admin, job.gang(size.gang), operator.go))

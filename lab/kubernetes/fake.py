@@ -21,17 +21,20 @@ class FakeNodes:
     """kwok beside a control plane, for as long as a `with`. Whoever wants nodes creates them.
 
     Their leases are of `lease_s` and renewed four times within: with the control plane's `grace_s`
-    below that, they would be NotReady now and then. Raises `NotHere` where kwok is not built.
+    below that, they would be NotReady now and then. `niceness`, as of nice(1): elsewhere kubelets
+    have machines of their own. Raises `NotHere` where kwok is not built.
     """
 
-    def __init__(self, plane: ControlPlane, *, lease_s: int = 40) -> None:
+    def __init__(self, plane: ControlPlane, *, lease_s: int = 40, niceness: int = 0) -> None:
         self._plane = plane
         self._lease_s = lease_s
+        self._niceness = niceness
 
     def __enter__(self) -> Self:
         who = self._plane.kubeconfig("kwok", ["system:masters"], name="kwok")
         beside = cached(KWOK).parent
         words = [
+            *("nice", f"--adjustment={self._niceness}"),
             *command(KWOK.binary),
             f"--kubeconfig={who}",
             "--manage-all-nodes=false",
@@ -41,6 +44,11 @@ class FakeNodes:
         ]
         self._process = Process("kwok", words, log=Path(who).parents[1] / "kwok.log")
         return self
+
+    @property
+    def pid(self) -> int:
+        """Of kwok."""
+        return self._process.pid
 
     def __exit__(self, *exc_info: object) -> None:
         self._process.kill()

@@ -7,7 +7,8 @@ from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.kubernetes import pods
 from holdfast.driver.adapters.kubernetes.errors import Forbidden
-from holdfast.driver.adapters.kubernetes.placing import Hold, Placing, stray
+from holdfast.driver.adapters.kubernetes.holds import Hold, stray
+from holdfast.driver.adapters.kubernetes.placing import Placing
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError
 from holdfast.protocol.nodeenv import Drivers

@@ -24,6 +24,7 @@ from holdfast.driver.ports import PermanentError
 
 Object = dict[str, Any]
 """An object, a list or a Status, as JSON has it."""
+_OBJECT = msgspec.json.Decoder(Object)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,7 +194,7 @@ class Client:
                 self._bucket.hold(error.retry_after_s or 0.0)
             raise
         try:
-            return msgspec.json.decode(body, type=Object)
+            return _OBJECT.decode(body)
         except msgspec.DecodeError as error:
             raise Malformed(f"{request.doing}: answered what is no object: {error}") from error
 

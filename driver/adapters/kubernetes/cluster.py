@@ -15,17 +15,10 @@ from msgspec.structs import replace
 
 from holdfast.driver.adapters.kubernetes import facts, names, paths, pods, trialpods
 from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.holds import Hold, Holds, hold_of, stray, wanted
 from holdfast.driver.adapters.kubernetes.marking import Marking
 from holdfast.driver.adapters.kubernetes.mirror import version_of
-from holdfast.driver.adapters.kubernetes.placing import (
-    PLACED_WITHIN_S,
-    Hold,
-    Placing,
-    hold_of,
-    lowest_slot,
-    stray,
-    wanted,
-)
+from holdfast.driver.adapters.kubernetes.placing import PLACED_WITHIN_S, Placing
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
 from holdfast.driver.adapters.kubernetes.stuck import STUCK_S, Stuck
@@ -102,7 +95,7 @@ class KubernetesCluster:
         )
         self._seen = asyncio.Event()  # nodes and pods were both listed
         self._facts: dict[str, Fact] = {}
-        self._holds: dict[str, Hold] = {}
+        self._holds = Holds()
         self._current: dict[str, str] = {}  # UID of the pod of each hold or trial, by node
         self._replaced: list[Callable[[str, str], None]] = []
         self._given_up: set[str] = set()  # nodes that are to be released
@@ -265,7 +258,7 @@ class KubernetesCluster:
             owner = self._owners.owner(job)
             pod = self._adoptable(node, owner["metadata"]["uid"]) if owner else None
             if pod is not None:
-                self._holds[node] = hold_of(pod, job)
+                self._holds.put(node, hold_of(pod, job))
                 self._hold_by(node, pod)
                 del self._expected[node]
 
@@ -335,8 +328,9 @@ class KubernetesCluster:
             raise TemporaryError(f"node {node} is held by {hold.job}")
         if hold is None or hold.owner != owner:
             known = self.book.living(node, owner)
-            slot = lowest_slot(tuple(self._holds.values()), owner)
-            hold = self._holds[node] = hold_of(known, job) if known else Hold(job, owner, slot)
+            slot = self._holds.lowest_slot(owner)
+            hold = hold_of(known, job) if known else Hold(job, owner, slot)
+            self._holds.put(node, hold)
         return hold
 
     def _hold_by(self, node: str, pod: Object) -> None:
@@ -345,7 +339,7 @@ class KubernetesCluster:
             tell(node, self._current[node])
 
     def _let_go(self, node: str) -> None:
-        self._holds.pop(node, None)
+        self._holds.drop(node)
         self._current.pop(node, None)
 
     def _ended(self, pod: Object, why: str) -> None:

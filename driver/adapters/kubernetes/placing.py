@@ -5,10 +5,9 @@ name is left alone, and that is said.
 """
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from holdfast.driver.adapters.kubernetes import facts, names, paths, pods, trialpods
+from holdfast.driver.adapters.kubernetes import facts, paths, pods, trialpods
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import (
     AlreadyExists,
@@ -19,6 +18,7 @@ from holdfast.driver.adapters.kubernetes.errors import (
     OverQuota,
 )
 from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
+from holdfast.driver.adapters.kubernetes.holds import Hold
 from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.podgroups import PodGroups
@@ -33,14 +33,6 @@ PLACED_WITHIN_S = 30.0
 
 RELEASED_WITHIN_S = 30
 """For a pod of which the job wants nothing any more: it has ended its ranks before."""
-
-
-class Hold(NamedTuple):
-    """A node that a job was given."""
-
-    job: str  # as the core calls it
-    owner: str  # UID of its TrainingJob
-    slot: int
 
 
 class Placing:
@@ -190,27 +182,3 @@ class Placing:
             return pod
         await self.delete(pod, force=False)
         return None
-
-
-def lowest_slot(holds: Sequence[Hold], owner: str) -> int:
-    """The lowest slot of the job with this UID that none of `holds` has."""
-    taken = {hold.slot for hold in holds if hold.owner == owner}
-    return next(slot for slot in range(len(taken) + 1) if slot not in taken)
-
-
-def wanted(hold: Hold, owner: Object | None) -> bool:
-    """Whether the hold's job is still to run, by the object that has its name now."""
-    return owner is not None and owner["metadata"]["uid"] == hold.owner and not pods.ending(owner)
-
-
-def stray(pod: Object, job: str, owner: Object | None, held_by: str) -> bool:
-    """Whether nobody wants the pod on its node, which is held by the pod with the UID `held_by`, ""
-    for none. `job` is "" for a trial's. One whose TrainingJob is gone goes with that, by and by.
-    """
-    goes = bool(job) and not wanted(hold_of(pod, job), owner)
-    return not goes and bool(pod["metadata"]["uid"] != held_by)
-
-
-def hold_of(pod: Object, job: str) -> Hold:
-    """The hold of a pod that was made for the core's `job`."""
-    return Hold(job, pods.owner_uid(pod), pods.number(pod, names.SLOT))
