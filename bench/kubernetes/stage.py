@@ -25,9 +25,11 @@ from holdfast.protocol.paths import RunPaths
 
 LEASE_S = 200
 """Of fake nodes: renewed a quarter into it, thousands of leases cost the API server little."""
+START_S = 5.0
+"""A kubelet needs some seconds for a container whose image is there."""
 NICENESS = 10
-"""Of kwok, and of the executors that are simulated: elsewhere these would be machines of their own,
-so all else here goes before.
+"""Of the executors that are simulated: elsewhere these would be machines of their own, so all else
+here goes before.
 """
 LOOK_S, QUIET = 2.0, 0.15
 """kwok is quiet where it takes less than this share of a core; what it keeps alive takes some."""
@@ -69,9 +71,7 @@ class Stage:
             self.driver = self.plane.kubeconfig(
                 DRIVER, ["system:serviceaccounts"], name="holdfast-driver"
             )
-            self._fakes = up.enter_context(
-                FakeNodes(self.plane, lease_s=LEASE_S, niceness=NICENESS)
-            )
+            self._fakes = up.enter_context(FakeNodes(self.plane, lease_s=LEASE_S, start_s=START_S))
             more = ["--lease-s", str(REAL_LEASE_S), "--driver-socket", str(self.state.socket)]
             self.real = up.enter_context(
                 Joined(self.plane, self.root / "nodes", nodes=REAL_NODES, more=more)

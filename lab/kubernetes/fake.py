@@ -7,6 +7,8 @@ that carry its annotation and leaves all others alone, so that real ones can sta
 from pathlib import Path
 from typing import Self
 
+import yaml
+
 from holdfast.lab.kubernetes.build import KWOK, cached
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.kubernetes.process import Process
@@ -21,29 +23,38 @@ class FakeNodes:
     """kwok beside a control plane, for as long as a `with`. Whoever wants nodes creates them.
 
     Their leases are of `lease_s` and renewed four times within: with the control plane's `grace_s`
-    below that, they would be NotReady now and then. `niceness`, as of nice(1): elsewhere kubelets
-    have machines of their own. Raises `NotHere` where kwok is not built.
+    below that, they would be NotReady now and then. A pod runs `start_s` after it is bound. Raises
+    `NotHere` where kwok is not built.
     """
 
-    def __init__(self, plane: ControlPlane, *, lease_s: int = 40, niceness: int = 0) -> None:
+    def __init__(self, plane: ControlPlane, *, lease_s: int = 40, start_s: float = 0.0) -> None:
         self._plane = plane
         self._lease_s = lease_s
-        self._niceness = niceness
+        self._start_s = start_s
 
     def __enter__(self) -> Self:
         who = self._plane.kubeconfig("kwok", ["system:masters"], name="kwok")
-        beside = cached(KWOK).parent
+        stages = self._stages(Path(who).with_name("stages.yaml"))
         words = [
-            *("nice", f"--adjustment={self._niceness}"),
             *command(KWOK.binary),
             f"--kubeconfig={who}",
             "--manage-all-nodes=false",
             f"--manage-nodes-with-annotation-selector={ANNOTATION}=fake",
             f"--node-lease-duration-seconds={self._lease_s}",
-            *(f"--config={beside / stage}" for stage in KWOK.files),
+            f"--config={stages}",
         ]
         self._process = Process("kwok", words, log=Path(who).parents[1] / "kwok.log")
         return self
+
+    def _stages(self, at: Path) -> Path:
+        """What becomes of nodes and pods, as kwok has it, but for when a pod runs."""
+        beside = cached(KWOK).parent
+        stages = [yaml.safe_load((beside / stage).read_bytes()) for stage in KWOK.files]
+        for stage in stages:
+            if stage["metadata"]["name"] == "pod-ready":
+                stage["spec"]["delay"] = {"durationMilliseconds": round(self._start_s * 1_000)}
+        at.write_text(yaml.safe_dump_all(stages))
+        return at
 
     @property
     def pid(self) -> int:

@@ -101,9 +101,12 @@ def _goes(pod: Object | None) -> bool:
 class Gangs:
     """The gang of each job of which pods are being made."""
 
-    def __init__(self, client: Client, book: PodBook, *, within_s: float) -> None:
+    def __init__(
+        self, client: Client, book: PodBook, at_once: asyncio.Semaphore, *, within_s: float
+    ) -> None:
         self._client = client
         self._book = book
+        self._at_once = at_once
         self._within_s = within_s
         self._gangs: dict[str, Gang] = {}  # by UID of the job
 
@@ -126,7 +129,8 @@ class Gangs:
         if pods.held(pod):
             await gang.whole(pod, within_s=self._within_s)
         if pods.gated(pod):
-            await insist(lambda: self._open(pod))
+            async with self._at_once:
+                await insist(lambda: self._open(pod))
 
     async def _open(self, pod: Object) -> None:
         metadata = pod["metadata"]

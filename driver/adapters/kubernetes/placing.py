@@ -8,7 +8,7 @@ import asyncio
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import facts, paths, pods, trialpods
-from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.client import Client, Limits
 from holdfast.driver.adapters.kubernetes.errors import (
     AlreadyExists,
     Conflict,
@@ -30,6 +30,10 @@ Object = dict[str, Any]
 PLACED_WITHIN_S = 30.0
 """From a pod's creation until a scheduler has placed it; a gang that misses one gives all back."""
 
+AT_ONCE = Limits().calls_at_once
+"""Pods that are made, or let through, at a time. All those of a large start at once would only be
+prepared one after another, with nothing asked of the API server meanwhile.
+"""
 
 RELEASED_WITHIN_S = 30
 """For a pod of which the job wants nothing any more: it has ended its ranks before."""
@@ -51,7 +55,8 @@ class Placing:
         self._book = book
         self.drivers = drivers
         self._placed_within_s = placed_within_s
-        self._gangs = Gangs(client, book, within_s=placed_within_s)
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._gangs = Gangs(client, book, self._at_once, within_s=placed_within_s)
         self._groups = PodGroups(client, wanted=pod_groups)
         self.joined = self._gangs.joined
 
@@ -61,7 +66,8 @@ class Placing:
         Raises `UnfitError` where the node cannot run it, `BarredError` where none could.
         """
         try:
-            pod = await self._pod(hold, owner, node, gang)
+            async with self._at_once:
+                pod = await self._pod(hold, owner, node, gang)
         except (TemporaryError, PermanentError) as error:
             gang.refused(str(error))
             raise
