@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from holdfast.bench.kubernetes import fleet, job
 from holdfast.bench.kubernetes.seen import following, pods_of
-from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes import names, paths, pods
+from holdfast.driver.adapters.kubernetes.client import Client, Patch
+from holdfast.driver.adapters.kubernetes.gang import NO_GATE
 from holdfast.driver.core.model import Phase
 
 Object = dict[str, Any]
@@ -26,11 +28,16 @@ class Began(NamedTuple):
     running_s: float
 
 
-async def bare_s(kubeconfig: Path, count: int) -> float:
-    """Seconds from the first create of the gang's pods, without a job, until all are bound."""
+async def bare_s(kubeconfig: Path, count: int, *, gated: bool = False) -> float:
+    """Seconds from the first create of the gang's pods, without a job, until all are bound.
+
+    `gated`: none is placed before all are there, by a gate of each that is then taken off.
+    """
     made = job.gang(count)
     made["metadata"]["uid"] = UIDS
     wanted = [fleet.bare_pod(made, fleet.node_name(slot), slot) for slot in range(count)]
+    for pod in wanted if gated else ():
+        pod["spec"] |= pods.GATED
     where = paths.pods(fleet.NAMESPACE)
     async with (
         fleet.client_of(kubeconfig) as client,
@@ -39,10 +46,20 @@ async def bare_s(kubeconfig: Path, count: int) -> float:
         await seen.until(lambda: True, "pods are listed", WITHIN_S)
         began_s = time.monotonic()
         await fleet.for_each(wanted, lambda pod: client.create(where, pod))
+        if gated:
+            await fleet.for_each(names_of(wanted), lambda name: _opened(client, name))
         bound_s = await seen.until(lambda: seen.count == count, "bare pods are bound", WITHIN_S)
-        await fleet.delete_pods(client, [pod["metadata"]["name"] for pod in wanted])
+        await fleet.delete_pods(client, names_of(wanted))
         await seen.until(lambda: not seen.objects, "bare pods are gone", WITHIN_S)
     return bound_s - began_s
+
+
+def names_of(objects: list[Object]) -> list[str]:
+    return [each["metadata"]["name"] for each in objects]
+
+
+async def _opened(client: Client, name: str) -> None:
+    await client.patch(paths.pods(fleet.NAMESPACE, name), NO_GATE, Patch.STRATEGIC)
 
 
 async def begun(kubeconfig: Path, wanted: Object, when_bound: Callable[[], None]) -> Began:

@@ -1,6 +1,6 @@
 """One round at one size: the pods bare, then the gang and all that is asked of its driver.
 
-Called by `benchmark`. Whether the bare pods come first changes from round to round.
+Called by `benchmark`. Whether the bare pods come first changes from round to round; they are made as they are, and with gates.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.adapters.kubernetes.wiring import USER_AGENT
 from holdfast.driver.core.model import State
 
-OURS, BARE, KUBERNETES = "holdfast", "bare create", "kubernetes"
+OURS, BARE, GATED, KUBERNETES = "holdfast", "bare create", "bare create, gated", "kubernetes"
 WATCHED_S = 5.0
 """How long the driver of a gang that runs is looked at."""
 MIB, KIB = 2**20, 2**10
@@ -37,10 +37,11 @@ def play(stage: Stage, size: Size, number: int, say: Say) -> Iterator[Try]:
     since = datetime.now(UTC).isoformat()
 
     def bare() -> Iterator[Try]:
-        stage.settle()
-        say(f"{size}: the same pods, bare")
-        bound[BARE] = asyncio.run(gang.bare_s(admin, size.gang))
-        yield Try(system=BARE, figure=f"bound, {size}", value=bound[BARE])
+        for system in (BARE, GATED):
+            stage.settle()
+            say(f"{size}: the same pods, {system}")
+            bound[system] = asyncio.run(gang.bare_s(admin, size.gang, gated=system == GATED))
+            yield Try(system=system, figure=f"bound, {size}", value=bound[system])
 
     def ours() -> Iterator[Try]:
         for one in _of_the_gang(stage, operator, size, number, say):
@@ -61,12 +62,9 @@ def play(stage: Stage, size: Size, number: int, say: Say) -> Iterator[Try]:
         asyncio.run(gang.deleted_s(admin, job.BESIDE))
         written = stage.written(since, USER_AGENT)
         yield from _writes(written, f"in all, {size}", size.gang + REAL_NODES)
-    yield Try(
-        system=OURS,
-        figure=f"bound over bare, {size}",
-        unit="times",
-        value=bound[OURS] / bound[BARE],
-    )
+    for system, figure in {BARE: "bound over bare", GATED: "bound over bare with gates"}.items():
+        value = bound[OURS] / bound[system]
+        yield Try(system=OURS, figure=f"{figure}, {size}", unit="times", value=value)
 
 
 def _of_the_gang(
