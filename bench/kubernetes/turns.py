@@ -1,6 +1,7 @@
 """One round at one size: the pods bare, then the gang and all that is asked of its driver.
 
-Called by `benchmark`. Whether the bare pods come first changes from round to round; they are made as they are, and with gates.
+Called by `benchmark`. Whether the bare pods come first changes from round to round. They are made
+twice: as they are, and with gates.
 """
 
 import asyncio
@@ -97,6 +98,7 @@ def _of_the_gang(
     say(f"{size}: our reflector and typed watches")
     yield from asyncio.run(sides.compared(admin, number, str(size)))
     peak = operator.usage().peak_bytes
+    stage.settle()
     say(f"{size}: the driver killed")
     ready_s, back_s = latency.back_s(operator, size.gang + REAL_NODES)
     yield mine(figure=f"killed driver ready, {size}", value=ready_s)
