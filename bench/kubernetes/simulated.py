@@ -36,7 +36,7 @@ from holdfast.protocol.wire import Decoder, ProtocolError, encode
 
 STEP_S = 2.0
 STORE_PORT = 29_500
-OPEN_WITHIN_S = 30.0
+OPEN_WITHIN_S = 5.0
 AGAIN_BASE_S, AGAIN_CAP_S = 0.1, 5.0
 """As the executor's own link has them."""
 

@@ -134,8 +134,15 @@ def node_is(plane, name: str, word: str) -> bool:
 
 def running(nodes: Joined, uid: str) -> list[int]:
     """Processes of this machine that still write the log of the pod, a container's init first."""
-    outputs = {pid: Path(f"/proc/{pid}/fd/1") for pid in sorted(processes.marked(nodes.run_id))}
-    return [pid for pid, to in outputs.items() if to.is_symlink() and uid in str(to.readlink())]
+    return [pid for pid in sorted(processes.marked(nodes.run_id)) if uid in _output(pid)]
+
+
+def _output(pid: int) -> str:
+    """Where its standard output goes; "" where it is gone by now."""
+    try:
+        return str(Path(f"/proc/{pid}/fd/1").readlink())
+    except OSError:
+        return ""
 
 
 def writes(plane, subresource: str) -> list[dict[str, Any]]:

@@ -99,6 +99,8 @@ class Joined:
         """Wait until every node is Ready. Raises `NotReady`."""
 
         def all_ready() -> bool:
+            if states.load(self.root) is None:
+                return False  # nodes of these names that are there are of who was here before
             listed = self._plane.read("/api/v1/nodes")["items"]
             return set(self.names) <= {node["metadata"]["name"] for node in listed if _ready(node)}
 
