@@ -41,7 +41,7 @@ def listen(settings: Settings) -> Listening:
     with contextlib.ExitStack() as taken:
         unix = taken.enter_context(_unix(settings.paths.socket))
         tcp = taken.enter_context(_tcp(settings))
-        probes = _probes(settings.probes) if settings.probes else None
+        probes = _asked_for("probes", settings.probes) if settings.probes else None
         taken.pop_all()
     return Listening(tcp, unix, probes)
 
@@ -79,21 +79,15 @@ def _tcp(settings: Settings) -> socket.socket:
     if port == 0 and settings.paths.port.exists():
         with contextlib.suppress(OSError):
             return _bind(host, int(settings.paths.port.read_text()))
-    try:
-        return _bind(host, port)
-    except OSError as error:
-        why = error.strerror or error
-        raise PermanentError(
-            f"listen {settings.listen}: {why}. Give another with --listen."
-        ) from error
+    return _asked_for("listen", settings.listen)
 
 
-def _probes(wanted: str) -> socket.socket:
+def _asked_for(option: str, address: str) -> socket.socket:
     try:
-        return _bind(*parts(wanted))
+        return _bind(*parts(address))
     except OSError as error:
         why = error.strerror or error
-        raise PermanentError(f"probes {wanted}: {why}. Give another with --probes.") from error
+        raise PermanentError(f"{option} {address}: {why}. Give another with --{option}.") from error
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -1,4 +1,4 @@
-"""The driver's process: wires the loop, the nodes' connections, REST and the cluster together.
+"""The driver's process: from its settings to a driver that leads, serves, and ends when told.
 
 `python -m holdfast.driver.main --state DIR [--listen 127.0.0.1:0] [--keeper SOCKET]
 [--journal postgresql://USER@HOST/DATABASE]`. Ends cleanly on SIGTERM and SIGINT, and by itself once

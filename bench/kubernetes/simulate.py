@@ -1,9 +1,8 @@
 """All executors and daemons of a gang on fake nodes, in this one process.
 
 Started by `operator`: `python -m holdfast.bench.kubernetes.simulate KUBECONFIG DRIVER_STATE`.
-Begins when standard input says so, and ends with it. For each
-pod of Holdfast's that runs on a fake node it asks for the token that the pod's volume would have,
-and connects with that.
+Begins when standard input says so, and ends with it. For each pod of Holdfast's that runs on a fake
+node it asks for the token that the pod's volume would have, and connects with that.
 """
 
 import asyncio
