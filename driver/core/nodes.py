@@ -313,8 +313,8 @@ def check_silence(turn: Turn) -> None:
             turn.node(name, silent_check_s=None)
         elif not node.present:
             ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
-        elif _to_return(node) and turn.now < turn.returned_s + turn.policy.return_s:
-            turn.node(name, silent_check_s=turn.returned_s + turn.policy.return_s)
+        elif _to_return(node) and turn.now < (late_s := turn.returned_s + turn.policy.reconnect_s):
+            turn.node(name, silent_check_s=late_s)
         elif outage or eviction.too_many(turn, silent=True):
             turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
             _note_outage(turn, silent, len(held))

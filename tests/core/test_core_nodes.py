@@ -235,9 +235,9 @@ def test_executors_that_come_back_slowly_for_there_are_many_are_not_taken_for_si
     for number in range(5):
         life.wait(until_s=life.now + 0.9 * life.policy.return_s)
         life.connect(f"n{number}", f"n{number}-first")
-    life.wait(until_s=life.now + 0.9 * life.policy.return_s)
+    life.wait(until_s=life.now + 0.9 * life.policy.reconnect_s)
     assert (life.evicted, life.state.incidents) == ([], {})
-    life.wait(until_s=life.now + 0.2 * life.policy.return_s)
+    life.wait(until_s=life.now + 0.2 * life.policy.reconnect_s)
     assert life.evicted == ["n5"], "nobody has come for so long: it is silent"
 
 
