@@ -11,8 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Self, TypeVar
-
-import httpx
+from urllib.request import urlopen
 
 from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.seen import Late
@@ -114,11 +113,12 @@ class Operator:
             raise self._nursery.failure
         try:
             where = json.loads(self._paths.address.read_bytes())
-            answer = httpx.get(f"{where['probes']}/readyz", trust_env=False, timeout=5.0)
-        except (OSError, httpx.TransportError):
+            if where["pid"] != self._child.pid:
+                return False
+            with urlopen(f"{where['probes']}/readyz", timeout=5.0) as answer:
+                return not json.load(answer)["why"]
+        except OSError:
             return False  # it is starting
-        ready = answer.is_success and not answer.json()["why"]
-        return ready and where["pid"] == self._child.pid
 
 
 def _first(entries: list[Entry], fact: Callable[[Entry], bool]) -> Entry | None:
