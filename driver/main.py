@@ -86,8 +86,8 @@ async def _serve(settings: Settings) -> None:
         if tls:
             tls.publish(paths)
             stack.callback(asyncio.create_task(tls.keep()).cancel)
-        readiness = await stack.enter_async_context(probed(sockets.probes))
         await check_rights(settings)
+        readiness = await stack.enter_async_context(probed(sockets.probes))
         lead = None
         if settings.standby:
             name = title(settings.name, settings.advertise or url(settings, sockets.tcp))

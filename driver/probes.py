@@ -1,7 +1,8 @@
 """What a kubelet asks, on a port of its own: there it does not stand behind a thousand nodes.
 
-Made by `driver.main`, from the process's start to its end, whether it leads or stands by. Without
-TLS and tokens, for it says no more than whether all is well. Must not find that out itself.
+Made by `driver.main` once the driver has its rights, until its end, whether it leads or stands by:
+so a rollout of one that lacks them stops at its first pod. Without TLS and tokens, for it says no
+more than whether all is well. Must not find that out itself.
 """
 
 import asyncio

@@ -74,6 +74,9 @@ class Settings(BaseSettings):
     """Evict no node by itself: only decide, journal and say which would be, and why."""
     connect_s: float = Field(default=120, ge=1, le=86_400)
     """Seconds from a node's allocation until its executor has connected; an image may be large."""
+    placed_within_s: float = Field(default=30, ge=1, le=86_400)
+    """Seconds until a scheduler has placed a pod, from its creation or from when any pod of its
+    start got on; then the start gives all its nodes back."""
     trial_after_s: float = Field(default=600, ge=1, le=31_536_000)
     """Seconds from a node's eviction until it is tested, and used again where it passes; each
     further eviction and each trial that it does not pass doubles that, up to a day."""

@@ -72,6 +72,17 @@ async def test_one_that_does_not_come_is_waited_for_until_the_deadline() -> None
         await start.whole(pod(0), within_s=0.05)
 
 
+@pytest.mark.looptime
+async def test_while_others_come_nobody_is_late_however_many_there_are() -> None:
+    start = gang(PodBook(), nodes=4, coming=4)
+    start.made(pod(0))
+    waiting = asyncio.create_task(start.whole(pod(0), within_s=20.0))
+    for slot in range(1, 4):
+        await asyncio.sleep(15.0)
+        start.made(pod(slot))
+    await waiting
+
+
 @pytest.mark.parametrize(
     "end",
     [lambda book: book.drop(pod(0)), lambda book: book.give_up("pod-0")],
@@ -97,7 +108,7 @@ def test_a_replacement_and_the_pod_of_a_small_job_wait_for_nobody() -> None:
     assert not gang(book, nodes=2, coming=1).holds
 
 
-def test_a_driver_that_takes_over_goes_on_with_a_start_that_waits() -> None:
+async def test_a_driver_that_takes_over_goes_on_with_a_start_that_waits() -> None:
     book = PodBook()
     book.put(pod(0))
     start = gang(book, nodes=2, coming=1)

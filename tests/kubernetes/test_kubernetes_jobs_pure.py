@@ -1,10 +1,12 @@
 """What follows from a TrainingJob and its job: what is asked for, and its status."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from made_objects import JOB, Object
+from msgspec.structs import replace
 
 from holdfast.driver.adapters.kubernetes import jobs, status
 from holdfast.driver.core import events as e
@@ -80,6 +82,23 @@ def test_an_object_of_which_no_job_can_be_made_is_refused_with_its_field() -> No
 def test_a_changed_spec_is_named_by_its_fields_and_suspend_is_none_of_them() -> None:
     assert jobs.changed(changed_spec(suspend=True), core_job()) == ""
     assert jobs.changed(changed_spec(nodes=3), core_job()).startswith("spec.nodes: changed")
+
+
+def test_what_is_new_in_the_spec_since_a_job_was_accepted_is_no_change_of_it() -> None:
+    job = core_job()
+    document = json.loads(job.plan.spec)
+    del document["spec"]["suspend"], document["spec"]["checkpoint"]
+    earlier = replace(job, plan=replace(job.plan, spec=json.dumps(document).encode()))
+    assert jobs.changed(JOB, earlier) == ""
+
+
+def test_the_object_of_a_job_that_is_over_lives_as_long_as_it_says() -> None:
+    over = {"type": "Failed", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    ended = changed_spec(ttlS=60) | {"status": {"conditions": [over]}}
+    now = datetime(2026, 1, 1, 0, 0, 50, tzinfo=UTC)
+    assert jobs.left_s(ended, now) == 10.0
+    assert jobs.left_s(changed_spec(ttlS=60), now) is None, "it runs"
+    assert jobs.left_s(JOB | {"status": ended["status"]}, now) is None, "for ever"
 
 
 def told(job: Job, before: Object | None = None, at: str = "now", changed: str = "") -> Object:

@@ -85,6 +85,17 @@ def test_a_finished_job_goes_with_its_time_to_live(operated: Operated) -> None:
     eventually(lambda: not operated.get("tj", "brief"), "the object is gone")
 
 
+def test_what_a_driver_before_had_no_time_to_delete_goes_too(operated: Operated) -> None:
+    operated.kill()
+    operated.apply("left", nodes=1, ttlS=1)
+    over = {"type": "Failed", "status": "True", "reason": "Failed", "message": "said by the test"}
+    over |= {"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1}
+    status = json.dumps({"status": {"conditions": [over]}})
+    operated.kubectl("patch", "tj", "left", "--subresource=status", "--type=merge", "-p", status)
+    operated.start()
+    eventually(lambda: not operated.get("tj", "left"), "the object is gone")
+
+
 def test_a_job_runs_on_while_the_api_server_is_away(operated: Operated) -> None:
     operated.apply("steady", nodes=1)
     before = eventually(lambda: operated.pods("steady"), "its pod is there")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from cuttable import cuttable
 from deployed import DEPLOY, OVERLAYS, container_of, grant_of, granted, kustomized
+from ports import free_port
 from pydantic_settings import CliApp
 from running_driver import DriverProcess
 from waiting import DEADLINE_S, LOOK_S, eventually_async
@@ -143,13 +144,27 @@ def _resource(asked: rights.Asked) -> str:
 # ---------------------------------------------------------------- the driver's process
 
 
+async def probed(port: int) -> bytes:
+    """What is answered to a probe until the connection ends, from when somebody listens."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            try:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: driver\r\n\r\n")
+                return await reader.read()
+            except ConnectionRefusedError:
+                await asyncio.sleep(LOOK_S)
+            except ConnectionResetError:
+                return b""
+
+
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Callable[..., DriverProcess]]:
     """A driver by a kubeconfig, with a state folder of its own."""
     made: list[DriverProcess] = []
 
-    def start(name: str, config: Path) -> DriverProcess:
-        words = ("--cluster", "kubernetes", "--kubeconfig", str(config))
+    def start(name: str, config: Path, *more: str) -> DriverProcess:
+        words = ("--cluster", "kubernetes", "--kubeconfig", str(config), *more)
         made.append(DriverProcess(tmp_path / name, *words))
         made[-1].spawn()
         return made[-1]
@@ -177,11 +192,14 @@ async def test_a_driver_that_lacks_a_right_does_not_lead_and_one_that_led_unhear
         )
         await relay.cut()
         unheard = started("unheard", relayed)
-        refused = started("refused", direct)
+        probes = free_port()
+        refused = started("refused", direct, "--probes", f"127.0.0.1:{probes}")
+        probe = asyncio.create_task(probed(probes))
         await eventually_async(unheard.paths.address.exists, "ranks may need it")
         await relay.mend()
         assert refused.process is not None
         assert await asyncio.to_thread(refused.process.wait, 60) == exitcodes.CONFIGURATION
+        assert await probe == b"", "no kubelet took it for ready"
         why = "rights: the service account holdfast:holdfast-driver may not " + lacking
         assert why in refused.log.read_text()
         await eventually_async(lambda: why in unheard.log.read_text(), "it says what it lacks")

@@ -15,6 +15,7 @@ from holdfast.driver.adapters.kubernetes import names, paths, pods
 from holdfast.driver.adapters.kubernetes.client import Client, Patch
 from holdfast.driver.adapters.kubernetes.errors import Conflict, NotFound
 from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.driver.adapters.kubernetes.patience import Patience
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError, UnfitError
 
@@ -35,6 +36,7 @@ class Gang:
         self.members = 0
         self.coming = 0  # members that have no pod yet
         self.why = ""  # the gang cannot be whole
+        self.patience = Patience()
         self.holds = self._needed > 1 and all(map(pods.held, self._staying()))
         """False once a pod has gone through: what comes then only joins the others."""
         self.group = next(filter(None, map(pods.group_of, self._staying())), "")
@@ -43,6 +45,7 @@ class Gang:
     def made(self, pod: Object) -> None:
         """A member has its pod."""
         self._book.wrote(pod)
+        self.patience.moved()
         self.coming -= 1
         if self.holds and self._there() >= self._needed:
             self.holds = False
@@ -58,14 +61,15 @@ class Gang:
     async def whole(self, pod: Object, *, within_s: float) -> None:
         """Return once all are there.
 
-        Raises `BarredError` where the gang cannot be whole, `UnfitError` when time is up or the pod
-        goes.
+        Raises `BarredError` where the gang cannot be whole, `UnfitError` when no pod has come for
+        `within_s`, or this one goes.
         """
         uid = pod["metadata"]["uid"]
         self._waiting.add(uid)
         try:
-            async with asyncio.timeout(within_s):
-                seen = await self._book.until(uid, self._decided)
+            seen = await self.patience.wait(
+                lambda: self._book.until(uid, self._decided), within_s=within_s
+            )
         except TimeoutError:
             said = f"{self._there()} of the {self._needed} pods of its start are there"
             raise UnfitError(said) from None
@@ -131,6 +135,7 @@ class Gangs:
         if pods.gated(pod):
             async with self._at_once:
                 await insist(lambda: self._open(pod))
+            gang.patience.moved()
 
     async def _open(self, pod: Object) -> None:
         metadata = pod["metadata"]

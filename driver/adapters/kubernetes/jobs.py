@@ -6,6 +6,7 @@ the two alone, so one that was lost is simply made again.
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,14 @@ def spent(wanted: Json) -> bool:
     return status.ended(wanted.get("status", {}))
 
 
+def left_s(wanted: Json, now: datetime) -> float | None:
+    """How long the object of a job that is over has yet to live; None where that has no end."""
+    ttl_s, at = wanted["spec"].get("ttlS"), status.ended_at(wanted.get("status", {}))
+    if ttl_s is None or at is None or going(wanted):
+        return None
+    return float(ttl_s) - (now - at).total_seconds()
+
+
 def uid_of(job: Job) -> str:
     """UID of the object that the job was made of; "" for one that came by REST."""
     return str(_document(job).get("metadata", {}).get("uid", ""))
@@ -69,7 +78,7 @@ def changed(wanted: Json, job: Job) -> str:
 
     Only `suspend` may change: a job that runs is not bent into another.
     """
-    was, now = _document(job).get("spec", {}), _spec(wanted)
+    was, now = _spec(_document(job)), _spec(wanted)  # both with the defaults of today
     fields = [key for key in sorted(was.keys() | now.keys()) if was.get(key) != now.get(key)]
     others = [f"spec.{field}" for field in fields if field != "suspend"]
     if not others:

@@ -3,7 +3,6 @@
 Used by the modules of this folder, and by no other: outside it nobody knows Kubernetes. Pure.
 """
 
-import re
 from typing import NamedTuple
 
 from holdfast.driver.adapters.kubernetes.paths import GROUP as GROUP
@@ -80,8 +79,6 @@ needs no test of ours (the node is replaced at once) or makes the node a suspect
 LONGEST_OF_NODE = 215
 """Characters of a node's name in that of its trial's pod, which may have 253."""
 
-_POD = re.compile(r"(?P<job>.+)-(?P<slot>\d+)-(?P<incarnation>\d+)")
-
 
 class Object(NamedTuple):
     """A TrainingJob, as the API server knows it."""
@@ -118,11 +115,3 @@ def pod_name(job: str, slot: int, incarnation: int) -> str:
 def trial_name(node: str, trial: int) -> str:
     """`holdfast-trial-NODE-NUMBER`, of a long node's name as much as a pod's name has room for."""
     return f"{MANAGER}-trial-{node[:LONGEST_OF_NODE].rstrip('-.')}-{trial}"
-
-
-def incarnation_of(pod: str, job: str, slot: int) -> int:
-    """The incarnation that a pod's name tells of this job and slot; 0 where it is of others."""
-    parts = _POD.fullmatch(pod)
-    if parts is None or (parts["job"], parts["slot"]) != (job, str(slot)):
-        return 0
-    return int(parts["incarnation"])

@@ -12,6 +12,7 @@ import structlog
 
 from holdfast.driver.acting import acting_for
 from holdfast.driver.adapters.kubernetes import jobs, paths, pods, status
+from holdfast.driver.adapters.kubernetes.bucket import TokenBucket
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import Conflict, NotFound
 from holdfast.driver.adapters.kubernetes.events import Braked, Teller, Turned
@@ -37,6 +38,10 @@ CHANGES_EVERY_S = 0.2
 AT_ONCE = 8
 """Jobs that are worked on at a time: each of them waits for the API server most of the time."""
 
+JOBS_PER_S, JOBS_BURST = 100.0, 1_000
+"""How often any job is looked at: each look may be a write, and an API server has others to serve.
+All jobs of a large cluster are looked at once when a driver begins."""
+
 _log = structlog.get_logger()
 
 
@@ -59,7 +64,7 @@ class Operator:
         self._watch = watch
         self._book = book
         self._clock = clock
-        self._queue = KeyedQueue()
+        self._queue = KeyedQueue(bucket=TokenBucket(per_s=JOBS_PER_S, burst=JOBS_BURST))
         self._teller = Teller(client)
         book.when_news(self._look_again)
         self._state = loop.state
@@ -124,7 +129,7 @@ class Operator:
     async def _follow_through(self, name: str) -> None:
         """Bring one job nearer to its object, and its object's status to the job."""
         wanted, job = self._objects.owner(name), self._loop.state.jobs.get(name)
-        if wanted is not None and job is None and self._was_dropped(name, wanted):
+        if wanted is not None and job is None and self._has_lived(name, wanted):
             await self._delete(wanted)
             return
         why = ""
@@ -137,9 +142,17 @@ class Operator:
         if wanted is not None and not jobs.going(wanted):
             await self._say(name, wanted, why)
 
-    def _was_dropped(self, name: str, wanted: Object) -> bool:
-        """The core had the object's job and has it no more: its time to live is over."""
-        return self._had.get(name) == wanted["metadata"]["uid"] and not jobs.going(wanted)
+    def _has_lived(self, name: str, wanted: Object) -> bool:
+        """Whether the time to live of the object is over: the core had its job, and has it no more.
+
+        Where that was under a driver before this one, the object tells.
+        """
+        if self._had.get(name) == wanted["metadata"]["uid"]:
+            return not jobs.going(wanted)
+        left_s = jobs.left_s(wanted, self._clock.wall())
+        if left_s is not None and left_s > 0.0:
+            self._queue.add(name, after_s=left_s)
+        return left_s is not None and left_s <= 0.0
 
     async def _ask(self, name: str, wanted: Object | None, job: Job | None) -> None:
         if job is not None:
@@ -147,6 +160,7 @@ class Operator:
         elif wanted is None:
             self._had.pop(name, None)
             self._written.pop(name, None)
+            self._queue.forget(name)
         event = jobs.missing(wanted, job, name)
         if event is None:
             return

@@ -67,11 +67,6 @@ def self_reviews() -> str:
     return "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
-def access_reviews() -> str:
-    """Where a SubjectAccessReview is posted."""
-    return "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-
-
 def _path(api: str, namespace: str, kind: str, name: str, subresource: str = "") -> str:
     within = f"/namespaces/{_segment(namespace)}" if namespace else ""
     below = "".join(f"/{_segment(part)}" for part in (name, subresource) if part)

@@ -20,6 +20,7 @@ from holdfast.driver.adapters.kubernetes.errors import (
 from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
 from holdfast.driver.adapters.kubernetes.holds import Hold
 from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.driver.adapters.kubernetes.patience import Patience
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.podgroups import PodGroups
 from holdfast.driver.ports import BarredError, PermanentError, TemporaryError, UnfitError
@@ -28,7 +29,9 @@ from holdfast.protocol.nodeenv import Drivers
 Object = dict[str, Any]
 
 PLACED_WITHIN_S = 30.0
-"""From a pod's creation until a scheduler has placed it; a gang that misses one gives all back."""
+"""Until a scheduler has placed a pod, from its creation or from when its start last got on; a gang
+that misses one gives all back.
+"""
 
 AT_ONCE = Limits().calls_at_once
 """Pods that are made, or let through, at a time. All those of a large start at once would only be
@@ -81,7 +84,8 @@ class Placing:
         where the gang cannot be whole.
         """
         await self._gangs.let_through(gang, pod)
-        await self.bound(pod)
+        await self.bound(pod, gang.patience)
+        gang.patience.moved()
 
     async def trial(self, order: trialpods.TrialOrder) -> Object:
         """The pod of a trial: the one that is there, else a new one.
@@ -101,12 +105,14 @@ class Placing:
         self._book.wrote(pod)
         return pod
 
-    async def bound(self, pod: Object) -> None:
+    async def bound(self, pod: Object, patience: Patience | None = None) -> None:
         """Return once a scheduler has put the pod on its node. Raises as `placed`."""
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
         try:
-            async with asyncio.timeout(self._placed_within_s):
-                seen = await self._book.until(uid, lambda seen: seen is None or pods.bound(seen))
+            seen = await (patience or Patience()).wait(
+                lambda: self._book.until(uid, lambda seen: seen is None or pods.bound(seen)),
+                within_s=self._placed_within_s,
+            )
         except TimeoutError:
             why = pods.hindrance(self._book.get(uid) or pod) or "no scheduler placed it"
             await self.delete(pod, force=False)

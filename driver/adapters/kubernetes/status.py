@@ -3,7 +3,8 @@
 Used by `operator`. A projection: nothing is read back from it but when each condition turned.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.driver.core.model import Incident, Job, Phase, State
@@ -88,10 +89,20 @@ def conditions(
 
 def ended(status: Json) -> bool:
     """Whether the object's job is over for good: it is never started again."""
-    return any(
-        each["type"] in ("Succeeded", "Failed") and each["status"] == "True"
-        for each in status.get("conditions", ())
-    )
+    return any(_ends(status))
+
+
+def ended_at(status: Json) -> datetime | None:
+    """Since when the object's job is over; None while it is not."""
+    times = (datetime.fromisoformat(each["lastTransitionTime"]) for each in _ends(status))
+    return min(times, default=None)
+
+
+def _ends(status: Json) -> Iterator[Json]:
+    """The conditions that say that the job is over."""
+    for each in status.get("conditions", ()):
+        if each["type"] in ("Succeeded", "Failed") and each["status"] == "True":
+            yield each
 
 
 def urgent(status: Json) -> Status:

@@ -67,6 +67,7 @@ class Kubernetes:
             namespace=settings.namespace,
             node_selector=settings.node_selector,
             pod_groups=settings.pod_groups,
+            placed_within_s=settings.placed_within_s,
         )
         self._identity = PodIdentity(
             client, self.cluster.book, hears=self.cluster.hears, listed=self.cluster.listed
