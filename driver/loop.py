@@ -43,6 +43,10 @@ TERM_CHECK_S = 1.0
 """Between two looks whether the term is still ours: a driver that was stopped and is woken after
 another has taken over ends within so much, whether it has anything to write or not."""
 
+CERTAIN_S = 3.0
+"""How old the last look that found the term ours may be when something outside is changed. Another
+driver takes a Lease no sooner than twice that after its holder was last heard."""
+
 ANSWER_S = 5.0
 """Of the journal without an answer, until it is said that it is away."""
 
@@ -90,6 +94,8 @@ class Loop:
         self._trouble: str | None = None  # why nothing can be committed
         self._away: str | None = None  # why nobody knows whether the term is still ours
         self._ticked = float("-inf")
+        self._ours_s = float("-inf")  # when the last look began that found the term ours
+        self._looked = asyncio.Event()
         taken = journal.take_over()
         self._term, self.sequence = taken.term, taken.sequence
         self._followed = 0  # the latest term that any executor has followed
@@ -128,6 +134,16 @@ class Loop:
         while self.sequence <= sequence:
             await self._bell.wait()
 
+    async def certain(self) -> None:
+        """Return once the term was ours a moment ago; where it is another's now, never: this driver
+        ends then.
+
+        For who is about to change what is outside, on a decision that may be old: a process that is
+        stopped and woken knows nothing of the time between.
+        """
+        while asyncio.get_running_loop().time() - self._ours_s > CERTAIN_S:
+            await self._looked.wait()
+
     # ------------------------------------------------------------ its life
 
     async def start(
@@ -152,21 +168,27 @@ class Loop:
         for `step_down_s`.
         """
         now_s = asyncio.get_running_loop().time
-        answered_s, look = now_s(), self._look_at_term()
+        answered_s, began_s, look = now_s(), now_s(), self._look_at_term()
         try:
             while (left_s := answered_s + step_down_s - now_s()) > 0:
                 self._away = await _unanswered(look, within_s=min(ANSWER_S, left_s))
                 if self._away is None:
                     answered_s = now_s()
+                    self._found_ours(began_s)
                 if look.done():
                     await asyncio.sleep(TERM_CHECK_S)
-                    look = self._look_at_term()
+                    began_s, look = now_s(), self._look_at_term()
         finally:
             look.cancel()  # where it still hangs, its answer comes too late, and is nobody's
         raise TakenOver(
             f"this driver has stopped, for another may lead since {step_down_s:.0f} s "
             f"({self._away})"
         )
+
+    def _found_ours(self, at_s: float) -> None:
+        self._ours_s = at_s
+        self._looked.set()
+        self._looked = asyncio.Event()
 
     def _look_at_term(self) -> asyncio.Task[None]:
         """A look under way. Its error, as of `Journal.check_term`, is for who awaits it."""

@@ -21,7 +21,7 @@ from holdfast.lab.losses import Losses
 
 JOB = "chaos"
 READY_WITHIN_S = 120.0
-JOB_WITHIN_S = 300.0
+JOB_WITHIN_S = 600.0
 RANKS = 4
 
 Say = Callable[[str], None]

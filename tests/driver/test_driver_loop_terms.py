@@ -42,6 +42,26 @@ async def test_a_driver_that_was_replaced_ends_though_it_has_nothing_to_write(
         await asyncio.wait_for(kept, DEADLINE_S)
 
 
+async def test_who_changes_what_is_outside_waits_until_the_term_was_seen_to_be_ours_of_late(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    loop = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+    before = asyncio.create_task(loop.certain())
+    await asyncio.sleep(0)
+    assert not before.done(), "nobody has looked"
+    kept = asyncio.create_task(loop.keep_term())
+    await asyncio.wait_for(before, DEADLINE_S)
+    await asyncio.wait_for(loop.certain(), DEADLINE_S)
+    open_journal("journal").take_over()
+    monkeypatch.setattr("holdfast.driver.loop.CERTAIN_S", 0.0)
+    after = asyncio.create_task(loop.certain())
+    with pytest.raises(TakenOver):
+        await asyncio.wait_for(kept, DEADLINE_S)
+    assert not after.done(), "what was decided before another took over is not done"
+    after.cancel()
+
+
 async def test_a_journal_that_was_put_back_ends_its_driver_and_the_next_has_a_later_term(
     open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
 ) -> None:

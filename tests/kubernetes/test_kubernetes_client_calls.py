@@ -48,6 +48,24 @@ async def test_each_answer_is_an_error_of_its_own_that_names_the_call(
     assert isinstance(raised.value, TemporaryError)
 
 
+async def test_what_changes_something_waits_for_leave_and_what_only_asks_does_not(
+    server: FakeApiServer, client: Client
+) -> None:
+    leave = asyncio.Event()
+
+    async def given() -> None:
+        await leave.wait()
+
+    client.change_only_once(given)
+    await client.get(PATH)
+    await client.ask(PATH, {"metadata": {"name": "asked"}})
+    waiting = asyncio.create_task(client.create(PATH, {"metadata": {"name": "made"}}))
+    await client.get(PATH)
+    assert not waiting.done()
+    leave.set()
+    await waiting
+
+
 async def test_a_call_that_is_never_answered_ends_in_the_stated_time(
     server: FakeApiServer, tmp_path: Path
 ) -> None:

@@ -1,4 +1,5 @@
-"""A driver that leads by a Lease, cut off: from the API server alone, and from its database too.
+"""A driver that leads by a Lease, cut off: from the API server alone, from its database too; and
+one that is stopped, and woken once another has led.
 
 Real drivers on a real API server and a real PostgreSQL, each reached over a way that can be cut.
 That ranks begin again, and nodes are replaced, while there is no API server is in
@@ -9,18 +10,22 @@ import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from cuttable import Cuttable, cuttable
+from made_nodes import MadeNodes
 from postgres import Postgres, running_postgres
 from running_driver import DriverProcess
 from waiting import eventually_async
 
 from holdfast.driver.adapters.journal_postgres import open_postgres
-from holdfast.driver.core.events import BrakeApplyRequested
+from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.core.events import BrakeApplyRequested, NodeAppeared
 from holdfast.driver.ports import Entry
 from holdfast.driver.standby import STEP_DOWN_S
 from holdfast.lab.kubernetes.plane import ControlPlane
@@ -65,6 +70,15 @@ class Drivers:
             found: dict[str, Any] = (await client.get(url)).json()
         return found
 
+    async def of_node(self, driver: DriverProcess, node: str, what: str, reason: str) -> None:
+        """Evict it or restore it, as a person would, by this driver's own token."""
+        url = json.loads(driver.paths.address.read_text())["http"]
+        headers = {"Authorization": f"Bearer {driver.paths.user_token.read_text().strip()}"}
+        async with httpx.AsyncClient(trust_env=False, headers=headers, timeout=60) as client:
+            at = f"{url}/v1alpha1/nodes/{node}/{what}"
+            answer = await client.post(at, json={"reason": reason})
+            assert answer.status_code == 202, answer.text
+
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
@@ -82,8 +96,9 @@ async def drivers(crd: ControlPlane, postgres: Postgres, tmp_path: Path) -> Asyn
     passwords.chmod(0o600)
 
     def driver(state: str, config: Path, port: int) -> DriverProcess:
-        words = ["--cluster", "kubernetes", "--namespace", "default", "--node-selector", "no=node"]
-        words += ["--kubeconfig", str(config), "--journal", postgres.url(name, port=port)]
+        words = ["--cluster", "kubernetes", "--namespace", "default"]
+        words += ["--kubeconfig", str(config), "--node-selector", "made=cut-off"]
+        words += ["--journal", postgres.url(name, port=port)]
         words += ["--standby", "--lease", f"default/{lease}", "--name", state]
         return DriverProcess(tmp_path / state, *words, PGPASSFILE=str(passwords))
 
@@ -120,6 +135,55 @@ async def test_cut_off_from_the_api_server_it_goes_on_until_another_has_taken_th
     assert terms == sorted(terms)
     (decided,) = (e for e in drivers.entries() if isinstance(e.event, BrakeApplyRequested))
     assert decided.term == 1
+
+
+async def test_stopped_between_decision_and_call_and_woken_after_another_led_it_changes_nothing(
+    drivers: Drivers, crd: ControlPlane
+) -> None:
+    since_bytes = crd.audit_log.stat().st_size
+    async with made_node(crd) as node:
+        await eventually_async(lambda: _knows(drivers.entries(), node), "the node is known")
+        await drivers.api.cut()
+        await drivers.of_node(drivers.leader, node, "evict", "to be repaired")
+        assert drivers.leader.process is not None
+        drivers.leader.process.send_signal(signal.SIGSTOP)
+        drivers.other.spawn()
+        await eventually_async(lambda: distrusted(crd, node), "who leads now marks it")
+        await eventually_async(drivers.other.paths.address.exists, "it answers")
+        await drivers.of_node(drivers.other, node, "restore", "repaired")
+        await eventually_async(lambda: not distrusted(crd, node), "a person has it back")
+        await drivers.api.mend()
+        drivers.leader.process.send_signal(signal.SIGCONT)
+        assert await drivers.led() == exitcodes.TRY_AGAIN
+        assert not distrusted(crd, node)
+    written = [event["userAgent"] for event in crd.audit(since_bytes) if event["verb"] == "patch"]
+    marked = [agent for agent in written if "Distrust cut-off" in agent]
+    assert marked
+    assert all("(term=2 " in agent for agent in marked), marked
+
+
+def distrusted(plane: ControlPlane, node: str) -> bool:
+    taints = plane.read(paths.nodes(node))["spec"].get("taints", ())
+    return names.TAINT in [each["key"] for each in taints]
+
+
+def _knows(entries: list[Entry], node: str) -> bool:
+    return any(isinstance(e.event, NodeAppeared) and e.event.node == node for e in entries)
+
+
+@asynccontextmanager
+async def made_node(plane: ControlPlane) -> AsyncIterator[str]:
+    """The one node of these drivers."""
+    async with Client.from_kubeconfig(plane.admin, user_agent="tests") as admin:
+        nodes = MadeNodes(admin, "cut-off", mark="cut-off")
+        await nodes.make()
+        keeping = asyncio.create_task(nodes.keep())
+        try:
+            yield "cut-off"
+        finally:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+            await nodes.remove()
 
 
 async def test_cut_off_from_both_it_steps_down_and_another_leads(

@@ -22,7 +22,7 @@ class Reviewer:
         self.asked = 0
         self.away = away
 
-    async def create(self, path: str, body: Object) -> Object:
+    async def ask(self, path: str, body: Object) -> Object:
         self.asked += 1
         await asyncio.sleep(0)
         if self.asked <= self.away:

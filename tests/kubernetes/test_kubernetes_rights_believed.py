@@ -27,7 +27,7 @@ class Judge:
         self._closed = closed
         self.asked: list[Object] = []
 
-    async def create(self, path: str, body: Object) -> Object:
+    async def ask(self, path: str, body: Object) -> Object:
         knows = asyncio.get_running_loop().time() >= self._knows_s
         if path == paths.self_reviews():
             return {"status": {"userInfo": {"username": "ada"}}}
@@ -40,7 +40,7 @@ class Judge:
 class Away:
     """An API server that does not answer one of the questions."""
 
-    async def create(self, path: str, body: Object) -> Object:
+    async def ask(self, path: str, body: Object) -> Object:
         if body["spec"]["resourceAttributes"]["verb"] == "patch":
             raise Unreachable("no answer in time")
         return {"status": {"allowed": False}}

@@ -6,7 +6,7 @@ tried once (twice where the token had changed): whoever calls knows whether to t
 keep objects.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -61,6 +61,7 @@ class Client:
         self._user_agent = user_agent
         self._limits = limits or Limits()
         self._bucket = TokenBucket(per_s=self._limits.calls_per_s, burst=self._limits.burst)
+        self._may_change: Callable[[], Awaitable[None]] | None = None
 
     @classmethod
     def from_kubeconfig(
@@ -94,6 +95,10 @@ class Client:
         load = credentials.as_bearer(self._configuration, token)
         return Client(load, user_agent=self._user_agent, limits=self._limits)
 
+    def change_only_once(self, certain: Callable[[], Awaitable[None]]) -> None:
+        """Await `certain` from now on before whatever changes something is sent."""
+        self._may_change = certain
+
     async def __aenter__(self) -> Self:
         self._configuration = await self._credentials.begin()
         self._calls = self._transport(most=self._limits.calls_at_once)
@@ -105,7 +110,7 @@ class Client:
         await self._watches.close()
 
     async def get(self, path: str, **query: object) -> Object:
-        return await self._call(Request(verb="GET", at=_url(path, query)))
+        return await self._call(Request(verb="GET", at=_url(path, query)), changes=False)
 
     async def pages(self, path: str, *, limit: int = 500, **query: object) -> AsyncIterator[Object]:
         """A list in pages of at most `limit`, all of one moment: `metadata.resourceVersion`.
@@ -116,12 +121,16 @@ class Client:
         onward = ""
         while True:
             at = _url(path, {**query, "limit": limit} | ({"continue": onward} if onward else {}))
-            page = await self._call(Request(verb="GET", at=at))
+            page = await self._call(Request(verb="GET", at=at), changes=False)
             _name_the_kind(page, f"GET {path}")
             yield page
             onward = page["metadata"].get("continue", "")
             if not onward:
                 return
+
+    async def ask(self, path: str, question: Object) -> Object:
+        """POST of a review: the question with its answer, and nothing is changed by it."""
+        return await self._call(Request(verb="POST", at=path, body=question), changes=False)
 
     async def create(self, path: str, body: Object, **query: object) -> Object:
         """POST to a collection or subresource. Raises `AlreadyExists` besides."""
@@ -184,8 +193,10 @@ class Client:
             answer_within_s=self._limits.answer_within_s,
         )
 
-    async def _call(self, request: Request) -> Object:
+    async def _call(self, request: Request, *, changes: bool = True) -> Object:
         await self._bucket.take()
+        if changes and self._may_change is not None:
+            await self._may_change()
         try:
             async with self._answer(self._calls, request) as response:
                 body = await self._calls.body(response, request)

@@ -105,7 +105,7 @@ class PodIdentity:
     async def _review(self, digest: bytes, token: str) -> Reviewed | TemporaryError:
         """An error is given, not raised: whoever waited for it may be gone."""
         try:
-            found = reviewed(await self._client.create(paths.token_reviews(), review(token)))
+            found = reviewed(await self._client.ask(paths.token_reviews(), review(token)))
         except (TemporaryError, PermanentError) as error:
             del self._reviews[digest]
             return TemporaryError(f"the API server does not say whose token it is: {error}")

@@ -144,7 +144,7 @@ async def _sentence(client: Client, lacking: Sequence[Asked]) -> str:
 async def _may(client: Client, asked: Asked) -> bool:
     """Whatever is neither yes nor no, from a proxy say, is no answer."""
     try:
-        answer = await client.create(paths.self_access_reviews(), review(asked))
+        answer = await client.ask(paths.self_access_reviews(), review(asked))
     except Forbidden as forbidden:
         raise Unasked(f"it may not be asked: {forbidden}") from forbidden
     except PermanentError as other:
@@ -156,7 +156,7 @@ async def _who(client: Client) -> str:
     """Who the server takes us for, in a person's words."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
-        answer = await client.create(paths.self_reviews(), body)
+        answer = await client.ask(paths.self_reviews(), body)
     except PermanentError:  # what is missing is worth more than whose it is
         return "this driver"
     name: str = answer["status"]["userInfo"]["username"]

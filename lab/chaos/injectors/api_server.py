@@ -13,7 +13,7 @@ from holdfast.lab.kubernetes import proxy
 from holdfast.lab.kubernetes.proxy import Mood
 from holdfast.lab.on_kubernetes import KubernetesLab
 
-DOWN_S = 30.0
+DOWN_S = 120.0
 SOON_S = 2.0
 """From its end until another fault is done meanwhile: all have noticed."""
 BADLY_S = 10.0

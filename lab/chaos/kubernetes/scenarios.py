@@ -61,7 +61,7 @@ _MOVED = Expected(
 )
 _GONE = Expected(phase=GONE, incident=False, most_steps_lost=0, compares_losses=False)
 
-_MIDDLE, _LONG = 5, 10
+_MIDDLE, _LONG, _LONGEST = 5, 10, 20
 """Times the steps of the others, where the job has to outlast what is done to it."""
 _RACKS = Shape(nodes=2, standbys=2, others=2, racks=3)
 """A job has its nodes in one rack where one has room for all of it: that one is lost."""
@@ -199,10 +199,10 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
     OnKubernetes(
         37,
         "api-down",
-        "the API server is down for a while",
+        "the API server is down for two minutes",
         api_server.stopped,
         _UNSEEN,
-        longer=_LONG,
+        longer=_LONGEST,
     ),
     OnKubernetes(
         37,
@@ -210,7 +210,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "a rank is killed while the API server is down",
         api_server.stopped_while(_kill),
         _IN_PLACE,
-        longer=_LONG,
+        longer=_LONGEST,
     ),
     OnKubernetes(
         37,
@@ -218,7 +218,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "a node is lost while the API server is down",
         api_server.stopped_while(node.lost),
         _LOST,
-        longer=_LONG,
+        longer=_LONGEST,
     ),
     OnKubernetes(
         37,
