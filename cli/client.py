@@ -9,12 +9,12 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from holdfast.cli.answered import Answer, Asked, answered
 from holdfast.cli.errors import Stopped, misused, not_reachable
-from holdfast.kit.tls import reason, trusting
+from holdfast.kit.tls import reason
 from holdfast.protocol import exitcodes
 
 PREFIX = "/v1alpha1"
@@ -77,12 +77,7 @@ class Client:
         if address.scheme not in ("http", "https") or not address.hostname:
             raise misused(f"{url!r} is not the address of a driver.", "Give http://HOST:PORT.")
         self.url = url
-        self._connection: Callable[..., http.client.HTTPConnection] = (
-            partial(http.client.HTTPSConnection, context=trusting(ca))
-            if address.scheme == "https"
-            else http.client.HTTPConnection
-        )
-        self._host, self._port = address.hostname, address.port
+        self._ca = ca
         self._token = token
 
     def get(self, where: str, **query: object) -> Any:
@@ -100,8 +95,8 @@ class Client:
         self, where: str, *, headers: Mapping[str, str] | None = None, **query: object
     ) -> "Stream":
         """A long answer, piece by piece as it comes, until the driver ends it."""
-        connection = self._connection(self._host, self._port)
-        response = self._send(connection, "GET", _with_query(where, query), None, headers or {})
+        asked = self._asked("GET", _with_query(where, query), None, headers)
+        connection, response = self._answer(asked, None)
         if response.status >= 400:
             with closing(connection):
                 raise Problem(response.status, _decoded(response.read()))
@@ -116,11 +111,9 @@ class Client:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        connection = self._connection(self._host, self._port, timeout=TIMEOUT_S)
+        asked = self._asked(method, _with_query(where, query or {}), body, headers)
+        connection, response = self._answer(asked, TIMEOUT_S)
         with closing(connection):
-            response = self._send(
-                connection, method, _with_query(where, query or {}), body, headers or {}
-            )
             try:
                 data = response.read()
             except (OSError, http.client.HTTPException) as error:
@@ -130,21 +123,18 @@ class Client:
         is_json = "json" in (response.headers.get_content_type() or "")
         return json.loads(data) if is_json and data else data.decode(errors="replace")
 
-    def _send(
-        self,
-        connection: http.client.HTTPConnection,
-        method: str,
-        target: str,
-        body: object,
-        headers: Mapping[str, str],
-    ) -> http.client.HTTPResponse:
-        data = None if body is None else json.dumps(body).encode()
-        sent = {"Authorization": f"Bearer {self._token}", **headers}
-        if data is not None:
-            sent["Content-Type"] = "application/json"
+    def _asked(
+        self, method: str, target: str, body: object, headers: Mapping[str, str] | None
+    ) -> Asked:
+        sent = {"Authorization": f"Bearer {self._token}", **(headers or {})}
+        if body is None:
+            return Asked(method, target, None, sent)
+        sent["Content-Type"] = "application/json"
+        return Asked(method, target, json.dumps(body).encode(), sent)
+
+    def _answer(self, asked: Asked, timeout_s: float | None) -> Answer:
         try:
-            connection.request(method, target, body=data, headers=sent)
-            return connection.getresponse()
+            return answered(self.url, asked, ca=self._ca, timeout_s=timeout_s)
         except (OSError, http.client.HTTPException) as error:
             raise self._gone(error) from error
 

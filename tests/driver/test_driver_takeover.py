@@ -20,6 +20,7 @@ from waiting import DEADLINE_S, LOOK_S, eventually_async
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from holdfast.cli.client import Client, path
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.core.effects import Allocate
@@ -257,6 +258,9 @@ async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gon
             pass
     assert refused.value.response.status_code == 503
     assert leader_of(refused.value.response.headers, asked="http://a") == f"http://{leads_at}"
+    person = Client(f"http://127.0.0.1:{port}", first.paths.user_token.read_text().strip())
+    told = await asyncio.to_thread(person.get, path("jobs"))
+    assert told["items"] == [], "a command asks the one that leads"
     assert leads_at.encode() in refused.value.response.body
 
     first.end(signal.SIGKILL)

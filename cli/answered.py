@@ -1,0 +1,73 @@
+"""One request to a driver and its answer: of the one that leads, where the one asked stands by.
+
+Used by `client`. Standard library only, so that commands start fast. Raises what `http.client`
+does.
+"""
+
+import http.client
+from collections.abc import Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from holdfast.kit.tls import trusting
+from holdfast.protocol.leading import leader_of
+
+LEADER_WITHIN_S = 3.0
+"""To connect to a driver that another names: a pod's address may be out of reach from here."""
+
+
+class Asked(NamedTuple):
+    """A request; `target` is path and query."""
+
+    method: str
+    target: str
+    body: bytes | None
+    headers: Mapping[str, str]
+
+
+class Answer(NamedTuple):
+    """A response whose body is yet to be read, from this connection."""
+
+    connection: http.client.HTTPConnection
+    response: http.client.HTTPResponse
+
+
+def answered(url: str, asked: Asked, *, ca: str, timeout_s: float | None) -> Answer:
+    """The answer of the driver at `url`. One that stands by has done nothing, so the one that it
+    names is asked the same; where that cannot be reached, the first answer stands.
+
+    `ca`: PEM of whom to trust at https://; "" means this machine's own CAs.
+    """
+    first = _sent(url, asked, ca, timeout_s, connect_s=timeout_s)
+    leader = leader_of(first.response.headers, asked=url)
+    if first.response.status != HTTPStatus.SERVICE_UNAVAILABLE or not leader:
+        return first
+    with suppress(OSError, http.client.HTTPException):
+        led = _sent(leader, asked, ca, timeout_s, connect_s=LEADER_WITHIN_S)
+        first.connection.close()
+        return led
+    return first
+
+
+def _sent(
+    url: str, asked: Asked, ca: str, timeout_s: float | None, *, connect_s: float | None
+) -> Answer:
+    connection = _connection(url, ca, connect_s)
+    try:
+        connection.connect()
+        connection.sock.settimeout(timeout_s)
+        connection.request(asked.method, asked.target, asked.body, dict(asked.headers))
+        return Answer(connection, connection.getresponse())
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _connection(url: str, ca: str, timeout_s: float | None) -> http.client.HTTPConnection:
+    address = urlsplit(url)
+    host, port = address.hostname or "", address.port
+    if address.scheme == "http":
+        return http.client.HTTPConnection(host, port, timeout=timeout_s)
+    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=trusting(ca))
