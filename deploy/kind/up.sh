@@ -26,5 +26,6 @@ k -n holdfast rollout status deployment/holdfast-driver --timeout=180s
 
 kind get kubeconfig --name holdfast > deploy/kind/kubeconfig
 chmod 600 deploy/kind/kubeconfig
-echo "Holdfast is up. The same tests, as far as a cluster that is not ours allows them:"
+echo "Holdfast is up. Tests that need kubectl alone run on it, while its own drivers rest:"
+echo "  kubectl --context kind-holdfast -n holdfast scale deployment/holdfast-driver --replicas=0"
 echo "  HOLDFAST_TEST_KUBECONFIG=$PWD/deploy/kind/kubeconfig make test"

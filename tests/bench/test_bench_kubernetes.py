@@ -80,7 +80,7 @@ def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(folder:
     assert figures[f"condition to decision, median, {SIZE}", "holdfast"]["median"] > 0
     assert figures[f"executors back, {SIZE}", "holdfast"]["median"] > 0
     assert figures[f"restarts of the job beside, {SIZE}", "holdfast"]["median"] == 0
-    written = figures[f"writes in all, {SIZE}", "holdfast"]
+    written = figures[f"writes of pods in all, {SIZE}", "holdfast"]
     assert "62 create pods" in written["notes"][0]
     assert left_of(folder) == []
 

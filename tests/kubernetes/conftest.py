@@ -30,9 +30,19 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
             return
         command("certificate")
     except NotHere as missing:
+        if os.environ.get("HOLDFAST_TEST_KUBERNETES") == "required":
+            raise
         pytest.skip(str(missing))
     with ControlPlane(tmp_path_factory.mktemp("kubernetes")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def own_plane(plane: ControlPlane) -> ControlPlane:
+    """For tests that install Holdfast as it is shipped, cut its roles down and remove it."""
+    if KUBECONFIG in os.environ:
+        pytest.skip("Holdfast is installed and removed by it, on a cluster of the tests' own alone")
+    return plane
 
 
 @pytest.fixture(scope="session")

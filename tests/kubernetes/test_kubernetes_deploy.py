@@ -21,9 +21,9 @@ DRIVER = "system:serviceaccount:holdfast:holdfast-driver"
 
 
 @pytest.fixture(scope="module")
-def deployed(plane: ControlPlane) -> ControlPlane:
-    plane.kubectl("apply", "-k", str(DEPLOY))
-    return plane
+def deployed(own_plane: ControlPlane) -> ControlPlane:
+    own_plane.kubectl("apply", "-k", str(DEPLOY))
+    return own_plane
 
 
 def may(cluster: ControlPlane, who: str, verb: str, what: str, namespace: str = "any") -> bool:

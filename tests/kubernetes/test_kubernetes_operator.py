@@ -42,6 +42,13 @@ def test_a_job_gets_all_its_pods_and_is_suspended_resumed_and_deleted(operated: 
     operated.clear("whole")
 
 
+def test_nobody_s_fields_are_tracked_in_the_pods_of_a_gang(operated: Operated) -> None:
+    operated.apply("bare", nodes=2)
+    pods = operated.bound("bare", 2)
+    assert [pod["metadata"].get("managedFields") for pod in pods] == [None, None]
+    operated.clear("bare")
+
+
 def test_a_driver_that_was_killed_takes_its_pods_over(operated: Operated) -> None:
     operated.apply("kept", nodes=2)
     before = eventually(lambda: (pods := operated.pods("kept")) and len(pods) == 2 and pods)

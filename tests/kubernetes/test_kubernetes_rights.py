@@ -39,11 +39,11 @@ LEASE = "holdfast/holdfast-driver"
 
 
 @pytest.fixture(scope="module")
-def installed(plane: ControlPlane) -> Iterator[ControlPlane]:
+def installed(own_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The account with its roles, as they are shipped, before and afterwards."""
-    apply_roles(plane)
-    yield plane
-    apply_roles(plane)
+    apply_roles(own_plane)
+    yield own_plane
+    apply_roles(own_plane)
 
 
 def apply_roles(plane: ControlPlane) -> None:

@@ -24,6 +24,11 @@ Object = dict[str, Any]
 NO_GATE = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GATE}]}}
 """A strategic merge patch: gates of others stay."""
 
+UNTRACKED = {"managedFields": [{}]}
+"""Of the metadata: nobody's fields are tracked in this pod from now on, which nobody applies by its
+manifest. It spares the API server a third of what this patch and each later one cost it (0138).
+"""
+
 
 class Gang:
     """The pods of one job that are being made now, and those that it has."""
@@ -140,7 +145,7 @@ class Gangs:
     async def _open(self, pod: Object) -> None:
         metadata = pod["metadata"]
         at = paths.pods(metadata["namespace"], metadata["name"])
-        body = {"metadata": {"uid": metadata["uid"]}, **NO_GATE}
+        body = {"metadata": {"uid": metadata["uid"], **UNTRACKED}, **NO_GATE}
         try:
             self._book.wrote(await self._client.patch(at, body, Patch.STRATEGIC))
         except (NotFound, Conflict):
