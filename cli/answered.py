@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from holdfast.kit.tls import trusting
-from holdfast.protocol.leading import leader_of
+from holdfast.protocol.leading import LEADER, leader_of
 
 LEADER_WITHIN_S = 3.0
 """To connect to a driver that another names: a pod's address may be out of reach from here."""
@@ -41,7 +41,7 @@ def answered(url: str, asked: Asked, *, ca: str, timeout_s: float | None) -> Ans
     `ca`: PEM of whom to trust at https://; "" means this machine's own CAs.
     """
     first = _sent(url, asked, ca, timeout_s, connect_s=timeout_s)
-    leader = leader_of(first.response.headers, asked=url)
+    leader = leader_of({LEADER: first.response.headers.get(LEADER, "")}, asked=url)
     if first.response.status != HTTPStatus.SERVICE_UNAVAILABLE or not leader:
         return first
     with suppress(OSError, http.client.HTTPException):

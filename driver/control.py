@@ -8,13 +8,13 @@ the loop as an event and comes back as the journal entry that it became.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
 from holdfast.driver.people import People
-from holdfast.driver.ports import Entry, Journal, Key, Nodes, TemporaryError
+from holdfast.driver.ports import Entry, Figure, Journal, Key, Nodes, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
@@ -38,6 +38,7 @@ class Control:
         settings: Settings,
         clock: Clock,
         away: Callable[[], str] = lambda: "",
+        figures: Callable[[], Iterable[Figure]] = tuple,
     ) -> None:
         self._loop = loop
         self.journal = journal
@@ -46,6 +47,7 @@ class Control:
         self.people = people
         self.settings = settings
         self.clock = clock
+        self.figures = figures  # what Prometheus is told of the cluster
         self.away = away  # why nothing is known of nodes now, in a sentence; "" if all is well
 
     @property

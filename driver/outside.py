@@ -5,7 +5,7 @@ used. Must not decide.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from holdfast.driver.core.model import State
 from holdfast.driver.journals import not_installed
 from holdfast.driver.loop import Loop
 from holdfast.driver.people import People, TokenHolders
-from holdfast.driver.ports import Cluster
+from holdfast.driver.ports import Cluster, Figure
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
@@ -45,6 +45,10 @@ class Outside(Protocol):
         """Who may ask what of the driver."""
         ...
 
+    def figures(self) -> Iterable[Figure]:
+        """What Prometheus is told of it."""
+        ...
+
     async def refusal(self, node: str, token: str) -> str:
         """Why a process with this token may not connect as `node`; "" where it may.
 
@@ -70,6 +74,9 @@ class Local:
         self.cluster = cluster
         self.refusal = tokens.refusal
         self.people = TokenHolders(tokens)
+
+    def figures(self) -> Iterable[Figure]:
+        return ()
 
     async def seen(self) -> None:
         """Any node with the token may connect."""

@@ -4,7 +4,7 @@
 exceptions of their technologies and raise only what is named here.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -122,6 +122,16 @@ class Lingering(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     why: str
     stray: bool = False
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """What Prometheus is told by an adapter: a value by each word of the label `by`, or one."""
+
+    name: str
+    help: str
+    values: Mapping[str, float]
+    by: str = ""
+    counts: bool = False  # it only grows while the driver lives
 
 
 class Key(msgspec.Struct, frozen=True):

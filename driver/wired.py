@@ -67,6 +67,7 @@ class Driver:
             settings=settings,
             clock=clock,
             away=outside.cluster.away,
+            figures=outside.figures,
         )
 
     def app(self) -> ASGIApp:

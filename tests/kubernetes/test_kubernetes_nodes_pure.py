@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from made_objects import NOW, Object, node, order
 
 from holdfast.driver.adapters.kubernetes import facts, marks, names, pods
+from holdfast.protocol.xids import HARDWARE_FAULT, XID_ERRORS
 
 
 def test_a_cordon_closes_a_node_and_does_not_lose_it() -> None:
@@ -52,6 +53,8 @@ def test_a_taint_of_somebody_who_takes_the_node_away_is_a_notice_and_others_are_
         ("KernelDeadlock", "True", "KernelDeadlock is True: task blocked", False),
         ("KernelDeadlock", "False", "", False),
         ("GPUMissing", "True", "GPUMissing is True: task blocked", True),
+        (HARDWARE_FAULT, "True", f"{HARDWARE_FAULT} is True: task blocked", True),
+        (XID_ERRORS, "True", f"{XID_ERRORS} is True: task blocked", False),
         ("KernelReady", "False", "KernelReady is False: task blocked", False),
         ("MemoryPressure", "True", "", False),
     ],

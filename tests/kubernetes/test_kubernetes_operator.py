@@ -4,8 +4,10 @@ Its nodes are Node objects without machines, so pods are bound and never run.
 """
 
 import json
+import re
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from operated import Operated, said
 from operated import operated as started
@@ -40,6 +42,19 @@ def test_a_job_gets_all_its_pods_and_is_suspended_resumed_and_deleted(operated: 
     operated.patch("whole", suspend=False)
     eventually(lambda: len(operated.pods("whole")) == 2, "both pods are there again")
     operated.clear("whole")
+
+
+def test_prometheus_is_told_of_lists_and_watches_and_of_jobs_looked_at(operated: Operated) -> None:
+    operated.apply("looked", nodes=1)
+    operated.bound("looked", 1)
+    told = httpx.get(f"{operated.url()}/metrics", trust_env=False).text
+    assert 'holdfast_kubernetes_lists_total{collection="nodes"} 1.0' in told
+    assert 'holdfast_kubernetes_objects{collection="nodes"} 2.0' in told
+    assert 'holdfast_kubernetes_heard{collection="trainingjobs"} 1.0' in told
+    looked = re.search(r"^holdfast_kubernetes_reconciles_total (\d+)", told, re.MULTILINE)
+    assert looked
+    assert int(looked[1]) > 0
+    operated.clear("looked")
 
 
 def test_nobody_s_fields_are_tracked_in_the_pods_of_a_gang(operated: Operated) -> None:

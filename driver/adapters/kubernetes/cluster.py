@@ -121,6 +121,11 @@ class KubernetesCluster:
         """Return once all nodes and pods were listed, and the pods of known jobs taken over."""
         await self._seen.wait()
 
+    @property
+    def reflectors(self) -> dict[str, Reflector]:
+        """By collection, for figures."""
+        return {"nodes": self._nodes, "pods": self._pods}
+
     def hears(self, pod: Object) -> bool:
         """Whether what runs in this pod of ours is listened to: one that is being deleted is while
         it is what its node is held by, or nothing else is there: it has a job to leave, or, back

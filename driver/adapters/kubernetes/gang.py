@@ -24,7 +24,7 @@ Object = dict[str, Any]
 NO_GATE = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GATE}]}}
 """A strategic merge patch: gates of others stay."""
 
-UNTRACKED = {"managedFields": [{}]}
+UNTRACKED: Object = {"managedFields": [{}]}
 """Of the metadata: nobody's fields are tracked in this pod from now on, which nobody applies by its
 manifest. It spares the API server a third of what this patch and each later one cost it (0138).
 """

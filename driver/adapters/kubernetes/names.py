@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from holdfast.driver.adapters.kubernetes.paths import GROUP as GROUP
 from holdfast.driver.adapters.kubernetes.paths import VERSION
+from holdfast.protocol.xids import HARDWARE_FAULT, XID_ERRORS
 
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "TrainingJob"
@@ -61,13 +62,14 @@ MAINTENANCE_TAINTS = (
 """Taints by which others say that a node is going to be taken away, though it works now."""
 
 PROBLEMS = {
+    HARDWARE_FAULT: ("True", True),
     "CperHardwareErrorFatal": ("True", True),
     "GPUMissing": ("True", True),
     "AcceleratedHardwareReady": ("False", True),
     "KernelDeadlock": ("True", False),
     "ReadonlyFilesystem": ("True", False),
     "XfsShutdown": ("True", False),
-    "XIDErrors": ("True", False),
+    XID_ERRORS: ("True", False),
     "NVLinkStatusInactive": ("True", False),
     "KernelReady": ("False", False),
     "NetworkingReady": ("False", False),

@@ -21,6 +21,11 @@ class TrainingJobs:
         self._reflector = Reflector(client, paths.training_jobs(jobs.namespace))
         self._listed = asyncio.Event()
 
+    @property
+    def reflectors(self) -> dict[str, Reflector]:
+        """By collection, for figures."""
+        return {"trainingjobs": self._reflector}
+
     async def seen(self) -> None:
         """Return once all that there are were listed."""
         await self._listed.wait()

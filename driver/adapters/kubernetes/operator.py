@@ -64,7 +64,7 @@ class Operator:
         self._watch = watch
         self._book = book
         self._clock = clock
-        self._queue = KeyedQueue(bucket=TokenBucket(per_s=JOBS_PER_S, burst=JOBS_BURST))
+        self.queue = KeyedQueue(bucket=TokenBucket(per_s=JOBS_PER_S, burst=JOBS_BURST))
         self._teller = Teller(client)
         book.when_news(self._look_again)
         self._state = loop.state
@@ -79,7 +79,7 @@ class Operator:
             if was is job:
                 continue
             turned = was is None or job is None or was.phase is not job.phase
-            self._queue.add(name, after_s=0.0 if turned else CHANGES_EVERY_S)
+            self.queue.add(name, after_s=0.0 if turned else CHANGES_EVERY_S)
             if job is not None and turned:
                 self._tell(job, state, was)
         if before.brake.on is not state.brake.on:
@@ -91,16 +91,16 @@ class Operator:
             group.create_task(self._follow_objects())
             group.create_task(self._teller.run())
             await self._objects.seen()
-            group.create_task(self._queue.work(self._bring_about, at_once=AT_ONCE))
+            group.create_task(self.queue.work(self._bring_about, at_once=AT_ONCE))
 
     async def _follow_objects(self) -> None:
         async for name in self._objects.changes():
             for each in [name] if name else [*self._objects.names(), *self._state.jobs]:
-                self._queue.add(each)
+                self.queue.add(each)
 
     def _look_again(self, pod: Object) -> None:
         if job := self._objects.job_of(pod):
-            self._queue.add(job, after_s=PODS_EVERY_S)
+            self.queue.add(job, after_s=PODS_EVERY_S)
 
     def _tell(self, job: Job, state: State, was: Job | None) -> None:
         """An Event for its object; where that was made anew meanwhile, it is not about it."""
@@ -151,7 +151,7 @@ class Operator:
             return not jobs.going(wanted)
         left_s = jobs.left_s(wanted, self._clock.wall())
         if left_s is not None and left_s > 0.0:
-            self._queue.add(name, after_s=left_s)
+            self.queue.add(name, after_s=left_s)
         return left_s is not None and left_s <= 0.0
 
     async def _ask(self, name: str, wanted: Object | None, job: Job | None) -> None:
@@ -160,7 +160,7 @@ class Operator:
         elif wanted is None:
             self._had.pop(name, None)
             self._written.pop(name, None)
-            self._queue.forget(name)
+            self.queue.forget(name)
         event = jobs.missing(wanted, job, name)
         if event is None:
             return
@@ -191,7 +191,7 @@ class Operator:
             return
         await self._write(name, wanted, new)
         if job is not None and not job.finished:
-            self._queue.add(name, after_s=PROGRESS_EVERY_S)
+            self.queue.add(name, after_s=PROGRESS_EVERY_S)
 
     async def _write(self, name: str, wanted: Object, new: status.Status) -> None:
         old = {key: value for key, value in wanted.get("status", {}).items() if value is not None}

@@ -32,6 +32,7 @@ class KeyedQueue:
         self._later: dict[str, asyncio.TimerHandle] = {}
         self._waits: dict[str, Iterator[float]] = {}
         self._more = asyncio.Event()
+        self.worked_on = 0  # how often any key was
 
     def __len__(self) -> int:
         """Keys that are due and that nobody works on."""
@@ -93,6 +94,7 @@ class KeyedQueue:
             await self._more.wait()
         del self._due[key]
         self._worked.add(key)
+        self.worked_on += 1
         return key
 
     def _now(self, key: str) -> None:

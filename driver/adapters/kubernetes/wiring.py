@@ -5,7 +5,7 @@ Used by `driver.main` where the cluster is Kubernetes, and imported only then: i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 import structlog
@@ -13,16 +13,18 @@ import structlog
 from holdfast.driver.adapters.kubernetes import rights
 from holdfast.driver.adapters.kubernetes.client import Client, Limits
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
+from holdfast.driver.adapters.kubernetes.figures import figures
 from holdfast.driver.adapters.kubernetes.identity import PodIdentity
 from holdfast.driver.adapters.kubernetes.names import Jobs
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.operator import Operator
 from holdfast.driver.adapters.kubernetes.people import ClusterPeople
+from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
-from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.driver.ports import Figure, PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
@@ -72,9 +74,15 @@ class Kubernetes:
         self._identity = PodIdentity(
             client, self.cluster.book, hears=self.cluster.hears, listed=self.cluster.listed
         )
+        self._queue: KeyedQueue | None = None
         self.refusal = self._identity.refusal
         self.seen = self.cluster.listed
         self.people = ClusterPeople(client, self._jobs, tokens)
+
+    def figures(self) -> Iterable[Figure]:
+        """What Prometheus is told of the way to the API server; nothing before `start`."""
+        followed = self.cluster.reflectors | self._objects.reflectors
+        return figures(followed, self._queue) if self._queue is not None else ()
 
     def start(
         self, loop: Loop, watch: Watch, sessions: Sessions, group: asyncio.TaskGroup
@@ -89,6 +97,7 @@ class Kubernetes:
             clock=self._clock,
         )
         self._client.change_only_once(loop.certain)
+        self._queue = operator.queue
         self.cluster.when_replaced(self._identity.when_gone(sessions.drop))
         self.cluster.expect(held(loop.state))
         return operator.follow, [

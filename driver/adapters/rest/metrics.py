@@ -5,14 +5,35 @@ Brought up to date when it is asked for, from the state, so that nothing else ha
 
 import asyncio
 from collections import Counter as Tally
+from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from holdfast.driver.control import Control
 from holdfast.driver.core.model import Incident, Phase
+from holdfast.driver.ports import Figure
+
+_FAMILIES = {True: CounterMetricFamily, False: GaugeMetricFamily}
 
 BUCKETS_S = (0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900)
 """A restart in place takes tenths of a second, a restore from a far store minutes."""
+
+
+class _Given(Collector):
+    """Figures that others keep."""
+
+    def __init__(self, figures: Iterable[Figure]) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        for one in self._figures:
+            labels = [one.by] if one.by else []
+            family = _FAMILIES[one.counts](one.name, one.help, labels=labels)
+            for label, value in one.values.items():
+                family.add_metric([label] if one.by else [], value)
+            yield family
 
 
 class Metrics:
@@ -68,7 +89,7 @@ class Metrics:
         await asyncio.sleep(0)
         self._lag.set(loop.time() - before)
         self._take(control)
-        return generate_latest(self.registry)
+        return generate_latest(self.registry) + generate_latest(_Given(control.figures()))
 
     def _take(self, control: Control) -> None:
         state = control.state
