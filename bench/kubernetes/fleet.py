@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.driver.adapters.kubernetes import names, paths, pods
+from holdfast.driver.adapters.kubernetes import names, paths, podspec
 from holdfast.driver.adapters.kubernetes.client import Client, Limits
 from holdfast.driver.adapters.kubernetes.errors import NotFound
 from holdfast.lab.kubernetes.fake import FAKE
@@ -79,8 +79,8 @@ def node(place: int) -> Object:
 
 def bare_pod(job: Object, on: str, slot: int) -> Object:
     """The pod that the job would have on this node, without the job."""
-    order = pods.Order(job, on, slot, 1, Drivers(["http://192.0.2.1:1"]))
-    made = pods.manifest(order)
+    order = podspec.Order(job, on, slot, 1, Drivers(["http://192.0.2.1:1"]))
+    made = podspec.manifest(order)
     del made["metadata"]["ownerReferences"]
     made["metadata"]["name"] = f"bare-{slot}"
     made["metadata"]["labels"]["app.kubernetes.io/managed-by"] = BARE

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from holdfast.bench.kubernetes import fleet, job
 from holdfast.bench.kubernetes.seen import following, pods_of
-from holdfast.driver.adapters.kubernetes import names, paths, pods
+from holdfast.driver.adapters.kubernetes import names, paths, podspec
 from holdfast.driver.adapters.kubernetes.client import Client, Patch
 from holdfast.driver.adapters.kubernetes.gang import NO_GATE
 from holdfast.driver.core.model import Phase
@@ -37,7 +37,7 @@ async def bare_s(kubeconfig: Path, count: int, *, gated: bool = False) -> float:
     made["metadata"]["uid"] = UIDS
     wanted = [fleet.bare_pod(made, fleet.node_name(slot), slot) for slot in range(count)]
     for pod in wanted if gated else ():
-        pod["spec"] |= pods.GATED
+        pod["spec"] |= podspec.GATED
     where = paths.pods(fleet.NAMESPACE)
     async with (
         fleet.client_of(kubeconfig) as client,

@@ -17,7 +17,7 @@ from typing import Any
 from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.simulated import SimulatedNode
 from holdfast.bench.kubernetes.stage import NICENESS
-from holdfast.driver.adapters.kubernetes import names, paths, pods
+from holdfast.driver.adapters.kubernetes import names, paths, pods, podspec
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import NotFound
 from holdfast.driver.adapters.kubernetes.insist import insist
@@ -71,7 +71,7 @@ def _token_request(pod: Object) -> tuple[str, Object]:
     bound = {"kind": "Pod", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
     spec = {
         "audiences": [names.AUDIENCE],
-        "expirationSeconds": pods.TOKEN_S,
+        "expirationSeconds": podspec.TOKEN_S,
         "boundObjectRef": bound,
     }
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}

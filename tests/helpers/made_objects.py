@@ -6,7 +6,7 @@ Used by tests of what the operator makes of objects.
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import names, pods
+from holdfast.driver.adapters.kubernetes import names, podspec
 from holdfast.protocol.nodeenv import Drivers
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -23,9 +23,9 @@ JOB: Object = {
 }
 
 
-def order(**pod: Any) -> pods.Order:
+def order(**pod: Any) -> podspec.Order:
     job = JOB | {"spec": {**JOB["spec"], "pod": {**JOB["spec"]["pod"], **pod}}}
-    return pods.Order(job, "node-7", 3, 2, Drivers(["https://a:1", "https://b:2"], ca="its PEM"))
+    return podspec.Order(job, "node-7", 3, 2, Drivers(["https://a:1", "https://b:2"], ca="its PEM"))
 
 
 def node(*conditions: Object, **spec: Any) -> Object:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.kubernetes import pods
+from holdfast.driver.adapters.kubernetes import pods, podspec
 from holdfast.driver.adapters.kubernetes.gang import Gang
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError, UnfitError
@@ -21,9 +21,9 @@ def job(nodes: int) -> Object:
     return {"metadata": metadata, "spec": {"nodes": nodes, "pod": {"image": "speech:1"}}}
 
 
-def pod(slot: int, *, held: pods.Json | None = pods.GATED) -> Object:
-    order = pods.Order(job(2), f"node-{slot}", slot, 1, Drivers(["http://a:1"]), held)
-    made = pods.manifest(order)
+def pod(slot: int, *, held: pods.Json | None = podspec.GATED) -> Object:
+    order = podspec.Order(job(2), f"node-{slot}", slot, 1, Drivers(["http://a:1"]), held)
+    made = podspec.manifest(order)
     made["metadata"] |= {"uid": f"pod-{slot}", "resourceVersion": str(slot + 1)}
     return made
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_objects import NOW, Object, node, order
 
-from holdfast.driver.adapters.kubernetes import facts, marks, names, pods
+from holdfast.driver.adapters.kubernetes import facts, marks, names, podspec
 from holdfast.protocol.xids import HARDWARE_FAULT, XID_ERRORS
 
 
@@ -77,7 +77,9 @@ def test_a_node_that_is_not_ready_is_gone_with_what_was_said_of_it() -> None:
 
 
 def test_a_pod_that_no_scheduler_could_place_there_is_known_at_once() -> None:
-    wanted = pods.manifest(order(tolerations=[{"key": "pool", "value": "a", "operator": "Equal"}]))
+    wanted = podspec.manifest(
+        order(tolerations=[{"key": "pool", "value": "a", "operator": "Equal"}])
+    )
     assert facts.misfit(node(), wanted) == "it has no nvidia.com/gpu"
     able = node(taints=[{"key": "pool", "value": "a", "effect": "NoSchedule"}])
     able["status"]["allocatable"]["nvidia.com/gpu"] = "8"

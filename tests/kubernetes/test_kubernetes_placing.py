@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.kubernetes import pods
+from holdfast.driver.adapters.kubernetes import pods, podspec
 from holdfast.driver.adapters.kubernetes.errors import Forbidden
 from holdfast.driver.adapters.kubernetes.holds import Hold, stray
 from holdfast.driver.adapters.kubernetes.placing import Placing
@@ -100,7 +100,7 @@ ANOTHER: Object = {**JOB, "metadata": {**JOB["metadata"], "uid": "job-2"}}
 def test_a_pod_of_a_job_is_a_stray_unless_it_goes_with_its_job(
     owner: Object | None, held_by: str, is_stray: bool
 ) -> None:
-    made = pods.manifest(pods.Order(JOB, "node-1", 0, 1, Drivers(["http://a:1"])))
+    made = podspec.manifest(podspec.Order(JOB, "node-1", 0, 1, Drivers(["http://a:1"])))
     made["metadata"]["uid"] = "pod-1"
     assert stray(made, "speech", owner, held_by) == is_stray
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import pods
+from holdfast.driver.adapters.kubernetes import pods, podspec
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.protocol.nodeenv import Drivers
 
@@ -13,8 +13,8 @@ TEMPLATE = {"spec": {"pod": {"image": "speech:1"}}}
 
 def pod(version: int, *, slot: int = 0, node: str = "", uid: str = "") -> dict[str, Any]:
     """A pod of the job for node-SLOT; `node`: where it is bound."""
-    order = pods.Order(JOB | TEMPLATE, f"node-{slot}", slot, 1, Drivers(["http://a:1"]))
-    made = pods.manifest(order)
+    order = podspec.Order(JOB | TEMPLATE, f"node-{slot}", slot, 1, Drivers(["http://a:1"]))
+    made = podspec.manifest(order)
     made["metadata"] |= {"uid": uid or f"pod-{slot}", "resourceVersion": str(version)}
     made["spec"] |= {"nodeName": node} if node else {}
     return made

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_objects import NOW, Object, order
 
-from holdfast.driver.adapters.kubernetes import identity, names, pods
+from holdfast.driver.adapters.kubernetes import identity, names, pods, podspec
 from holdfast.protocol import nodeenv
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
@@ -31,7 +31,7 @@ def test_no_two_pods_have_a_name_in_common(pairs: list[tuple[str, int, int]]) ->
 
 
 def test_a_pod_is_its_jobs_and_for_one_node_through_the_scheduler() -> None:
-    made = pods.manifest(order())
+    made = podspec.manifest(order())
     assert made["metadata"]["name"] == "speech-3-2"
     assert pods.owner_uid(made) == "uid-1"
     assert pods.node_of(made) == "node-7"
@@ -42,7 +42,7 @@ def test_a_pod_is_its_jobs_and_for_one_node_through_the_scheduler() -> None:
 
 
 def test_nobody_deletes_a_pod_behind_our_back_because_its_node_is_silent() -> None:
-    tolerated = pods.manifest(order(tolerations=[{"key": "gpu"}]))["spec"]["tolerations"]
+    tolerated = podspec.manifest(order(tolerations=[{"key": "gpu"}]))["spec"]["tolerations"]
     stays = [each for each in tolerated if each.get("effect") == "NoExecute"]
     assert {each["key"].rpartition("/")[2] for each in stays} == {"not-ready", "unreachable"}
     assert all("tolerationSeconds" not in each for each in stays)
@@ -50,7 +50,7 @@ def test_nobody_deletes_a_pod_behind_our_back_because_its_node_is_silent() -> No
 
 
 def test_the_processes_of_a_pod_are_told_all_that_they_need() -> None:
-    (container,) = pods.manifest(order())["spec"]["containers"]
+    (container,) = podspec.manifest(order())["spec"]["containers"]
     told = {each["name"]: each for each in container["env"]}
     assert nodeenv.REQUIRED.keys() <= told.keys()
     assert told[nodeenv.DRIVER_URL]["value"] == "https://a:1,https://b:2"
@@ -60,7 +60,7 @@ def test_the_processes_of_a_pod_are_told_all_that_they_need() -> None:
 
 
 def test_what_a_job_asks_of_its_pods_is_in_them() -> None:
-    made = pods.manifest(
+    made = podspec.manifest(
         order(
             shm="64Gi",
             rdmaDevices={"rdma/hca": "8"},
@@ -99,14 +99,14 @@ def test_what_a_job_asks_of_its_pods_is_in_them() -> None:
     ],
 )
 def test_the_end_of_a_pod_is_seen_with_its_reason(status: Object, deleted: bool, why: str) -> None:
-    pod = pods.manifest(order()) | {"status": status}
+    pod = podspec.manifest(order()) | {"status": status}
     if deleted:
         pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert (why in pods.end(pod)) if why else pods.end(pod) == ""
 
 
 def test_a_pod_that_is_deleted_works_until_its_grace_is_over() -> None:
-    pod = pods.manifest(order()) | {"status": {"phase": "Running"}}
+    pod = podspec.manifest(order()) | {"status": {"phase": "Running"}}
     assert pods.works_for_s(pod, NOW) == inf
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z"
     assert pods.works_for_s(pod, NOW) == 60
@@ -144,7 +144,7 @@ def test_only_a_token_for_us_that_is_bound_to_a_pod_says_who(answer: Object, why
 
 
 def test_a_pod_connects_as_the_node_that_it_runs_on_and_as_no_other() -> None:
-    pod = pods.manifest(order())
+    pod = podspec.manifest(order())
     pod["spec"]["nodeName"] = "node-7"
     assert identity.unfit(pod, "node-7") == ""
     assert "not on node node-8" in identity.unfit(pod, "node-8")

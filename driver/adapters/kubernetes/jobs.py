@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.driver.adapters.kubernetes import names, pods, status
+from holdfast.driver.adapters.kubernetes import names, podspec, status
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Job, Wanted
 from holdfast.driver.plan import plan_of
@@ -94,7 +94,7 @@ def _submission(wanted: Json, name: str) -> e.AnyEvent | None:
         return None
     metadata = wanted["metadata"]
     job = _checked(wanted)
-    paths = RunPaths(Path(pods.SCRATCH))
+    paths = RunPaths(Path(podspec.SCRATCH))
     kept = {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]}
     document = job.model_dump(mode="json", by_alias=True)
     document["metadata"] |= kept

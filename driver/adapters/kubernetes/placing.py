@@ -7,7 +7,7 @@ name is left alone, and that is said.
 import asyncio
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import facts, paths, pods, trialpods
+from holdfast.driver.adapters.kubernetes import facts, paths, pods, podspec, trialpods
 from holdfast.driver.adapters.kubernetes.client import Client, Limits
 from holdfast.driver.adapters.kubernetes.errors import (
     AlreadyExists,
@@ -147,14 +147,14 @@ class Placing:
         while True:
             incarnation = self._book.next_incarnation(hold.owner, hold.slot)
             held = await self._groups.held(owner, gang) if gang.holds else None
-            order = pods.Order(owner, name, hold.slot, incarnation, self.drivers, held)
-            if why := facts.misfit(node, pods.manifest(order)):
+            order = podspec.Order(owner, name, hold.slot, incarnation, self.drivers, held)
+            if why := facts.misfit(node, podspec.manifest(order)):
                 raise UnfitError(f"node {name}: {why}")
             if pod := await self._make(order):
                 return pod
             self._book.skip(hold.owner, hold.slot, incarnation)
 
-    async def _make(self, order: pods.Order) -> Object | None:
+    async def _make(self, order: podspec.Order) -> Object | None:
         """The pod, made or found; None where an earlier TrainingJob's pod, or one that ends, has
         the name.
         """
@@ -175,13 +175,13 @@ class Placing:
         ours = owner == order.job["metadata"]["uid"] and pods.node_of(found) == order.node
         return found if ours and not pods.ending(found) else None
 
-    async def _create(self, at: str, order: pods.Order) -> Object | None:
+    async def _create(self, at: str, order: podspec.Order) -> Object | None:
         """A start that is over its quota does not wait for room: others may have the nodes.
 
         None where the pod is not in the group that it is to be in: it goes again.
         """
         try:
-            pod = await self._client.create(at, pods.manifest(order))
+            pod = await self._client.create(at, podspec.manifest(order))
         except OverQuota as refusal:
             if order.held:
                 raise BarredError(str(refusal)) from refusal

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from holdfast.driver.adapters.kubernetes import names, paths, pods
+from holdfast.driver.adapters.kubernetes import names, paths, podspec
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import NotFound
 from holdfast.driver.adapters.kubernetes.gang import Gang
@@ -39,16 +39,16 @@ class PodGroups:
         async with self._making:
             if self._usable and not gang.group:
                 gang.group = await self._made(job)
-        return {pods.GROUP: {"podGroupName": gang.group}} if self._usable else pods.GATED
+        return {podspec.GROUP: {"podGroupName": gang.group}} if self._usable else podspec.GATED
 
-    def has(self, pod: Json, order: pods.Order) -> bool:
+    def has(self, pod: Json, order: podspec.Order) -> bool:
         """Read back: whether the pod that was made is in the group that was ordered. Where a server
         or a policy drops the field in silence, our gates do from then on.
         """
-        group = (order.held or {}).get(pods.GROUP)
-        if group is None or pod["spec"].get(pods.GROUP) == group:
+        group = (order.held or {}).get(podspec.GROUP)
+        if group is None or pod["spec"].get(podspec.GROUP) == group:
             return True
-        self._without(f"the API server leaves {pods.GROUP} out of pods")
+        self._without(f"the API server leaves {podspec.GROUP} out of pods")
         return False
 
     async def _made(self, job: Json) -> str:
@@ -94,7 +94,7 @@ def manifest(job: Json) -> Object:
             "generateName": f"{metadata['name']}-",
             "namespace": metadata["namespace"],
             "labels": {"app.kubernetes.io/managed-by": names.MANAGER, names.JOB: metadata["name"]},
-            "ownerReferences": [pods.owned_by(job)],
+            "ownerReferences": [podspec.owned_by(job)],
         },
         "spec": {"schedulingPolicy": {"gang": {"minCount": job["spec"].get("nodes", 1)}}},
     }

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from holdfast.driver.adapters.kubernetes import names, pods
+from holdfast.driver.adapters.kubernetes import names, podspec
 from holdfast.driver.ports import PermanentError
 from holdfast.protocol import nodeenv
 
@@ -54,7 +54,7 @@ def _without_nulls(value: Any) -> Any:
 def manifest(order: TrialOrder) -> dict[str, Any]:
     """What is posted to have the pod."""
     node = order.node["metadata"]
-    spec = pods.spec_of(pods.Order(order.job, node["name"], 0, order.trial, order.drivers))
+    spec = podspec.spec_of(podspec.Order(order.job, node["name"], 0, order.trial, order.drivers))
     spec["tolerations"].append({"key": names.TAINT, "operator": "Exists"})
     spec.pop("priorityClassName", None)
     owner = {"apiVersion": "v1", "kind": "Node", "name": node["name"], "uid": node["uid"]}
