@@ -21,7 +21,7 @@ from holdfast.driver.core.events import (
     NodeTrusted,
     NodeVanished,
 )
-from holdfast.driver.core.model import Fault, Job, Node, Notice, Source, Timer
+from holdfast.driver.core.model import Fault, Job, Node, Notice, Source, Timer, Wanted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -303,13 +303,13 @@ def check_silence(turn: Turn) -> None:
     due = [n.name for n in turn.nodes.values() if n.silent_check_s and n.silent_check_s <= turn.now]
     if not due:
         return
-    held = [node for node in turn.nodes.values() if node.job is not None]
+    held = [node for node in turn.nodes.values() if node.job and not _may_go(turn, node.job)]
     silent = [node.name for node in held if not node.connected]
     cap = eviction.cap(turn, turn.policy.silence_share)
     outage = len(silent) == len(held) or len(silent) > cap
     for name in due:
         node = turn.nodes[name]
-        if node.job is None or node.connected:
+        if node.job is None or node.connected or _may_go(turn, node.job):
             turn.node(name, silent_check_s=None)
         elif not node.present:
             ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
@@ -320,6 +320,13 @@ def check_silence(turn: Turn) -> None:
             _note_outage(turn, silent, len(held))
         else:
             ladder.recover(turn, node.job, _silence(turn, node))
+
+
+def _may_go(turn: Turn, job: str) -> bool:
+    """Whether the job is to end or to rest: its executors go, with a last word or without one, and
+    what does not become quiet in time is left.
+    """
+    return turn.jobs[job].wanted is not Wanted.RUN
 
 
 def _to_return(node: Node) -> bool:

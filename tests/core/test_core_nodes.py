@@ -55,6 +55,16 @@ def test_one_silent_node_is_evicted_after_its_time(training) -> None:
     assert life.incident.kind is Kind.EXECUTOR_LOST
 
 
+def test_executors_of_a_job_that_is_to_end_may_go_without_a_word(training) -> None:
+    life = training(nodes=4, grace_s=60.0)
+    life.do(e.DeleteRequested(job="job"))
+    life.silence("n1")
+    life.wait(until_s=life.now + life.policy.reconnect_s + 1)
+    assert life.evicted == []
+    life.wait(until_s=life.now + 300)
+    assert (life.evicted, life.state.jobs, life.state.incidents) == ([], {}, {})
+
+
 def test_silence_of_everybody_is_one_incident_and_evicts_nobody(training) -> None:
     life = training(nodes=4)
     life.silence("n0", "n1", "n2", "n3")
