@@ -12,7 +12,7 @@ import structlog
 from holdfast.daemon.samplers.tail import KernelMessages, Tail
 from holdfast.protocol.messages import LogHit
 
-XID = re.compile(r"NVRM: Xid \((?P<device>[^)]*)\): (?P<xid>\d+)")
+XID = re.compile(r"NVRM: Xid \((?P<device>[^)]*)\): (?P<xid>\d{1,9})\b")
 """NVIDIA's driver: `NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.`"""
 LINE_CHARACTERS = 500
 

@@ -40,12 +40,16 @@ class Tail:
 
 
 class KernelMessages:
-    """New records of /dev/kmsg, for a node that is this machine; none where it is not allowed."""
+    """New records of /dev/kmsg, for a node that is this machine; none where it is not allowed.
 
-    def __init__(self, device: Path = Path("/dev/kmsg")) -> None:
+    `old_too`: begin with the oldest that the kernel still has and nobody took off its log with
+    `dmesg --clear`, which is what SEEK_DATA means there.
+    """
+
+    def __init__(self, device: Path = Path("/dev/kmsg"), *, old_too: bool = False) -> None:
         try:
             self._fd: int | None = os.open(device, os.O_RDONLY | os.O_NONBLOCK)
-            os.lseek(self._fd, 0, os.SEEK_END)
+            os.lseek(self._fd, 0, os.SEEK_DATA if old_too else os.SEEK_END)
         except OSError:
             self._fd = None
 

@@ -12,8 +12,11 @@ import yaml
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "kubernetes"
-OVERLAYS = ("", *sorted(f"overlays/{each.name}" for each in (DEPLOY / "overlays").iterdir()))
-"""The folders that a person may apply."""
+SIGNALS = "overlays/node-signals"
+"""It is applied beside the drivers and has none."""
+ALL = ("", *sorted(f"overlays/{each.name}" for each in (DEPLOY / "overlays").iterdir()))
+OVERLAYS = tuple(folder for folder in ALL if folder != SIGNALS)
+"""The folders that a person may apply to have drivers."""
 
 ACCOUNT = {"kind": "ServiceAccount", "name": "holdfast-driver", "namespace": "holdfast"}
 
