@@ -40,7 +40,8 @@ class Watching:
         self._daemons = daemons
         self._emit = emit
         self._now = now
-        self._problems: dict[str, str] = {}  # by node, as they were told
+        self._problems: dict[str, Fact] = {}  # those that stand, by node, as they were told
+        self._braked = False
         self._expected: dict[str, tuple[int, tuple[Seat, ...]]] = {}
 
     def follow(self, state: State) -> None:
@@ -52,6 +53,10 @@ class Watching:
             if self._expected.get(name) != seats:
                 self._watch.expect(_expectation(state.jobs[name]))
         self._expected = seated
+        if self._braked and not state.brake.on:
+            for fact in self._problems.values():  # what was held back is to be judged again
+                self._emit(Found(finding=_finding(fact)))
+        self._braked = state.brake.on
 
     async def tick(self, period_s: float) -> None:
         """For ever: what shows by its absence shows here. Daemons hear what is new to them."""
@@ -72,9 +77,12 @@ class Watching:
 
     def _tell_problem(self, fact: Fact) -> None:
         """Once for each time that others find something wrong with a node."""
-        if fact.problem and fact.problem != self._problems.get(fact.node):
+        known = self._problems.pop(fact.node, None)
+        if not fact.problem:
+            return
+        self._problems[fact.node] = fact
+        if known is None or known.problem != fact.problem:
             self._emit(Found(finding=_finding(fact)))
-        self._problems[fact.node] = fact.problem
 
 
 def _finding(fact: Fact) -> Finding:

@@ -149,7 +149,6 @@ def test_with_the_brake_on_a_bad_node_loses_its_job_and_gets_no_mark_until_it_is
     assert "BrakeApplied" in events_of(braked, "held")
 
     braked.ask("brake/release", "it is rewired")
-    braked.problem(bad, "6 of 8")  # what a detector says is news once
     braked.until_marked(bad)
     assert braked.distrusted() == [person, bad]
 

@@ -22,12 +22,13 @@ SETTLING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 def fact_of(node: Json, now: datetime) -> Fact:
     """The fact of a Node. A cordon closes it to new work, as does that it has only just come or
-    come back; what runs there runs on. A notice of maintenance has what runs there move.
+    come back, or a problem that needs no test, as long as it is said; what runs there runs on. A
+    notice of maintenance has what runs there move.
     """
     absent, distrust = _absence(node), distrust_of(node)
     notice, within_s = _notice(node, now)
     problem, conclusive = _problem(node)
-    closed = distrust or _closure(node)
+    closed = distrust or _closure(node) or (problem if conclusive else "")
     return Fact(
         node=node["metadata"]["name"],
         rack=node["metadata"].get("labels", {}).get(names.RACK, ""),
