@@ -1,17 +1,20 @@
 """deploy/kubernetes as a person applies it, to a real API server; and what its roles allow."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from deployed import DEPLOY, container_of, kustomized
+from operated import operated
 from pydantic_settings import CliApp
 from waiting import eventually
 
 from holdfast.driver.settings import Settings, parts
 from holdfast.lab.kubernetes.plane import ControlPlane
 
+DEFINITION = str(DEPLOY / "base" / "crd.yaml")
 DELETED_WITHIN_S = 130.0
 """A little more than kubectl is given."""
 
@@ -151,8 +154,7 @@ def test_uninstalled_in_the_wrong_order_nothing_is_stuck(deployed: ControlPlane)
     deployed.kubectl("create", "namespace", "left")
     document = yaml.safe_load((DEPLOY / "examples" / "job.yaml").read_text())
     deployed.kubectl("-n", "left", "apply", "-f", "-", input=json.dumps(document))
-    definition = str(DEPLOY / "base" / "crd.yaml")
-    deployed.kubectl("delete", "-f", definition, "--timeout=120s", within_s=DELETED_WITHIN_S)
+    deployed.kubectl("delete", "-f", DEFINITION, "--timeout=120s", within_s=DELETED_WITHIN_S)
     deployed.kubectl(
         "delete",
         "-k",
@@ -161,8 +163,29 @@ def test_uninstalled_in_the_wrong_order_nothing_is_stuck(deployed: ControlPlane)
         "--timeout=120s",
         within_s=DELETED_WITHIN_S,
     )
-    deployed.kubectl("apply", "-f", definition)  # for the tests that come after
-    deployed.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
+    define(deployed)  # for the tests that come after
+
+
+def test_the_definition_may_go_and_come_back_under_a_driver_that_has_a_job(
+    deployed: ControlPlane, tmp_path: Path
+) -> None:
+    define(deployed)
+    with operated(deployed, tmp_path, name="under", nodes=1) as driven:
+        driven.apply("gone", nodes=1)
+        driven.bound("gone", 1)
+        deployed.kubectl("delete", "-f", DEFINITION, "--timeout=120s", within_s=DELETED_WITHIN_S)
+        eventually(lambda: not driven.pods("gone"), "its pod goes with it")
+        define(deployed)
+        driven.apply("again", nodes=1)
+        driven.bound("again", 1)
+        assert driven.driver.process is not None
+        assert driven.driver.process.poll() is None, "it is the same driver"
+        driven.clear("again")
+
+
+def define(cluster: ControlPlane) -> None:
+    cluster.kubectl("apply", "-f", DEFINITION)
+    cluster.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
 
 
 def _is_the_drivers(part: dict[str, Any]) -> bool:
