@@ -182,7 +182,7 @@ class Loop:
             look.cancel()  # where it still hangs, its answer comes too late, and is nobody's
         raise TakenOver(
             f"this driver has stopped, for another may lead since {step_down_s:.0f} s "
-            f"({self._away})"
+            f"({self._away or 'it was stopped meanwhile'})"
         )
 
     def _found_ours(self, at_s: float) -> None:

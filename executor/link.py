@@ -43,6 +43,12 @@ OPEN_LIMIT_S = 5.0
 UNACKNOWLEDGED_MS = 10_000
 """TCP gives a connection up when data was not acknowledged for so long: a half-open one shows."""
 
+PING_EVERY_S = PING_WITHIN_S = 10.0
+"""A driver that is stopped, or hangs, answers no ping, though its kernel acknowledges what is sent:
+who stayed with it would never come to the one that leads instead. A driver may take seconds for a
+turn of its event loop when a thousand nodes come at once.
+"""
+
 _log = LazyLogger()
 
 
@@ -120,7 +126,8 @@ class Link:
         options: dict[str, Any] = {
             "additional_headers": {"Authorization": f"Bearer {self._settings.token()}"},
             "compression": None,
-            "ping_interval": None,
+            "ping_interval": PING_EVERY_S,
+            "ping_timeout": PING_WITHIN_S,
             "max_size": MAX_FRAME_BYTES,
             "open_timeout": OPEN_LIMIT_S,
             "close_timeout": 1,

@@ -45,6 +45,18 @@ class Drivers:
 
         return _url(await self._stack.enter_async_context(serve(welcome, "127.0.0.1", 0)))
 
+    async def hangs(self) -> str:
+        """Where a driver is that welcomes nodes, and then hears nothing any more."""
+
+        async def welcome(connection: ServerConnection) -> None:
+            await connection.recv()
+            await connection.send(encode(Welcome(term=1)))
+            connection.transport.pause_reading()
+            self.led.append("hangs")
+            await connection.wait_closed()
+
+        return _url(await self._stack.enter_async_context(serve(welcome, "127.0.0.1", 0)))
+
     async def stands_by(self, names: list[str]) -> str:
         """Where a driver is that names the last of `names`."""
         mine: list[str] = []
@@ -128,6 +140,18 @@ async def test_it_goes_where_a_driver_that_stands_by_sends_it(drivers: Drivers, 
     await eventually_async(lambda: drivers.led)
     assert WAITED == [], "it did not wait in between"
     assert len(drivers.asked) == 1
+
+
+@pytest.mark.parametrize("run", ["executor"], indirect=True)
+async def test_it_leaves_a_driver_that_hangs_though_its_kernel_goes_on(
+    drivers: Drivers, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon notices by heartbeats that nobody acknowledges."""
+    monkeypatch.setattr("holdfast.executor.link.PING_EVERY_S", 0.05)
+    monkeypatch.setattr("holdfast.executor.link.PING_WITHIN_S", 0.05)
+    run(f"{await drivers.hangs()},{await drivers.leads()}")
+    await eventually_async(lambda: len(drivers.led) > 1, "it went to the other one")
+    assert drivers.led[:2] == ["hangs", "/v1alpha1/nodes/n/executor"]
 
 
 async def test_it_is_sent_on_once_and_then_waits_and_begins_again(
