@@ -86,6 +86,15 @@ class Lab:
         """Of "driver" or "keeper" now; 0 between two lives."""
         return self._nursery.children[process].pid if self._nursery else 0
 
+    def leave(self, process: str) -> None:
+        """From now on it is not started again when it has ended."""
+        if self._nursery is not None:
+            self._nursery.leave(process)
+
+    def asked(self) -> RunPaths:
+        """State of the driver that people ask."""
+        return self.run
+
     def starts(self, process: str) -> int:
         """How often "driver" or "keeper" was started."""
         return self._nursery.children[process].starts if self._nursery else 0
@@ -172,8 +181,9 @@ class Lab:
 
         def answered() -> bool:
             try:
-                headers = {"Authorization": f"Bearer {self.run.user_token.read_text().strip()}"}
-                base = json.loads(self.run.address.read_bytes())["http"]
+                asked = self.asked()
+                headers = {"Authorization": f"Bearer {asked.user_token.read_text().strip()}"}
+                base = json.loads(asked.address.read_bytes())["http"]
                 answer = self._http.request(
                     method, f"{base}/v1alpha1{path}", headers=headers, **more
                 )
@@ -202,11 +212,18 @@ class Lab:
         arguments += ["--kind", str(kind)] if kind else []
         return self._child("keeper", "holdfast.lab.emulator.main", arguments, lifeline)
 
-    def _child(self, name: str, module: str, arguments: list[str], lifeline: Lifeline) -> Child:
+    def _child(
+        self,
+        name: str,
+        module: str,
+        arguments: list[str],
+        lifeline: Lifeline,
+        state: Path | None = None,
+    ) -> Child:
         return Child(
             name,
             module,
-            ["--state", str(self.run.root), *arguments],
+            ["--state", str(state or self.run.root), *arguments],
             log=self.run.root / f"{name}.log",
             lifeline=lifeline,
             environment=os.environ | {RUN_MARK: self.run_id},

@@ -19,9 +19,14 @@ class Nursery:
         self.children = {child.name: child for child in children}
         self.failure: DoesNotStayUp | None = None
         self._lifeline = lifeline
+        self._left: set[str] = set()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._look_after, name="nursery", daemon=True)
         self._thread.start()
+
+    def leave(self, name: str) -> None:
+        """Look after it no more: once it has ended, it stays so."""
+        self._left.add(name)
 
     def end(self) -> None:
         """Let all of them end, with everything that they started."""
@@ -32,8 +37,9 @@ class Nursery:
     def _look_after(self) -> None:
         while not self._ending.is_set():
             try:
-                for child in self.children.values():
-                    child.look_after(time.monotonic())
+                for name, child in self.children.items():
+                    if name not in self._left:
+                        child.look_after(time.monotonic())
             except DoesNotStayUp as failure:
                 self.failure = failure
                 return

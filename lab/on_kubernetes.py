@@ -15,7 +15,7 @@ import yaml
 
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.journal_sqlite import read_only
-from holdfast.driver.adapters.kubernetes import pods
+from holdfast.driver.adapters.kubernetes import paths, podspec
 from holdfast.driver.ports import Entry
 from holdfast.keeper.state import KeeperState
 from holdfast.kit.files import private_folder
@@ -24,12 +24,13 @@ from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.leftovers import Leftovers
-from holdfast.lab.emulator.nodes import DRIVER_URL
 from holdfast.lab.kubernetes import proxy
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.kubernetes.ports import free_ports
 from holdfast.lab.nursery import Nursery
+from holdfast.lab.operators import LEASE, Operator, operators
+from holdfast.protocol.paths import RunPaths
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "kubernetes" / "base"
 MANIFESTS = ("namespace.yaml", "crd.yaml", "priorities.yaml", "rbac.yaml")
@@ -40,8 +41,6 @@ IMAGE = "holdfast-executor:1"
 STORE = "/run/checkpoints"
 """Where pods have the folder for checkpoints that all of them share."""
 LEASE_RIGHTS = "lease.yaml"
-LEASE = ("holdfast", "holdfast-driver")
-"""Namespace and name of the one by which drivers that share a journal say who leads."""
 NODE_LEASE_S = 4
 """A silent node is NotReady in seconds; a kubelet's own 40 s would only make people wait."""
 
@@ -64,6 +63,7 @@ class KubernetesLab(Lab):
     `show` is told each command of kubectl and what it printed. `proxied`: the driver reaches the
     API server by a `proxy` of its own. `driver`: the module that is run as the driver. `journal`:
     the database where its journal is, that others could share; the driver then leads by the LEASE.
+    `two`: another driver shares it.
     """
 
     def __init__(
@@ -79,12 +79,15 @@ class KubernetesLab(Lab):
         proxied: bool = False,
         driver: str = "holdfast.driver.main",
         journal: str = "",
+        two: bool = False,
     ) -> None:
         super().__init__(root, nodes=nodes, standbys=standbys, racks=racks)
         self.plane = plane
         self.namespace = namespace
+        self._operators = operators(self.run, free_ports(1)[0] if two else 0)
         more = ["--racks", str(racks), "--lease-s", str(NODE_LEASE_S)]
         more += ["--driver-socket", str(self.run.socket)]
+        more += [word for operator in self._operators for word in operator.way]
         place = self.run.root / "nodes"
         self.joined = Joined(self.plane, place, nodes=nodes + standbys, more=more)
         self.run_id = self.joined.run_id
@@ -103,7 +106,8 @@ class KubernetesLab(Lab):
         with ExitStack() as up:
             lifeline = Lifeline()
             children = [self._proxy(lifeline)] if self._proxy_port else []
-            self._nursery = Nursery([*children, self._operator(lifeline)], lifeline)
+            children += [self._operator(each, lifeline) for each in self._operators]
+            self._nursery = Nursery(children, lifeline)
             up.callback(self._nursery.end)
             up.enter_context(self.joined)
             self._up = up.pop_all()
@@ -136,6 +140,21 @@ class KubernetesLab(Lab):
         """The driver's journal."""
         with closing(self._open_journal()) as journal:
             return journal.entries()
+
+    def drivers_up(self) -> list[str]:
+        """Names of the drivers whose process is there."""
+        return [each.name for each in self._operators if self.pid(each.name)]
+
+    def leader(self) -> str:
+        """Name of the driver that has the Lease; "" where nobody has."""
+        lease = self.plane.read(paths.leases(*LEASE))
+        holder = lease.get("spec", {}).get("holderIdentity") or ""
+        return str(holder).partition(" at ")[0]
+
+    def asked(self) -> RunPaths:
+        """Of two drivers people ask the one that leads."""
+        states = {each.name: each.run for each in self._operators}
+        return states.get(self.leader(), self.run) if len(states) > 1 else self.run
 
     def _open_journal(self) -> SqlJournal:
         if not self._journal:
@@ -173,7 +192,7 @@ class KubernetesLab(Lab):
     def _for_pods(self, job: dict[str, Any]) -> dict[str, Any]:
         """With an image, and with folders of this machine for checkpoints and what ranks write."""
         store = self.store(job["metadata"]["name"])
-        places = {STORE: store, f"{pods.SCRATCH}/jobs": self.run.job("")}
+        places = {STORE: store, f"{podspec.SCRATCH}/jobs": self.run.job("")}
         for place in places.values():
             place.mkdir(exist_ok=True)
         volumes = [
@@ -187,17 +206,15 @@ class KubernetesLab(Lab):
     def _is_known(self, name: str) -> bool:
         return any(job["name"] == name for job in self.ask("GET", "/jobs")["items"])
 
-    def _operator(self, lifeline: Lifeline) -> Child:
+    def _operator(self, operator: Operator, lifeline: Lifeline) -> Child:
         """A driver for one namespace, which nodes reach by their gateway."""
         port = self._proxy_port
         at = f"https://{proxy.HOST}:{port}" if port else self.plane.url
         who = self.plane.as_account(*ACCOUNT, url=at)
         words = ["--cluster", "kubernetes", "--kubeconfig", str(who)]
         words += ["--namespace", self.namespace]
-        words += ["--driver-urls", DRIVER_URL, "--node-selector", "kubernetes.io/os=linux"]
-        if self._journal:
-            words += ["--journal", self._journal, "--standby", "--lease", "/".join(LEASE)]
-        return self._child("driver", self._module, words, lifeline)
+        words += operator.words(self._journal, ",".join(each.url for each in self._operators))
+        return self._child(operator.name, self._module, words, lifeline, operator.run.root)
 
     def _proxy(self, lifeline: Lifeline) -> Child:
         certificate, key = self.plane.certificate("proxy", [proxy.HOST])

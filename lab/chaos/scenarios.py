@@ -217,7 +217,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             35,
             f"driver-killed-{phase.lower()}",
             f"a rank is killed, then the driver while its job is {phase}",
-            driver.killed_in(phase),
+            driver.killed_in(phase, _kill),
         )
         for phase in ("Suspending", "Restoring", "Starting", "Running")
     ),

@@ -1,4 +1,5 @@
-"""What stands between one client and the API server: passes on, or answers badly for a while.
+"""What stands between one client and the API server: passes on, or answers badly or slowly for a
+while.
 
 A process of its own, so that it can be stopped and continued from outside. Started by the
 laboratory for a driver; whoever does a fault writes how it answers (`turn`). Must not change what
@@ -9,7 +10,8 @@ import argparse
 import asyncio
 import random
 import ssl
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -22,13 +24,17 @@ HOST = "127.0.0.1"
 NOT_PASSED_ON = frozenset({"connection", "content-length", "host", "transfer-encoding"})
 """Headers of one hop (RFC 9110, 7.6.1), and those that are made anew."""
 HTML = "<html><body>502 Bad Gateway</body></html>"
+LATE_S = 3.0
 MAX_BODY_BYTES = 16 << 20
 
 
 class Mood(msgspec.Struct):
-    """How it answers: a share of all requests badly, each in one of the ways of a bad day."""
+    """How it answers: a share of all requests badly, each in one of the ways of a bad day, and a
+    share late or never.
+    """
 
     bad_share: float = 0.0
+    slow_share: float = 0.0
 
 
 def turn(folder: Path, mood: Mood) -> None:
@@ -46,21 +52,25 @@ class Proxy:
         self._random = random.Random(0)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        if self._random.random() < self._mood().bad_share:
+        mood, drawn = self._mood(), self._random.random()
+        if drawn < mood.bad_share:
             return self._random.choice(_BAD)(request)
         try:
+            if drawn < mood.bad_share + mood.slow_share:
+                await self._random.choice((_late, self._unheard, _never))(request)
             return await self._pass_on(request)
         except aiohttp.ClientConnectionError as error:
             return web.Response(status=502, text=str(error))
 
+    async def _unheard(self, request: web.Request) -> None:
+        """What is asked is done, and whoever asked never hears of it."""
+        async with self._ask(request):
+            pass
+        await _never(request)
+
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         """The answer as it comes: a watch has no end."""
-        body = await request.read()
-        headers = {key: value for key, value in request.headers.items() if _is_passed_on(key)}
-        url = f"{self._to}{request.raw_path}"
-        async with self._upstream.request(
-            request.method, url, headers=headers, data=body, allow_redirects=False
-        ) as answer:
+        async with self._ask(request) as answer:
             response = web.StreamResponse(status=answer.status)
             response.headers.extend({k: v for k, v in answer.headers.items() if _is_passed_on(k)})
             await response.prepare(request)
@@ -69,11 +79,31 @@ class Proxy:
             await response.write_eof()
             return response
 
+    @asynccontextmanager
+    async def _ask(self, request: web.Request) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The API server, for whoever asked us."""
+        body = await request.read()
+        headers = {key: value for key, value in request.headers.items() if _is_passed_on(key)}
+        url = f"{self._to}{request.raw_path}"
+        async with self._upstream.request(
+            request.method, url, headers=headers, data=body, allow_redirects=False
+        ) as answer:
+            yield answer
+
     def _mood(self) -> Mood:
         try:
             return msgspec.json.decode(_mood_of(self._folder).read_bytes(), type=Mood)
         except FileNotFoundError:
             return Mood()
+
+
+async def _late(_request: web.Request) -> None:
+    await asyncio.sleep(LATE_S)
+
+
+async def _never(_request: web.Request) -> None:
+    """Until whoever asked gives up, which ends it."""
+    await asyncio.Event().wait()
 
 
 def _too_many(_request: web.Request) -> web.Response:

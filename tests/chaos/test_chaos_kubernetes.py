@@ -19,10 +19,10 @@ from holdfast.driver.core.events import (
 from holdfast.driver.ports import Entry
 from holdfast.kit.clock import SystemClock
 from holdfast.lab.chaos.injectors import Done, people
-from holdfast.lab.chaos.kubernetes import effects, witnesses
+from holdfast.lab.chaos.kubernetes import effects, leading, witnesses
 from holdfast.lab.chaos.kubernetes.effects import Intention, intentions
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
-from holdfast.lab.chaos.kubernetes.seen import Seen
+from holdfast.lab.chaos.kubernetes.seen import Seen, printed
 from holdfast.lab.chaos.scenarios import chosen
 from holdfast.lab.chaos.scripts import stepped
 from holdfast.lab.chaos.scripts.stepped import SteppedClock
@@ -89,6 +89,8 @@ def seen(
         "pods": [],
         "stored": [],
         "driver_starts": 1,
+        "drivers_up": ["driver"],
+        "printed": [],
     }
     return Seen(audited=audited, entries=entries, forked=forked, **(facts | other))
 
@@ -174,6 +176,48 @@ def test_a_rank_is_forked_once_an_epoch_and_by_an_order_of_the_journal() -> None
     assert effects.wrong_forks([fork, stray], entries) == ["node-1 forked rank 1 by nobody's order"]
 
 
+# ---------------------------------------------------------------- two drivers
+
+
+def wrote(term: int) -> dict[str, Any]:
+    return asked("patch trainingjobs/status", f"term={term} entry=1 Status default/j")
+
+
+def test_no_term_writes_after_a_later_one_neither_the_journal_nor_outside() -> None:
+    entries = [entry(1, STARTED), entry(2, DriverStarted(term=2), term=2)]
+    holds = witnesses.terms_follow_each_other
+    assert holds(seen(wrote(1), wrote(1), wrote(2), entries=entries)) == []
+    late = "term 1 after term 2"
+    assert holds(seen(wrote(1), wrote(2), wrote(1), wrote(1))) == [
+        f"the API server did what {late} asked"
+    ]
+    assert holds(seen(entries=[*entries, entry(3, ALLOCATED)])) == [f"the journal has {late}"]
+
+
+def test_what_an_old_term_only_read_or_was_refused_is_no_harm() -> None:
+    read = wrote(1) | {"verb": "get"}
+    refused = wrote(1) | {"responseStatus": {"code": 409}}
+    nobodys = asked("create tokenreviews")
+    assert witnesses.terms_follow_each_other(seen(wrote(2), read, refused, nobodys)) == []
+
+
+@pytest.mark.parametrize(
+    ("up", "wrong"),
+    [
+        (["driver-2"], []),
+        (["driver", "driver-2"], "of the drivers driver, driver-2 is up"),
+        ([], "of the drivers none is up"),
+        (["driver"], "of the drivers driver is up"),
+    ],
+)
+def test_who_does_not_lead_any_more_has_to_have_ended(up: list[str], wrong: str) -> None:
+    lease = {"spec": {"holderIdentity": "driver-2 at http://198.18.0.1:7481"}}
+    found = leading.only_who_leads_is_up(seen(lease=lease, drivers_up=up))
+    assert found == (
+        [f"{wrong}, and driver-2 at http://198.18.0.1:7481 has the Lease"] if wrong else []
+    )
+
+
 # ---------------------------------------------------------------- other witnesses
 
 
@@ -198,8 +242,8 @@ def test_the_mark_of_an_eviction_is_read_off_what_was_written() -> None:
 )
 def test_a_stolen_lease_has_to_be_a_drivers_again(holder: str, wrong: list[str]) -> None:
     lease = {"spec": {"holderIdentity": holder}}
-    assert witnesses.lease_is_back(seen(lease=lease)) == wrong
-    assert witnesses.lease_is_back(seen()) == ["the Lease is held by nobody"]
+    assert leading.lease_is_back(seen(lease=lease)) == wrong
+    assert leading.lease_is_back(seen()) == ["the Lease is held by nobody"]
 
 
 def test_a_stolen_lease_has_to_be_left_to_the_thief_while_he_renews_it() -> None:
@@ -209,9 +253,9 @@ def test_a_stolen_lease_has_to_be_left_to_the_thief_while_he_renews_it() -> None
         return {"verb": "update", "user": who, "objectRef": about, "responseStatus": code}
 
     ours, thief = wrote(DRIVER), wrote("admin")
-    assert witnesses.theft_was_borne(seen(ours, thief, thief, ours)) == []
-    assert witnesses.theft_was_borne(seen(ours, thief, ours, thief, ours)) != []
-    assert witnesses.theft_was_borne(seen(ours, ours)) != []
+    assert leading.theft_was_borne(seen(ours, thief, thief, ours)) == []
+    assert leading.theft_was_borne(seen(ours, thief, ours, thief, ours)) != []
+    assert leading.theft_was_borne(seen(ours, ours)) != []
 
 
 def test_another_controllers_taint_has_to_stay() -> None:
@@ -259,6 +303,19 @@ def test_a_checkpoint_of_a_dead_epoch_after_the_next_began_is_wrong() -> None:
     assert holds(seen()) == ["no epoch began from a checkpoint"]
 
 
+def test_a_left_over_has_to_have_met_the_fence_by_its_own_log(tmp_path: Path) -> None:
+    logs = tmp_path / "pods" / "chaos-0-1" / "executor"
+    logs.mkdir(parents=True)
+    holds = witnesses.left_over_was_refused
+    assert holds(seen(printed=printed(tmp_path))) == ["nothing on node-1 went on and met the fence"]
+    told = "writing to the store has ended: epoch 2 of job chaos has begun"
+    (logs / "0.log").write_text(f'{{"event": "{told}"}}\n')
+    assert holds(seen(printed=printed(tmp_path))) != [], "its executor told it: it tried nothing"
+    met = "writing to the store has ended: epoch 2 has begun, this is epoch 1"
+    (logs / "1.log").write_text(f'{{"event": "{met}"}}\n')
+    assert holds(seen(printed=printed(tmp_path))) == []
+
+
 # ---------------------------------------------------------------- what faults are done with
 
 
@@ -298,3 +355,14 @@ def test_names_are_unique_and_every_promised_fault_has_a_scenario() -> None:
     promised = {3, 34, 35, 36, 37, 38, 40, 41, 43, 44, 50}
     assert promised == {scenario.number for scenario in SCENARIOS}
     assert [each.name for each in chosen(["40"], SCENARIOS)] == ["standby-bad"]
+
+
+def test_two_drivers_share_a_journal() -> None:
+    led = {each.name for each in SCENARIOS if each.two}
+    assert led == {"leader-killed", "leader-stopped", "leader-killed-recovering"}
+    assert all(each.shared for each in SCENARIOS if each.two)
+
+
+def test_the_driver_is_killed_in_every_phase_of_a_recovery() -> None:
+    names = {each.name.rpartition("-")[2] for each in chosen(["35"], SCENARIOS)}
+    assert {"suspending", "diagnosing", "replacing", "restoring", "starting", "running"} <= names

@@ -1,4 +1,4 @@
-"""Fault 37: the API server is down, answers badly, or has forgotten what watches go on from.
+"""Fault 37: the API server is down, slow, answers badly, or has forgotten what watches go on from.
 
 Whatever is done, it is back when the injector returns: what follows is how others took it.
 """
@@ -17,6 +17,8 @@ DOWN_S = 120.0
 SOON_S = 2.0
 """From its end until another fault is done meanwhile: all have noticed."""
 BADLY_S = 10.0
+SLOWLY_S = 20.0
+"""A hanging request is given up after 30 s: those of the recovery are still under way."""
 API_SERVER = "kube-apiserver"
 
 
@@ -63,17 +65,26 @@ def compacted(lab: KubernetesLab, _job: str, _rng: Random) -> Done:
 
 def answering_badly_while(other: Injector) -> Injector:
     """The driver's way to it answers every second request badly, and another fault is done."""
+    return _in_a_mood(other, Mood(bad_share=0.5), BADLY_S, "is a bad one")
 
+
+def answering_slowly_while(other: Injector) -> Injector:
+    """Every second answer to the driver comes late or never, and another fault is done."""
+    return _in_a_mood(other, Mood(slow_share=0.5), SLOWLY_S, "comes late or never")
+
+
+def _in_a_mood(other: Injector, mood: Mood, for_s: float, said: str) -> Injector:
     @on_kubernetes
     def do(lab: KubernetesLab, job: str, rng: Random) -> Done:
-        proxy.turn(lab.run.root, Mood(bad_share=0.5))
+        proxy.turn(lab.run.root, mood)
         try:
             time.sleep(SOON_S)
             done = other(lab, job, rng)
-            time.sleep(BADLY_S)
+            time.sleep(for_s)
         finally:
             proxy.turn(lab.run.root, Mood())
-        said = f"{done.said}, while every second answer of the API server is a bad one"
-        return replace(done, said=said)
+        return replace(
+            done, said=f"{done.said}, while every second answer of the API server {said}"
+        )
 
     return do

@@ -3,15 +3,19 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
+from typing import Any
+
+from msgspec.structs import replace
 
 from holdfast.keeper import processes
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector, rank
 from holdfast.lab.cluster import Lab
 
+RECOVERED_WITHIN_S = 60.0
 RECOVERY_S = 1.5
 """About as long as a restart in place takes here: the second blow falls somewhere within."""
 CUT_OFF_S = 25.0
@@ -60,24 +64,47 @@ def _unreachable(lab: Lab) -> Iterator[None]:
         aside.rename(socket)
 
 
-def killed_in(phase: str) -> Injector:
-    """Kill a rank, and the driver as soon as its job is seen in `phase`, or has passed it."""
+def killed_in(phase: str, *faults: Injector, kill: Injector = killed) -> Injector:
+    """Do the faults, each once the job has recovered from the one before, and `kill` the driver as
+    soon as the job is seen in `phase` after the last, or has passed it.
+    """
 
     def do(lab: Lab, job: str, rng: Random) -> Done:
+        *earlier, last = faults
+        done = [_and_recovered(fault, lab, job, rng) for fault in earlier]
         before = lab.job(job)["epoch"]
-        first = rank.signalled(signal.SIGKILL)(lab, job, rng)
+        done.append(last(lab, job, rng))
 
-        def reached() -> bool:
-            seen = lab.job(job)
-            passed = seen["epoch"] > before and seen["phase"] == "Running"
-            return bool(seen["phase"] == phase or passed)
+        def reached() -> str:
+            now = lab.job(job)
+            return str(now["phase"]) if now["phase"] == phase or _recovered(now, before) else ""
 
-        target.wait_for(lambda: reached() or None, f"{job} in {phase}", 30.0)
-        second = killed(lab, job, rng)
-        said = f"{first.said}; in {phase}: {second.said}"
-        return Done(said=said, node=first.node, rank=first.rank, at_s=first.at_s)
+        seen = target.wait_for(reached, f"{job} in {phase}", RECOVERED_WITHIN_S)
+        second = kill(lab, job, rng)
+        said = f"{'; '.join(each.said for each in done)}; in {seen}: {second.said}"
+        return replace(done[0], said=said)
 
     return do
+
+
+def _and_recovered(fault: Injector, lab: Lab, job: str, rng: Random) -> Done:
+    before = lab.job(job)["epoch"]
+    done = fault(lab, job, rng)
+    wait_for_recovery(lab, job, before)
+    return done
+
+
+def wait_for_recovery(lab: Lab, job: str, before: int) -> None:
+    """Until the job runs in a later epoch than `before`. Raises `NotThere`."""
+
+    def recovered() -> bool:
+        return _recovered(lab.job(job), before)
+
+    target.wait_for(recovered, f"{job} in another epoch", RECOVERED_WITHIN_S)
+
+
+def _recovered(seen: Mapping[str, Any], before: int) -> bool:
+    return bool(seen["epoch"] > before and seen["phase"] == "Running")
 
 
 def killed_often(times: int) -> Injector:

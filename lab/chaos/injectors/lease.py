@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from random import Random
 
 from holdfast.lab.chaos.injectors import Done, Injector, on_kubernetes
-from holdfast.lab.on_kubernetes import LEASE, KubernetesLab
+from holdfast.lab.on_kubernetes import KubernetesLab
+from holdfast.lab.operators import LEASE
 
 THIEF = "a-stranger"
 THEFT_S = 10.0

@@ -19,9 +19,9 @@ TYPED_WITHIN_S = 60.0
 
 def lost(lab: Lab, job: str, rng: Random) -> Done:
     """SIGKILL to the node's init: the kernel ends all of it, and its link goes too."""
-    node = rng.choice(target.hosts_of(lab, job))
+    node, at_s = rng.choice(target.hosts_of(lab, job)), time.time()
     os.kill(node.host_pid, signal.SIGKILL)
-    return Done(said=f"{node.name} is lost", node=node.name)
+    return Done(said=f"{node.name} is lost", node=node.name, at_s=at_s)
 
 
 def unplugged(lab: Lab, job: str, rng: Random) -> Done:

@@ -4,6 +4,8 @@ import time
 from datetime import UTC, datetime
 from random import Random
 
+from msgspec.structs import replace
+
 from holdfast.driver.adapters.kubernetes import names, paths, pods
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector, on_kubernetes
@@ -69,5 +71,24 @@ def tainted_before(other: Injector) -> Injector:
         nodes = [node.name for node in target.hosts_of(lab, job)]
         lab.kubectl("taint", "node", *nodes, f"{TAINT}=yes:NoSchedule")
         return other(lab, job, rng)
+
+    return do
+
+
+@on_kubernetes
+def cordoned(lab: KubernetesLab, _job: str, _rng: Random) -> Done:
+    """`kubectl cordon` of one node: no job gets it."""
+    lab.kubectl("cordon", lab.joined.names[-1])
+    return Done(said=f"kubectl cordon {lab.joined.names[-1]}")
+
+
+def uncordoned_after(other: Injector) -> Injector:
+    """What is done while that node is nobody's, and then it may be had."""
+
+    @on_kubernetes
+    def do(lab: KubernetesLab, job: str, rng: Random) -> Done:
+        done = other(lab, job, rng)
+        lab.kubectl("uncordon", lab.joined.names[-1])
+        return replace(done, said=f"{done.said}, then kubectl uncordon {lab.joined.names[-1]}")
 
     return do

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from random import Random
 
 from holdfast.lab.chaos import target
@@ -17,7 +18,9 @@ def signalled(number: signal.Signals, rank: int | None = None) -> Injector:
         victim = rank if rank is not None else rng.choice(sorted(pids))
         pid = pids[victim]
         node = target.node_of(lab, pid).name
+        at_s = time.time()
         os.kill(pid, number)
-        return Done(said=f"{number.name} to rank {victim} on {node}", node=node, rank=victim)
+        said = f"{number.name} to rank {victim} on {node}"
+        return Done(said=said, node=node, rank=victim, at_s=at_s)
 
     return do

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from holdfast.driver.core.effects import Allocate, Distrust, Instruct
 from holdfast.driver.core.events import AllocationFailed, NodeAllocated, NodeDistrusted
 from holdfast.driver.ports import Entry
+from holdfast.lab.demo.writers import READS
 from holdfast.lab.on_kubernetes import DRIVER
 from holdfast.protocol.forks import Fork
 
@@ -19,6 +20,8 @@ Event = Mapping[str, Any]
 """Of an audit log."""
 
 ACTING = re.compile(r"holdfast-driver \(term=(\d+) entry=(\d+) (\w+) ([\w.-]+)\)")
+
+TERM = re.compile(r"\(term=(\d+) ")
 
 
 class Call(NamedTuple):
@@ -53,6 +56,26 @@ def did(event: Event) -> str:
     about = event.get("objectRef", {})
     what = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
     return f"{event['verb']} {what}"
+
+
+def changed(event: Event) -> bool:
+    """A driver changed something with it."""
+    return by_driver(event) and event["verb"] not in READS and was_done(event)
+
+
+def term_of(event: Event) -> int | None:
+    """Of the driver that asked for it; None where it did not say."""
+    said = TERM.search(event.get("userAgent", ""))
+    return int(said[1]) if said else None
+
+
+def late_terms(terms: Sequence[int]) -> list[str]:
+    """Terms that come after a later one, in words."""
+    newest, late = 0, []
+    for term in terms:
+        newest = max(newest, term)
+        late += [f"term {term} after term {newest}"] * (term < newest)
+    return list(dict.fromkeys(late))
 
 
 def carried_out(audited: Sequence[Event], what: str) -> list[Call]:

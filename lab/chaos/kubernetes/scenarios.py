@@ -13,6 +13,7 @@ from holdfast.lab.chaos.injectors import (
     clock,
     driver,
     kubelet,
+    leader,
     lease,
     node,
     nothing,
@@ -21,7 +22,7 @@ from holdfast.lab.chaos.injectors import (
     returning,
     supply,
 )
-from holdfast.lab.chaos.kubernetes import witnesses
+from holdfast.lab.chaos.kubernetes import leading, witnesses
 from holdfast.lab.chaos.kubernetes.witnesses import Witness
 from holdfast.lab.chaos.scenarios import STORE_EVERY, Expected, Scenario, Shape
 
@@ -35,6 +36,7 @@ class OnKubernetes(Scenario, frozen=True):
     holds: tuple[Witness, ...] = ()
     proxied: bool = False  # the driver reaches the API server by a proxy of its own
     shared: bool = False  # its journal is in a PostgreSQL, and it leads by a Lease
+    two: bool = False  # another driver shares that journal, and stands by
     driver: str = "holdfast.driver.main"  # the module that is run as the driver
 
 
@@ -47,6 +49,11 @@ _TWICE = Expected(
     may_evict=True,
     names_node=False,
     most_steps_lost=4 * STORE_EVERY,
+    told_within_steps=STORE_EVERY,
+)
+_AGAIN = Expected(
+    names_rank=True,
+    most_steps_lost=6,  # two each time
     told_within_steps=STORE_EVERY,
 )
 _ONE_INCIDENT = msgspec.structs.replace(
@@ -67,6 +74,9 @@ _RACKS = Shape(nodes=2, standbys=2, others=2, racks=3)
 """A job has its nodes in one rack where one has room for all of it: that one is lost."""
 
 _kill = rank.signalled(signal.SIGKILL)
+_kill_first = rank.signalled(signal.SIGKILL, rank=0)
+_STRIKES = 3
+"""Deaths on one node after which that is tested."""
 
 SCENARIOS: tuple[OnKubernetes, ...] = (
     OnKubernetes(3, "node-lost", "a node is lost, its connections are reset", node.lost, _LOST),
@@ -138,10 +148,28 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
             35,
             f"driver-killed-{phase.lower()}",
             f"a rank is killed, then the driver while its job is {phase}",
-            driver.killed_in(phase),
+            driver.killed_in(phase, _kill),
             _IN_PLACE,
         )
         for phase in ("Suspending", "Restoring", "Starting", "Running")
+    ),
+    OnKubernetes(
+        35,
+        "driver-killed-diagnosing",
+        "a rank is killed three times, then the driver while its job is Diagnosing",
+        driver.killed_in("Diagnosing", *[_kill_first] * _STRIKES),
+        _AGAIN,
+        longer=_MIDDLE,
+    ),
+    OnKubernetes(
+        35,
+        "driver-killed-replacing",
+        "a node is lost, and the driver killed while its job waits for another (Replacing)",
+        people.uncordoned_after(driver.killed_in("Replacing", node.lost)),
+        _LOST,
+        longer=_MIDDLE,
+        shape=Shape(standbys=0, others=1),
+        first=people.cordoned,
     ),
     OnKubernetes(
         35,
@@ -153,12 +181,45 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
     ),
     OnKubernetes(
         35,
+        "leader-killed",
+        "of two drivers the leader is killed for good, and a rank once the other leads",
+        leader.killed_and(_kill),
+        _IN_PLACE,
+        longer=_LONG,
+        holds=(leading.only_who_leads_is_up,),
+        shared=True,
+        two=True,
+    ),
+    OnKubernetes(
+        35,
+        "leader-stopped",
+        "of two drivers the leader is stopped, a rank killed once the other leads, and it wakes",
+        leader.stopped_while(_kill),
+        _IN_PLACE,
+        longer=_LONG,
+        holds=(leading.only_who_leads_is_up,),
+        shared=True,
+        two=True,
+    ),
+    OnKubernetes(
+        35,
+        "leader-killed-recovering",
+        "a rank is killed, and of two drivers the leader for good while its job is Restoring",
+        driver.killed_in("Restoring", _kill, kill=leader.killed),
+        _IN_PLACE,
+        longer=_MIDDLE,
+        holds=(leading.only_who_leads_is_up,),
+        shared=True,
+        two=True,
+    ),
+    OnKubernetes(
+        35,
         "lease-stolen",
         "a stranger takes and renews the driver's Lease, and a rank is killed meanwhile",
         lease.stolen_while(_kill),
         _IN_PLACE,
         longer=_MIDDLE,
-        holds=(witnesses.driver_lived, witnesses.theft_was_borne, witnesses.lease_is_back),
+        holds=(witnesses.driver_lived, leading.theft_was_borne, leading.lease_is_back),
         shared=True,
     ),
     OnKubernetes(
@@ -168,7 +229,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         lease.deleted_and(_kill),
         _IN_PLACE,
         longer=_MIDDLE,
-        holds=(witnesses.driver_lived, witnesses.lease_is_back),
+        holds=(witnesses.driver_lived, leading.lease_is_back),
         shared=True,
     ),
     OnKubernetes(
@@ -238,6 +299,15 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         proxied=True,
     ),
     OnKubernetes(
+        37,
+        "api-slow",
+        "every second answer to the driver comes late or never, and a node is lost",
+        api_server.answering_slowly_while(node.lost),
+        _LOST,
+        longer=_LONG,
+        proxied=True,
+    ),
+    OnKubernetes(
         38,
         "never-scheduled",
         "no node has the devices that the job's pods ask for, until some have",
@@ -300,7 +370,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         returning.returned,
         _LOST,
         longer=_MIDDLE,
-        holds=(witnesses.dead_epochs_wrote_nothing,),
+        holds=(witnesses.dead_epochs_wrote_nothing, witnesses.left_over_was_refused),
     ),
     OnKubernetes(
         50,

@@ -40,6 +40,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     stored: Sequence[tuple[int, int]]
     """Step and epoch of each whole checkpoint in the store."""
     driver_starts: int
+    printed: Sequence[str]
+    """Lines of the logs of the victim's pods, as far as its kubelet keeps them."""
+    drivers_up: Sequence[str]
+    """Names of the drivers whose process is there."""
 
 
 def stored(store: Path) -> list[tuple[int, int]]:
@@ -56,3 +60,9 @@ def forked(job: Path) -> list[Fork]:
         for line in file.read_bytes().splitlines()
     ]
     return [msgspec.json.decode(line, type=Fork) for line in lines]
+
+
+def printed(node: Path) -> list[str]:
+    """Lines that containers on the node with this folder wrote, each container's in its order."""
+    files = sorted(node.glob("pods/*/*/*.log"))
+    return [line for file in files for line in file.read_text(errors="replace").splitlines()]

@@ -19,7 +19,7 @@ from holdfast.lab.chaos import play
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.kubernetes import witnesses
 from holdfast.lab.chaos.kubernetes.scenarios import GONE, LEFT_ALONE, OnKubernetes
-from holdfast.lab.chaos.kubernetes.seen import Seen, forked, stored
+from holdfast.lab.chaos.kubernetes.seen import Seen, forked, printed, stored
 from holdfast.lab.chaos.play import JOB
 from holdfast.lab.chaos.scenarios import Scenario
 from holdfast.lab.chaos.score import Facts
@@ -28,7 +28,8 @@ from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.kubernetes.build import KUBERNETES
 from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed, NotReady
 from holdfast.lab.losses import Losses
-from holdfast.lab.on_kubernetes import LEASE, KubernetesLab, install
+from holdfast.lab.on_kubernetes import KubernetesLab, install
+from holdfast.lab.operators import LEASE
 from holdfast.lab.postgres import Failed, NotInstalled, running_postgres
 
 GRACE_S = 16.0
@@ -81,6 +82,7 @@ class Stage(play.Stage):
                     proxied=row.proxied,
                     driver=row.driver,
                     journal=journal,
+                    two=row.two,
                 )
                 yield up.enter_context(lab)
             _clear(plane, lab.namespace)
@@ -120,6 +122,8 @@ class Stage(play.Stage):
             forked=forked(lab.run.job(JOB)),
             stored=stored(lab.store(JOB)),
             driver_starts=lab.starts("driver"),
+            printed=printed(Path(lab.joined.node(done.node).folder)) if done.node else [],
+            drivers_up=lab.drivers_up(),
         )
 
     # ------------------------------------------------------------ the control plane

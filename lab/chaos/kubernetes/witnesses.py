@@ -3,15 +3,16 @@
 `ALWAYS` holds of every scenario; a scenario names what else does. Pure.
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 from holdfast.driver.adapters.kubernetes import facts, names
 from holdfast.driver.core.effects import Allocate, Distrust, Instruct
-from holdfast.lab.chaos.injectors import lease
 from holdfast.lab.chaos.kubernetes import effects
 from holdfast.lab.chaos.kubernetes.seen import Object, Seen
 from holdfast.lab.demo.writers import writers_of
-from holdfast.lab.on_kubernetes import LEASE
+
+REFUSED = re.compile(r"writing to the store has ended: epoch \d+ has begun, this is epoch \d+")
 
 Witness = Callable[[Seen], Sequence[str]]
 
@@ -49,41 +50,28 @@ def each_effect_once(seen: Seen) -> list[str]:
     ]
 
 
+def terms_follow_each_other(seen: Seen) -> list[str]:
+    """In the journal as in the audit log: nothing of a term after the first of a later one."""
+    journaled = [entry.term for entry in seen.entries]
+    wrote = [effects.term_of(each) for each in seen.audited if effects.changed(each)]
+    said = [term for term in wrote if term is not None]
+    return [
+        *(f"the journal has {late}" for late in effects.late_terms(journaled)),
+        *(f"the API server did what {late} asked" for late in effects.late_terms(said)),
+    ]
+
+
 ALWAYS: tuple[Witness, ...] = (
     nothing_was_forbidden,
     only_nodes_wrote_of_their_pods,
     each_effect_once,
+    terms_follow_each_other,
 )
 
 
 def driver_lived(seen: Seen) -> list[str]:
     """Nothing that was done to the cluster ended the driver."""
     return [] if seen.driver_starts == 1 else [f"the driver was started {seen.driver_starts} times"]
-
-
-def lease_is_back(seen: Seen) -> list[str]:
-    """Whoever had taken the Lease has it no more: a driver has."""
-    holder = str(seen.lease.get("spec", {}).get("holderIdentity") or "")
-    return (
-        [] if holder and holder != lease.THIEF else [f"the Lease is held by {holder or 'nobody'}"]
-    )
-
-
-def theft_was_borne(seen: Seen) -> list[str]:
-    """By the audit log: a stranger had the Lease for a while in which no driver wrote it."""
-    wrote = [effects.by_driver(each) for each in seen.audited if _writes_lease(each)]
-    if wrote.count(False) < 2:
-        return ["no stranger held the Lease"]
-    last = len(wrote) - 1 - wrote[::-1].index(False)
-    stolen = wrote[wrote.index(False) : last + 1]
-    return ["a driver wrote the Lease while a stranger held it"] if any(stolen) else []
-
-
-def _writes_lease(event: Object) -> bool:
-    about, (namespace, name) = event.get("objectRef", {}), LEASE
-    which = (about.get("resource"), about.get("namespace"), about.get("name"))
-    done = event.get("verb") in ("update", "patch") and effects.was_done(event)
-    return done and which == ("leases", namespace, name)
 
 
 def taint_stays(key: str) -> Witness:
@@ -122,6 +110,16 @@ def dead_epochs_wrote_nothing(seen: Seen) -> list[str]:
         if epoch < newer and step > begun_at
     ]
     return late if began else ["no epoch began from a checkpoint"]
+
+
+def left_over_was_refused(seen: Seen) -> list[str]:
+    """By its own log: it went on after a later epoch had begun, and the store said no to it.
+
+    The sentence is the one of `Drain` where it meets the fence, not of an agent that is told by its
+    executor that it is not wanted any more.
+    """
+    refused = any(REFUSED.search(line) for line in seen.printed)
+    return [] if refused else [f"nothing on {seen.done.node} went on and met the fence"]
 
 
 def nothing_is_left(seen: Seen) -> list[str]:

@@ -1,0 +1,95 @@
+"""The way between a driver and its API server: passes on, or answers badly, late or never."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import test_utils, web
+from waiting import DEADLINE_S
+
+from holdfast.lab.kubernetes import proxy
+from holdfast.lab.kubernetes.proxy import Mood, Proxy, turn
+
+SOON_S = 2.0
+"""Until whoever asks gives up."""
+ASKED = 30
+"""Times: by then each way of a bad day was there."""
+
+
+class Way:
+    """A proxy, and what the server behind it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.heard: list[str] = []
+        self._up = AsyncExitStack()
+
+    async def open(self) -> None:
+        async def hear(request: web.Request) -> web.Response:
+            self.heard.append(request.path)
+            return web.Response(text="done")
+
+        self._client = await self._up.enter_async_context(aiohttp.ClientSession())
+        behind = await self._serve(hear)
+        self._url = await self._serve(Proxy(behind, self.folder, self._client).handle)
+
+    async def _serve(self, handler: web.RequestHandler) -> str:  # type: ignore[type-arg]
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", handler)  # type: ignore[arg-type]
+        server = test_utils.TestServer(application, handler_cancellation=True)
+        await self._up.enter_async_context(server)
+        return str(server.make_url("")).rstrip("/")
+
+    async def ask(self, path: str) -> int | None:
+        """The status of the answer; None where none came soon."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SOON_S), self._client.get(self._url + path) as answer:
+                return answer.status
+        return None
+
+    async def close(self) -> None:
+        await self._up.aclose()
+
+
+@pytest.fixture
+async def way(tmp_path: Path) -> AsyncIterator[Way]:
+    made = Way(tmp_path)
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def test_as_it_stands_it_passes_on(way: Way) -> None:
+    assert await way.ask("/api") == 200
+    assert way.heard == ["/api"]
+
+
+async def test_in_a_bad_mood_it_answers_itself(way: Way) -> None:
+    turn(way.folder, Mood(bad_share=1.0))
+    assert {await way.ask("/api") for _ in range(ASKED)} <= {429, 500, 502}
+    assert way.heard == []
+
+
+async def test_in_a_slow_mood_what_is_asked_is_done_late_or_unheard_or_never(
+    way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "LATE_S", 0.05)
+    turn(way.folder, Mood(slow_share=1.0))
+    async with asyncio.timeout(DEADLINE_S):
+        asked = [f"/{number}" for number in range(ASKED)]
+        answers = await asyncio.gather(*map(way.ask, asked))
+    answered = {path for path, answer in zip(asked, answers, strict=True) if answer == 200}
+    heard = {*way.heard}
+    assert answered
+    assert answered < heard, "some were done, and nobody heard of it"
+    assert heard < {*asked}, "some were never done"
+
+
+async def test_a_share_of_both_leaves_the_rest_alone(way: Way) -> None:
+    turn(way.folder, Mood(bad_share=0.5))
+    answers = [await way.ask("/api") for _ in range(ASKED)]
+    assert answers.count(200) == len(way.heard)
+    assert 0 < len(way.heard) < ASKED
