@@ -6,7 +6,6 @@ does.
 
 import http.client
 from collections.abc import Mapping
-from contextlib import suppress
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -16,6 +15,9 @@ from holdfast.protocol.leading import LEADER, leader_of
 
 LEADER_WITHIN_S = 3.0
 """To connect to a driver that another names: a pod's address may be out of reach from here."""
+
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class Asked(NamedTuple):
@@ -40,23 +42,36 @@ def answered(url: str, asked: Asked, *, ca: str, timeout_s: float | None) -> Ans
 
     `ca`: PEM of whom to trust at https://; "" means this machine's own CAs.
     """
-    first = _sent(url, asked, ca, timeout_s, connect_s=timeout_s)
+    first = _sent(_connected(url, ca, timeout_s), asked, timeout_s)
     leader = leader_of({LEADER: first.response.headers.get(LEADER, "")}, asked=url)
-    if first.response.status != HTTPStatus.SERVICE_UNAVAILABLE or not leader:
+    waits = first.response.status == HTTPStatus.SERVICE_UNAVAILABLE
+    if not (waits and leader and _is_for(leader, asked_at=url)):
         return first
-    with suppress(OSError, http.client.HTTPException):
-        led = _sent(leader, asked, ca, timeout_s, connect_s=LEADER_WITHIN_S)
-        first.connection.close()
-        return led
-    return first
-
-
-def _sent(
-    url: str, asked: Asked, ca: str, timeout_s: float | None, *, connect_s: float | None
-) -> Answer:
-    connection = _connection(url, ca, connect_s)
     try:
-        connection.connect()
+        to_leader = _connected(leader, ca, LEADER_WITHIN_S)
+    except OSError:
+        return first
+    first.connection.close()
+    return _sent(to_leader, asked, timeout_s)
+
+
+def _is_for(leader: str, *, asked_at: str) -> bool:
+    """Whether the token may go there: what was meant for this machine does not leave it in clear,
+    as where a port is forwarded and the address is one of another network.
+    """
+    asked, named = urlsplit(asked_at), urlsplit(leader)
+    here = asked.hostname in LOOPBACK and named.hostname not in LOOPBACK
+    return named.scheme == "https" or not here
+
+
+def _connected(url: str, ca: str, within_s: float | None) -> http.client.HTTPConnection:
+    connection = _connection(url, ca, within_s)
+    connection.connect()
+    return connection
+
+
+def _sent(connection: http.client.HTTPConnection, asked: Asked, timeout_s: float | None) -> Answer:
+    try:
         connection.sock.settimeout(timeout_s)
         connection.request(asked.method, asked.target, asked.body, dict(asked.headers))
         return Answer(connection, connection.getresponse())

@@ -43,12 +43,10 @@ TERM_CHECK_S = 1.0
 """Between two looks whether the term is still ours: a driver that was stopped and is woken after
 another has taken over ends within so much, whether it has anything to write or not."""
 
-CERTAIN_S = 3.0
-"""How old the last look that found the term ours may be when something outside is changed. Another
-driver takes a Lease no sooner than twice that after its holder was last heard."""
-
-ANSWER_S = 5.0
-"""Of the journal without an answer, until it is said that it is away."""
+ANSWER_S = CERTAIN_S = 3.0
+"""Of the journal without an answer, until it is said that it is away; and how old the last look
+that found the term ours may be when something outside is changed, which then waits. Another driver
+takes a Lease no sooner than twice that after its holder was last heard."""
 
 _log = structlog.get_logger()
 

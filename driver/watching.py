@@ -54,8 +54,9 @@ class Watching:
                 self._watch.expect(_expectation(state.jobs[name]))
         self._expected = seated
         if self._braked and not state.brake.on:
-            for fact in self._problems.values():  # what was held back is to be judged again
-                self._emit(Found(finding=_finding(fact)))
+            for fact in self._problems.values():  # an eviction that was held back is due now
+                if fact.conclusive:
+                    self._emit(Found(finding=_finding(fact)))
         self._braked = state.brake.on
 
     async def tick(self, period_s: float) -> None:

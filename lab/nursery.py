@@ -20,13 +20,15 @@ class Nursery:
         self.failure: DoesNotStayUp | None = None
         self._lifeline = lifeline
         self._left: set[str] = set()
+        self._looking = threading.Lock()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._look_after, name="nursery", daemon=True)
         self._thread.start()
 
     def leave(self, name: str) -> None:
         """Look after it no more: once it has ended, it stays so."""
-        self._left.add(name)
+        with self._looking:
+            self._left.add(name)
 
     def end(self) -> None:
         """Let all of them end, with everything that they started."""
@@ -37,9 +39,9 @@ class Nursery:
     def _look_after(self) -> None:
         while not self._ending.is_set():
             try:
-                for name, child in self.children.items():
-                    if name not in self._left:
-                        child.look_after(time.monotonic())
+                with self._looking:
+                    for name in self.children.keys() - self._left:
+                        self.children[name].look_after(time.monotonic())
             except DoesNotStayUp as failure:
                 self.failure = failure
                 return

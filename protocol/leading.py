@@ -4,6 +4,7 @@ Answered by `driver.adapters.rest.standby` with 503, read by the links of execut
 """
 
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 LEADER = "Holdfast-Leader"
 """Header of such an answer: where the driver that leads is, http://HOST:PORT."""
@@ -13,4 +14,11 @@ def leader_of(headers: Mapping[str, str], *, asked: str) -> str:
     """The address that an answer of `asked` names; "" where it names none, or leads out of TLS."""
     url = headers.get(LEADER, "").rstrip("/")
     schemes = ("https://",) if asked.startswith("https://") else ("http://", "https://")
-    return url if url.startswith(schemes) else ""
+    return url if url.startswith(schemes) and _is_address(url) else ""
+
+
+def _is_address(url: str) -> bool:
+    try:
+        return bool(urlsplit(url).hostname and (urlsplit(url).port or 1))
+    except ValueError:
+        return False

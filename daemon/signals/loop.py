@@ -21,6 +21,8 @@ from holdfast.kit.clock import Clock
 from holdfast.kit.tls import reason
 
 LOOK_S = 0.5
+LARGEST_LOG_LOOKS = 100
+"""Each is of a thousand records, and costs nothing where there are none."""
 DCGM_EVERY_S = 15.0
 """An exporter collects every 30 s."""
 DCGM_TIMEOUT_S = 5.0
@@ -43,7 +45,7 @@ class Signals:
 
     async def run(self) -> None:
         """For ever, or until cancelled."""
-        self._look()
+        self._look_at_all()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look_always())
             group.create_task(self._tell_always())
@@ -53,6 +55,11 @@ class Signals:
     def _look(self) -> None:
         for hit in self._kernel.hits():
             self._take(of_kernel(hit))
+
+    def _look_at_all(self) -> None:
+        """To the end of what the log has by now: else the Node would be called good before."""
+        for _ in range(LARGEST_LOG_LOOKS):
+            self._look()
 
     def _take(self, found: Found | None) -> None:
         """Of many of one kind the first is told: it is the cause of what comes after it."""

@@ -60,6 +60,8 @@ class NodeObject:
             token = (self._account / "token").read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
             raise NotTold(f"the service account cannot be used: {error}.") from error
+        if not token.isprintable() or " " in token:
+            raise NotTold("the service account's token has characters that no token has.")
         headers = {"Authorization": f"Bearer {token}", "Content-Type": STRATEGIC}
         try:
             async with httpx.AsyncClient(

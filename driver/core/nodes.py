@@ -309,8 +309,10 @@ def check_silence(turn: Turn) -> None:
     outage = len(silent) == len(held) or len(silent) > cap
     for name in due:
         node = turn.nodes[name]
-        if node.job is None or node.connected or _may_go(turn, node.job):
+        if node.job is None or node.connected:
             turn.node(name, silent_check_s=None)
+        elif _may_go(turn, node.job):
+            turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
         elif not node.present:
             ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
         elif _to_return(node) and turn.now < (late_s := turn.returned_s + turn.policy.reconnect_s):
@@ -323,8 +325,8 @@ def check_silence(turn: Turn) -> None:
 
 
 def _may_go(turn: Turn, job: str) -> bool:
-    """Whether the job is to end or to rest: its executors go, with a last word or without one, and
-    what does not become quiet in time is left.
+    """Whether the job is to end or to rest, for now: its executors go, with a last word or without
+    one, and what does not become quiet in time is left.
     """
     return turn.jobs[job].wanted is not Wanted.RUN
 

@@ -65,6 +65,17 @@ def test_executors_of_a_job_that_is_to_end_may_go_without_a_word(training) -> No
     assert (life.evicted, life.state.jobs, life.state.incidents) == ([], {}, {})
 
 
+def test_a_silent_executor_of_a_job_that_is_resumed_after_all_counts_again(training) -> None:
+    life = training(nodes=4, standbys=1, grace_s=60.0)
+    life.do(e.SuspendRequested(job="job"))
+    life.silence("n1")
+    life.wait(until_s=life.now + life.policy.reconnect_s + 1)
+    assert life.phase is Phase.SUSPENDING
+    life.do(e.ResumeRequested(job="job"))
+    life.wait(until_s=life.now + life.policy.reconnect_s + 1)
+    assert life.evicted == ["n1"]
+
+
 def test_silence_of_everybody_is_one_incident_and_evicts_nobody(training) -> None:
     life = training(nodes=4)
     life.silence("n0", "n1", "n2", "n3")

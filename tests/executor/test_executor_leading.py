@@ -170,7 +170,13 @@ async def test_it_is_sent_on_once_and_then_waits_and_begins_again(
 
 @pytest.mark.parametrize(
     ("said", "meant"),
-    [("http://10.0.0.2:7700/", "http://10.0.0.2:7700"), ("", ""), ("file:///etc/passwd", "")],
+    [
+        ("http://10.0.0.2:7700/", "http://10.0.0.2:7700"),
+        ("", ""),
+        ("file:///etc/passwd", ""),
+        ("http://x:abc", ""),
+        ("http://:7700", ""),
+    ],
 )
 def test_only_an_address_of_a_driver_is_gone_to(said: str, meant: str) -> None:
     assert leader_of({LEADER: said}, asked="http://10.0.0.1:7700") == meant

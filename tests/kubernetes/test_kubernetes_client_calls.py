@@ -56,7 +56,7 @@ async def test_what_changes_something_waits_for_leave_and_what_only_asks_does_no
     async def given() -> None:
         await leave.wait()
 
-    client.change_only_once(given)
+    client.ask_before_changes(given)
     await client.get(PATH)
     await client.ask(PATH, {"metadata": {"name": "asked"}})
     waiting = asyncio.create_task(client.create(PATH, {"metadata": {"name": "made"}}))

@@ -61,7 +61,7 @@ class Client:
         self._user_agent = user_agent
         self._limits = limits or Limits()
         self._bucket = TokenBucket(per_s=self._limits.calls_per_s, burst=self._limits.burst)
-        self._may_change: Callable[[], Awaitable[None]] | None = None
+        self._may: Callable[[], Awaitable[None]] | None = None
 
     @classmethod
     def from_kubeconfig(
@@ -95,9 +95,14 @@ class Client:
         load = credentials.as_bearer(self._configuration, token)
         return Client(load, user_agent=self._user_agent, limits=self._limits)
 
-    def change_only_once(self, certain: Callable[[], Awaitable[None]]) -> None:
-        """Await `certain` from now on before whatever changes something is sent."""
-        self._may_change = certain
+    def ask_before_changes(self, may: Callable[[], Awaitable[None]]) -> None:
+        """Await `may` from now on before whatever changes something is sent."""
+        self._may = may
+
+    async def may_change(self) -> None:
+        """Return once something may be changed."""
+        if self._may is not None:
+            await self._may()
 
     async def __aenter__(self) -> Self:
         self._configuration = await self._credentials.begin()
@@ -194,9 +199,9 @@ class Client:
         )
 
     async def _call(self, request: Request, *, changes: bool = True) -> Object:
+        if changes:
+            await self.may_change()
         await self._bucket.take()
-        if changes and self._may_change is not None:
-            await self._may_change()
         try:
             async with self._answer(self._calls, request) as response:
                 body = await self._calls.body(response, request)

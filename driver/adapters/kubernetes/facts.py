@@ -28,7 +28,7 @@ def fact_of(node: Json, now: datetime) -> Fact:
     absent, distrust = _absence(node), distrust_of(node)
     notice, within_s = _notice(node, now)
     problem, conclusive = _problem(node)
-    closed = distrust or _closure(node) or (problem if conclusive else "")
+    closed = distrust or _closure(node) or (problem.partition(":")[0] if conclusive else "")
     return Fact(
         node=node["metadata"]["name"],
         rack=node["metadata"].get("labels", {}).get(names.RACK, ""),

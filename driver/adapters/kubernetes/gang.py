@@ -33,7 +33,7 @@ manifest. It spares the API server a third of what this patch and each later one
 class Gang:
     """The pods of one job that are being made now, and those that it has."""
 
-    def __init__(self, book: PodBook, job: Object) -> None:
+    def __init__(self, book: PodBook, job: Object, patience: Patience | None = None) -> None:
         self._book = book
         self._job = job["metadata"]["uid"]
         self._needed: int = job["spec"].get("nodes", 1)
@@ -41,7 +41,7 @@ class Gang:
         self.members = 0
         self.coming = 0  # members that have no pod yet
         self.why = ""  # the gang cannot be whole
-        self.patience = Patience()
+        self.patience = patience or Patience()
         self.holds = self._needed > 1 and all(map(pods.held, self._staying()))
         """False once a pod has gone through: what comes then only joins the others."""
         self.group = next(filter(None, map(pods.group_of, self._staying())), "")
@@ -123,7 +123,9 @@ class Gangs:
     def joined(self, job: Object) -> Iterator[Gang]:
         """One more pod of the job is being made, within."""
         uid = job["metadata"]["uid"]
-        gang = self._gangs.setdefault(uid, Gang(self._book, job))
+        if uid not in self._gangs:
+            self._gangs[uid] = Gang(self._book, job, Patience(self._client.may_change))
+        gang = self._gangs[uid]
         gang.members += 1
         gang.coming += 1
         try:

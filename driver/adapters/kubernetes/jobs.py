@@ -18,6 +18,7 @@ from holdfast.driver.core.model import Job, Wanted
 from holdfast.driver.plan import plan_of
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.jobspec import TrainingJob
+from holdfast.protocol.mistakes import BadDocument
 from holdfast.protocol.paths import RunPaths
 
 Json = Mapping[str, Any]
@@ -78,7 +79,7 @@ def changed(wanted: Json, job: Job) -> str:
 
     Only `suspend` may change: a job that runs is not bent into another.
     """
-    was, now = _spec(_document(job)), _spec(wanted)  # both with the defaults of today
+    was, now = _accepted(job), _spec(wanted)  # both with the defaults of today
     fields = [key for key in sorted(was.keys() | now.keys()) if was.get(key) != now.get(key)]
     others = [f"spec.{field}" for field in fields if field != "suspend"]
     if not others:
@@ -124,6 +125,16 @@ def _stored(job: TrainingJob) -> TrainingJob:
     checkpoint = job.spec.checkpoint.model_copy(update={"store_interval_steps": 0})
     spec = job.spec.model_copy(update={"checkpoint": checkpoint})
     return job.model_copy(update={"spec": spec})
+
+
+def _accepted(job: Job) -> dict[str, Any]:
+    """The spec that the job was made of; as it was written then, where today's rules refuse it."""
+    document = _document(job)
+    try:
+        return _spec(document)
+    except (Refused, BadDocument):
+        spec: dict[str, Any] = document.get("spec", {})
+        return spec
 
 
 def _spec(wanted: Json) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class Kubernetes:
             book=self.cluster.book,
             clock=self._clock,
         )
-        self._client.change_only_once(loop.certain)
+        self._client.ask_before_changes(loop.certain)
         self._queue = operator.queue
         self.cluster.when_replaced(self._identity.when_gone(sessions.drop))
         self.cluster.expect(held(loop.state))

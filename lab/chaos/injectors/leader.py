@@ -22,9 +22,9 @@ COME_WITHIN_S = 60.0
 @on_kubernetes
 def killed(lab: KubernetesLab, _job: str, _rng: Random) -> Done:
     """SIGKILL to the driver that leads."""
-    leader = lab.leader()
+    leader = _leader(lab)
     lab.leave(leader)
-    os.kill(lab.pid(leader), signal.SIGKILL)
+    os.kill(_pid(lab, leader), signal.SIGKILL)
     return Done(said=f"SIGKILL to the leader {leader}")
 
 
@@ -33,7 +33,7 @@ def killed_and(other: Injector) -> Injector:
 
     @on_kubernetes
     def do(lab: KubernetesLab, job: str, rng: Random) -> Done:
-        led = lab.leader()
+        led = _leader(lab)
         first = killed(lab, job, rng)
         _wait_for_another(lab, job, led)
         done = other(lab, job, rng)
@@ -47,8 +47,8 @@ def stopped_while(other: Injector) -> Injector:
 
     @on_kubernetes
     def do(lab: KubernetesLab, job: str, rng: Random) -> Done:
-        led = lab.leader()
-        pid = lab.pid(led)
+        led = _leader(lab)
+        pid = _pid(lab, led)
         lab.leave(led)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -62,6 +62,15 @@ def stopped_while(other: Injector) -> Injector:
         return replace(done, said=said)
 
     return do
+
+
+def _leader(lab: KubernetesLab) -> str:
+    return target.wait_for(lambda: lab.leader() or None, "a driver that leads", LED_WITHIN_S)
+
+
+def _pid(lab: KubernetesLab, name: str) -> int:
+    """Never 0, which a process between two lives has, and which is everybody to `kill`."""
+    return target.wait_for(lambda: lab.pid(name) or None, f"the {name}", LED_WITHIN_S)
 
 
 def _wait_for_another(lab: KubernetesLab, job: str, led: str) -> None:

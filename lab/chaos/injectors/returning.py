@@ -16,6 +16,8 @@ from holdfast.lab.emulator.kubelet.knobs import Knobs
 from holdfast.lab.on_kubernetes import KubernetesLab
 
 WITHIN_S = 60.0
+SAVES = 20
+"""So many are tried to be met in the middle."""
 
 
 @on_kubernetes
@@ -42,13 +44,19 @@ def returned(lab: KubernetesLab, job: str, _rng: Random) -> Done:
 
 def _stopped_in_a_save(lab: KubernetesLab, job: str, agent: int, others: list[int]) -> Path:
     """The folder of a save that waits for this agent alone, which is stopped (SIGSTOP)."""
-    while True:
+    for _ in range(SAVES):
         save = checkpoint.under_way(lab, job)
         os.kill(agent, signal.SIGSTOP)
-        target.wait_for(lambda: _has_parts(save, others), f"parts in {save.name}", WITHIN_S)  # noqa: B023
-        if not (save / layout.MANIFEST).exists():
+        stopped = False
+        try:
+            target.wait_for(lambda: _has_parts(save, others), f"parts in {save.name}", WITHIN_S)  # noqa: B023
+            stopped = not (save / layout.MANIFEST).exists()
+        finally:
+            if not stopped:
+                os.kill(agent, signal.SIGCONT)  # it was faster
+        if stopped:
             return save
-        os.kill(agent, signal.SIGCONT)  # it was faster
+    raise target.NotThere(f"a save that is not over when the agent is stopped, of {SAVES}")
 
 
 def _has_parts(save: Path, ranks: list[int]) -> bool:
