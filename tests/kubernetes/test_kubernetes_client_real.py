@@ -188,7 +188,7 @@ async def test_a_deletion_in_a_gap_that_the_server_has_forgotten_is_told(
 async def test_a_storm_of_changes_over_a_network_that_drops_is_followed(
     plane: ControlPlane, client: Client, at: str, tmp_path: Path
 ) -> None:
-    chance = random.Random(7)
+    chance, drops = random.Random(7), 0
     async with through_a_relay(plane, tmp_path) as (far, relay):
         reflector = Reflector(far, at, page=3, wait_cap_s=0.05)
         async with told_by(reflector) as told:
@@ -205,6 +205,8 @@ async def test_a_storm_of_changes_over_a_network_that_drops_is_followed(
                 except (errors.AlreadyExists, errors.NotFound):
                     continue
                 if number % 10 == 0:
+                    await eventually_async(lambda seen=drops: reflector.watches > seen)
                     relay.drop()
+                    drops += 1
             await same(client, at, told)
-            assert reflector.watches > 10
+            assert reflector.watches > drops > 10

@@ -31,6 +31,9 @@ class Placer:
         self.deleted: list[str] = []
         self.refusals: list[str] = []  # of the next creations
 
+    async def may_change(self) -> None:
+        pass
+
     async def create(self, path: str, body: Object, **query: object) -> Object:
         if self.refusals:
             raise Forbidden(f"create pod: {self.refusals.pop(0)} (403)", status=403)
