@@ -3,7 +3,6 @@
 Used by tests of the driver's life. It dies with the tests.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -13,14 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dying import die_with_parent
 from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.journal_sqlite import read_only
 from holdfast.driver.ports import Entry, PermanentError
 from holdfast.protocol.paths import RunPaths
-
-_LIBC = ctypes.CDLL(None)
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
 
 
 class DriverProcess:
@@ -40,7 +37,7 @@ class DriverProcess:
                 [*command, *self._arguments],
                 stderr=log,
                 env=os.environ | self._environment,
-                preexec_fn=lambda: _LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL),
+                preexec_fn=die_with_parent,
             )
         return self.process
 

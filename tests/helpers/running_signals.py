@@ -3,21 +3,18 @@
 Used by tests on a real API server. It dies with the tests.
 """
 
-import ctypes
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from dying import die_with_parent
 from waiting import DEADLINE_S, eventually
 
 XID = "NVRM: Xid (PCI:0000:3b:00): {}, pid=1, name=python\n"
-
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
 
 
 class SignalsProcess:
@@ -60,7 +57,7 @@ class SignalsProcess:
                 [sys.executable, "-m", "holdfast.daemon.signals", *self._words],
                 stderr=log,
                 env={"PATH": os.environ["PATH"]},
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
         return self
 
@@ -73,7 +70,3 @@ class SignalsProcess:
         assert self._process is not None
         self._process.terminate()
         assert self._process.wait(timeout=DEADLINE_S) == 0, self.log.read_text()
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)

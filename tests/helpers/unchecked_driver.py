@@ -5,7 +5,6 @@ has loaded all that a driver needs, so that twenty of them cost little more than
 it, and it with the tests.
 """
 
-import ctypes
 import json
 import os
 import signal
@@ -16,13 +15,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from dying import die_with_parent
 from waiting import eventually_async
 
 from holdfast.driver import main
 from holdfast.driver.settings import Settings
 from holdfast.protocol.paths import RunPaths
-
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, prctl(2)
 
 
 class UncheckedDriver(NamedTuple):
@@ -83,7 +81,7 @@ def unchecked_drivers() -> Iterator[UncheckedDrivers]:
 
 def _serve() -> None:
     """Fork a driver for each line, until there are no more."""
-    _die_with_parent()
+    die_with_parent()
     _load()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that nobody has to wait for them
     print("loaded", flush=True)
@@ -101,7 +99,7 @@ def _load() -> None:
 
 
 def _drive(order: dict[str, Any]) -> NoReturn:
-    _die_with_parent()
+    die_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDWR)
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -114,10 +112,6 @@ def _drive(order: dict[str, Any]) -> NoReturn:
 
 async def _unasked(settings: Settings) -> None:
     """In the place of `outside.check_rights`."""
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
 
 if __name__ == "__main__":
