@@ -5,6 +5,7 @@ Used by all that write to the API server on the core's behalf; `client` itself t
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import TypeVar
 
 from holdfast.driver.ports import TemporaryError, UnfitError
@@ -22,13 +23,14 @@ async def insist(call: Callable[[], Awaitable[T]], *, within_s: float = INSIST_S
     """
     waits = full_jitter(base_s=0.1, cap_s=2.0)
     loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + within_s
+    deadline_s = inf
     while True:
         try:
             return await call()
         except UnfitError:
             raise
         except TemporaryError:
-            if loop.time() > deadline_s:
+            deadline_s = min(deadline_s, loop.time() + within_s)  # from the first failure on
+            if loop.time() >= deadline_s:
                 raise
         await asyncio.sleep(next(waits))
