@@ -85,13 +85,13 @@ def source(url: str | None, state: Path | None) -> tuple[Source, bool]:
 
 def job_named(asked: Source, name: str | None) -> dict[str, Any]:
     """The job, or the only or newest one where none is named. Raises `Stopped`."""
+    for job in asked.jobs(name=name) if name is not None else ():
+        if job["name"] == name:
+            return job  # whoever may see this one alone need not see the others
     jobs = asked.jobs()
     if not jobs:
         raise Stopped("there is no job.", code=exitcodes.FAILED)
     if name is None:
         return jobs[-1]
-    for job in jobs:
-        if job["name"] == name:
-            return job
     there = ", ".join(job["name"] for job in jobs)
     raise Stopped(f"there is no job {name!r}.", fix=f"There are: {there}.")

@@ -55,7 +55,8 @@ def main(arguments: Sequence[str]) -> int:
         settings = CliApp.run(Settings, cli_args=list(arguments))
     except ValidationError as error:
         for each in error.errors():
-            _say(f"{'.'.join(map(str, each['loc']))}: {each['msg'].removeprefix('Value error, ')}")
+            where = "".join(f"{part}: " for part in each["loc"])
+            _say(f"{where}{each['msg'].removeprefix('Value error, ')}")
         return exitcodes.USAGE
     set_up_logs("driver", level=settings.log_level)
     raise_open_files()

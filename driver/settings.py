@@ -5,6 +5,7 @@ its unit, its default's reason and its bound.
 """
 
 import ipaddress
+import re
 from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, CliImplicitFlag, SettingsConfigDict
 
 from holdfast.protocol.paths import RunPaths
+
+NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class Settings(BaseSettings):
@@ -100,6 +103,28 @@ class Settings(BaseSettings):
         if value and not value.startswith(("postgresql://", "postgres://")):
             raise ValueError("give postgresql://USER@HOST/DATABASE, or leave it out for a file")
         return value
+
+    @field_validator("namespace")
+    @classmethod
+    def _name_of_a_namespace(cls, value: str) -> str:
+        if value and not NAMESPACE.fullmatch(value):
+            raise ValueError(f"{value!r} is no name of a namespace: give a-z, 0-9 and - alone")
+        return value
+
+    @field_validator("driver_urls", "advertise")
+    @classmethod
+    def _addresses(cls, value: str) -> str:
+        for url in filter(None, (each.strip() for each in value.split(","))):
+            if not url.startswith(("http://", "https://", "unix:")):
+                raise ValueError(f"{url!r} is no address of a driver: give http(s)://HOST:PORT")
+        return value
+
+    @model_validator(mode="after")
+    def _of_kubernetes(self) -> Self:
+        for option in ("namespace", "node_selector", "kubeconfig", "pod_groups"):
+            if getattr(self, option) and self.cluster != "kubernetes":
+                raise ValueError(f"{option}: it needs --cluster kubernetes")
+        return self
 
     @field_validator("lease")
     @classmethod

@@ -142,11 +142,14 @@ def test_a_token_that_everybody_can_read_is_refused(
     [
         (["--listen", "everywhere"], "listen: give an IP address and a port"),
         (["--listen", "127.0.0.1:99999"], "listen: give an IP address and a port"),
+        (["--namespace", "Bad_NS!"], "namespace: 'Bad_NS!' is no name of a namespace: give a-z"),
+        (["--namespace", "ai"], "namespace: it needs --cluster kubernetes"),
+        (["--advertise", "here"], "advertise: 'here' is no address of a driver: give http"),
         (["--listen", "198.51.100.1:0"], "listen 198.51.100.1:0: "),
         (["--heartbeat-period-s", "0"], "heartbeat_period_s: "),
         (["--state", "/tmp/" + "x" * 120], "too long a path for a Unix socket"),
     ],
-    ids=["listen", "port", "not ours", "period", "long path"],
+    ids=["listen", "port", "namespace", "no cluster", "url", "not ours", "period", "long path"],
 )
 def test_a_bad_setting_is_refused_in_a_sentence(
     tmp_path: Path, said: Callable[..., tuple[int, str]], arguments: list[str], sentence: str

@@ -57,6 +57,23 @@ def test_prometheus_is_told_of_lists_and_watches_and_of_jobs_looked_at(operated:
     operated.clear("looked")
 
 
+def test_a_node_is_free_without_an_executor_and_closed_where_it_is_cordoned(
+    operated: Operated,
+) -> None:
+    token = operated.driver.paths.user_token.read_text().strip()
+
+    def told() -> list[tuple[str, str]]:
+        at = f"{operated.url()}/v1alpha1/nodes"
+        answer = httpx.get(at, headers={"Authorization": f"Bearer {token}"}, trust_env=False)
+        return [(node["state"], node["reason"]) for node in answer.json()["items"]]
+
+    eventually(lambda: told() == [("free", "")] * 2, "both are free")
+    operated.plane.kubectl("cordon", "operated-2")
+    eventually(lambda: told() == [("free", ""), ("closed", "it is cordoned")], "one is closed")
+    operated.plane.kubectl("uncordon", "operated-2")
+    eventually(lambda: told() == [("free", "")] * 2, "both are free again")
+
+
 def test_nobody_s_fields_are_tracked_in_the_pods_of_a_gang(operated: Operated) -> None:
     operated.apply("bare", nodes=2)
     pods = operated.bound("bare", 2)

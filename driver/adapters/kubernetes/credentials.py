@@ -55,7 +55,10 @@ def from_kubeconfig(path: Path, context: str | None) -> Load:
                 str(path), context, client_configuration=configuration, persist_config=False
             )
         except (ConfigException, OSError, yaml.YAMLError, TypeError) as error:
-            raise PermanentError(f"kubeconfig {path} cannot be used: {error}") from error
+            why = " ".join(str(error).split())
+            raise PermanentError(
+                f"kubeconfig {path} cannot be used: {why} Name another with --kubeconfig."
+            ) from error
         return configuration
 
     return load
@@ -72,7 +75,9 @@ def in_cluster() -> Load:
         try:
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
         except (ConfigException, OSError) as error:
-            raise PermanentError(f"not in a pod with a service account: {error}") from error
+            raise PermanentError(
+                f"not in a pod with a service account: {error} Elsewhere give --kubeconfig FILE."
+            ) from error
         return configuration
 
     return load

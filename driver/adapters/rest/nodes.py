@@ -61,6 +61,8 @@ def _view(control: Control, node: Node) -> NodeView:
     view = node_view(control.state, node, control.nodes.observed(node.name))
     if node.stranger:
         return view.model_copy(update={"reason": control.away() or STRANGER})
+    if view.state == "unknown" and control.settings.cluster == "kubernetes":
+        return view.model_copy(update={"state": "free"})  # an executor comes there with a job's pod
     if not view.reason and view.state in ("gone", "unknown"):
         words = {"gone": "it has gone away", "unknown": "its executor is not connected"}
         return view.model_copy(update={"reason": control.away() or words[view.state]})

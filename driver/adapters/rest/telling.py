@@ -189,7 +189,8 @@ def _node_headline(node: Node, since: str, trial: str) -> str:
         "held": f"works for {node.job}",
         "maintenance": "is kept free",
         "free": "is free",
-        "unknown": "is there, but its executor is not connected",
+        "closed": f"gets no new work: {node.closed}",
+        "unknown": "is there, and no executor of it is connected",
     }
     to_be_free = f": {node.notice.why}" if node.notice else ""
     return f"{node.name} {words[state]}{to_be_free}"

@@ -112,8 +112,9 @@ class NodeView(View):
 
     name: str
     state: str
-    """free, held, maintenance (kept free, for somebody gave notice), quarantined, gone, or unknown:
-    there without its executor, or connected under a name that the cluster does not have."""
+    """free, held, maintenance (kept free, for somebody gave notice), closed (the cluster gives it
+    no new work), quarantined, gone, or unknown: there without its executor, where nodes have one
+    before they have a job, or connected under a name that the cluster does not have."""
     rack: str
     address: str
     job: str | None
@@ -264,7 +265,7 @@ def _at_rest(node: Node, seen: Observed | None) -> bool:
 
 def _reason(node: Node) -> str:
     notice = f"it is to be free: {node.notice.why}" if node.notice else ""
-    return node.reason or notice or (node.rest_why if node.rest_until_s else "")
+    return node.reason or notice or (node.rest_why if node.rest_until_s else "") or node.closed
 
 
 def brake_view(state: State, *, dry_run: bool) -> BrakeView:
@@ -284,6 +285,8 @@ def node_state(node: Node) -> str:
         return "held"
     if node.notice is not None:
         return "maintenance"
+    if node.closed:
+        return "closed"
     return "free" if node.connected else "unknown"
 
 
