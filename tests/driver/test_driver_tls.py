@@ -255,7 +255,7 @@ def refusal(
         ("--tls --tls-certificate a", "tls_certificate: give it and tls_key, or neither"),
         ("--tls --tls-ca a", "tls_ca: it is the CA of --tls-certificate"),
         ("--tls --advertise http://a:1", "tls: 'http://a:1' is no address with TLS"),
-        ("--tls --driver-urls https://a:1,b", "tls: 'b' is no address with TLS"),
+        ("--tls --driver-urls https://a:1,b", "driver_urls: 'b' is no address of a driver"),
         ("--tls --tls-certificate no.crt --tls-key no.key", "tls_key no.key: No such file"),
     ],
 )
