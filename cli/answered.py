@@ -16,7 +16,6 @@ from holdfast.protocol.leading import LEADER, leader_of
 LEADER_WITHIN_S = 3.0
 """To connect to a driver that another names: a pod's address may be out of reach from here."""
 
-
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 

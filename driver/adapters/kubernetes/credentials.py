@@ -20,6 +20,8 @@ from kubernetes.aio.config.incluster_config import (
 
 from holdfast.driver.ports import PermanentError
 
+ANOTHER = "Name one with --kubeconfig FILE."
+
 Load = Callable[[], Awaitable[Configuration]]
 
 
@@ -50,14 +52,15 @@ def from_kubeconfig(path: Path, context: str | None) -> Load:
 
     async def load() -> Configuration:
         configuration = Configuration()
+        if not path.exists():  # the library would print that, and raise something else
+            raise PermanentError(f"kubeconfig {path} cannot be used: it is not there. {ANOTHER}")
         try:
             await load_kube_config(  # type: ignore[no-untyped-call]
                 str(path), context, client_configuration=configuration, persist_config=False
             )
         except (ConfigException, OSError, yaml.YAMLError, TypeError) as error:
-            why = " ".join(str(error).split())
             raise PermanentError(
-                f"kubeconfig {path} cannot be used: {why} Name another with --kubeconfig."
+                f"kubeconfig {path} cannot be used: {_sentence(error)} {ANOTHER}"
             ) from error
         return configuration
 
@@ -76,7 +79,7 @@ def in_cluster() -> Load:
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
         except (ConfigException, OSError) as error:
             raise PermanentError(
-                f"not in a pod with a service account: {error} Elsewhere give --kubeconfig FILE."
+                f"not in a pod with a service account: {_sentence(error)} {ANOTHER}"
             ) from error
         return configuration
 
@@ -100,6 +103,11 @@ def as_bearer(server: Configuration, token: str) -> Load:
         return configuration
 
     return load
+
+
+def _sentence(error: Exception) -> str:
+    """In one line, with its full stop."""
+    return " ".join(str(error).split()).rstrip(".") + "."
 
 
 def _authorization(configuration: Configuration) -> str:
