@@ -5,6 +5,7 @@ the server.
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
@@ -17,7 +18,7 @@ class Cuttable:
     def __init__(self, host: str, port: int) -> None:
         self._to = (host, port)
         self._carrying: set[asyncio.Task[None]] = set()
-        self._listening: asyncio.Server | None = None
+        self._listening: socket.socket | None = None
         self._hold_at: re.Pattern[bytes] | None = None
         self._may_answer: set[asyncio.Event] = set()
         self.holds = asyncio.Event()
@@ -25,12 +26,24 @@ class Cuttable:
 
     async def mend(self) -> None:
         """From now on connections are taken; at first, and after `cut`."""
-        self._listening = await asyncio.start_server(self._carry, "127.0.0.1", self.at_port)
-        self.at_port = self._listening.sockets[0].getsockname()[1]
+        self._listening = socket.create_server(("127.0.0.1", self.at_port))
+        self._listening.setblocking(False)
+        self.at_port = self._listening.getsockname()[1]
+        asyncio.get_running_loop().add_reader(self._listening, self._accept, self._listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        """In one turn of the event loop: asyncio's own server leaks what it takes as it closes."""
+        with suppress(BlockingIOError, ConnectionAbortedError):
+            client, _ = listening.accept()
+            task = asyncio.create_task(self._carry(client))
+            self._carrying.add(task)
+            task.add_done_callback(self._carrying.discard)
+            task.add_done_callback(lambda _: client.close())
 
     async def cut(self) -> None:
         """No connection stays, and none is taken."""
         if self._listening is not None:
+            asyncio.get_running_loop().remove_reader(self._listening)
             self._listening.close()
             self._listening = None
         self.drop()
@@ -54,17 +67,13 @@ class Cuttable:
         for each in self._may_answer:
             each.set()
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._carrying.add(task)
-        task.add_done_callback(self._carrying.discard)
-        with suppress(OSError, asyncio.CancelledError), _aborted(writer):
-            if self._listening is None:  # taken in the moment of the cut
-                return
-            there, back = await asyncio.open_connection(*self._to)
-            with _aborted(back):
-                await self._join(reader, writer, there, back)
+    async def _carry(self, client: socket.socket) -> None:
+        with suppress(OSError, asyncio.CancelledError):
+            reader, writer = await asyncio.open_connection(sock=client)
+            with _aborted(writer):
+                there, back = await asyncio.open_connection(*self._to)
+                with _aborted(back):
+                    await self._join(reader, writer, there, back)
 
     async def _join(
         self,

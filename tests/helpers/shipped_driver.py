@@ -28,6 +28,9 @@ DRIVER = f"system:serviceaccount:{':'.join(ACCOUNT)}"
 QUICK_LEASES = ("--lease-s", "4")
 """For nodes that are lost sooner than Kubernetes would say."""
 
+RUNNING: list[Path] = []
+"""Folders of the drivers that run now: a test that fails shows what they decided."""
+
 
 @contextmanager
 def shipped_driver(
@@ -58,9 +61,11 @@ def shipped_driver(
         log = folder / "driver.log"
         process = Child("driver", "holdfast.driver.main", words, log=log, lifeline=lifeline)
         nursery = Nursery([process], lifeline)
+        RUNNING.append(folder)
         try:
             yield joined
         finally:
+            RUNNING.remove(folder)
             plane.kubectl("delete", "namespace", namespace, "--wait=false")
             nursery.end()
     left = joined.leftovers()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from shipped_driver import RUNNING, entries_in
 from waiting import eventually
 
 from holdfast.lab.kubernetes.build import NotHere
@@ -67,6 +68,16 @@ def pytest_runtest_setup() -> Generator[None, None, None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, None, None]:
     return (yield from _possible())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With a failure comes what the driver under test decided last."""
+    report = yield
+    for folder in RUNNING if report.failed else ():
+        told = "\n".join(f"{each.at} {each.why}" for each in entries_in(folder)[-30:])
+        report.sections.append((f"decided in {folder.name}", told))
+    return report
 
 
 def _possible() -> Generator[None, None, None]:

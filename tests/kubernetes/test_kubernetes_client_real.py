@@ -71,6 +71,17 @@ async def make(client: Client, at: str, name: str) -> dict[str, Any]:
     return await client.create(at, {"metadata": {"name": name}})
 
 
+async def cut_off(reflector: Reflector, relay: Cuttable) -> None:
+    """Drop connections until another watch has begun: one that is being opened is not dropped."""
+    seen = reflector.watches
+
+    def again() -> bool:
+        relay.drop()
+        return reflector.watches > seen
+
+    await eventually_async(again, f"watch {seen} is lost")
+
+
 async def same(client: Client, at: str, told: Told) -> None:
     """Wait until what was told is what the server has."""
     items = (await client.get(at))["items"]
@@ -205,8 +216,7 @@ async def test_a_storm_of_changes_over_a_network_that_drops_is_followed(
                 except (errors.AlreadyExists, errors.NotFound):
                     continue
                 if number % 10 == 0:
-                    await eventually_async(lambda seen=drops: reflector.watches > seen)
-                    relay.drop()
+                    await cut_off(reflector, relay)
                     drops += 1
             await same(client, at, told)
             assert reflector.watches > drops > 10

@@ -14,8 +14,9 @@ def test_a_cordon_closes_a_node_and_does_not_lose_it() -> None:
     assert (fact.present, fact.closed, fact.rack) == (True, "it is cordoned", "r2")
 
 
-def test_a_node_that_has_only_just_come_is_closed_until_its_taint_is_taken_off() -> None:
-    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+@pytest.mark.parametrize("why", ["not-ready", "unreachable", "unschedulable"])
+def test_a_node_that_has_only_just_come_is_closed_until_its_taint_is_taken_off(why: str) -> None:
+    taint = {"key": f"node.kubernetes.io/{why}", "effect": "NoSchedule"}
     fact = facts.fact_of(node(taints=[taint]), NOW)
     assert (fact.present, fact.closed) == (True, f"it has the taint {taint['key']} yet")
     assert facts.fact_of(node(taints=[taint | {"key": "pool"}]), NOW).closed == ""

@@ -15,8 +15,13 @@ Json = Mapping[str, Any]
 KEEPS_OFF = ("NoSchedule", "NoExecute")
 """Effects of a taint that keep a pod off which does not tolerate it."""
 
-SETTLING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-"""Taints that a controller takes off a moment after the node is Ready; no scheduler uses it before.
+SETTLING = (
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/unschedulable",
+)
+"""Taints that a controller takes off a moment after the node is Ready, or its cordon is taken off;
+no scheduler uses it before.
 """
 
 
