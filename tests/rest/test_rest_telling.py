@@ -32,20 +32,26 @@ CRASH = Incident(
 )
 
 
-class OneEntry:
-    """A journal whose only entry was written at 14:02:03, at second 4 of the driver's time."""
+class Written:
+    """A journal: entry by entry, the first at 14:02:03, at second 4 of the driver's time."""
+
+    def __init__(self, *whys: str) -> None:
+        self.whys = whys
 
     def entries(self, *, after: int = 0, **_: Any) -> list[Entry]:
-        made = Entry(
-            sequence=1, term=1, now=4.0, at="2026-01-01T14:02:03+00:00", policy=1,
-            event=e.Ticked(), why="", effects=(), jobs=("speech",),
-        )  # fmt: skip
-        return [] if after else [made]
+        return [] if after else [_entry(number, why) for number, why in enumerate(self.whys, 1)]
 
 
-def why(job: Job, *incidents: Incident) -> Any:
+def _entry(number: int, why: str) -> Entry:
+    return Entry(
+        sequence=number, term=1, now=3.0 + number, at=f"2026-01-01T14:02:{2 + number:02}+00:00",
+        policy=1, event=e.Ticked(), why=why, effects=(), jobs=("speech",), incident=number,
+    )  # fmt: skip
+
+
+def why(job: Job, *incidents: Incident, written: Written | None = None) -> Any:
     state = State(jobs={job.name: job}, incidents={each.id: each for each in incidents})
-    return why_job(OneEntry(), state, job)  # type: ignore[arg-type]
+    return why_job(written or Written(""), state, job)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -71,3 +77,16 @@ def test_a_job_whose_ranks_never_ran_is_not_said_to_have_logs() -> None:
     assert "holdfast logs speech --rank 0 --stderr" in why(failed, CRASH).fix
     never = why(failed, replace(CRASH, kind=Kind.START_FAILED)).fix
     assert never == "None of its ranks has run: mend that, and start it again."
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [(Kind.SAVE_SKIPPED, ["failed", "second"]), (Kind.STORE_BACK, ["second"])],
+)
+def test_a_store_that_is_down_is_told_whatever_was_reported_since(
+    second: Kind, told: list[str]
+) -> None:
+    failed = replace(CRASH, kind=Kind.STORE_FAILED)
+    since = replace(CRASH, id=2, opened=2, kind=second)
+    lines = why(JOB, failed, since, written=Written("failed", "second")).lines
+    assert [line.text for line in lines] == told

@@ -70,14 +70,16 @@ def story_of(
 
 
 def why_job(journal: Journal, state: State, job: Job) -> Why:
-    """From the last incident on; all of it where there was none."""
+    """From the last incident on, or from where its store went down, if it still is; all of it where
+    there was none.
+    """
     entries = entries_of(journal, job=job.name)
     hit = [incident for incident in state.incidents.values() if job.name in incident.jobs]
     last = max(hit, key=lambda incident: incident.id, default=None)
     return Why(
         subject=job.name,
         headline=_job_headline(job, _when(job.since_s, entries)),
-        lines=_views(_from(lines_of(entries, hit), last)),
+        lines=_views(_from(lines_of(entries, hit), _store_is_down(hit) or last)),
         exception=_exception(job, entries, last),
         fix=_job_fix(job, last),
     )
@@ -130,6 +132,13 @@ def _from(lines: Sequence[Line], incident: Incident | None) -> list[Line]:
     return [
         line for line in lines if line.sequence >= incident.opened or line.incident == incident.id
     ]
+
+
+def _store_is_down(hit: Sequence[Incident]) -> Incident | None:
+    """The report that the job's store went down, where none says that it is back."""
+    told = [each for each in hit if each.kind in (Kind.STORE_FAILED, Kind.STORE_BACK)]
+    last = max(told, key=lambda incident: incident.id, default=None)
+    return last if last is not None and last.kind is Kind.STORE_FAILED else None
 
 
 def _views(lines: Sequence[Line]) -> list[LineView]:
