@@ -33,7 +33,7 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
         stop=stop,
         quiet={},
         store_host=job.host,
-        ending=job.nodes if job.seated else job.ending,
+        ending=_with_ranks(job) if job.seated else job.ending,
         save=None,
         rendezvous=None,
         seats=(),
@@ -48,6 +48,12 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
     grace_s = job.plan.grace_s if stop == "grace" else 0.0
     turn.set_timer(name, Timer.QUIET, turn.policy.quiet_s + grace_s)
     return turn.jobs[name]
+
+
+def _with_ranks(job: Job) -> tuple[str, ...]:
+    """Of its nodes, those that have had ranks: one that has only just come has nothing to end."""
+    seated = {seat.node for seat in job.seats}
+    return tuple(node for node in job.nodes if node in seated)
 
 
 def all_set(turn: Turn, job: Job) -> bool:

@@ -41,7 +41,7 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (P.RUNNING, P.STOPPED): "a person stops it while it is parked",
     # ------------------------------------------------------------ ranks are being ended
     (P.SUSPENDING, P.DIAGNOSING): "all is quiet and there are suspects to be tested",
-    (P.SUSPENDING, P.REPLACING): "all that is left is quiet and a node is missing",
+    (P.SUSPENDING, P.REPLACING): "all that is left is quiet and a node is missing or on its way",
     (P.SUSPENDING, P.RESTORING): "all is quiet and every place has its node",
     (P.SUSPENDING, P.SUSPENDED): "all is quiet and a person wants it suspended",
     (P.SUSPENDING, P.STOPPED): "all is quiet and a person wants it stopped",

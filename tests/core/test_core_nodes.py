@@ -162,6 +162,20 @@ def test_no_node_to_be_had_is_said_and_it_goes_on_when_one_comes(training) -> No
     assert life.job.places == ("n0", "n9")
 
 
+def test_a_free_node_has_nothing_to_end_and_is_given_up_where_it_does_not_come(training) -> None:
+    life = training()
+    life.do(e.NodeAppeared(node="n8"))
+    life.lose("n1")
+    assert (life.phase, life.job.places) == (Phase.SUSPENDING, ("n0", "n8"))
+    life.answer(silent=["n8"])
+    assert life.phase is Phase.REPLACING, "all that is missing is the new node"
+    life.node("n9")
+    life.wait(until_s=life.now + life.policy.connect_s + 1)
+    life.answer()
+    assert (life.phase, life.job.places) == (Phase.RUNNING, ("n0", "n9"))
+    assert life.evicted == ["n1"]
+
+
 def test_an_evicted_node_that_returns_is_not_used_until_a_person_restores_it(training) -> None:
     life = training()
     life.lose("n1")

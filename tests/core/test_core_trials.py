@@ -66,6 +66,7 @@ def tried(training):
 def test_an_evicted_node_is_tested_after_a_while_alone_and_without_a_job(training) -> None:
     life = training(spare=1, spec=b"all of it")
     convict(life, "n1")
+    life.answer()
     waits(life, WAIT_S - 1)
     assert life.ordered(PutOnTrial) == []
     waits(life, 2)
