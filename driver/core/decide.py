@@ -90,15 +90,18 @@ def _on_diagnostic_ended(turn: Turn, event: e.DiagnosticEnded) -> None:
 
 
 def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
-    """A new term: everything open is ordered anew, and every executor has to come back."""
+    """A new term: everything open is ordered anew, and every executor has to come back that was
+    there. Those that never came to their job have their own time for that.
+    """
     turn.term = max(turn.term + 1, event.term)
     turn.effects += outstanding(turn.before)
-    wait_s = turn.policy.return_s
+    back_s = turn.now + turn.policy.return_s
     for node in list(turn.nodes.values()):
         if node.stranger:
             nodes.forget_stranger(turn, node)
             continue
-        check_s = turn.now + wait_s if node.job is not None else None
+        was_there = node.connected or node.silent_check_s is not None
+        check_s = back_s if node.job is not None and was_there else None
         turn.node(node.name, connected=False, left=False, silent_check_s=check_s)
     turn.say(f"a driver took over, term {turn.term}")
 

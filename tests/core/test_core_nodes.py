@@ -262,6 +262,19 @@ def test_a_new_driver_gives_executors_time_to_come_back(training) -> None:
     assert life.evicted == []
 
 
+def test_nodes_whose_executors_never_came_are_not_silent_after_the_driver_was_restarted(
+    life,
+) -> None:
+    for node in ("n0", "n1"):
+        life.do(e.NodeAppeared(node=node))
+    life.submit()
+    for term in (2, 3):
+        life.do(e.DriverStarted(term=term))
+    life.wait(until_s=life.now + life.policy.return_s + life.policy.reconnect_s)
+    assert life.state.incidents == {}
+    assert life.phase is Phase.ALLOCATING, "its executors have their own time to come"
+
+
 def test_executors_that_come_back_slowly_for_there_are_many_are_not_taken_for_silent(
     training,
 ) -> None:
