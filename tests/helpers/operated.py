@@ -116,13 +116,15 @@ def operated(
     name: str,
     nodes: int,
     everywhere: bool = False,
+    who: Path | None = None,
 ) -> Iterator[Operated]:
     """A driver for the new namespace NAME, or for all of them, and nodes NAME-1 and so on.
 
-    `more`: further words on its command line.
+    `more`: further words on its command line; `who`: the kubeconfig of whom it is, else of an
+    administrator.
     """
     plane.kubectl("create", "namespace", name)
-    words = ["--cluster", "kubernetes", "--kubeconfig", str(plane.admin)]
+    words = ["--cluster", "kubernetes", "--kubeconfig", str(who or plane.admin)]
     words += ["--node-selector", f"made={name}"]
     words += [] if everywhere else ["--namespace", name]
     driver = DriverProcess(folder / "state", *words, *more)

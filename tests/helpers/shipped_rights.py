@@ -97,15 +97,17 @@ def _at(part: Object) -> str:
 
 
 class Audit:
-    """The audit log from now on, by service account; each line is read once."""
+    """The audit log from now on, or the `whole`, by service account; each line is read once."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, *, whole: bool = False) -> None:
         self._log = log
-        self._at = log.stat().st_size
+        self._at = 0 if whole else log.stat().st_size
         self._events: dict[str, list[Object]] = defaultdict(list)
 
     def used(self, account: str) -> set[str]:
-        """What this account asked for, and was let do."""
+        """What this account asked for, and was let do. `account`: its name and its namespace's, or
+        NAMESPACE:NAME.
+        """
         about = [each for each in self._of(account) if each["responseStatus"]["code"] != 403]
         rights = {right for each in about for right in _used(each)}
         return {right for right in rights if not ASKED_BY_ANYBODY.fullmatch(right)}
@@ -116,7 +118,8 @@ class Audit:
 
     def _of(self, account: str) -> list[Object]:
         self._read_on()
-        return self._events[f"system:serviceaccount:{account}:{account}"]
+        whole = account if ":" in account else f"{account}:{account}"
+        return self._events[f"system:serviceaccount:{whole}"]
 
     def _read_on(self) -> None:
         with self._log.open("rb") as log:
@@ -130,8 +133,10 @@ class Audit:
 
 
 def _used(event: Object) -> list[str]:
-    """A PUT that makes the object needs the right to create besides."""
-    about = event["objectRef"]
+    """A PUT that makes the object needs the right to create besides. What is served needs none."""
+    about = event.get("objectRef")
+    if about is None:
+        return []
     resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
     made = event["verb"] == "update" and event["responseStatus"]["code"] == 201
     return [f"{verb} {resource}" for verb in (event["verb"], *(["create"] if made else []))]

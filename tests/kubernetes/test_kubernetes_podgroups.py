@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deployed import kustomized
 from operated import Operated, operated
 from policies import policy
+from shipped_rights import Audit
 from waiting import eventually
 
 from holdfast.driver.adapters.kubernetes import paths
@@ -20,7 +22,9 @@ from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = pytest.mark.kubernetes
 
-CRD = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base" / "crd.yaml"
+RUNS = ("Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy")
+"""Kinds of the overlay that are of its pods; the driver is a process here."""
+ACCOUNT = ("holdfast", "holdfast-driver")
 HALF = {"resources": {"requests": {"cpu": "5"}}}
 """More than half of the eight that a node has: no two pods that want it are on one node."""
 
@@ -44,12 +48,17 @@ def occupied(operator: Operated, node: str) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def grouped(crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    """On a control plane of its own; `crd` skips where there is none."""
+    """With the overlay's rights and no others, on a control plane of its own; `crd` skips where
+    there is none.
+    """
     folder = tmp_path_factory.mktemp("driver")
     with ControlPlane(folder / "kubernetes", more=flags.POD_GROUPS) as plane:
-        plane.kubectl("apply", "-f", str(CRD))
+        for part in kustomized(plane, "overlays/pod-groups"):
+            if part["kind"] not in RUNS:
+                plane.kubectl("apply", "-f", "-", input=json.dumps(part))
         plane.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
-        with operated(plane, folder, "--pod-groups", name="grouped", nodes=2) as driven:
+        who = plane.as_account(*ACCOUNT)
+        with operated(plane, folder, "--pod-groups", name="grouped", nodes=2, who=who) as driven:
             yield driven
 
 
@@ -94,6 +103,9 @@ def test_each_start_has_a_group_of_its_own(grouped: Operated) -> None:
 
     eventually(another, "the group of the first start is gone, and another is there")
     assert first.isdisjoint(names_of(grouped.bound("again", 2)))
+    audit = Audit(grouped.plane.audit_log, whole=True)
+    assert {"create podgroups", "delete podgroups"} <= audit.used(":".join(ACCOUNT))
+    assert audit.refused(":".join(ACCOUNT)) == set()
 
 
 def groups(operator: Operated, job: str) -> set[str]:
