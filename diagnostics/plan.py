@@ -67,6 +67,11 @@ def orders(
     return {node: tuple(tests) for node, tests in plan.items()}
 
 
+def alone(*, id: str, node: str, limit_s: float) -> tuple[DiagnosticOrder, ...]:  # noqa: A002
+    """The tests of one node with nobody beside it; `verdict.judge_alone` says what they mean."""
+    return orders(id=id, suspects=[node], healthy=[], addresses={}, limit_s=limit_s)[node]
+
+
 def ring(suspects: Sequence[str], healthy: Sequence[str]) -> tuple[str, ...]:
     """The nodes under test, each beside its two partners.
 

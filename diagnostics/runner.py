@@ -42,6 +42,7 @@ class Answer:
             round=order.round,
             members=order.members,
             ok=found.ok,
+            wrong=found.wrong,
             value=found.value,
             unit=found.unit,
             detail=found.detail,

@@ -72,6 +72,39 @@ def judge(
     )
 
 
+def judge_alone(
+    node: str,
+    orders: tuple[DiagnosticOrder, ...],
+    results: Iterable[DiagnosticResult],
+    *,
+    compute_gflops: float = 0.0,
+) -> Verdict:
+    """Of a node that was tested with nobody beside it: no fellow says what a good one reaches.
+
+    It is cleared by one compute test that it passed. It is convicted where each came out wrong; of
+    being slow, or out of time, only where its node class says what it must reach
+    (`compute_gflops`, 0: it does not), for a busy machine looks the same.
+    """
+    known = {_key(result): result for result in results}
+    least = Thresholds(compute_gflops=compute_gflops)
+    found = [known.get((node, test.test, test.round)) for test in orders]
+    bad: dict[str, str] = {}
+    if len(found) > 1 and all(each and _convicts(each, compute_gflops) for each in found):
+        bad[node] = Part.COMPUTE
+    cleared = _compute(node, orders, known, least) is True
+    return Verdict(
+        bad=bad,
+        undecided=() if bad or cleared else (node,),
+        evidence=tuple(_compute_lines({node: orders}, known, least)),
+    )
+
+
+def _convicts(result: DiagnosticResult, compute_gflops: float) -> bool:
+    """Whether it tells against a node that is alone."""
+    slow = compute_gflops > 0 and _passes(result, compute_gflops) is False
+    return result.wrong or slow
+
+
 def _key(result: DiagnosticResult) -> tuple[str, str, int]:
     return (result.node, result.test, result.round)
 

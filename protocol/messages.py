@@ -218,6 +218,7 @@ class DiagnosticResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     round: int = 0
     members: tuple[str, ...] = ()
     ok: bool | None = None
+    wrong: bool = False  # it was run to its end, and what came out is not what has to
     value: float | None = None
     unit: str = ""
     detail: str = ""

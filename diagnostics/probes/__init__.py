@@ -10,6 +10,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """What a probe found. `ok` is None where it could not be run."""
 
     ok: bool | None
+    wrong: bool = False  # not ok, and not for being slow: the result is another than it has to be
     value: float | None = None
     unit: str = ""
     detail: str = ""

@@ -46,7 +46,8 @@ def on_device(device: torch.device, size: int, repeats: int) -> Measured:
         stamps.append(_now_s(device) - begin_s)
         wrong = max(wrong, int((product != expected).sum()))
     if wrong:
-        return Measured(ok=False, detail=f"{device}: {wrong} of {size * size} elements are wrong")
+        detail = f"{device}: {wrong} of {size * size} elements are wrong"
+        return Measured(ok=False, wrong=True, detail=detail)
     speed = 2 * size**3 / min(stamps) / 1e9
     return Measured(ok=True, value=speed, unit=UNIT, detail=str(device))
 

@@ -120,6 +120,7 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
         job = turn.jobs[name]
         if standby := _best_standby(turn, job):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
+            turn.node(standby, selftest=None)
             turn.say(f"standby {standby} takes place {index} of {name}", name)
         elif fitting := _fitting(turn, job, free):
             standby = near(turn, job, fitting)[0]
@@ -174,10 +175,11 @@ def _lent(turn: Turn, job: Job) -> str | None:
 
 
 def _best_standby(turn: Turn, job: Job) -> str | None:
-    """A standby that is there; first those that are quiet in this epoch already."""
-    there = [s for s in job.standbys if turn.nodes[s].present]
-    there.sort(key=lambda s: (not ready(turn.nodes[s]), s not in job.quiet))
-    return there[0] if there else None
+    """A standby that is there; first those that passed their self-test, then those that are quiet
+    in this epoch already. One that is not tested is better than none."""
+    there = [turn.nodes[s] for s in job.standbys if turn.nodes[s].present]
+    there.sort(key=lambda node: (not ready(node), not node.tested, node.name not in job.quiet))
+    return there[0].name if there else None
 
 
 def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
@@ -214,6 +216,8 @@ def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
         called=turn.sequence,
         forget=forget,
         silent_check_s=None,
+        selftest=None,
+        tested=None,
     )
     turn.order(Release(node=node))
     if name is None:

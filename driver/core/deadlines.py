@@ -33,5 +33,6 @@ def _of_node(node: Node) -> Iterator[float]:
         yield node.retry_s
     if node.rest_until_s:
         yield node.rest_until_s
-    if node.trial is not None:
-        yield node.trial.until_s
+    for test in (node.trial, node.selftest):
+        if test is not None:
+            yield test.until_s

@@ -15,6 +15,7 @@ from holdfast.driver.core import (
     nodes,
     ranks,
     requests,
+    standbys,
     ticks,
     trials,
 )
@@ -62,6 +63,7 @@ def settle(turn: Turn) -> None:
         schedule(turn)
         moved = [name for name in _concerned(turn) if advance(turn, name)]
         if not moved:
+            standbys.keep(turn)
             return
     raise AssertionError(f"no end of steps after {MAX_ROUNDS} rounds: {'; '.join(turn.reasons)}")
 
@@ -84,9 +86,10 @@ def _on_tick(turn: Turn, event: e.Ticked) -> None:
 
 
 def _on_diagnostic_ended(turn: Turn, event: e.DiagnosticEnded) -> None:
-    """Of a job's diagnosis, or of a trial."""
+    """Of a job's diagnosis, of a trial, or of a standby's self-test."""
     diagnosis.on_ended(turn, event)
     trials.on_ended(turn, event)
+    standbys.on_ended(turn, event)
 
 
 def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:

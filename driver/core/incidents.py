@@ -58,14 +58,20 @@ def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
     """Note something that leads to no action, and is no fault; the same again soon joins what there
     is."""
     turn.say(f"reported: {fault.summary}", *(() if job is None else (job,)))
-    for incident in reversed(turn.incidents.values()):
-        same = (incident.kind, incident.node, incident.rank) == (fault.kind, fault.node, fault.rank)
-        if same and turn.now - incident.found_s <= turn.policy.report_again_s:
-            turn.put_incident(replace(_joined(incident, fault), faults=incident.faults))
-            return
+    if (known := _same_lately(turn, fault)) is not None:
+        turn.put_incident(replace(_joined(known, fault), faults=known.faults))
+        return
     opened = turn.put_incident(replace(_opened(turn, fault), faults=0))
     turn.incident(opened.id, jobs=() if job is None else (job,))
     close(turn, opened.id, "reported, nothing was done")
+
+
+def _same_lately(turn: Turn, fault: Fault) -> Incident | None:
+    for incident in reversed(turn.incidents.values()):
+        same = (incident.kind, incident.node, incident.rank) == (fault.kind, fault.node, fault.rank)
+        if same and turn.now - incident.found_s <= turn.policy.report_again_s:
+            return incident
+    return None
 
 
 def note(turn: Turn, job: Job, **changes: Any) -> None:
@@ -112,9 +118,12 @@ def close(turn: Turn, number: int, outcome: str) -> None:
 
 
 def _known(turn: Turn, job: Job | None, fault: Fault) -> Incident | None:
-    """The job's open incident, or a loss of nodes that came at about the same time."""
+    """The job's open incident, a loss of nodes that came at about the same time, or the same
+    failed self-test of a standby that was not evicted for it."""
     if job is not None and job.incident is not None:
         return turn.incidents[job.incident]
+    if job is None and fault.kind is Kind.DIAGNOSTIC_FAILED:
+        return _same_lately(turn, fault)
     if fault.kind not in LOSSES or fault.weight is not Weight.CONCLUSIVE:
         return None
     for incident in reversed(turn.incidents.values()):

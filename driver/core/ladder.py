@@ -76,6 +76,8 @@ def _lose_standby(turn: Turn, name: str, fault: Fault) -> None:
         incidents.report(turn, fault, job=name)
         return
     incident = incidents.open_or_join(turn, None, fault)
+    if fault.kind not in incidents.LOSSES:  # those may be of several jobs
+        turn.incident(incident.id, jobs=(name,), rung=REPLACE)
     turn.say(f"{fault.summary}: standby {fault.node} of {name} is replaced", name)
     _evict(turn, fault, incident.id)
     if not incident.waiting and not incident.outage:

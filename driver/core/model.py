@@ -103,7 +103,8 @@ class Kit(Value, frozen=True):
 
 
 class Trial(Value, frozen=True):
-    """An evicted node is being tested, until `until_s` at the latest."""
+    """A node is being tested alone, until `until_s` at the latest: one that was evicted, or a
+    standby that has just come."""
 
     number: int  # sequence of the entry that began it
     until_s: float
@@ -145,6 +146,8 @@ class Node(Value, frozen=True):
     trial_s: float | None = None  # when it may be put on trial; None: never by itself
     trial_wait_s: float = 0.0  # how long it waited for that, or waits
     trial: Trial | None = None
+    selftest: Trial | None = None  # it stands by, and is being tested
+    tested: bool | None = None  # whether that told anything; None: not tested since it came
     strikes: tuple[float, ...] = ()  # when it was the root of a fault, lately
     retry_s: float | None = None  # when a failed call to the cluster is made again
 
@@ -240,6 +243,7 @@ class Job(Value, frozen=True):
     failure: Failure | None = None
     places: tuple[str, ...] = ()
     standbys: tuple[str, ...] = ()
+    failed_standbys: int = 0  # that failed their self-tests one after another
     leaving: tuple[str, ...] = ()  # of its places, those that are to be free
     epoch: int = 0
     attempt: int = 0

@@ -103,14 +103,14 @@ def _set_time(turn: Turn, name: str) -> None:
 def begin(turn: Turn) -> None:
     """End the ranks of jobs that train on a node which they may leave now."""
     for job in list(turn.jobs.values()):
-        if job.leaving and _trains(job):
+        if job.leaving and trains(job):
             if _may_leave(turn, job):
                 _begin(turn, job)
             else:
                 _wait(turn, job)
 
 
-def _trains(job: Job) -> bool:
+def trains(job: Job) -> bool:
     """It runs undisturbed. While ranks end, of a fault or for good, that comes first."""
     wanted = job.wanted is Wanted.RUN and not job.parked
     return wanted and job.phase is Phase.RUNNING and not job.exits and job.held is None

@@ -183,6 +183,8 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
         turn.returned_s = turn.now
     first = new and not node.incarnation
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
+    if new:
+        turn.node(event.node, selftest=None, tested=None)
     putback.learn(turn, event)
     if new and node.job is not None:
         _ranks_died(turn, event.node, node.job)

@@ -5,7 +5,7 @@ where the answer differs from the one before. Must not be told anything: it look
 """
 
 from holdfast.driver.core.model import Job, Node, State
-from holdfast.protocol.messages import Desired, Seat
+from holdfast.protocol.messages import Desired, DiagnosticOrder, Seat
 
 
 def desired_of(state: State, node: Node) -> Desired:
@@ -35,8 +35,14 @@ def desired_of(state: State, node: Node) -> Desired:
         restore=job.restore if seated else None,
         stop=job.stop,
         save=None if seated else job.save,
-        diagnostics=job.diagnosis.orders.get(node.name, ()) if job.diagnosis else (),
+        diagnostics=_tests_of(job, node),
     )
+
+
+def _tests_of(job: Job, node: Node) -> tuple[DiagnosticOrder, ...]:
+    if job.diagnosis is not None:
+        return job.diagnosis.orders.get(node.name, ())
+    return node.selftest.orders if node.selftest else ()
 
 
 def orders_key(job: Job) -> tuple[object, ...]:

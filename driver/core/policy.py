@@ -9,7 +9,7 @@ import msgspec
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds and shares; change the version with any of them."""
 
-    version: int = 4
+    version: int = 5
     gather_s: float = 0.03
     """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
@@ -63,6 +63,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     eviction of it, and each trial that it does not pass, doubles that."""
     trial_longest_s: float = 86_400.0
     """Above which that is not doubled."""
+    standby_test_s: float = 60.0
+    """From the order of a standby's self-test until it is not waited for any more; 0: standbys are
+    not tested. (Its two boxes are of 5 s each, and each may take 10 s to start.)"""
+    standby_failures: int = 2
+    """Standbys of a job that fail their self-tests one after another before it is more likely the
+    test than the nodes: further ones of that job are not tested."""
     same_fault_tries: int = 2
     """Recoveries of one fault on one node within an incident before the next rung."""
     incident_tries: int = 6

@@ -15,6 +15,7 @@ from holdfast.driver.core import (
     incidents,
     ladder,
     nodes,
+    standbys,
     trials,
 )
 from holdfast.driver.core.allocation import drop_unready, give_back, leave
@@ -38,6 +39,7 @@ def on_tick(turn: Turn) -> None:
             turn.node(node.name, rest_until_s=0.0)
     nodes.check_silence(turn)
     trials.on_tick(turn)
+    standbys.on_tick(turn)
 
 
 def _job(turn: Turn, name: str) -> None:

@@ -7,9 +7,8 @@ trial is no incident: no job has the node.
 
 from collections.abc import Mapping
 
-from holdfast.diagnostics.plan import orders
-from holdfast.diagnostics.thresholds import thresholds
-from holdfast.diagnostics.verdict import judge
+from holdfast.diagnostics.plan import alone
+from holdfast.diagnostics.verdict import judge_alone
 from holdfast.driver.core import eviction
 from holdfast.driver.core.allocation import leave
 from holdfast.driver.core.effects import PutOnTrial
@@ -44,15 +43,9 @@ def on_tick(turn: Turn) -> None:
 
 def _begin(turn: Turn, node: Node, kit: Kit) -> None:
     number = turn.sequence
-    tests = orders(
-        id=_title(number),
-        suspects=[node.name],
-        healthy=[],
-        addresses={},
-        limit_s=kit.diagnose_s,
-    )
+    tests = alone(id=_title(number), node=node.name, limit_s=kit.diagnose_s)
     until_s = turn.now + turn.policy.connect_s + kit.diagnose_s
-    trial = Trial(number=number, until_s=until_s, orders=tests[node.name])
+    trial = Trial(number=number, until_s=until_s, orders=tests)
     turn.node(node.name, trial=trial, called=number)
     turn.order(PutOnTrial(job=kit.job, node=node.name, trial=number, spec=kit.spec))
     turn.say(f"{node.name} is put on trial: its tests say whether it is used again")
@@ -80,11 +73,8 @@ def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
 def _failed(node: Node, trial: Trial, results: tuple[DiagnosticResult, ...]) -> str:
     """Why the tests do not clear the node; "" where they do."""
     compute_gflops = node.kit.compute_gflops if node.kit else 0.0
-    least = thresholds(results, compute_gflops=compute_gflops)
-    verdict = judge({node.name: trial.orders}, results, least)
-    if not (verdict.bad or verdict.undecided):
-        return ""
-    return verdict.evidence[0]  # the rest doubts the test, of which there is no other node
+    verdict = judge_alone(node.name, trial.orders, results, compute_gflops=compute_gflops)
+    return verdict.evidence[0] if verdict.bad or verdict.undecided else ""
 
 
 def put_off(turn: Turn, node: str, why: str) -> None:

@@ -10,6 +10,7 @@ from holdfast.driver.core import events as e
 from holdfast.lab.simulator.training import Run, start_of
 from holdfast.protocol.messages import (
     Desired,
+    DiagnosticOrder,
     DiagnosticResult,
     RankError,
     RankStatus,
@@ -113,7 +114,7 @@ class Executor:
             self._start(desired)
         if desired.host_store and not self.store_port and not self.store_lost:
             self._host_store(desired)
-        if desired.diagnostics and desired.job is None:
+        if desired.diagnostics and not any(order.members for order in desired.diagnostics):
             self.world.agenda.after(self.world.rng.uniform(0.1, 8.0), lambda: self._tried(desired))
         elif desired.diagnostics:
             self._test(desired.diagnostics[0].id, desired)
@@ -122,7 +123,7 @@ class Executor:
             self._save(desired, desired.save)
 
     def _tried(self, desired: Desired) -> None:
-        """The tests of a trial are over: they took a while, in which much may have happened."""
+        """Tests of one node alone are over: they took a while, in which much may have happened."""
         if self.desired is desired and self.machine.executor is self:
             self._test(desired.diagnostics[0].id, desired)
             self.report()
@@ -165,18 +166,19 @@ class Executor:
     def _test(self, number: str, desired: Desired) -> None:
         if number in self.results:
             return
-        self.results[number] = tuple(
-            DiagnosticResult(
-                id=number,
-                test=order.test,
-                node=self.machine.name,
-                round=order.round,
-                members=order.members,
-                ok=not any(
-                    self.world.machines[m].bad for m in order.members or (self.machine.name,)
-                ),
-            )
-            for order in desired.diagnostics
+        self.results[number] = tuple(self._result(order) for order in desired.diagnostics)
+
+    def _result(self, order: DiagnosticOrder) -> DiagnosticResult:
+        tested = order.members or (self.machine.name,)
+        bad = any(self.world.machines[name].bad for name in tested)
+        return DiagnosticResult(
+            id=order.id,
+            test=order.test,
+            node=self.machine.name,
+            round=order.round,
+            members=order.members,
+            ok=not bad,
+            wrong=bad and not order.members,
         )
 
     # ------------------------------------------------------------ saying

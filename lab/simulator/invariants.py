@@ -56,6 +56,8 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
         only_the_guilty_are_evicted(world, before, after, name)
         only_the_evicted_are_tried(after, name)
         trust_is_earned(world, event, before, after, name)
+        only_standbys_test_themselves(after, name)
+    a_standbys_test_costs_nothing(before, after, event)
     brake_is_a_persons_to_release(before, after, event)
     if decision.nodes:
         brake_holds(world, before, after, decision, now)
@@ -180,6 +182,25 @@ def only_the_evicted_are_tried(state: State, name: str) -> None:
         require("only-the-evicted-are-tried", alone, name)
         others = [n.name for n in state.nodes.values() if n.trial is not None and n is not node]
         require("one-trial-at-a-time", not others, f"{name} and {others}")
+
+
+def only_standbys_test_themselves(state: State, name: str) -> None:
+    """And they do so while the job trains: a node that has a place has it for itself."""
+    node = state.nodes[name]
+    if node.selftest is not None:
+        job = state.jobs.get(node.job or "")
+        stands_by = job is not None and name in job.standbys and job.phase is Phase.RUNNING
+        require("only-standbys-test-themselves", stands_by, f"{name} for {node.job}")
+
+
+def a_standbys_test_costs_nothing(before: State, after: State, event: e.AnyEvent) -> None:
+    """Whatever came of it, the ranks of its job go on."""
+    node = before.nodes.get(event.node) if isinstance(event, e.DiagnosticEnded) else None
+    if node is None or node.selftest is None or node.job is None:
+        return
+    old, new = before.jobs[node.job], after.jobs[node.job]
+    same = (old.epoch, old.phase, old.spent) == (new.epoch, new.phase, new.spent)
+    require("a-standbys-test-costs-nothing", same, f"{new.name}: {new.why}")
 
 
 def trust_is_earned(

@@ -17,6 +17,7 @@ SEEDS = 2_000
 
 CAUGHT_BY = {
     "a-failed-trial-is-passed": {"trust-is-earned"},
+    "a-place-is-taken-in-the-middle-of-a-test": {"only-standbys-test-themselves"},
     "accuser-evicted-without-tests": {"no-innocent-is-evicted"},
     "brake-does-not-hold": {"never-too-many-evicted", "the-brake-holds"},
     "budget-off-by-one": {"budgets-are-kept"},

@@ -34,6 +34,7 @@ HISTORIES = {
     "a-rank-is-killed": (Fault(3.0, "kill-rank", 1, 0.1),),
     "a-node-is-lost-and-a-standby-takes-over": (Fault(3.0, "lose-node", 2, 0.9),),
     "a-node-hangs-and-its-tests-fail": (Fault(3.0, "bad-node", 2, 0.9),),
+    "a-standby-fails-its-test": (Fault(0.05, "bad-node", 1, 0.9),),
     "the-driver-dies-in-a-recovery": (
         Fault(3.0, "kill-rank", 1, 0.1),
         Fault(3.01, "kill-driver", 2, 0.1),

@@ -1,0 +1,110 @@
+"""Standbys are tested when they come: each once, alone, while its job trains on.
+
+Called by `decide` and by ticks. Pure. A standby that fails is evicted, and the next node is tested
+in its turn; one of which nothing could be measured stands by. A place that is empty does not wait
+for a test, and neither does a recovery: it ends those that are under way. Must not touch training:
+no epoch, no phase, no restart.
+"""
+
+from holdfast.diagnostics.plan import alone
+from holdfast.diagnostics.verdict import Verdict, judge_alone
+from holdfast.driver.core import ladder
+from holdfast.driver.core.allocation import ready
+from holdfast.driver.core.events import DiagnosticEnded
+from holdfast.driver.core.model import Fault, Job, Node, Trial
+from holdfast.driver.core.moves import trains
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+
+
+def keep(turn: Turn) -> None:
+    """Begin the tests that are due, and end those whose job does not train any more."""
+    for job in turn.jobs.values():
+        training = trains(job)
+        for name in job.standbys:
+            node = turn.nodes[name]
+            if node.selftest is not None and not training:
+                turn.node(name, selftest=None)  # it is tested once its job trains again
+            elif training and _is_due(turn, job, node):
+                _begin(turn, job, node)
+
+
+def _is_due(turn: Turn, job: Job, node: Node) -> bool:
+    """Whether it is there, quiet, and was not tested since it came."""
+    policy = turn.policy
+    tests = policy.standby_test_s > 0 and job.failed_standbys < policy.standby_failures
+    new = node.tested is None and node.selftest is None
+    return tests and new and ready(node) and node.name in job.quiet
+
+
+def _begin(turn: Turn, job: Job, node: Node) -> None:
+    number, limit_s = turn.sequence, turn.policy.standby_test_s
+    tests = alone(id=_title(number), node=node.name, limit_s=min(limit_s, job.plan.diagnose_s))
+    trial = Trial(number=number, until_s=turn.now + limit_s, orders=tests)
+    turn.node(node.name, selftest=trial)
+    turn.say(f"standby {node.name} tests itself")
+
+
+def _title(number: int) -> str:
+    """Of the diagnosis; see `trials` for the others."""
+    return f"standby.{number}"
+
+
+def on_tick(turn: Turn) -> None:
+    """Wait no longer for tests that are out of time."""
+    for node in list(turn.nodes.values()):
+        if node.selftest is not None and node.selftest.until_s <= turn.now:
+            _stands_by_untested(turn, node.name, "no result came in time")
+
+
+def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
+    """The results of a standby's self-test are in."""
+    node = turn.nodes.get(event.node)
+    job = turn.jobs.get(node.job) if node and node.job else None
+    if node is None or job is None or node.selftest is None:
+        return
+    if event.id != _title(node.selftest.number):
+        return
+    least = job.plan.compute_gflops
+    verdict = judge_alone(node.name, node.selftest.orders, event.results, compute_gflops=least)
+    if verdict.bad:
+        _fail(turn, job, node.name, verdict)
+    elif verdict.undecided:
+        _stands_by_untested(turn, node.name, verdict.evidence[0])
+    else:
+        _pass(turn, job, node.name)
+
+
+def _pass(turn: Turn, job: Job, node: str) -> None:
+    turn.node(node, selftest=None, tested=True)
+    if job.failed_standbys:
+        turn.job(job.name, failed_standbys=0)
+    turn.say(f"standby {node} passed its self-test")
+
+
+def _stands_by_untested(turn: Turn, node: str, why: str) -> None:
+    """Nothing could be measured, which is no proof against it."""
+    turn.node(node, selftest=None, tested=False)
+    turn.say(f"standby {node} could not be tested ({why}) and stands by untested")
+
+
+def _fail(turn: Turn, job: Job, node: str, verdict: Verdict) -> None:
+    failed = job.failed_standbys + 1
+    turn.job(job.name, failed_standbys=failed)
+    ladder.recover(turn, job.name, _fault(node, verdict))
+    if failed == turn.policy.standby_failures:
+        turn.say(
+            f"{failed} standbys of {job.name} failed one after another: more likely the test than "
+            "the nodes, so its standbys are tested no more"
+        )
+
+
+def _fault(node: str, verdict: Verdict) -> Fault:
+    return Fault(
+        kind=Kind.DIAGNOSTIC_FAILED,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=node,
+        summary=f"the {verdict.bad[node]} of {node} failed its self-test",
+        evidence=tuple(Evidence(source="diagnosis", text=line) for line in verdict.evidence),
+    )
