@@ -99,6 +99,9 @@ _MOVED = Expected(
     blame=("unknown",),
     most_steps_lost=1,  # one that was completed and not yet sealed when its ranks were ended
 )
+_STANDBY = Expected(
+    blame=("infrastructure",), may_evict=True, must_evict=True, most_steps_lost=0, incidents=1
+)
 _TWICE = Expected(
     may_evict=True,
     names_node=False,
@@ -228,6 +231,16 @@ SCENARIOS: tuple[Scenario, ...] = (
         driver.killed_often(20),
         _IN_PLACE,
         longer=10,
+    ),
+    Scenario(
+        40,
+        "standby-fails-test",
+        "a node that comes to stand by computes wrong",
+        node.standby_fails_test,
+        _STANDBY,
+        needs_links=True,
+        longer=5,
+        shape=Shape(others=1),
     ),
     Scenario(
         41,

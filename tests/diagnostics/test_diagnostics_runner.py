@@ -146,7 +146,7 @@ def test_one_wrong_bit_in_a_product_is_found() -> None:
         found = compute.on_device(torch.device("cpu"), 64, 2)
     finally:
         compute.circulant = good
-    assert found.ok is False
+    assert (found.ok, found.wrong) == (False, True)
     assert found.detail == "cpu: 1 of 4096 elements are wrong"
 
 

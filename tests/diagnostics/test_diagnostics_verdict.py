@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.diagnostics.plan import ALLREDUCE, COMPUTE, orders, ring, rounds
+from holdfast.diagnostics.plan import ALLREDUCE, COMPUTE, alone, orders, ring, rounds
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
-from holdfast.diagnostics.verdict import Verdict, judge
+from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
 Orders = dict[str, tuple[DiagnosticOrder, ...]]
@@ -260,3 +260,45 @@ def test_with_five_lies_in_a_hundred_the_bad_are_found_and_the_good_are_left_alo
     assert convicted > 800
     assert innocent < 25
     assert missed < 50
+
+
+FAST, SLOW, WRONG, LATE, NONE = "fast", "slow", "wrong", "late", "none"
+MEASURED = {
+    FAST: {"ok": True, "value": 50.0},
+    SLOW: {"ok": True, "value": 1.0},
+    WRONG: {"ok": False, "wrong": True, "detail": "7 of 9 elements are wrong"},
+    LATE: {"ok": False, "detail": "timed out after 5.0 s"},
+    NONE: {"ok": None, "detail": "the runner could not be started"},
+}
+CONVICTED, UNDECIDED, CLEARED = {"n": "compute"}, ("n",), ()
+
+
+@pytest.mark.parametrize(
+    ("rounds", "named", "found"),
+    [
+        ([FAST, FAST], 0, CLEARED),
+        ([SLOW, SLOW], 0, CLEARED),
+        ([WRONG, FAST], 0, CLEARED),
+        ([WRONG, WRONG], 0, CONVICTED),
+        ([WRONG], 0, UNDECIDED),
+        ([WRONG, NONE], 0, UNDECIDED),
+        ([WRONG, LATE], 0, UNDECIDED),
+        ([LATE, LATE], 0, UNDECIDED),
+        ([NONE, NONE], 20, UNDECIDED),
+        ([], 20, UNDECIDED),
+        ([SLOW, FAST], 20, CLEARED),
+        ([SLOW, SLOW], 20, CONVICTED),
+        ([WRONG, LATE], 20, CONVICTED),
+        ([LATE, NONE], 20, UNDECIDED),
+    ],
+)
+def test_a_lone_node_is_convicted_of_what_needs_no_fellow(rounds, named, found) -> None:
+    tests = alone(id="d1", node="n", limit_s=10)
+    results = [
+        DiagnosticResult(id="d1", test=COMPUTE, node="n", round=turn, **MEASURED[measured])
+        for turn, measured in enumerate(rounds)
+    ]
+    judged = judge_alone("n", tests, results, compute_gflops=named)
+    assert judged.bad == (found if found == CONVICTED else {})
+    assert judged.undecided == (UNDECIDED if found == UNDECIDED else ())
+    assert judged.evidence or found == CLEARED

@@ -262,6 +262,24 @@ def test_a_diagnostic_that_is_not_wanted_any_more_is_ended() -> None:
     assert "Clear" in kinds(world.want(desired(2, 1)))
 
 
+def test_a_standby_tests_itself_and_drops_that_for_a_place() -> None:
+    """It has no seat in this epoch, and one in the next."""
+    tests = (m.DiagnosticOrder(id="standby.7", test="compute"),)
+    world = World()
+    world.want(desired(1, 1))
+    world.answer_agent()
+    assert "RunDiagnostic" in kinds(world.want(desired(2, 1, diagnostics=tests)))
+    assert world.seen.quiet
+    more = world.want(desired(3, 2))
+    assert "Clear" in kinds(more)
+    assert not world.seen.quiet
+    world.take(ev.Cleared())
+    world.answer_agent()
+    assert world.seen.quiet
+    assert world.seen.diagnostics == ()
+    assert "StartRanks" in kinds(world.want(desired(4, 2, ranks=2)))
+
+
 def test_the_launcher_is_warmed_for_a_standby_and_again_only_for_another_task() -> None:
     world = World()
     assert "Warm" in kinds(world.want(desired(1, 1)))

@@ -1,20 +1,39 @@
 """Faults 3, 40 and 43: a node, a rack or a standby is lost, with a reset or without a packet."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from random import Random
 
+from holdfast.diagnostics import probes
+from holdfast.keeper.state import NodeRecord
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.cluster import Lab
-from holdfast.lab.emulator.inside import in_switch
+from holdfast.lab.emulator.inside import in_node, in_switch
 
 NOTICE_S = 60.0
 """From a person's word until the node has to be free."""
 TYPED_WITHIN_S = 60.0
+FOUND_WITHIN_S = 90.0
+FLIPS_A_BIT = """
+
+_right = torch.Tensor.__matmul__
+
+
+def _wrong(left, right):
+    product = _right(left, right)
+    product.view(torch.int32)[3, 5] ^= 1
+    return product
+
+
+torch.Tensor.__matmul__ = _wrong
+"""
+"""What a bad unit does: of each product one bit is another."""
 
 
 def lost(lab: Lab, job: str, rng: Random) -> Done:
@@ -34,15 +53,18 @@ def unplugged(lab: Lab, job: str, rng: Random) -> Done:
 def asked_for(lab: Lab, job: str, rng: Random) -> Done:
     """A person types `holdfast nodes maintain` for a node of the job."""
     node = rng.choice(target.hosts_of(lab, job)).name
-    typed = ["nodes", "maintain", node, "--reason", "new kernel", "--within", f"{NOTICE_S:g}"]
     at_s = time.time()
+    _type(lab, "nodes", "maintain", node, "--reason", "new kernel", "--within", f"{NOTICE_S:g}")
+    return Done(said=f"a person wants {node} free within {NOTICE_S:g} s", node=node, at_s=at_s)
+
+
+def _type(lab: Lab, *words: str) -> None:
     subprocess.run(
-        [sys.executable, "-m", "holdfast.cli", *typed, "--state", str(lab.run.root)],
+        [sys.executable, "-m", "holdfast.cli", *words, "--state", str(lab.run.root)],
         check=True,
         capture_output=True,
         timeout=TYPED_WITHIN_S,
     )
-    return Done(said=f"a person wants {node} free within {NOTICE_S:g} s", node=node, at_s=at_s)
 
 
 def rack_lost(lab: Lab, job: str, rng: Random) -> Done:
@@ -64,3 +86,34 @@ def standby_bad(lab: Lab, job: str, rng: Random) -> Done:
     done = lost(lab, job, rng)
     said = f"the link of standby {standby.name} is cut, and {done.said}"
     return Done(said=said, node=done.node, also=(standby.name,), at_s=done.at_s)
+
+
+def standby_fails_test(lab: Lab, job: str, rng: Random) -> Done:
+    """A node that computes wrong has to stand by, for a person wants the one that does; who gives
+    that back once the bad one is gone."""
+    standby = lab.job(job)["standbys"][0]
+    known = {standby, *(node.name for node in target.hosts_of(lab, job))}
+    bad = next(node for node in target.nodes(lab) if node.name not in known)
+    _compute_wrong(lab, bad)
+    at_s = time.time()
+    _type(lab, "nodes", "maintain", standby, "--reason", "new fan")
+    target.wait_for(lambda: _is_evicted(lab, bad), f"eviction of {bad.name}", FOUND_WITHIN_S)
+    _type(lab, "nodes", "restore", standby, "--reason", "it has one")
+    said = f"{bad.name} computes wrong, and takes the place of standby {standby}"
+    return Done(said=said, node=bad.name, at_s=at_s)
+
+
+def _compute_wrong(lab: Lab, node: NodeRecord) -> None:
+    """In the node's own mounts, so that it is that node's alone. (Its test's products, that is: no
+    rank ever comes there.)"""
+    good = Path(probes.__file__).resolve().parent
+    bad = lab.run.root / "probes-of-a-bad-node"
+    shutil.copytree(good, bad, ignore=shutil.ignore_patterns("__pycache__"))
+    with (bad / "compute.py").open("a") as file:
+        file.write(FLIPS_A_BIT)
+    in_node(target.cluster(lab), node, "mount", "--bind", str(bad), str(good))
+
+
+def _is_evicted(lab: Lab, node: NodeRecord) -> bool:
+    states = {each["name"]: each["state"] for each in lab.nodes()}
+    return states[node.name] == "quarantined"

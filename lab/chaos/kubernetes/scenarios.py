@@ -45,6 +45,9 @@ LEFT_ALONE = OnKubernetes(0, "left-alone", "nothing at all", nothing)
 _IN_PLACE = Expected(names_rank=True)
 _UNSEEN = Expected(incident=False, most_steps_lost=0)
 _LOST = Expected(may_evict=True, must_evict=True, most_steps_lost=3 * STORE_EVERY)
+_STANDBY = Expected(
+    blame=("infrastructure",), may_evict=True, must_evict=True, most_steps_lost=0, incidents=1
+)
 _TWICE = Expected(
     may_evict=True,
     names_node=False,
@@ -333,6 +336,16 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         node.standby_bad,
         _TWICE,
         shape=Shape(others=1),
+    ),
+    OnKubernetes(
+        40,
+        "standby-fails-test",
+        "a node that comes to stand by computes wrong",
+        node.standby_fails_test,
+        _STANDBY,
+        longer=_MIDDLE,
+        shape=Shape(others=1),
+        holds=(witnesses.ranks_went_on,),
     ),
     OnKubernetes(
         41,

@@ -92,6 +92,13 @@ def nobody_trains_there(seen: Seen) -> list[str]:
     return [f"rank {fork.rank} was forked on {fork.node} again" for fork in there]
 
 
+def ranks_went_on(seen: Seen) -> list[str]:
+    """By what executors wrote down: no rank was forked but for the first epoch."""
+    first = min(fork.epoch for fork in seen.forked)
+    again = [fork for fork in seen.forked if fork.epoch != first]
+    return [f"rank {fork.rank} was forked again, on {fork.node}" for fork in again]
+
+
 def dead_epochs_wrote_nothing(seen: Seen) -> list[str]:
     """By the store: what an epoch began from is the newest whole checkpoint of those before it.
 
