@@ -115,5 +115,5 @@ def _compute_wrong(lab: Lab, node: NodeRecord) -> None:
 
 
 def _is_evicted(lab: Lab, node: NodeRecord) -> bool:
-    states = {each["name"]: each["state"] for each in lab.nodes()}
+    states: dict[str, str] = {each["name"]: each["state"] for each in lab.nodes()}
     return states[node.name] == "quarantined"

@@ -343,7 +343,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "a node that comes to stand by computes wrong",
         node.standby_fails_test,
         _STANDBY,
-        longer=_MIDDLE,
+        longer=_LONG,
         shape=Shape(others=1),
         holds=(witnesses.ranks_went_on,),
     ),
