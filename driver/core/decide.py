@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.driver.core import (
     diagnosis,
     eviction,
+    executors,
     findings,
     moves,
     nodes,
@@ -101,7 +102,7 @@ def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
     back_s = turn.now + turn.policy.return_s
     for node in list(turn.nodes.values()):
         if node.stranger:
-            nodes.forget_stranger(turn, node)
+            executors.forget_stranger(turn, node)
             continue
         was_there = node.connected or node.silent_check_s is not None
         check_s = back_s if node.job is not None and was_there else None
@@ -125,8 +126,8 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.ExecutorEnded: nodes.on_ended,
     e.ExecutorEnding: moves.on_ending,
     e.ExecutorLingers: nodes.on_lingers,
-    e.ExecutorConnected: nodes.on_connected,
-    e.ExecutorDisconnected: nodes.on_disconnected,
+    e.ExecutorConnected: executors.on_connected,
+    e.ExecutorDisconnected: executors.on_disconnected,
     e.NodeQuiet: ranks.on_quiet,
     e.StoreReady: ranks.on_store_ready,
     e.StoreLost: ranks.on_store_lost,

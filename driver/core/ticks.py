@@ -9,12 +9,13 @@ from holdfast.driver.core import (
     allocation,
     diagnosis,
     eviction,
+    executors,
     findings,
     finish,
     gather,
+    gone,
     incidents,
     ladder,
-    nodes,
     standbys,
     trials,
 )
@@ -37,7 +38,7 @@ def on_tick(turn: Turn) -> None:
             turn.effects += calls_for(node)
         if 0 < node.rest_until_s <= turn.now:
             turn.node(node.name, rest_until_s=0.0)
-    nodes.check_silence(turn)
+    gone.check_silence(turn)
     trials.on_tick(turn)
     standbys.on_tick(turn)
 
@@ -54,10 +55,10 @@ def _job(turn: Turn, name: str) -> None:
 
 
 def _gathered(turn: Turn, job: Job) -> None:
-    away = nodes.away(turn, job)
+    away = gone.away(turn, job)
     if not (away and gather.only_echoes(job.exits)):
         _judged(turn, job)
-    elif nodes.lose_missed(turn, job):
+    elif gone.lose_missed(turn, job):
         return
     elif Timer.DOUBT not in job.timers:
         turn.set_timer(job.name, Timer.DOUBT, turn.policy.doubt_s)
@@ -76,7 +77,7 @@ def _no_stacks(turn: Turn, job: Job) -> None:
 
 
 def _not_connected(turn: Turn, job: Job) -> None:
-    nodes.check_connect(turn, job.name)
+    executors.check_connect(turn, job.name)
 
 
 def _not_quiet(turn: Turn, job: Job) -> None:
