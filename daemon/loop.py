@@ -100,7 +100,7 @@ class Daemon:
                 _log.warning("driver.refused", what=message.what, why=message.why, fix=message.fix)
 
     def _answered(self, sequence: int) -> None:
-        self._acknowledged = sequence
+        self._acknowledged = max(sequence, self._acknowledged)  # it may come late
         self._answered_s = self._clock.monotonic_s()
 
     async def _sample(self) -> None:

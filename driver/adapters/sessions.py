@@ -174,7 +174,7 @@ class Sessions:
         link = Link(socket, _DAEMON, node=node, process="daemon")
         why = await link.run(
             self._welcome(),
-            opened=lambda _: self.daemons.opened(node, link),
+            opened=lambda hello: self.daemons.opened(node, link, hello),
             received=lambda message: self.daemons.received(node, link, message),
         )
         self.daemons.ended(node, link, why)

@@ -12,7 +12,7 @@ from holdfast.driver.adapters.sessions_link import Link, Rejected
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.watch import Watch
 from holdfast.protocol import messages
-from holdfast.protocol.messages import Acknowledged, Heartbeat, Refused
+from holdfast.protocol.messages import Acknowledged, Heartbeat, Hello, Refused
 
 _log = structlog.get_logger()
 
@@ -33,6 +33,7 @@ class Daemons:
         self._links: dict[str, Link] = {}
         self._told: dict[str, messages.Watch] = {}
         self._orders: Mapping[str, messages.Watch] = {}
+        self._heard: dict[str, tuple[str, int]] = {}  # incarnation, and its newest sequence
 
     def push(self, orders: Mapping[str, messages.Watch]) -> None:
         """Send each daemon what it should do, where that is news to it."""
@@ -40,7 +41,7 @@ class Daemons:
         for node, link in self._links.items():
             self._tell(node, link)
 
-    def opened(self, node: str, link: Link) -> None:
+    def opened(self, node: str, link: Link, hello: Hello) -> None:
         """A daemon is there; an older connection of its node ends."""
         if node in self._links:
             self._links[node].close(
@@ -52,6 +53,8 @@ class Daemons:
             )
             self.ended(node, self._links[node], "a newer connection took its place")
         self._links[node] = link
+        if self._heard.get(node, ("", 0))[0] != hello.incarnation:
+            self._heard[node] = (hello.incarnation, -1)
         self._watch.connected(node, "daemon", self._now())
         self._tell(node, link)
 
@@ -62,14 +65,15 @@ class Daemons:
             self.ended(node, link, refused.why)
 
     def received(self, node: str, link: Link, message: object) -> None:
-        """A heartbeat is acknowledged, then its findings go on; a predecessor's is ignored."""
+        """A heartbeat is acknowledged, then its findings go on, if it is no late or repeated one; a
+        predecessor's is ignored.
+        """
         if self._links.get(node) is not link:
             return
         match message:
             case Heartbeat() if message.node == node:
                 link.send(Acknowledged(sequence=message.sequence))
-                for event in self._watch.heard(message, self._now()):
-                    self._emit(event)
+                self._hear(message)
             case Heartbeat():
                 raise Rejected("Heartbeat.node", f"{message.node!r} is not {node!r}", "Mend it.")
             case Refused():
@@ -84,6 +88,15 @@ class Daemons:
         del self._links[node]
         self._told.pop(node, None)
         self._watch.disconnected(node, "daemon", self._now(), why)
+
+    def _hear(self, beat: Heartbeat) -> None:
+        """Take in what it says, but not of a time before another: a fault may be mended since."""
+        incarnation, newest = self._heard[beat.node]
+        if beat.incarnation != incarnation or beat.sequence <= newest:
+            return
+        self._heard[beat.node] = (incarnation, beat.sequence)
+        for event in self._watch.heard(beat, self._now()):
+            self._emit(event)
 
     def _tell(self, node: str, link: Link) -> None:
         order = self._orders.get(node)

@@ -156,7 +156,11 @@ class ExecutorSide:
         self._before = self.observed = seen
 
     def _is_old(self, seen: Observed) -> bool:
-        """Late or repeated. The first report of a connection may repeat the last one before it."""
+        """Late or repeated, or of an executor that was here before. The first report of a
+        connection may repeat the last one before it.
+        """
+        if self.hello is not None and seen.incarnation != self.hello.incarnation:
+            return True
         last = self.observed
         if last is None or last.incarnation != seen.incarnation:
             return False

@@ -13,7 +13,7 @@ from waiting import DEADLINE_S, eventually_async
 
 from holdfast.daemon.settings import Settings, read
 from holdfast.protocol import exitcodes
-from holdfast.protocol.messages import Refused, Watch
+from holdfast.protocol.messages import Acknowledged, Refused, Watch
 from holdfast.protocol.nodeenv import BadSettings
 
 RANK = """
@@ -159,6 +159,16 @@ async def test_a_driver_that_acknowledges_nothing_is_left_for_a_new_connection(
     heard = len(driver.beats)
     await eventually_async(lambda: len(driver.beats) > heard + 20, "heartbeats go on")
     await eventually_async(lambda: len(driver.connections) == 1, "the old one is closed")
+
+
+async def test_an_acknowledgement_that_comes_late_takes_nothing_back(
+    driver: Any, daemon: Any
+) -> None:
+    await eventually_async(lambda: daemon._acknowledged >= 3, "acknowledgements")
+    driver.acknowledges = False
+    await driver.say(Acknowledged(sequence=1))
+    await beats_only_when_urgent(driver, daemon)
+    assert daemon._acknowledged >= 3
 
 
 async def test_a_driver_that_is_away_is_waited_for(driver: Any, daemon: Any) -> None:

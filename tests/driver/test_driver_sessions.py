@@ -171,8 +171,8 @@ async def test_what_an_executor_refuses_reaches_the_core(edge: Any) -> None:
 # ---------------------------------------------------------------- reporting
 
 
-def exited(sequence: int) -> Observed:
-    ended = RankStatus(rank=0, state="exited", signal=9, order=1)
+def exited(sequence: int, rank: int = 0) -> Observed:
+    ended = RankStatus(rank=rank, state="exited", signal=9, order=1)
     return msgspec.structs.replace(QUIET, sequence=sequence, quiet=False, ranks=(ended,))
 
 
@@ -207,6 +207,11 @@ async def test_a_report_from_before_the_reconnect_is_late(edge: Any) -> None:
         new = msgspec.structs.replace(exited(1), incarnation="i2")
         await client.send(encode(new))
         await eventually_async(lambda: edge.sessions.observed("n0") == new)
+        newer = msgspec.structs.replace(new, sequence=2)
+        for seen in (exited(8, rank=1), newer):
+            await client.send(encode(seen))
+        await eventually_async(lambda: edge.sessions.observed("n0") == newer)
+    assert sum(isinstance(e, RanksExited) for e in edge.events) == 3
 
 
 async def test_a_newer_connection_takes_the_place_of_the_older(edge: Any) -> None:

@@ -37,7 +37,7 @@ DESIRED = Desired(node="n0", generation=1, term=1, epoch=1, job="j")
 QUIET = Observed(
     node="n0", incarnation="i1", sequence=1, generation=1, epoch=1, job="j", quiet=True
 )
-BEAT = Heartbeat(node="n0", incarnation="d1", sequence=5, uptime_s=1.0)
+BEAT = Heartbeat(node="n0", incarnation="i1", sequence=5, uptime_s=1.0)
 
 
 # ---------------------------------------------------------------- questions
@@ -95,6 +95,30 @@ async def test_a_node_that_does_not_answer_is_a_temporary_failure(edge: Any) -> 
 
 
 # ---------------------------------------------------------------- daemons
+
+
+async def test_late_and_repeated_heartbeats_are_acknowledged_and_say_nothing(edge: Any) -> None:
+    """An XID of a while ago would be found anew."""
+    earlier = msgspec.structs.replace(BEAT, sequence=4)
+    another = msgspec.structs.replace(BEAT, incarnation="i0", sequence=9)
+    for last in (6, 7):  # a reconnect makes nothing young again
+        async with edge.greeted(DAEMON_HELLO) as client:
+            for beat in (
+                BEAT,
+                BEAT,
+                earlier,
+                another,
+                msgspec.structs.replace(BEAT, sequence=last),
+            ):
+                await client.send(encode(beat))
+                assert await edge.receive(client) == Acknowledged(sequence=beat.sequence)
+            await eventually_async(lambda: ("heard", last) in edge.watch.calls)  # noqa: B023
+    heard = [call for call in edge.watch.calls if call[0] == "heard"]
+    assert heard == [("heard", 5), ("heard", 6), ("heard", 7)]
+    restarted = msgspec.structs.replace(DAEMON_HELLO, incarnation="i2")
+    async with edge.greeted(restarted) as client:
+        await client.send(encode(msgspec.structs.replace(BEAT, incarnation="i2", sequence=1)))
+        await eventually_async(lambda: ("heard", 1) in edge.watch.calls)
 
 
 async def test_heartbeats_are_acknowledged_and_go_to_the_detectors(edge: Any) -> None:
