@@ -20,6 +20,7 @@ from holdfast.driver.ports import Entry
 from holdfast.keeper.state import KeeperState
 from holdfast.kit.files import private_folder
 from holdfast.kit.supervise import Child, Lifeline
+from holdfast.lab import replaying
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.emulator.kubelet.joined import Joined
@@ -63,7 +64,8 @@ class KubernetesLab(Lab):
     `show` is told each command of kubectl and what it printed. `proxied`: the driver reaches the
     API server by a `proxy` of its own. `driver`: the module that is run as the driver. `journal`:
     the database where its journal is, that others could share; the driver then leads by the LEASE.
-    `two`: another driver shares it.
+    `two`: another driver shares it. `relayed`: nodes reach the driver by a relay that can repeat
+    what they say to each other (`replaying`).
     """
 
     def __init__(
@@ -80,19 +82,22 @@ class KubernetesLab(Lab):
         driver: str = "holdfast.driver.main",
         journal: str = "",
         two: bool = False,
+        relayed: bool = False,
     ) -> None:
         super().__init__(root, nodes=nodes, standbys=standbys, racks=racks)
         self.plane = plane
         self.namespace = namespace
         self._operators = operators(self.run, free_ports(1)[0] if two else 0)
         more = ["--racks", str(racks), "--lease-s", str(NODE_LEASE_S)]
-        more += ["--driver-socket", str(self.run.socket)]
+        reached_by = replaying.socket_of(self.run.root) if relayed else self.run.socket
+        more += ["--driver-socket", str(reached_by)]
         more += [word for operator in self._operators for word in operator.way]
         place = self.run.root / "nodes"
         self.joined = Joined(self.plane, place, nodes=nodes + standbys, more=more)
         self.run_id = self.joined.run_id
         self._show = show
         self._proxy_port = free_ports(1)[0] if proxied else 0
+        self._relayed = relayed
         self._module = driver
         self._journal = journal
         self._up = ExitStack()
@@ -106,6 +111,7 @@ class KubernetesLab(Lab):
         with ExitStack() as up:
             lifeline = Lifeline()
             children = [self._proxy(lifeline)] if self._proxy_port else []
+            children += [self._relay(lifeline)] if self._relayed else []
             children += [self._operator(each, lifeline) for each in self._operators]
             self._nursery = Nursery(children, lifeline)
             up.callback(self._nursery.end)
@@ -126,7 +132,7 @@ class KubernetesLab(Lab):
             return None
 
     def pid(self, process: str) -> int:
-        """Of "kubelet" too, one process for all nodes, and of "proxy" where there is one."""
+        """Of "kubelet" too, one process for all nodes; of "proxy" and "relay" where they are."""
         return self.joined.kubelet_pid() if process == "kubelet" else super().pid(process)
 
     def ready(self, within_s: float = 60.0) -> None:
@@ -221,3 +227,7 @@ class KubernetesLab(Lab):
         words = ["--port", str(self._proxy_port), "--to", self.plane.url]
         words += ["--ca", str(self.plane.ca), "--certificate", str(certificate), "--key", str(key)]
         return self._child("proxy", "holdfast.lab.kubernetes.proxy", words, lifeline)
+
+    def _relay(self, lifeline: Lifeline) -> Child:
+        words = ["--to", str(self.run.socket)]
+        return self._child("relay", "holdfast.lab.replaying", words, lifeline)

@@ -13,7 +13,7 @@ from typing import Any, Self
 from holdfast.lab import losses
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.lost import steps_lost
-from holdfast.lab.chaos.scenarios import STORE_EVERY, Scenario, Shape
+from holdfast.lab.chaos.scenarios import STORE_EVERY, WORKLOAD, Scenario, Shape
 from holdfast.lab.chaos.score import Facts, Score, score
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab, Refused, TooLate
@@ -110,7 +110,7 @@ class Stage:
             steps=self._steps * scenario.longer,
             folder=lab.run.root,
             shape=scenario.shape,
-            buggy=scenario.buggy,
+            script=scenario.script,
         )
         lab.ready(READY_WITHIN_S)
         if scenario.first is not None:
@@ -124,10 +124,9 @@ class Stage:
 
 
 def training_job(
-    name: str, *, steps: int, folder: Path, shape: Shape, buggy: bool = False
+    name: str, *, steps: int, folder: Path, shape: Shape, script: str = WORKLOAD
 ) -> dict[str, Any]:
-    """The built-in workload, tensor by data parallel, with or without a user's bug in it."""
-    module = "holdfast.lab.chaos.scripts.buggy" if buggy else "holdfast.workload.main"
+    """The built-in workload, tensor by data parallel, or the `script` that a user made of it."""
     return {
         "apiVersion": "holdfast.dev/v1alpha1",
         "kind": "TrainingJob",
@@ -136,7 +135,7 @@ def training_job(
             "nodes": shape.nodes,
             "ranksPerNode": RANKS // shape.nodes,
             "standbys": shape.standbys,
-            "command": [sys.executable, "-m", module, "--steps", str(steps)],
+            "command": [sys.executable, "-m", script, "--steps", str(steps)],
             "workdir": str(folder),
             "env": {"CHAOS_BUGS": str(folder / "bugs" / name)},
             "topology": {"tp": 2, "dp": 2},

@@ -21,6 +21,9 @@ from holdfast.lab.chaos.injectors import (
     user_bug,
 )
 
+WORKLOAD = "holdfast.workload.main"
+"""The built-in one, as it is."""
+
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What must follow. Never an eviction of a node but the victim."""
@@ -60,7 +63,7 @@ class Scenario(msgspec.Struct, frozen=True):
     says: str
     do: Injector
     expected: Expected = Expected()
-    buggy: bool = False  # the user's script is the one with bugs in it
+    script: str = WORKLOAD  # the module that ranks run
     needs_links: bool = False
     longer: int = 1  # this many times the steps of the others
     shape: Shape = Shape()
@@ -108,6 +111,8 @@ _TWICE = Expected(
     most_steps_lost=4 * STORE_EVERY,
     told_within_steps=STORE_EVERY,  # it counts a step once, the ranks each way back
 )
+
+_BUGGY = "holdfast.lab.chaos.scripts.buggy"
 
 _kill = rank.signalled(signal.SIGKILL)
 _segfault = rank.signalled(signal.SIGSEGV)
@@ -163,7 +168,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "a rank spins in Python for ever",
         user_bug.armed("spin"),
         _HANG,
-        buggy=True,
+        script=_BUGGY,
     ),
     Scenario(
         4,
@@ -171,7 +176,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "a rank waits on a pipe that nobody writes to",
         user_bug.armed("pipe"),
         _HANG,
-        buggy=True,
+        script=_BUGGY,
     ),
     Scenario(
         7,
@@ -179,7 +184,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "the user's script raises at each attempt",
         user_bug.armed("raise", again=True),
         _FAILED,
-        buggy=True,
+        script=_BUGGY,
     ),
     Scenario(
         8,
@@ -187,7 +192,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "the user's script raises once",
         user_bug.armed("raise"),
         _USER,
-        buggy=True,
+        script=_BUGGY,
     ),
     Scenario(
         14,

@@ -8,13 +8,12 @@ TOPOLOGY = {"tp": 2, "pp": 2, "dp": 2}
 
 
 def training_job(
-    name: str, *, steps: int, standbys: int, folder: Path, buggy: bool
+    name: str, *, steps: int, standbys: int, folder: Path, script: str
 ) -> dict[str, Any]:
     """A TrainingJob: the built-in GPT on this Python's own standard library, 8 ranks.
 
-    `buggy`: with a bug of the user's in the script, for the faults that are one.
+    `script`: the module that ranks run, for the faults that are a bug of the user's.
     """
-    module = "holdfast.lab.chaos.scripts.buggy" if buggy else "holdfast.workload.main"
     return {
         "apiVersion": "holdfast.dev/v1alpha1",
         "kind": "TrainingJob",
@@ -23,9 +22,9 @@ def training_job(
             "nodes": NODES,
             "ranksPerNode": RANKS_PER_NODE,
             "standbys": standbys,
-            "command": ["python", "-m", module, "--steps", str(steps)],
+            "command": ["python", "-m", script, "--steps", str(steps)],
             "workdir": str(folder),
-            "env": {"CHAOS_BUGS": str(folder / "bugs" / name)} if buggy else {},
+            "env": {"CHAOS_BUGS": str(folder / "bugs" / name)},
             "topology": TOPOLOGY,
             "checkpoint": {"memoryIntervalSteps": 1, "storeIntervalSteps": 5},
         },

@@ -19,7 +19,7 @@ from rich.console import Console
 from holdfast.driver.core.model import FINISHED
 from holdfast.lab import losses
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.scenarios import Scenario
+from holdfast.lab.chaos.scenarios import WORKLOAD, Scenario
 from holdfast.lab.chaos.score import detected_s
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab, Refused, TooLate
@@ -114,7 +114,7 @@ class Demo:
         fault, act = self._options.fault, "training"
         if self.hurt != HURT[0]:
             act = f"its last step was over before the fault: again, with {steps} steps"
-        looker = self._submit(self.hurt, act, steps, standbys=STANDBYS, buggy=fault.buggy)
+        looker = self._submit(self.hurt, act, steps, standbys=STANDBYS, script=fault.script)
         self._until(looker, lambda scene: scene.step >= self._options.steps // 3)
         try:
             done = fault.do(self._lab, self.hurt, Random(HURT[0]))
@@ -135,14 +135,14 @@ class Demo:
                 self._lab.ask("POST", f"/nodes/{node}/restore", json=reason)
 
     def _train_alone(self, steps: int) -> None:
-        looker = self._submit(ALONE, "the same job, left alone", steps, standbys=0, buggy=False)
+        looker = self._submit(ALONE, "the same job, left alone", steps, standbys=0, script=WORKLOAD)
         self._until(looker, lambda scene: scene.phase in FINISHED)
 
-    def _submit(self, name: str, act: str, steps: int, *, standbys: int, buggy: bool) -> Looker:
+    def _submit(self, name: str, act: str, steps: int, *, standbys: int, script: str) -> Looker:
         self._set(act)
         folder = self._lab.run.root
         self._lab.submit(
-            training_job(name, steps=steps, standbys=standbys, folder=folder, buggy=buggy)
+            training_job(name, steps=steps, standbys=standbys, folder=folder, script=script)
         )
         return Looker(self._lab, name, steps)
 

@@ -22,7 +22,7 @@ from holdfast.lab.chaos.injectors import Done, people
 from holdfast.lab.chaos.kubernetes import effects, leading, witnesses
 from holdfast.lab.chaos.kubernetes.effects import Intention, intentions
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
-from holdfast.lab.chaos.kubernetes.seen import Seen, printed
+from holdfast.lab.chaos.kubernetes.seen import Seen, printed, told
 from holdfast.lab.chaos.scenarios import chosen
 from holdfast.lab.chaos.scripts import stepped
 from holdfast.lab.chaos.scripts.stepped import SteppedClock
@@ -30,6 +30,7 @@ from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.inside import NotPossible
 from holdfast.lab.emulator.kubelet.images import Image, Images, pushed_file
 from holdfast.lab.on_kubernetes import DRIVER
+from holdfast.lab.replaying import Count, Counts
 from holdfast.protocol.forks import Fork
 from holdfast.protocol.messages import Desired, Restore, Seat
 
@@ -91,6 +92,8 @@ def seen(
         "driver_starts": 1,
         "drivers_up": ["driver"],
         "printed": [],
+        "told": [],
+        "repeated": Counts(),
     }
     return Seen(audited=audited, entries=entries, forked=forked, **(facts | other))
 
@@ -314,6 +317,43 @@ def test_a_left_over_has_to_have_met_the_fence_by_its_own_log(tmp_path: Path) ->
     met = "writing to the store has ended: epoch 2 has begun, this is epoch 1"
     (logs / "1.log").write_text(f'{{"event": "{met}"}}\n')
     assert holds(seen(printed=printed(tmp_path))) == []
+
+
+CLUNG = [
+    "rendezvous 198.18.1.1 40125",
+    "epoch 1: peers refused: Connection reset by peer",
+    "epoch 1: new rendezvous refused, nobody there meets us: Connect timeout",
+    "epoch 1: old rendezvous refused, nobody listens: timed out",
+]
+
+
+def test_ranks_left_over_have_to_be_refused_by_everybody_by_their_own_logs(tmp_path: Path) -> None:
+    folder = tmp_path / "attempt_1" / "rank_2"
+    folder.mkdir(parents=True)
+    holds = witnesses.left_overs_met_nobody
+    assert len(holds(seen(told=told(tmp_path)))) == 3
+    (folder / "stdout.log").write_text("\n".join(CLUNG) + "\n")
+    assert holds(seen(told=told(tmp_path))) == []
+    ended = CLUNG[2].replace("nobody there meets us", "nobody listens")
+    assert holds(seen(told=[CLUNG[1], ended, CLUNG[3]])) == [
+        "no rank that was left over was refused by the rendezvous of others"
+    ]
+
+
+def test_a_rank_left_over_that_meets_its_peers_again_is_wrong() -> None:
+    met = "epoch 1: new rendezvous MET AGAIN"
+    assert witnesses.left_overs_met_nobody(seen(told=[*CLUNG, met])) == [f"a rank of a dead {met}"]
+
+
+def test_messages_have_to_be_repeated_both_ways_and_some_of_a_dead_epoch() -> None:
+    holds = witnesses.messages_were_repeated
+    each = Count(again=3, late=2, outdated=1)
+    assert holds(seen(repeated=Counts(to_driver=each, to_nodes=each))) == []
+    young = Counts(to_driver=each, to_nodes=Count(again=3, late=2))
+    assert holds(seen(repeated=young)) == [
+        "no message to nodes was repeated late and of an older epoch"
+    ]
+    assert len(holds(seen())) == 6
 
 
 # ---------------------------------------------------------------- what faults are done with

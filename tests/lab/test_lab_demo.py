@@ -120,14 +120,11 @@ def test_a_fault_that_ends_the_job_passes_when_it_ends_so_and_compares_no_losses
     assert "not compared" in _text(result(summary))
 
 
-def test_the_script_carries_a_bug_only_where_the_fault_is_one(tmp_path: Path) -> None:
-    def spec(*, buggy: bool) -> dict[str, Any]:
-        made = training_job("a", steps=60, standbys=1, folder=tmp_path, buggy=buggy)
-        return dict(made["spec"])
-
-    assert spec(buggy=False)["command"][2] == "holdfast.workload.main"
-    assert spec(buggy=True)["command"][2] == "holdfast.lab.chaos.scripts.buggy"
-    assert spec(buggy=True)["env"] == {"CHAOS_BUGS": f"{tmp_path}/bugs/a"}
+def test_the_script_is_the_one_of_the_fault(tmp_path: Path) -> None:
+    for script in ("holdfast.workload.main", "holdfast.lab.chaos.scripts.buggy"):
+        made = training_job("a", steps=60, standbys=1, folder=tmp_path, script=script)
+        assert made["spec"]["command"][2] == script
+        assert made["spec"]["env"] == {"CHAOS_BUGS": f"{tmp_path}/bugs/a"}
 
 
 def test_the_picture_shows_nodes_progress_and_decisions() -> None:

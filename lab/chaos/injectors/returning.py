@@ -1,21 +1,33 @@
 """Fault 44: a node that was given up comes back, with all that ran on it as it was.
 
 Its kubelet is frozen, so that nobody there hears that its pod is not wanted: what is left over goes
-on writing, and only the fence keeps it out.
+on, and only the fence keeps it out. Of `returned` that is the store's, of `ranks_returned` that of
+who meets whom.
 """
 
 import os
+import re
 import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from holdfast.checkpoint import layout
+from holdfast.keeper import processes
+from holdfast.kit.files import write_atomic
 from holdfast.lab.chaos import target
-from holdfast.lab.chaos.injectors import Done, checkpoint, driver, on_kubernetes
+from holdfast.lab.chaos.injectors import Done, checkpoint, driver, on_kubernetes, user_bug
 from holdfast.lab.emulator.kubelet.knobs import Knobs
 from holdfast.lab.on_kubernetes import KubernetesLab
 
 WITHIN_S = 60.0
+ARRIVED_S = 0.2
+"""What was under way to a rank that is stopped has come by then: others wait for what it sends."""
+MET = re.compile(r"^rendezvous (.+)$", re.MULTILINE)
+LAST_TRY = "old rendezvous"
 SAVES = 20
 """So many are tried to be met in the middle."""
 
@@ -40,6 +52,59 @@ def returned(lab: KubernetesLab, job: str, _rng: Random) -> Done:
     driver.wait_for_recovery(lab, job, before)
     lab.joined.plug(node.name)
     return done
+
+
+@on_kubernetes
+def ranks_returned(lab: KubernetesLab, job: str, _rng: Random) -> Done:
+    """A node stands still and is given up, then its ranks go on: it is their turn to send.
+
+    Their executor stands still for longer, so that nobody but their peers tells them. They are told
+    where others meet now, and try to meet them again.
+    """
+    node, before = target.hosts_of(lab, job)[-1], lab.job(job)
+    done = Done(said=f"{node.name} is given up, and its ranks cling to their job", node=node.name)
+    pids = target.rank_pids(lab, job)
+    ranks = {rank: pid for rank, pid in pids.items() if target.node_of(lab, pid).name == node.name}
+    logs = [_log(lab, before, rank) for rank in ranks]
+    lab.joined.turn(node.name, Knobs(frozen=True))
+    with _stopped([target.process_pid(lab, node, "executor")]):
+        with _stopped([*ranks.values()]):
+            time.sleep(ARRIVED_S)
+            lab.joined.unplug(node.name)
+            driver.wait_for_recovery(lab, job, before["epoch"])
+            _tell_where_others_meet(lab, job, before["epoch"])
+            lab.joined.plug(node.name)
+        target.wait_for(lambda: any(map(_has_clung, logs)), "the end of all tries", WITHIN_S)
+    return done
+
+
+@contextmanager
+def _stopped(pids: Sequence[int]) -> Iterator[None]:
+    """SIGSTOP to these, and SIGCONT at the end to those that are still there."""
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids:
+            processes.kill(pid, signal.SIGCONT)
+
+
+def _tell_where_others_meet(lab: KubernetesLab, job: str, epoch: int) -> None:
+    """Tell ranks of this epoch what the newer ones have said of it (see `scripts.clinging`)."""
+    log = _log(lab, lab.job(job), 0)
+    met = target.wait_for(lambda: MET.search(log.read_text()), "where others meet", WITHIN_S)
+    folder = user_bug.folder_of(lab, job)
+    write_atomic(folder / f"newer-than-epoch-{epoch}", met[1].encode())
+
+
+def _log(lab: KubernetesLab, seen: Mapping[str, Any], rank: int) -> Path:
+    """What this rank prints, in the attempt that the job was seen in."""
+    return lab.run.rank(seen["name"], seen["attempt"], rank) / "stdout.log"
+
+
+def _has_clung(log: Path) -> bool:
+    return LAST_TRY in log.read_text()
 
 
 def _stopped_in_a_save(lab: KubernetesLab, job: str, agent: int, others: list[int]) -> Path:

@@ -3,6 +3,7 @@
 The scripts are in `lab/chaos/scripts`; that they have a bug is theirs to know, and nobody else's.
 """
 
+from pathlib import Path
 from random import Random
 
 from holdfast.lab.chaos import target
@@ -17,9 +18,14 @@ def armed(bug: str, *, again: bool = False) -> Injector:
         pids = target.wait_for(lambda: target.rank_pids(lab, job), f"a rank of {job}", 10.0)
         rank = rng.choice(sorted(pids))
         node = target.node_of(lab, pids[rank]).name
-        folder = lab.run.root / "bugs" / job
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{bug}.rank{rank}{'.always' if again else ''}").touch()
+        (folder_of(lab, job) / f"{bug}.rank{rank}{'.always' if again else ''}").touch()
         return Done(said=f"rank {rank} on {node} runs into its bug: {bug}", node=node, rank=rank)
 
     return do
+
+
+def folder_of(lab: Lab, job: str) -> Path:
+    """Where the job's script looks for such files (CHAOS_BUGS); it is made where it is not."""
+    folder = lab.run.root / "bugs" / job
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -19,6 +19,7 @@ from holdfast.lab.chaos.injectors import (
     nothing,
     people,
     rank,
+    repeated,
     returning,
     supply,
 )
@@ -37,6 +38,7 @@ class OnKubernetes(Scenario, frozen=True):
     proxied: bool = False  # the driver reaches the API server by a proxy of its own
     shared: bool = False  # its journal is in a PostgreSQL, and it leads by a Lease
     two: bool = False  # another driver shares that journal, and stands by
+    relayed: bool = False  # nodes reach the driver by a relay that can repeat messages
     driver: str = "holdfast.driver.main"  # the module that is run as the driver
 
 
@@ -63,6 +65,13 @@ _ONE_INCIDENT = msgspec.structs.replace(
     _LOST,
     incidents=1,
     told_within_steps=STORE_EVERY,  # nobody is left who saw the last steps
+)
+_EACH = msgspec.structs.replace(
+    _LOST,
+    names_node=False,  # the first one names the rank that was killed
+    incidents=2,
+    most_steps_lost=4 * STORE_EVERY,
+    told_within_steps=STORE_EVERY,
 )
 _MOVED = Expected(
     names_node=False,
@@ -384,6 +393,26 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         _LOST,
         longer=_MIDDLE,
         holds=(witnesses.dead_epochs_wrote_nothing, witnesses.left_over_was_refused),
+    ),
+    OnKubernetes(
+        44,
+        "ranks-return",
+        "a node stands still until it is given up, and its ranks try to meet their peers again",
+        returning.ranks_returned,
+        _LOST,
+        script="holdfast.lab.chaos.scripts.clinging",
+        longer=_LONG,
+        holds=(witnesses.dead_epochs_wrote_nothing, witnesses.left_overs_met_nobody),
+    ),
+    OnKubernetes(
+        44,
+        "messages-replayed",
+        "messages come twice, and some late; a rank is killed meanwhile, and then a node is lost",
+        repeated.while_repeated(_kill, node.lost),
+        _EACH,
+        longer=_MIDDLE,
+        holds=(witnesses.dead_epochs_wrote_nothing, witnesses.messages_were_repeated),
+        relayed=True,
     ),
     OnKubernetes(
         50,

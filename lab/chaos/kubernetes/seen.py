@@ -13,6 +13,7 @@ import msgspec
 from holdfast.checkpoint import layout
 from holdfast.driver.ports import Entry
 from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.replaying import Counts
 from holdfast.protocol import forks
 from holdfast.protocol.forks import Fork
 
@@ -42,6 +43,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     driver_starts: int
     printed: Sequence[str]
     """Lines of the logs of the victim's pods, as far as its kubelet keeps them."""
+    told: Sequence[str]
+    """Lines that ranks wrote to their standard output, of all attempts."""
+    repeated: Counts
+    """What the relay between nodes and driver says it repeated, where there is one."""
     drivers_up: Sequence[str]
     """Names of the drivers whose process is there."""
 
@@ -60,6 +65,12 @@ def forked(job: Path) -> list[Fork]:
         for line in file.read_bytes().splitlines()
     ]
     return [msgspec.json.decode(line, type=Fork) for line in lines]
+
+
+def told(job: Path) -> list[str]:
+    """What ranks of the job with this folder wrote to their standard output."""
+    files = sorted(job.glob("attempt_*/rank_*/stdout.log"))
+    return [line for file in files for line in file.read_text(errors="replace").splitlines()]
 
 
 def printed(node: Path) -> list[str]:

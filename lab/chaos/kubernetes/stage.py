@@ -15,11 +15,12 @@ import msgspec
 
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core.model import FINISHED
+from holdfast.lab import replaying
 from holdfast.lab.chaos import play
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.kubernetes import witnesses
 from holdfast.lab.chaos.kubernetes.scenarios import GONE, LEFT_ALONE, OnKubernetes
-from holdfast.lab.chaos.kubernetes.seen import Seen, forked, printed, stored
+from holdfast.lab.chaos.kubernetes.seen import Seen, forked, printed, stored, told
 from holdfast.lab.chaos.play import JOB
 from holdfast.lab.chaos.scenarios import Scenario
 from holdfast.lab.chaos.score import Facts
@@ -83,6 +84,7 @@ class Stage(play.Stage):
                     driver=row.driver,
                     journal=journal,
                     two=row.two,
+                    relayed=row.relayed,
                 )
                 yield up.enter_context(lab)
             _clear(plane, lab.namespace)
@@ -123,6 +125,8 @@ class Stage(play.Stage):
             stored=stored(lab.store(JOB)),
             driver_starts=lab.starts("driver"),
             printed=printed(Path(lab.joined.node(done.node).folder)) if done.node else [],
+            told=told(lab.run.job(JOB)),
+            repeated=replaying.counted(lab.run.root),
             drivers_up=lab.drivers_up(),
         )
 

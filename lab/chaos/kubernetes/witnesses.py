@@ -14,6 +14,16 @@ from holdfast.lab.demo.writers import writers_of
 
 REFUSED = re.compile(r"writing to the store has ended: epoch \d+ has begun, this is epoch \d+")
 
+REFUSALS = {
+    "its peers": re.compile(r"epoch \d+: peers refused: "),
+    "the rendezvous of others": re.compile(
+        r"epoch \d+: new rendezvous refused, nobody there meets us"
+    ),
+    "its own rendezvous": re.compile(r"epoch \d+: old rendezvous refused, nobody listens"),
+}
+"""By whom a rank that is left over has to be refused, and in which words it says so."""
+MET = re.compile(r"epoch \d+: .*MET AGAIN")
+
 Witness = Callable[[Seen], Sequence[str]]
 
 
@@ -127,6 +137,31 @@ def left_over_was_refused(seen: Seen) -> list[str]:
     """
     refused = any(REFUSED.search(line) for line in seen.printed)
     return [] if refused else [f"nothing on {seen.done.node} went on and met the fence"]
+
+
+def left_overs_met_nobody(seen: Seen) -> list[str]:
+    """By their own logs: ranks that were left over tried to meet others, and nobody had them."""
+    missing = [
+        f"no rank that was left over was refused by {whom}"
+        for whom, words in REFUSALS.items()
+        if not any(words.match(line) for line in seen.told)
+    ]
+    return missing + [f"a rank of a dead {line}" for line in seen.told if MET.match(line)]
+
+
+def messages_were_repeated(seen: Seen) -> list[str]:
+    """By whoever repeated them: both ways, at once and late, some of it of an epoch that was over.
+
+    That no rank was forked for one of them `each_effect_once` says.
+    """
+    ways = {"to the driver": seen.repeated.to_driver, "to nodes": seen.repeated.to_nodes}
+    kinds = {"again": "", "late": " late", "outdated": " late and of an older epoch"}
+    return [
+        f"no message {way} was repeated{how}"
+        for way, count in ways.items()
+        for kind, how in kinds.items()
+        if getattr(count, kind) == 0
+    ]
 
 
 def nothing_is_left(seen: Seen) -> list[str]:
