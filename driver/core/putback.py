@@ -1,6 +1,6 @@
 """A journal that was put back from a backup: executors have followed epochs that it never gave.
 
-Called by `nodes` when an executor connects. Pure. That the term is later than all of theirs the
+Called by `executors` when one connects. Pure. That the term is later than all of theirs the
 loop has seen to. What entries were lost is not known; that their epochs are used up is, and that
 what the newest of them saved is of the line that is to be continued.
 """
