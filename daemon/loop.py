@@ -61,6 +61,7 @@ class Daemon:
         self._prober = Prober(clock, settings.probe_port)
         self._link = Link(settings, _hello(settings, incarnation))
         self._period_s = 1.0
+        self._told = (0, 0)  # by the newest `Watch` of the connection: term and number
         self._sequence = self._acknowledged = 0
         self._answered_s = self._began_s
         self._hits: deque[tuple[int, LogHit]] = deque(maxlen=HITS)
@@ -86,18 +87,26 @@ class Daemon:
         match message:
             case Welcome():
                 self._answered(self._sequence)
+                self._told = (0, 0)
                 self._wake.set()
             case Acknowledged():
                 self._answered(message.sequence)
                 while self._hits and 0 < self._hits[0][0] <= message.sequence:
                     self._hits.popleft()
             case Watch():
-                self._period_s = message.heartbeat_period_s
-                self._wake.set()
-                self._prober.use(dict(message.neighbours), message.probe_port)
-                self._rank_logs.use(message.log_rules)
+                self._follow(message)
             case Refused():
                 _log.warning("driver.refused", what=message.what, why=message.why, fix=message.fix)
+
+    def _follow(self, order: Watch) -> None:
+        """Do what it says, where it is not a late one."""
+        if (told := (order.term, order.number)) < self._told:
+            return
+        self._told = told
+        self._period_s = order.heartbeat_period_s
+        self._wake.set()
+        self._prober.use(dict(order.neighbours), order.probe_port)
+        self._rank_logs.use(order.log_rules)
 
     def _answered(self, sequence: int) -> None:
         self._acknowledged = max(sequence, self._acknowledged)  # it may come late

@@ -382,12 +382,17 @@ class Acknowledged(Message, frozen=True):
 
 
 class Watch(Message, frozen=True):
-    """What a daemon should do, whole: its period, and which neighbours to probe (name, address)."""
+    """What a daemon should do, whole: its period, and which neighbours to probe (name, address).
+
+    Of a connection's, the newest (term, number) counts.
+    """
 
     heartbeat_period_s: float
     neighbours: tuple[tuple[str, str], ...] = ()
     probe_port: int = 0
     log_rules: tuple[str, ...] = ()
+    term: int = 0
+    number: int = 0  # counted by the driver over all nodes
 
 
 ToExecutor = Welcome | Refused | Desired | AskStacks | AskLog

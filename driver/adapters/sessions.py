@@ -77,7 +77,7 @@ class Sessions:
         self._now = now
         self._heartbeat_period_s = heartbeat_period_s
         self._executors: dict[str, ExecutorSide] = {}
-        self.daemons = Daemons(watch=watch, emit=emit, now=now)
+        self.daemons = Daemons(watch=watch, emit=emit, now=now, term=term)
 
     def before(self, app: ASGIApp) -> ASGIApp:
         """The two endpoints, and `app` for all else: what is around people's requests there is not

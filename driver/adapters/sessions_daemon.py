@@ -4,9 +4,11 @@ Used by `sessions`; `push` is called by `driver.watching`. Nothing of this enter
 what a detector concluded.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
 
 import structlog
+from msgspec.structs import replace
 
 from holdfast.driver.adapters.sessions_link import Link, Rejected
 from holdfast.driver.core.events import AnyEvent
@@ -26,10 +28,13 @@ class Daemons:
         watch: Watch,
         emit: Callable[[AnyEvent], None],
         now: Callable[[], float],
+        term: Callable[[], int],
     ) -> None:
         self._watch = watch
         self._emit = emit
         self._now = now
+        self._term = term
+        self._numbers = itertools.count(1)
         self._links: dict[str, Link] = {}
         self._told: dict[str, messages.Watch] = {}
         self._orders: Mapping[str, messages.Watch] = {}
@@ -102,4 +107,4 @@ class Daemons:
         order = self._orders.get(node)
         if order is not None and order != self._told.get(node):
             self._told[node] = order
-            link.send(order)
+            link.send(replace(order, term=self._term(), number=next(self._numbers)))

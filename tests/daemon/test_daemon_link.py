@@ -161,6 +161,16 @@ async def test_a_driver_that_acknowledges_nothing_is_left_for_a_new_connection(
     await eventually_async(lambda: len(driver.connections) == 1, "the old one is closed")
 
 
+async def test_what_it_is_to_do_is_the_newest_that_it_was_told(driver: Any, daemon: Any) -> None:
+    await eventually_async(lambda: driver.beats, "a heartbeat")
+    newest = Watch(heartbeat_period_s=3600.0, term=2, number=1)
+    for order in (newest, Watch(heartbeat_period_s=0.1, term=1, number=9)):
+        await driver.say(order)
+    await driver.say(Acknowledged(sequence=1_000))
+    await eventually_async(lambda: daemon._acknowledged == 1_000, "it has heard all three")
+    assert daemon._period_s == 3600.0
+
+
 async def test_an_acknowledgement_that_comes_late_takes_nothing_back(
     driver: Any, daemon: Any
 ) -> None:
