@@ -17,13 +17,19 @@ class Source(Protocol):
 
     def jobs(self, **filters: Any) -> list[dict[str, Any]]: ...
 
+    def job(self, name: str) -> dict[str, Any]:
+        """The one that is meant. Raises `Stopped` with what there is."""
+        ...
+
     def nodes(self) -> list[dict[str, Any]]: ...
 
     def incidents(self, job: str) -> list[dict[str, Any]]: ...
 
     def story(self, job: str, *, whole: bool = False) -> dict[str, Any]: ...
 
-    def why(self, name: str) -> dict[str, Any] | None: ...
+    def why(self, name: str) -> dict[str, Any]:
+        """Of the job or the node that is meant. Raises `Stopped`."""
+        ...
 
 
 class Live:
@@ -43,6 +49,10 @@ class Live:
             if token is None:
                 return found
 
+    def job(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(path("jobs", name))
+        return found
+
     def nodes(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._client.get(path("nodes"))["items"]
         return found
@@ -55,16 +65,36 @@ class Live:
         told: dict[str, Any] = self._client.get(path("jobs", job, "story"), all=whole)
         return told
 
-    def why(self, name: str) -> dict[str, Any] | None:
-        for kind in ("jobs", "nodes"):
-            try:
-                told: dict[str, Any] = self._client.get(path(kind, name, "why"))
-            except Problem as problem:
-                if problem.status != 404:
-                    raise
-            else:
-                return told
-        return None
+    def why(self, name: str) -> dict[str, Any]:
+        of_job = self._why("jobs", name)
+        if not isinstance(of_job, Problem):
+            return of_job
+        of_node = self._why("nodes", name)
+        if not isinstance(of_node, Problem):
+            return of_node
+        raise _neither(name, of_job, of_node)
+
+    def _why(self, kind: str, name: str) -> dict[str, Any] | Problem:
+        """The answer, or why there is none for this person."""
+        try:
+            told: dict[str, Any] = self._client.get(path(kind, name, "why"))
+        except Problem as problem:
+            if problem.status not in (403, 404):
+                raise
+            return problem
+        return told
+
+
+def _neither(name: str, of_job: Problem, of_node: Problem) -> Stopped:
+    """Where one of them is not there the other was meant, and may not be seen."""
+    refused = [each for each in (of_job, of_node) if each.status == 403]
+    if len(refused) == 1:
+        return refused[0]
+    fix = " ".join(filter(None, (of_job.fix, of_node.fix)))
+    if refused:
+        sentence = f"you may see neither a job nor a node {name!r}."
+        return Stopped(sentence, fix=fix, code=exitcodes.CONFIGURATION)
+    return Stopped(f"there is no job or node {name!r}.", fix=fix)
 
 
 def source(url: str | None, state: Path | None) -> tuple[Source, bool]:
@@ -85,13 +115,9 @@ def source(url: str | None, state: Path | None) -> tuple[Source, bool]:
 
 def job_named(asked: Source, name: str | None) -> dict[str, Any]:
     """The job, or the only or newest one where none is named. Raises `Stopped`."""
-    for job in asked.jobs(name=name) if name is not None else ():
-        if job["name"] == name:
-            return job  # whoever may see this one alone need not see the others
+    if name is not None:
+        return asked.job(name)
     jobs = asked.jobs()
     if not jobs:
         raise Stopped("there is no job.", code=exitcodes.FAILED)
-    if name is None:
-        return jobs[-1]
-    there = ", ".join(job["name"] for job in jobs)
-    raise Stopped(f"there is no job {name!r}.", fix=f"There are: {there}.")
+    return jobs[-1]

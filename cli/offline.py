@@ -50,6 +50,12 @@ class Recorded:
         jobs = sorted(chosen, key=lambda job: job.number)
         return [_plain(job_view(self._state, job, now=self._now, live=None)) for job in jobs]
 
+    def job(self, name: str) -> dict[str, Any]:
+        from holdfast.driver.adapters.rest.views import job_view
+
+        job = self._state.jobs[self._meant(name)]
+        return _plain(job_view(self._state, job, now=self._now, live=None))
+
     def nodes(self) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import node_view
 
@@ -66,15 +72,27 @@ class Recorded:
 
         return _plain(telling.story_of(self._journal, self._state, job, whole=whole))
 
-    def why(self, name: str) -> dict[str, Any] | None:
-        """About a job or a node; None where there is neither."""
+    def why(self, name: str) -> dict[str, Any]:
+        """About a job or a node."""
         from holdfast.driver.adapters.rest import telling
 
-        if job := self._state.jobs.get(name):
-            return _plain(telling.why_job(self._journal, self._state, job))
         if node := self._state.nodes.get(name):
             return _plain(telling.why_node(self._journal, self._state, node))
-        return None
+        job = self._state.jobs[self._meant(name, kind="job or node")]
+        return _plain(telling.why_job(self._journal, self._state, job))
+
+    def _meant(self, name: str, *, kind: str = "job") -> str:
+        """The whole name of the one job that is meant. Raises `Stopped` as a driver would."""
+        from holdfast.driver.adapters.rest import naming
+
+        fits = naming.fitting(name, self._state.jobs)
+        if not fits:
+            there = naming.instead("job", name, self._state.jobs)
+            raise Stopped(naming.none_of(kind, name), fix=there)
+        if len(fits) > 1:
+            sentence, fix = naming.several(name, fits)
+            raise Stopped(sentence, fix=fix)
+        return fits[0]
 
 
 def _filter(asked: dict[str, Any]) -> "JobFilter":

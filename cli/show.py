@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli import asking
-from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, last_word
 from holdfast.cli.shared import Json, State, Url, examples, same
 
@@ -79,12 +78,6 @@ def why(
     asked, alive = asking.source(url, state)
     name = name or asking.job_named(asked, None)["name"]
     told = asked.why(name)
-    if told is None:
-        known = [each["name"] for each in (*asked.jobs(), *asked.nodes())]
-        raise Stopped(
-            f"there is no job or node {name!r}.",
-            fix=f"There are: {', '.join(known)}." if known else "",
-        )
     if json:
         as_json(told)
         return

@@ -62,8 +62,12 @@ class ClusterPeople:
     def _which(self, right: Right, job: str) -> dict[str, str]:
         """Namespace and name; of a pattern the namespace, if it names one."""
         if right is Right.SEE_JOBS:
-            return {"namespace": self._jobs.namespace or _plain(job.partition(".")[0])}
+            return {"namespace": self._jobs.namespace or _plain(job.rpartition(".")[0])}
         at = self._jobs.object(job)
+        if not at.name:
+            raise NotThere(
+                f"there is no job {job!r}.", fix="Name its namespace, too: NAMESPACE.NAME."
+            )
         return {"namespace": at.namespace, "name": "" if right is Right.READ_LOGS else at.name}
 
 

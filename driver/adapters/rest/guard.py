@@ -8,10 +8,12 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from holdfast.driver.adapters.rest import naming
 from holdfast.driver.adapters.rest.parameters import NoParameters
+from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.driver.adapters.rest.rights import RIGHTS
 from holdfast.driver.control import Control
-from holdfast.driver.people import no_token
+from holdfast.driver.people import NotAllowed, NotThere, Right, no_token
 
 PREFIX = "/v1alpha1"
 
@@ -30,17 +32,51 @@ Caller = Annotated[str, Depends(caller)]
 
 
 async def person(request: Request, token: Caller) -> None:
-    """Raises `Rebuff` unless whoever asks may have what this route gives."""
+    """Raises `Rebuff` or `Problem` unless whoever asks may have what this route gives.
+
+    From here on the job in its path is the one that is meant.
+    """
     control: Control = request.app.state.control
     route = request.scope["route"].path.removeprefix(PREFIX)
     right = RIGHTS[f"{request.method} {route}"]
-    await control.people.check(token, right, _which(request))
+    if job := request.path_params.get("job"):
+        request.path_params["job"] = await _meant(control, token, right, job)
+    else:
+        asked = request.query_params
+        await control.people.check(token, right, asked.get("job") or asked.get("name") or "")
 
 
-def _which(request: Request) -> str:
-    """The job, or the jobs, that are asked about; "" for all, or none."""
-    asked = request.query_params
-    return request.path_params.get("job") or asked.get("job") or asked.get("name") or ""
+async def _meant(control: Control, token: str, right: Right, name: str) -> str:
+    """The whole name of the one job that is meant, of those for which the person has the right."""
+    fits = naming.fitting(name, control.state.jobs)
+    if not fits:
+        return await _unknown(control, token, right, name)
+    if len(fits) > 1:
+        fits = [each for each in fits if await _may(control, token, right, each)] or fits[:1]
+    if len(fits) > 1:
+        why, fix = naming.several(name, fits)
+        raise Problem(409, why, fix=fix)
+    await control.people.check(token, right, fits[0])
+    return fits[0]
+
+
+async def _unknown(control: Control, token: str, right: Right, name: str) -> str:
+    """The name itself: it may be that of an object of which no job was made."""
+    try:
+        await control.people.check(token, right, name)
+    except NotThere as none:
+        if await _may(control, token, Right.SEE_JOBS):
+            raise not_found("job", name, control.state.jobs) from none
+        raise
+    return name
+
+
+async def _may(control: Control, token: str, right: Right, job: str = "") -> bool:
+    try:
+        await control.people.check(token, right, job)
+    except NotAllowed:
+        return False
+    return True
 
 
 def _no_parameters(_given: Annotated[NoParameters, Query()]) -> None:

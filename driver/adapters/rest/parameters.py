@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from holdfast.driver.adapters.rest.naming import last
 from holdfast.driver.core.model import Job, Phase
 from holdfast.protocol.specmodel import sentence
 
@@ -41,13 +42,14 @@ class JobFilter(Parameters):
     label: list[Annotated[str, AfterValidator(_label)]] = []
     """name=value; all given must hold."""
     name: str = "*"
-    """A name, or a pattern such as train-*."""
+    """A name, or a pattern such as train-*; with its namespace or without, where jobs have one."""
 
     def takes(self, job: Job) -> bool:
         """Whether it is meant."""
         if self.phase and job.phase not in self.phase:
             return False
-        return fnmatchcase(job.name, self.name) and _labels(job).issuperset(self.label)
+        named = any(fnmatchcase(each, self.name) for each in (job.name, last(job.name)))
+        return named and _labels(job).issuperset(self.label)
 
 
 def _labels(job: Job) -> set[str]:

@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from holdfast.driver.adapters.rest import naming
 from holdfast.driver.people import InTheWay, NotAllowed, NotThere, Rebuff, Stranger, Wrong
 from holdfast.driver.ports import TemporaryError
 from holdfast.protocol.mistakes import BadDocument, Mistake, in_our_words
@@ -69,9 +70,7 @@ class Problem(Exception):
 
 def not_found(kind: str, name: str, known: Iterable[str]) -> Problem:
     """404 that says what there is instead."""
-    listed = ", ".join(sorted(known)[:10])
-    there = f"There are: {listed}." if listed else f"There is no {kind} at all."
-    return Problem(404, f"there is no {kind} {name!r}.", fix=there)
+    return Problem(404, naming.none_of(kind, name), fix=naming.instead(kind, name, known))
 
 
 def of_mistakes(error: BadDocument) -> Problem:
