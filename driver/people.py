@@ -12,7 +12,7 @@ from holdfast.driver.adapters.tokens import Tokens
 
 
 class Right(StrEnum):
-    """What a person may be allowed to do, in words that follow "you may not"."""
+    """What a person may be allowed to do."""
 
     SEE_JOBS = "see jobs"
     SEE_JOB = "see the job"
@@ -92,11 +92,6 @@ def no_token() -> Stranger:
 
 def wrong_token() -> Stranger:
     return Stranger("the token is not the one of this driver.", fix=SEND)
-
-
-def not_allowed(right: Right, needed: str) -> NotAllowed:
-    """`needed`: the right in the words of whoever judges."""
-    return NotAllowed(f"you may not {right}.", fix=f"Ask for the right to {needed}.")
 
 
 class TokenHolders:

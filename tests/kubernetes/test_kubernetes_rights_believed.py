@@ -65,6 +65,14 @@ async def test_what_is_refused_for_long_is_believed_and_named_with_who_is_refuse
     assert rights.BELIEVED_S <= now_s() < rights.BELIEVED_S + 2.0
 
 
+async def test_however_many_rights_are_missing_the_sentence_is_short() -> None:
+    with pytest.raises(PermanentError) as refusal:
+        await rights.confirm(cast(Client, Judge(knows_s=1.0)), NEEDED, believed_s=0.0)
+    assert f"in namespace lab, and {len(NEEDED) - rights.SAID} more. Apply the" in str(
+        refusal.value
+    )
+
+
 async def test_where_nobody_may_ask_nothing_is_known() -> None:
     judge = Judge(knows_s=1_000.0, closed=True)
     with pytest.raises(rights.Unasked):

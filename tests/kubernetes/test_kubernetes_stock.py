@@ -161,14 +161,30 @@ def test_a_person_submits_suspends_resumes_and_deletes_by_rest_as_who_they_are(
         assert ada.post("/jobs", json=stock.document("told")).status_code == 409
         eventually(lambda: ada.get("/jobs/stock.told").status_code == 200, "the driver has it")
         for word, condition in (("suspend", "Suspended"), ("resume", "Allocated")):
-            assert ada.post(f"/jobs/stock.told/{word}").status_code == 202
+            asked = ada.post(f"/jobs/told/{word}")
+            assert (asked.status_code, asked.json()["name"]) == (202, "stock.told"), asked.text
             stock.until("told", lambda seen, what=condition: said(seen, what) == "True", word)
         assert [job["name"] for job in ada.get("/jobs?name=stock.*").json()["items"]] == [
             "stock.told"
         ]
         refused = [ada.get("/jobs"), ada.get("/nodes"), ada.get("/jobs/stock-other.told")]
         assert [each.status_code for each in refused] == [403, 403, 403]
-        assert "list trainingjobs.holdfast.dev" in refused[0].json()["fix"]
+        assert [(each.json()["detail"], each.json()["fix"]) for each in refused] == [
+            (
+                "the service account stock:ada may not list trainingjobs.holdfast.dev "
+                "in all namespaces.",
+                "Bind the ClusterRole holdfast-view in the whole cluster.",
+            ),
+            (
+                "the service account stock:ada may not list nodes.",
+                "Bind a ClusterRole that may list nodes.",
+            ),
+            (
+                "the service account stock:ada may not get trainingjobs.holdfast.dev told "
+                "in namespace stock-other.",
+                "Bind the ClusterRole holdfast-view in namespace stock-other.",
+            ),
+        ]
         assert ada.delete("/jobs/stock.told").status_code == 202
     eventually(lambda: not stock.get("tj", "told"), "it is deleted")
     wrote = {
@@ -198,6 +214,12 @@ def test_whoever_the_api_server_does_not_know_or_does_not_let_gets_nothing(
             ]
             expected = 403 if asked is ben else 401
             assert {each.status_code for each in said_so} == {expected}, said_so
+            assert {len(each.json()["detail"].splitlines()) for each in said_so} == {1}
+            if asked is ben:
+                assert said_so[0].json()["detail"] == (
+                    "the service account stock:ben may not create trainingjobs.holdfast.dev "
+                    "in namespace stock."
+                )
     assert stock.get("tj", "denied") == {}
 
 

@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from holdfast.cli.words import outcome
 from holdfast.driver.adapters.rest.app import make_app
 from holdfast.driver.adapters.rest.description import operations
 from holdfast.driver.adapters.rest.guard import PREFIX
 from holdfast.driver.adapters.rest.rights import RIGHTS
-from holdfast.driver.people import InTheWay, NotThere, Right, Stranger, not_allowed
+from holdfast.driver.core import events
+from holdfast.driver.people import InTheWay, NotAllowed, NotThere, Right, Stranger
 from holdfast.driver.ports import TemporaryError
+from holdfast.protocol.messages import Task
 
 NAME = "lab.speech"
 
@@ -59,21 +62,39 @@ async def test_each_request_that_changes_a_job_is_done_to_its_object_with_the_ca
     assert submitted.status_code == 201
     assert submitted.json()["name"] == NAME
     assert submitted.headers["Location"] == f"/v1alpha1/jobs/{NAME}"
-    for method, path in (("POST", "/suspend"), ("POST", "/resume"), ("DELETE", "")):
+    shown = f"`holdfast status {NAME} --watch` shows it"
+    for method, path, why in (
+        ("POST", "/suspend", f"{NAME} is being suspended: {shown}"),
+        ("POST", "/resume", f"{NAME} goes on once it has nodes: {shown}"),
+        ("DELETE", "", f"{NAME} is being deleted"),
+    ):
         answer = await driver.http.request(method, f"/v1alpha1/jobs/{NAME}{path}")
-        assert answer.status_code == 202
-        assert "follows the object" in answer.json()["why"]
+        assert (answer.status_code, answer.json()["why"]) == (202, why)
+        assert outcome(NAME, why) == why, "it is told to people as it is"
     done = [(token, "submit", "speech")]
     done += [(token, what, NAME) for what in ("suspend", "resume", "delete")]
     assert judge.objects.did == done
     assert driver.control.state.jobs == {}
 
 
+async def test_an_object_whose_job_is_over_is_not_said_to_be_suspended(
+    driver, judge: Judge
+) -> None:
+    plan = events.Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1)
+    await driver.happened(
+        events.JobSubmitted(job=NAME, plan=plan), events.StopRequested(job=NAME, by="a person")
+    )
+    answer = await driver.http.post(f"/v1alpha1/jobs/{NAME}/suspend")
+    assert answer.status_code == 409
+    assert f"{NAME!r} is Stopped and stays so" in answer.json()["detail"]
+    assert judge.objects.did == []
+
+
 @pytest.mark.parametrize(
     ("says", "status"),
     [
         (Stranger("the API server does not know this token."), 401),
-        (not_allowed(Right.SEE_JOB, "get trainingjobs"), 403),
+        (NotAllowed("ada may not get trainingjobs."), 403),
         (NotThere("there is no such object."), 404),
         (InTheWay("the name is taken."), 409),
         (TemporaryError("the API server does not answer"), 503),

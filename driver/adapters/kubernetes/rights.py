@@ -22,6 +22,9 @@ BELIEVED_S = 10.0
 """How long a right has to be refused until that is believed. An API server that has just started
 knows no roles and forbids everything for a moment; roles applied with the driver come as late."""
 
+SAID = 3
+"""Of the rights that are missing, those that are told: the cure is the same, however many."""
+
 
 class Rule(NamedTuple):
     """A rule of a role, for one resource; `resource`: RESOURCE[/SUBRESOURCE], as roles have it."""
@@ -135,8 +138,9 @@ async def confirm(
 
 
 async def _sentence(client: Client, lacking: Sequence[Asked]) -> str:
+    more = f", and {len(lacking) - SAID} more" if len(lacking) > SAID else ""
     return (
-        f"rights: {await _who(client)} may not {', '.join(map(said, lacking))}. "
+        f"rights: {await who(client)} may not {', '.join(map(said, lacking[:SAID]))}{more}. "
         "Apply the roles of deploy/kubernetes, or of your overlay of it, anew."
     )
 
@@ -152,13 +156,13 @@ async def _may(client: Client, asked: Asked) -> bool:
     return bool(answer.get("status", {}).get("allowed"))
 
 
-async def _who(client: Client) -> str:
+async def who(client: Client) -> str:
     """Who the server takes us for, in a person's words."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
         answer = await client.ask(paths.self_reviews(), body)
     except PermanentError:  # what is missing is worth more than whose it is
-        return "this driver"
+        return "this account"
     name: str = answer["status"]["userInfo"]["username"]
     account = name.removeprefix("system:serviceaccount:")
     return f"the service account {account}" if account != name else name

@@ -10,7 +10,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from holdfast.driver.adapters.rest import naming
 from holdfast.driver.adapters.rest.parameters import NoParameters
-from holdfast.driver.adapters.rest.problems import Problem, not_found
+from holdfast.driver.adapters.rest.problems import not_found, which
 from holdfast.driver.adapters.rest.rights import RIGHTS
 from holdfast.driver.control import Control
 from holdfast.driver.people import NotAllowed, NotThere, Right, no_token
@@ -54,8 +54,7 @@ async def _meant(control: Control, token: str, right: Right, name: str) -> str:
     if len(fits) > 1:
         fits = [each for each in fits if await _may(control, token, right, each)] or fits[:1]
     if len(fits) > 1:
-        why, fix = naming.several(name, fits)
-        raise Problem(409, why, fix=fix)
+        raise which(name, fits)
     await control.people.check(token, right, fits[0])
     return fits[0]
 

@@ -1,18 +1,19 @@
 """Requests about jobs that are objects elsewhere: done there, with the token of whoever asks.
 
-Used by `jobs`. What becomes of it is decided once the driver sees the object; nobody waits for it.
+Used by `jobs`. What becomes of it is decided once the driver sees the object; nobody waits for it,
+and what is said is only what was asked.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.driver.adapters.rest.asking import Done
+from holdfast.driver.adapters.rest.asking import Done, refused
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.control import Control
+from holdfast.driver.core.admission import refuse
+from holdfast.driver.core.events import SuspendRequested
 from holdfast.driver.people import Objects
 from holdfast.protocol.jobcheck import check
-
-FOLLOWED = "the driver follows the object"
 
 
 async def submit(
@@ -28,23 +29,29 @@ async def submit(
         check(document)  # refuses it, and says what a job is
     sequence = control.sequence
     name = await objects.submit(token, document)
-    return _done(name, sequence, f"{name} is created")
+    return Done(name=name, sequence=sequence, why=f"{name} is submitted; its TrainingJob is there")
 
 
 async def suspend(
     control: Control, objects: Objects, token: str, job: str, *, suspend: bool
 ) -> Done:
+    _check_not_over(control, job)
     sequence = control.sequence
     await objects.suspend(token, job, suspend=suspend)
-    return _done(job, sequence, f"{job} is to {'be suspended' if suspend else 'go on'}")
+    what = "is being suspended" if suspend else "goes on once it has nodes"
+    seen = f"`holdfast status {job} --watch` shows it"
+    return Done(name=job, sequence=sequence, why=f"{job} {what}: {seen}")
 
 
 async def delete(control: Control, objects: Objects, token: str, job: str) -> Done:
     sequence = control.sequence
     await objects.delete(token, job)
-    return _done(job, sequence, f"{job} is deleted")
+    return Done(name=job, sequence=sequence, why=f"{job} is being deleted")
 
 
-def _done(name: str, sequence: int, what: str) -> Done:
-    """`sequence`: the newest entry when it was asked; what becomes of it comes after."""
-    return Done(name=name, sequence=sequence, why=f"{what}; {FOLLOWED}")
+def _check_not_over(control: Control, name: str) -> None:
+    """Raises `Problem`: an object takes the wish, and nothing would come of it."""
+    job = control.state.jobs.get(name)
+    refusal = refuse(control.state, SuspendRequested(job=name))
+    if job is not None and job.finished and refusal is not None:
+        raise refused(name, refusal)

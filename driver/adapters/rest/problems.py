@@ -73,6 +73,12 @@ def not_found(kind: str, name: str, known: Iterable[str]) -> Problem:
     return Problem(404, naming.none_of(kind, name), fix=naming.instead(kind, name, known))
 
 
+def which(name: str, jobs: list[str]) -> Problem:
+    """409: the name may be that of several jobs."""
+    why, fix = naming.several(name, jobs)
+    return Problem(409, why, fix=fix)
+
+
 def of_mistakes(error: BadDocument) -> Problem:
     """422 with every mistake in a document."""
     count = len(error.mistakes)

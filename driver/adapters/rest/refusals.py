@@ -17,9 +17,10 @@ from holdfast.driver.adapters.rest.problems import (
     not_found,
     of_mistakes,
     of_rebuff,
+    which,
 )
 from holdfast.driver.core.admission import Refusal
-from holdfast.driver.people import Right, no_token, not_allowed, wrong_token
+from holdfast.driver.people import NotAllowed, no_token, wrong_token
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.mistakes import BadDocument
 
@@ -63,9 +64,17 @@ _BAD_JOB: dict[str, Any] = JOB | {"spec": {"nodes": 0, "comand": ["python", "tra
 _PERSON: Refusals = {
     "no-token": of_rebuff(no_token()),
     "wrong-token": of_rebuff(wrong_token()),
-    "not-allowed": of_rebuff(not_allowed(Right.SEE_JOBS, "list trainingjobs.holdfast.dev")),
+    "not-allowed": of_rebuff(
+        NotAllowed(
+            "ada may not list trainingjobs.holdfast.dev in namespace lab.",
+            fix="Bind the ClusterRole holdfast-view in namespace lab.",
+        )
+    ),
 }
-_NO_JOB: Refusals = {"no-such-job": not_found("job", "speech-7b", ["speech-13b"])}
+_NO_JOB: Refusals = {
+    "no-such-job": not_found("job", "speech-7b", ["speech-13b"]),
+    "which-job": which("speech", ["lab.speech", "team.speech"]),
+}
 _NO_NODE: Refusals = {"no-such-node": not_found("node", "node-4", ["node-1", "node-2"])}
 _KEY: Refusals = {
     "key-reused": key_reused(
