@@ -8,7 +8,7 @@ the loop as an event and comes back as the journal entry that it became.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
@@ -38,6 +38,8 @@ class Control:
         settings: Settings,
         clock: Clock,
         away: Callable[[], str] = lambda: "",
+        absent: Callable[[], Mapping[str, str]] = dict,
+        executors_first: bool = True,
         figures: Callable[[], Iterable[Figure]] = tuple,
     ) -> None:
         self._loop = loop
@@ -49,6 +51,8 @@ class Control:
         self.clock = clock
         self.figures = figures  # what Prometheus is told of the cluster
         self.away = away  # why nothing is known of nodes now, in a sentence; "" if all is well
+        self.absent = absent  # why nodes that the cluster has are not there, by name
+        self.executors_first = executors_first  # on a node, before a job has it
 
     @property
     def state(self) -> State:

@@ -5,7 +5,7 @@ used. Must not decide.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
@@ -27,7 +27,16 @@ Follow = Callable[[State], None]
 
 
 class SeenCluster(Cluster, Protocol):
-    """A cluster that says why it cannot be seen."""
+    """A cluster that says what there is to see."""
+
+    @property
+    def executors_first(self) -> bool:
+        """Whether a node has an executor before a job has the node."""
+        ...
+
+    def absent(self) -> Mapping[str, str]:
+        """The nodes that it has and that are not there now, each with why."""
+        ...
 
     def away(self) -> str:
         """Why nothing is known of nodes now, in a sentence; "" if all is well."""

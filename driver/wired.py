@@ -67,6 +67,8 @@ class Driver:
             settings=settings,
             clock=clock,
             away=outside.cluster.away,
+            absent=outside.cluster.absent,
+            executors_first=outside.cluster.executors_first,
             figures=outside.figures,
         )
 

@@ -21,9 +21,15 @@ CALL_WITHIN_S = 5.0
 class LocalCluster:
     """Nodes that the keeper at `socket` keeps."""
 
+    executors_first = True
+
     def __init__(self, socket: Path) -> None:
         self._socket = socket
         self._connected = False
+
+    def absent(self) -> dict[str, str]:
+        """A node that was never there is not one of the keeper's nodes yet."""
+        return {}
 
     def away(self) -> str:
         """Why nothing is known of nodes now, in a sentence; "" while the keeper tells."""

@@ -12,6 +12,12 @@ from holdfast.driver.ports import Fact, PermanentError
 class NoCluster:
     """A `ports.Cluster` without nodes."""
 
+    executors_first = True
+
+    def absent(self) -> dict[str, str]:
+        """There are none."""
+        return {}
+
     def away(self) -> str:
         """Why nothing is known of nodes, in a sentence."""
         return "no keeper is attached to this driver (start it with --keeper SOCKET)"

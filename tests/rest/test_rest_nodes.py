@@ -157,3 +157,28 @@ async def test_who_is_not_of_the_cluster_is_listed_as_that_while_it_is_connected
     assert evicted.status_code == 409
     await driver.happened(events.ExecutorDisconnected(node="node-9", incarnation="a"))
     assert (await driver.http.get(NODES)).json() == {"items": []}
+
+
+async def test_nodes_that_were_never_ready_are_shown_with_why_and_so_is_a_job_that_waits(
+    driver: Driver,
+) -> None:
+    await driver.submit()
+    why = "Ready is False: no network yet"
+    driver.control.absent = lambda: {f"node-{number}": why for number in range(1, 5)}
+    nodes = (await driver.http.get(NODES)).json()["items"]
+    assert [(node["name"], node["state"]) for node in nodes[:1]] == [("node-1", "gone")]
+    assert {node["reason"] for node in nodes} == {why}
+    told = (await driver.http.get(f"{NODES}/node-2/why")).json()
+    assert told["headline"] == f"node-2 is gone: {why}"
+    said = f"; nodes that there are: 4, and none is ready (node-1: {why}; node-2: {why}; node-3: "
+    assert said in (await driver.http.get("/v1alpha1/jobs/speech")).json()["waiting"]
+    assert said in (await driver.http.get("/v1alpha1/jobs/speech/why")).json()["headline"]
+    await driver.happened(*NODE)
+    assert "none is ready" not in (await driver.http.get("/v1alpha1/jobs/speech")).json()["waiting"]
+
+
+async def test_a_free_node_is_free_where_an_executor_comes_with_a_job(driver: Driver) -> None:
+    await driver.happened(events.NodeAppeared(node="node-1"))
+    for executors_first, state in ((True, "unknown"), (False, "free")):
+        driver.control.executors_first = executors_first
+        assert (await driver.http.get(f"{NODES}/node-1")).json()["state"] == state

@@ -66,6 +66,8 @@ class Owners(Protocol):
 class KubernetesCluster:
     """Nodes of a Kubernetes cluster, those that `node_selector` (a label selector) selects."""
 
+    executors_first = False  # one comes with a pod of a job
+
     def __init__(
         self,
         client: Client,
@@ -146,6 +148,11 @@ class KubernetesCluster:
         """Why nothing new is known of nodes, in a sentence; "" while the API server is heard."""
         why = self._nodes.away() or self._pods.away()
         return f"the API server is not heard: {why}" if why else ""
+
+    def absent(self) -> dict[str, str]:
+        """Why each Node that there is and that is not ready is not."""
+        facts_of = {name: self._facts[name] for name in self._nodes.store if name in self._facts}
+        return {name: fact.why for name, fact in facts_of.items() if not fact.present}
 
     # ------------------------------------------------------------ the port `Cluster`
 

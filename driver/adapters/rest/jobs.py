@@ -4,12 +4,14 @@ from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Query, Request, Response
+from msgspec.structs import replace
 from pydantic import Field
 
 from holdfast.driver.adapters.rest import objects
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_json
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Caller, Driver, person
+from holdfast.driver.adapters.rest.nodes import PERSON, none_there
 from holdfast.driver.adapters.rest.paging import DEFAULT_LIMIT, MAX_LIMIT, page
 from holdfast.driver.adapters.rest.parameters import JobFilter
 from holdfast.driver.adapters.rest.problems import not_found
@@ -22,8 +24,6 @@ from holdfast.kit.ids import new_id
 from holdfast.protocol.jobcheck import check_without_pods
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[Depends(person)])
-
-PERSON = "a person"
 
 
 @router.post("", status_code=201, dependencies=[NO_PARAMETERS])
@@ -110,6 +110,12 @@ async def delete(job: str, control: Driver, token: Caller, key: IdempotencyKey =
     return await _about(control, events.DeleteRequested(job=job, by=PERSON), key)
 
 
+def told(control: Control, job: Job) -> Job:
+    """With what keeps all nodes from a job that waits, which the core does not know."""
+    why = (control.away() or none_there(control)) if job.waiting else ""
+    return replace(job, waiting=f"{job.waiting}; {why}") if why else job
+
+
 def job_of(control: Control, name: str) -> Job:
     """The job, or 404 with those that there are."""
     job = control.state.jobs.get(name)
@@ -129,7 +135,4 @@ async def _about(control: Control, event: _About, key: str | None) -> Done:
 
 def _view(control: Control, job: Job) -> JobView:
     live = control.watch.progress(job.name)
-    view = job_view(control.state, job, now=control.now(), live=live)
-    if view.waiting and (away := control.away()):
-        return view.model_copy(update={"waiting": f"{view.waiting}; {away}"})
-    return view
+    return job_view(control.state, told(control, job), now=control.now(), live=live)

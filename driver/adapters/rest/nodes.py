@@ -1,16 +1,19 @@
 """Routes about nodes: list, get, evict, restore, maintain."""
 
 from fastapi import APIRouter, Depends, Request
+from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_notice, read_reason
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
-from holdfast.driver.adapters.rest.jobs import PERSON
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import NodeList, NodeView, node_view
 from holdfast.driver.control import Control
 from holdfast.driver.core import events
+from holdfast.driver.core.allocation import SAID_NODES
 from holdfast.driver.core.model import Node
+
+PERSON = "a person"
 
 STRANGER = "it is connected, but the cluster does not know it"
 
@@ -20,8 +23,8 @@ router = APIRouter(prefix="/nodes", tags=["nodes"], dependencies=[Depends(person
 @router.get("", dependencies=[NO_PARAMETERS])
 async def list_nodes(control: Driver) -> NodeList:
     """Every node, by name."""
-    state = control.state
-    return NodeList(items=[_view(control, state.nodes[name]) for name in sorted(state.nodes)])
+    nodes = nodes_of(control)
+    return NodeList(items=[_view(control, nodes[name]) for name in sorted(nodes)])
 
 
 @router.get("/{node}", dependencies=[NO_PARAMETERS])
@@ -61,8 +64,8 @@ def _view(control: Control, node: Node) -> NodeView:
     view = node_view(control.state, node, control.nodes.observed(node.name))
     if node.stranger:
         return view.model_copy(update={"reason": control.away() or STRANGER})
-    if view.state == "unknown" and control.settings.cluster == "kubernetes":
-        return view.model_copy(update={"state": "free"})  # an executor comes there with a job's pod
+    if view.state == "unknown" and not control.executors_first:
+        return view.model_copy(update={"state": "free"})
     if not view.reason and view.state in ("gone", "unknown"):
         words = {"gone": "it has gone away", "unknown": "its executor is not connected"}
         return view.model_copy(update={"reason": control.away() or words[view.state]})
@@ -71,7 +74,25 @@ def _view(control: Control, node: Node) -> NodeView:
 
 def node_of(control: Control, name: str) -> Node:
     """The node, or 404 with those that there are."""
-    node = control.state.nodes.get(name)
-    if node is None:
-        raise not_found("node", name, control.state.nodes)
-    return node
+    nodes = nodes_of(control)
+    if name not in nodes:
+        raise not_found("node", name, nodes)
+    return nodes[name]
+
+
+def nodes_of(control: Control) -> dict[str, Node]:
+    """By name: those of the core, and those that the cluster has and that were never there."""
+    nodes = dict(control.state.nodes)
+    for name, why in control.absent().items():
+        node = nodes.get(name) or Node(name=name, present=False)
+        nodes[name] = node if node.present or node.reason else replace(node, reason=why)
+    return nodes
+
+
+def none_there(control: Control) -> str:
+    """That the cluster has nodes and none of them is there, with why; "" where one is."""
+    if any(node.present for node in control.state.nodes.values()):
+        return ""
+    absent = control.absent()
+    said = "; ".join(f"{name}: {absent[name]}" for name in sorted(absent)[:SAID_NODES])
+    return f"nodes that there are: {len(absent)}, and none is ready ({said})" if absent else ""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from holdfast.driver.adapters.rest import telling
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
-from holdfast.driver.adapters.rest.jobs import job_of
+from holdfast.driver.adapters.rest.jobs import job_of, told
 from holdfast.driver.adapters.rest.nodes import node_of
 from holdfast.driver.adapters.rest.parameters import AfterSequence, Parameters
 
@@ -38,7 +38,7 @@ def story(job: str, control: Driver, asked: Annotated[StoryParameters, Query()])
 @router.get("/jobs/{job}/why", dependencies=[NO_PARAMETERS])
 def why_of_job(job: str, control: Driver) -> telling.Why:
     """Why the job is as it is, in sentences, from its last incident on."""
-    return telling.why_job(control.journal, control.state, job_of(control, job))
+    return telling.why_job(control.journal, control.state, told(control, job_of(control, job)))
 
 
 @router.get("/nodes/{node}/why", dependencies=[NO_PARAMETERS])

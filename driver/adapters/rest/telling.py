@@ -201,8 +201,8 @@ def _node_headline(node: Node, since: str, trial: str) -> str:
         "closed": f"gets no new work: {node.closed}",
         "unknown": "is there, and no executor of it is connected",
     }
-    to_be_free = f": {node.notice.why}" if node.notice else ""
-    return f"{node.name} {words[state]}{to_be_free}"
+    why = node.reason or (node.notice.why if node.notice else "")
+    return f"{node.name} {words[state]}" + (f": {why}" if why else "")
 
 
 def _prospect(node: Node, trial: str) -> str:
