@@ -24,9 +24,16 @@ def register(app: typer.Typer) -> None:
     ours = group("A real Kubernetes control plane on this machine, without containers.")
     ours.command("up", epilog=examples("holdfast lab kubernetes up"))(up)
     ours.command("down", epilog=examples("holdfast lab kubernetes down"))(down)
-    shown = examples("holdfast lab kubernetes kubectl get nodes")
+    shown = examples(
+        "holdfast lab kubernetes kubectl get nodes",
+        "holdfast lab kubernetes kubectl --folder DIR get nodes",
+    )
     ours.command("kubectl", context_settings=AS_GIVEN, epilog=shown)(kubectl)
-    lab.add_typer(ours, name="kubernetes", epilog=examples("holdfast lab kubernetes up"))
+    both = examples(
+        "holdfast lab kubernetes up --folder DIR",
+        "holdfast lab kubernetes kubectl --folder DIR get nodes",
+    )
+    lab.add_typer(ours, name="kubernetes", epilog=both)
     app.add_typer(lab, name="lab", epilog=examples("holdfast lab kubernetes kubectl get nodes"))
 
 
@@ -49,7 +56,7 @@ def kubectl(
     ] = None,
     folder: Folder = DEFAULT,
 ) -> int:
-    """kubectl, as admin of the control plane that is up. --folder stands before its arguments."""
+    """[--folder DIR] ARGUMENT…: kubectl as admin there. Its --help is kubectl's own."""
     return _done("kubectl", folder, arguments or [])
 
 

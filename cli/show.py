@@ -84,6 +84,8 @@ def why(
     if told["exception"]:
         typer.echo(told["exception"].rstrip() + "\n")
     typer.echo(told["headline"])
+    for detail in told["details"]:
+        typer.echo(f"  {detail}")
     for line in told["lines"]:
         typer.echo(f"  {sentence(line)}")
     if told["fix"] and alive:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import structlog
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import CliApp
 from starlette.types import Receive, Scope, Send
 
@@ -55,8 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         settings = CliApp.run(Settings, cli_args=list(arguments))
     except ValidationError as error:
         for each in error.errors():
-            where = "".join(f"{part}: " for part in each["loc"])
-            _say(f"{where}{each['msg'].removeprefix('Value error, ')}")
+            _say(_wrong(each))
         return exitcodes.USAGE
     set_up_logs("driver", level=settings.log_level)
     raise_open_files()
@@ -190,6 +190,16 @@ def _end_at_once() -> None:
     """On a signal that comes between two servers: nothing is led yet."""
     for number in SIGNALS:
         asyncio.get_running_loop().remove_signal_handler(number)
+
+
+def _wrong(error: ErrorDetails) -> str:
+    """What is wrong with a setting, by the option that it is."""
+    option = "".join(f"--{str(part).replace('_', '-')}: " for part in error["loc"])
+    if error["type"] == "value_error":
+        return option + error["msg"].removeprefix("Value error, ")
+    if error["type"] == "missing":
+        return f"{option}it is missing"
+    return f"{option}{error['msg'].replace('Input', 'it')}, not {error['input']!r}"
 
 
 def _say_all(group: BaseExceptionGroup[Exception], code: int) -> int:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, CliImplicitFlag, SettingsConfigDict
 
+from holdfast.kit.limits import is_pollable
 from holdfast.protocol.paths import RunPaths
 
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -123,8 +124,19 @@ class Settings(BaseSettings):
     def _of_kubernetes(self) -> Self:
         for option in ("namespace", "node_selector", "kubeconfig", "pod_groups"):
             if getattr(self, option) and self.cluster != "kubernetes":
-                raise ValueError(f"{option}: it needs --cluster kubernetes")
+                named = option.replace("_", "-")
+                raise ValueError(f"--{named}: it needs --cluster kubernetes")
         return self
+
+    @field_validator("die_with_fd")
+    @classmethod
+    def _descriptor(cls, value: int | None) -> int | None:
+        if value is not None and not is_pollable(value):
+            raise ValueError(
+                f"{value} is no pipe or socket of this process: give the number of one that "
+                "whoever starts it holds open, or leave it out"
+            )
+        return value
 
     @field_validator("lease")
     @classmethod
@@ -136,23 +148,23 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _shared(self) -> Self:
         if self.standby and not self.journal:
-            raise ValueError("standby: it needs a journal that drivers share, see --journal")
+            raise ValueError("--standby: it needs a journal that drivers share, see --journal")
         if self.lease and not (self.standby and self.cluster == "kubernetes"):
-            raise ValueError("lease: it needs --standby and --cluster kubernetes")
+            raise ValueError("--lease: it needs --standby and --cluster kubernetes")
         return self
 
     @model_validator(mode="after")
     def _encrypted(self) -> Self:
         if bool(self.tls_certificate) != bool(self.tls_key):
-            raise ValueError("tls_certificate: give it and tls_key, or neither")
+            raise ValueError("--tls-certificate: give it and --tls-key, or neither")
         if self.tls_certificate and not self.tls:
-            raise ValueError("tls_certificate: it needs --tls")
+            raise ValueError("--tls-certificate: it needs --tls")
         if self.tls_ca and not self.tls_certificate:
-            raise ValueError("tls_ca: it is the CA of --tls-certificate, which is missing")
+            raise ValueError("--tls-ca: it is the CA of --tls-certificate, which is missing")
         for url in self.urls if self.tls else ():
             host = urlsplit(url).hostname
             if not (url.startswith("https://") and host and host.isascii()):
-                raise ValueError(f"tls: {url!r} is no address with TLS, give https://HOST:PORT")
+                raise ValueError(f"--tls: {url!r} is no address with TLS, give https://HOST:PORT")
         return self
 
     @field_validator("listen", "probes")

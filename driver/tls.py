@@ -99,17 +99,17 @@ def hosts(settings: Settings) -> list[str]:
 
 def _given(certificate: Path, key: Path) -> Pair:
     """What people brought, read anew each time: whoever renews it changes the files."""
-    secret = _read("tls_key", key)
+    secret = _read("--tls-key", key)
     if key.stat().st_mode & 0o007:
-        raise PermanentError(f"tls_key {key}: everybody can read it. Run: chmod 600 {key}")
-    return Pair(certificate=_read("tls_certificate", certificate), key=secret)
+        raise PermanentError(f"--tls-key {key}: everybody can read it. Run: chmod 600 {key}")
+    return Pair(certificate=_read("--tls-certificate", certificate), key=secret)
 
 
 def _ca(path: Path) -> str:
     try:
         return ca_in(path)
     except (OSError, ValueError) as error:
-        raise _not_usable("tls_ca", path, error) from error
+        raise _not_usable("--tls-ca", path, error) from error
 
 
 def _read(setting: str, path: Path) -> str:

@@ -22,50 +22,62 @@ def register(app: typer.Typer) -> None:
     )(run)
 
 
+Words = Annotated[
+    list[str],
+    typer.Argument(metavar="SCRIPT", help="A .py script or any program, and its arguments."),
+]
+Ranks = Annotated[
+    int | None,
+    typer.Option(
+        *("-n", "--ranks", "--nproc-per-node", "--nproc_per_node"),
+        min=1,
+        max=1_024,
+        help="Ranks on each node. Default: one a GPU, else 1.",
+    ),
+]
+Nodes = Annotated[
+    int, typer.Option("--nodes", "--nnodes", min=1, help="Nodes, all on this machine.")
+]
+Standbys = Annotated[int, typer.Option(min=0, help="Nodes more, held warm.")]
+Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a module.")]
+MaxRestarts = Annotated[
+    int,
+    typer.Option(
+        *("--max-restarts", "--max_restarts"),
+        min=0,
+        help="Restarts in an hour after exceptions of the script's own.",
+    ),
+]
+Grace = Annotated[
+    float, typer.Option("--grace", min=0, help="Seconds from SIGTERM to SIGKILL on Ctrl-C.")
+]
+FirstStep = Annotated[
+    float,
+    typer.Option(
+        "--first-step",
+        min=1,
+        max=86_400,
+        help="Seconds that the first step of an optimizer may take: until then only a process "
+        "that does not run at all is a hang.",
+    ),
+]
+Runs = Annotated[
+    Path, typer.Option(metavar="DIR", help="Where the run's folder (logs, journal) is made.")
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but faults.")]
+
+
 def run(
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="SCRIPT", help="A .py script or any program, and its arguments."),
-    ],
-    ranks: Annotated[
-        int | None,
-        typer.Option(
-            *("-n", "--ranks", "--nproc-per-node", "--nproc_per_node"),
-            min=1,
-            max=1_024,
-            help="Ranks on each node. Default: one a GPU, else 1.",
-        ),
-    ] = None,
-    nodes: Annotated[
-        int, typer.Option("--nodes", "--nnodes", min=1, help="Nodes, all on this machine.")
-    ] = 1,
-    standbys: Annotated[int, typer.Option(min=0, help="Nodes more, held warm.")] = 0,
-    module: Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a module.")] = False,
-    max_restarts: Annotated[
-        int,
-        typer.Option(
-            *("--max-restarts", "--max_restarts"),
-            min=0,
-            help="Restarts in an hour after exceptions of the script's own.",
-        ),
-    ] = 3,
-    grace_s: Annotated[
-        float, typer.Option("--grace", min=0, help="Seconds from SIGTERM to SIGKILL on Ctrl-C.")
-    ] = 30.0,
-    first_step_s: Annotated[
-        float,
-        typer.Option(
-            "--first-step",
-            min=1,
-            max=86_400,
-            help="Seconds that the first step of an optimizer may take: until then only a process "
-            "that does not run at all is a hang.",
-        ),
-    ] = 600.0,
-    runs: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the run's folder (logs, journal) is made.")
-    ] = Path("runs"),
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but faults.")] = False,
+    words: Words,
+    ranks: Ranks = None,
+    nodes: Nodes = 1,
+    standbys: Standbys = 0,
+    module: Module = False,
+    max_restarts: MaxRestarts = 3,
+    grace_s: Grace = 30.0,
+    first_step_s: FirstStep = 600.0,
+    runs: Runs = Path("runs"),
+    quiet: Quiet = False,
 ) -> int:
     """Run a script as torchrun would, with care: faults are noticed, cured and named.
 

@@ -183,3 +183,10 @@ def test_every_part_is_there_and_needs_what_an_extra_brings(name: str) -> None:
     part: Part = getattr(parts, name)
     assert find_spec(part.module) is not None
     assert set(part.needs) <= set(parts.EXTRAS)
+
+
+def test_the_help_says_how_kubectl_is_told_which_control_plane(capsys: Capture) -> None:
+    assert main(["lab", "kubernetes", "--help"]) == exitcodes.OK
+    shown = capsys.readouterr().out
+    assert "kubectl  [--folder DIR] ARGUMENT" in shown
+    assert "$ holdfast lab kubernetes kubectl --folder DIR get nodes" in shown

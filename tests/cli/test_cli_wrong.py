@@ -64,7 +64,7 @@ def test_a_group_without_a_command_shows_its_help(capsys: Capture) -> None:
     ("words", "said"),
     [
         ("--state file", "state {folder}/file: File exists. Name another folder with --state."),
-        ("--state s --listen here", "listen: give an IP address and a port, e.g. 127.0.0.1:0"),
+        ("--state s --listen here", "--listen: give an IP address and a port, e.g. 127.0.0.1:0"),
     ],
 )
 def test_a_driver_that_cannot_start_says_why_in_a_sentence(
@@ -101,7 +101,7 @@ def test_a_run_that_is_over_answers_why_and_knows_whose_logs_it_has(shell: Shell
     name = shell.run.name
     assert shell.holdfast("why").stdout.startswith(f"{name} succeeded at ")
     for words, said in (
-        (["nobody"], f"holdfast: there is no job 'nobody'.  There are: {name}."),
+        (["nobody"], f"holdfast: there is no job 'nobody'.  Jobs that there are: {name}."),
         ([name, "-r", "7"], f"rank 7 of {name} left no such stdout here.  The job had 1 rank."),
     ):
         ended = shell.holdfast("logs", *words)

@@ -140,16 +140,30 @@ def test_a_token_that_everybody_can_read_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--listen", "everywhere"], "listen: give an IP address and a port"),
-        (["--listen", "127.0.0.1:99999"], "listen: give an IP address and a port"),
-        (["--namespace", "Bad_NS!"], "namespace: 'Bad_NS!' is no name of a namespace: give a-z"),
-        (["--namespace", "ai"], "namespace: it needs --cluster kubernetes"),
-        (["--advertise", "here"], "advertise: 'here' is no address of a driver: give http"),
+        (["--listen", "everywhere"], "--listen: give an IP address and a port"),
+        (["--listen", "127.0.0.1:99999"], "--listen: give an IP address and a port"),
+        (["--namespace", "Bad_NS!"], "--namespace: 'Bad_NS!' is no name of a namespace: give a-z"),
+        (["--namespace", "ai"], "--namespace: it needs --cluster kubernetes"),
+        (["--advertise", "here"], "--advertise: 'here' is no address of a driver: give http"),
         (["--listen", "198.51.100.1:0"], "listen 198.51.100.1:0: "),
-        (["--heartbeat-period-s", "0"], "heartbeat_period_s: "),
+        (
+            ["--heartbeat-period-s", "0"],
+            "--heartbeat-period-s: it should be greater than or equal to 0.05, not '0'",
+        ),
+        (["--die-with-fd", "99"], "--die-with-fd: 99 is no pipe or socket of this process: give"),
         (["--state", "/tmp/" + "x" * 120], "too long a path for a Unix socket"),
     ],
-    ids=["listen", "port", "namespace", "no cluster", "url", "not ours", "period", "long path"],
+    ids=[
+        "listen",
+        "port",
+        "namespace",
+        "no cluster",
+        "url",
+        "not ours",
+        "period",
+        "descriptor",
+        "long path",
+    ],
 )
 def test_a_bad_setting_is_refused_in_a_sentence(
     tmp_path: Path, said: Callable[..., tuple[int, str]], arguments: list[str], sentence: str

@@ -305,6 +305,6 @@ def test_a_driver_cannot_wait_where_nobody_can_share_its_journal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--state", str(tmp_path), "--standby"]) == exitcodes.USAGE
-    assert "standby: it needs a journal that drivers share" in capsys.readouterr().err
+    assert "--standby: it needs a journal that drivers share" in capsys.readouterr().err
     assert main(["--state", str(tmp_path), "--journal", "mysql://here"]) == exitcodes.USAGE
     assert "journal: give postgresql://USER@HOST/DATABASE" in capsys.readouterr().err

@@ -251,12 +251,12 @@ def refusal(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--tls-certificate a --tls-key b", "tls_certificate: it needs --tls"),
-        ("--tls --tls-certificate a", "tls_certificate: give it and tls_key, or neither"),
-        ("--tls --tls-ca a", "tls_ca: it is the CA of --tls-certificate"),
-        ("--tls --advertise http://a:1", "tls: 'http://a:1' is no address with TLS"),
-        ("--tls --driver-urls https://a:1,b", "driver_urls: 'b' is no address of a driver"),
-        ("--tls --tls-certificate no.crt --tls-key no.key", "tls_key no.key: No such file"),
+        ("--tls-certificate a --tls-key b", "--tls-certificate: it needs --tls"),
+        ("--tls --tls-certificate a", "--tls-certificate: give it and --tls-key, or neither"),
+        ("--tls --tls-ca a", "--tls-ca: it is the CA of --tls-certificate"),
+        ("--tls --advertise http://a:1", "--tls: 'http://a:1' is no address with TLS"),
+        ("--tls --driver-urls https://a:1,b", "--driver-urls: 'b' is no address of a driver"),
+        ("--tls --tls-certificate no.crt --tls-key no.key", "--tls-key no.key: No such file"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(
@@ -275,9 +275,9 @@ def test_files_that_are_not_what_they_should_be_are_refused(
     ca.write_text("no certificate")
     words = ["--tls", "--tls-certificate", str(certificate), "--tls-key", str(key)]
     key.chmod(0o644)
-    assert f"tls_key {key}: everybody can read it. Run: chmod 600" in refusal(*words)
+    assert f"--tls-key {key}: everybody can read it. Run: chmod 600" in refusal(*words)
     key.chmod(0o600)
-    assert f"tls_ca {ca}: it has no certificate in PEM" in refusal(*words, "--tls-ca", str(ca))
+    assert f"--tls-ca {ca}: it has no certificate in PEM" in refusal(*words, "--tls-ca", str(ca))
     certificate.write_text(CA.certificate)
     said = refusal(*words)
     assert "certificate and key cannot be used" in said

@@ -58,7 +58,7 @@ def test_a_job_over_its_quota_gets_all_its_pods_or_none_and_never_one_on_a_node(
         used = ("get", "quota", "small", "-o", "jsonpath={.status.used.pods}")
         eventually(lambda: bad.kubectl(*used) == "0", "the quota is known")
         bad.apply("many", nodes=2)
-        over = "exceeded quota: small"
+        over = "the API server refuses its pods: exceeded quota: small, requested: pods=1, used: "
         bad.until("many", lambda status: over in status.get("message", ""), "why it waits")
         eventually(lambda: not bad.pods("many"), "the pod that was let in is given back")
         assert bad.status("many")["phase"] == "Pending"

@@ -215,3 +215,18 @@ async def test_a_call_takes_no_thread(
     monkeypatch.setattr(loop, "run_in_executor", lambda *work: handed.append(work))
     await client.get(PATH)
     assert handed == []
+
+
+def test_where_the_definition_is_not_installed_that_is_said_with_the_command_that_does_it() -> None:
+    at, body = "/apis/holdfast.dev/v1alpha1/trainingjobs", b"404 page not found\n"
+    error = errors.error_of_answer(f"GET {at}", 404, {"Content-Type": "text/plain"}, body)
+    assert isinstance(error, errors.NotServed)
+    assert str(error) == f"{errors.NO_DEFINITION} {errors.INSTALL}"
+    other = errors.error_of_answer("GET /api/v1/pods", 404, {}, body)
+    assert not isinstance(other, errors.NotServed)
+
+
+def test_what_the_server_said_is_told_without_what_was_asked() -> None:
+    body = b'{"kind": "Status", "message": "pods \\"a-0-1\\" is forbidden: exceeded quota: small"}'
+    error = errors.error_of_answer("POST /api/v1/namespaces/lab/pods", 403, {}, body)
+    assert error.said == "exceeded quota: small"

@@ -182,6 +182,7 @@ async def test_a_node_that_is_not_ready_is_gone_and_its_pods_are_removed_by_forc
             if not isinstance(fact, Ended) and fact.node == NODES[0] and not fact.present:
                 break
         assert fact.why == "Ready is False: the test says False"
+        assert cluster.absent() == {NODES[0]: fact.why}
         await cluster.release(NODES[0])
         listed = (await trial.client.get(paths.pods(trial.namespace)))["items"]
         assert listed == []

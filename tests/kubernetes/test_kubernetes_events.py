@@ -13,12 +13,15 @@ from holdfast.driver.adapters.kubernetes.errors import AlreadyExists, Forbidden
 from holdfast.driver.adapters.kubernetes.events import (
     MAX_NOTE_BYTES,
     Braked,
+    Met,
+    Rejected,
     Teller,
     Turned,
     event_of,
 )
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.model import Brake, Failure, Job, Phase
+from holdfast.driver.core.model import Brake, Failure, Incident, Job, Phase
+from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Task
 
 OBJECT = {"metadata": {"namespace": "ai", "name": "speech", "uid": "0123456789"}}
@@ -61,6 +64,30 @@ def test_the_brake_is_told_beside_a_phase_of_the_same_entry() -> None:
     assert event["metadata"]["name"] != event_of(turned(7))["metadata"]["name"]
     released = event_of(Braked(OBJECT, Brake(on=False, why="ada: mended"), 2, 9, AT))
     assert (released["type"], released["reason"]) == ("Normal", "BrakeReleased")
+
+
+def test_an_incident_is_told_by_its_kind_beside_the_phase_of_the_same_entry() -> None:
+    summary = "the cluster says of n1: GPUMissing is True: 7 of 8"
+    values = {"kind": Kind.NODE_PROBLEM, "blame": Blame.INFRASTRUCTURE, "summary": summary}
+    event = event_of(Met(OBJECT, incident(**values), 2, 7, AT))
+    assert (event["type"], event["reason"], event["note"]) == ("Warning", "NodeProblem", summary)
+    assert event["metadata"]["name"] != event_of(turned(7))["metadata"]["name"]
+    values = {"kind": Kind.MAINTENANCE, "blame": Blame.UNKNOWN, "summary": "speech moves off n1"}
+    event = event_of(Met(OBJECT, incident(**values), 2, 7, AT))
+    assert (event["type"], event["reason"]) == ("Normal", "Maintenance")
+
+
+def incident(**fields: Any) -> Incident:
+    values = {"id": 1, "jobs": ("speech",), "opened": 7, "found_s": 0.0}
+    return Incident(**values, **fields)
+
+
+def test_a_refusal_is_one_warning_for_each_version_of_its_object() -> None:
+    wanted = {"metadata": {**OBJECT["metadata"], "generation": 3}}
+    why = "spec.pod: it is missing."
+    first, again = (event_of(Rejected(wanted, why, 2, entry, AT)) for entry in (7, 8))
+    assert (first["type"], first["reason"], first["note"]) == ("Warning", "Refused", why)
+    assert first["metadata"]["name"] == again["metadata"]["name"]
 
 
 @given(st.text(max_size=3 * MAX_NOTE_BYTES))

@@ -170,9 +170,12 @@ async def test_nodes_that_were_never_ready_are_shown_with_why_and_so_is_a_job_th
     assert {node["reason"] for node in nodes} == {why}
     told = (await driver.http.get(f"{NODES}/node-2/why")).json()
     assert told["headline"] == f"node-2 is gone: {why}"
-    said = f"; nodes that there are: 4, and none is ready (node-1: {why}; node-2: {why}; node-3: "
+    said = f"; nodes that there are: 4, and none is ready (node-1: {why}, node-2: {why}, node-3: "
     assert said in (await driver.http.get("/v1alpha1/jobs/speech")).json()["waiting"]
-    assert said in (await driver.http.get("/v1alpha1/jobs/speech/why")).json()["headline"]
+    told = (await driver.http.get("/v1alpha1/jobs/speech/why")).json()
+    assert told["headline"].endswith(": nodes needed: 1, free: 0"), "the reason alone"
+    (detail,) = told["details"]
+    assert detail.startswith(f"nodes that there are: 4, and none is ready (node-1: {why}, node-2")
     await driver.happened(*NODE)
     assert "none is ready" not in (await driver.http.get("/v1alpha1/jobs/speech")).json()["waiting"]
 

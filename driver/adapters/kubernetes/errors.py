@@ -11,7 +11,11 @@ from typing import Any
 
 import msgspec
 
+from holdfast.driver.adapters.kubernetes.paths import GROUP
 from holdfast.driver.ports import PermanentError, TemporaryError
+
+NO_DEFINITION = "the cluster has no TrainingJobs, for their definition (CRD) is not installed."
+INSTALL = "Install it: kubectl apply -f deploy/kubernetes/base/crd.yaml"
 
 LONGEST_RETRY_AFTER_S = 60.0
 """API servers ask for one second; whatever asks for more than this is not one."""
@@ -19,7 +23,7 @@ LONGEST_RETRY_AFTER_S = 60.0
 
 class ApiError(Exception):
     """One answer. `status` is 0 and `reason` empty where there was none; `causes` are the words of
-    the answer's `details.causes[].reason`.
+    the answer's `details.causes[].reason`; `said` is what the server said, without what was asked.
     """
 
     def __init__(
@@ -30,8 +34,10 @@ class ApiError(Exception):
         reason: str = "",
         retry_after_s: float | None = None,
         causes: Sequence[str] = (),
+        said: str = "",
     ) -> None:
         super().__init__(message)
+        self.said = said or message
         self.status = status
         self.reason = reason
         self.retry_after_s = retry_after_s
@@ -95,6 +101,10 @@ class NotFound(PermanentAnswer):
     """404."""
 
 
+class NotServed(NotFound):
+    """404 for a whole API group: this server knows no such kind."""
+
+
 class AlreadyExists(PermanentAnswer):
     """409: the name is taken, by us or by others: compare the owner's UID."""
 
@@ -143,6 +153,8 @@ def error_of_answer(doing: str, status: int, headers: Mapping[str, str], body: b
     try:
         said = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:  # a proxy before the server, or a server that is just starting
+        if status == 404 and f"/apis/{GROUP}/" in doing:
+            return NotServed(f"{NO_DEFINITION} {INSTALL}", status=status)
         kind = headers.get("Content-Type", "no type")
         message = f"{doing}: answered {status} with {len(body)} bytes of {kind}, not a Status"
         return _class(status, "", (), "")(message, status=status, retry_after_s=retry_after_s)
@@ -169,6 +181,7 @@ def _error(doing: str, said: _Status, status: int, retry_after_s: float | None) 
         reason=said.reason,
         retry_after_s=retry_after_s,
         causes=causes,
+        said=re.sub(r'^\w+(\.[\w.]+)? "[^"]*" is (forbidden|invalid): ', "", said.message),
     )
 
 

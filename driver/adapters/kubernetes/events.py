@@ -15,8 +15,9 @@ from holdfast.driver.adapters.kubernetes import names, paths
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import AlreadyExists
 from holdfast.driver.adapters.kubernetes.insist import insist
-from holdfast.driver.core.model import Brake, Job, Phase
+from holdfast.driver.core.model import Brake, Incident, Job, Phase
 from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.protocol.faults import Kind
 
 Object = dict[str, Any]
 
@@ -40,6 +41,26 @@ class Turned(NamedTuple):
     at: datetime
 
 
+class Met(NamedTuple):
+    """The job of an object met an incident, whatever its phase."""
+
+    wanted: Object
+    incident: Incident
+    term: int
+    entry: int
+    at: datetime
+
+
+class Rejected(NamedTuple):
+    """No job was made of an object, for `why`."""
+
+    wanted: Object
+    why: str
+    term: int
+    entry: int
+    at: datetime
+
+
 class Braked(NamedTuple):
     """The brake on eviction was put on or released, which concerns the job of this object."""
 
@@ -50,14 +71,17 @@ class Braked(NamedTuple):
     at: datetime
 
 
+News = Turned | Met | Rejected | Braked
+
+
 class Teller:
     """Writes Events in their order; whoever tells does not wait."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._told: asyncio.Queue[Turned | Braked] = asyncio.Queue()
+        self._told: asyncio.Queue[News] = asyncio.Queue()
 
-    def tell(self, news: Turned | Braked) -> None:
+    def tell(self, news: News) -> None:
         self._told.put_nowait(news)
 
     async def run(self) -> None:
@@ -78,19 +102,13 @@ class Teller:
             _log.warning("event.let_go", name=event["metadata"]["name"], why=str(error))
 
 
-def event_of(news: Turned | Braked) -> Object:
+def event_of(news: News) -> Object:
     """The Event, named by object and entry: written twice it is still one.
 
     kubectl tells Events of one second in the order of their names, hence the zeros.
     """
-    metadata = news.wanted["metadata"]
-    name = f"{metadata['name']}.{metadata['uid'][:8]}.{news.entry:012}"
-    if isinstance(news, Braked):
-        name, on, note = f"{name}.brake", news.brake.on, f"the brake on eviction: {news.brake.why}"
-        kind, reason = ("Warning", "BrakeApplied") if on else ("Normal", "BrakeReleased")
-    else:
-        kind = "Warning" if _troubled(news.job) else "Normal"
-        reason, note = news.job.phase.value, _note(news.job, news.news)
+    metadata, said = news.wanted["metadata"], _said(news)
+    name = f"{metadata['name']}.{metadata['uid'][:8]}.{said.number:012}{said.beside}"
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -102,15 +120,41 @@ def event_of(news: Turned | Braked) -> Object:
         "reportingController": f"{names.GROUP}/driver",
         "reportingInstance": f"term-{news.term}",
         "action": "Turn",
-        "reason": reason,
-        "type": kind,
-        "note": _short(note),
+        "reason": said.reason,
+        "type": "Warning" if said.warns else "Normal",
+        "note": _short(said.note),
         "regarding": {
             "apiVersion": names.API_VERSION,
             "kind": names.KIND,
             **{key: metadata[key] for key in ("namespace", "name", "uid")},
         },
     }
+
+
+class _Said(NamedTuple):
+    """What an Event says, and its part of the name: `number`, and `beside` others of that."""
+
+    warns: bool
+    reason: str
+    note: str
+    number: int
+    beside: str = ""
+
+
+def _said(news: News) -> _Said:
+    match news:
+        case Turned(_, job, met):
+            return _Said(_troubled(job), job.phase.value, _note(job, met), news.entry)
+        case Met(_, incident):
+            warns = incident.kind not in (Kind.MAINTENANCE, Kind.REQUESTED)
+            reason = incident.kind.value.title().replace("-", "")
+            return _Said(warns, reason, incident.summary, news.entry, ".incident")
+        case Rejected(wanted, why):
+            return _Said(True, "Refused", why, wanted["metadata"]["generation"], ".refused")
+        case Braked(_, brake):
+            reason = "BrakeApplied" if brake.on else "BrakeReleased"
+            note = f"the brake on eviction: {brake.why}"
+            return _Said(brake.on, reason, note, news.entry, ".brake")
 
 
 def _troubled(job: Job) -> bool:

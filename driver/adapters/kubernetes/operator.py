@@ -15,7 +15,7 @@ from holdfast.driver.adapters.kubernetes import jobs, paths, pods, status
 from holdfast.driver.adapters.kubernetes.bucket import TokenBucket
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import Conflict, NotFound
-from holdfast.driver.adapters.kubernetes.events import Braked, Teller, Turned
+from holdfast.driver.adapters.kubernetes.events import Braked, Met, Rejected, Teller, Turned
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
@@ -80,8 +80,8 @@ class Operator:
                 continue
             turned = was is None or job is None or was.phase is not job.phase
             self.queue.add(name, after_s=0.0 if turned else CHANGES_EVERY_S)
-            if job is not None and turned:
-                self._tell(job, state, was)
+            if job is not None:
+                self._tell(job, state, was, turned=turned)
         if before.brake.on is not state.brake.on:
             self._tell_brake(state)
 
@@ -102,15 +102,20 @@ class Operator:
         if job := self._objects.job_of(pod):
             self.queue.add(job, after_s=PODS_EVERY_S)
 
-    def _tell(self, job: Job, state: State, was: Job | None) -> None:
-        """An Event for its object; where that was made anew meanwhile, it is not about it."""
+    def _tell(self, job: Job, state: State, was: Job | None, *, turned: bool) -> None:
+        """Events for its object: an incident that it met, and a phase that it came to. Where the
+        object was made anew meanwhile, they are not about it.
+        """
         wanted = self._objects.owner(job.name)
         if wanted is None or wanted["metadata"]["uid"] != jobs.uid_of(job):
             return
-        met = job.incident if was is not None and was.incident != job.incident else None
-        news = state.incidents[met].summary if met is not None else ""
-        at = self._clock.wall()
-        self._teller.tell(Turned(wanted, job, news, state.term, state.sequence, at))
+        number = job.incident if was is not None and was.incident != job.incident else None
+        met = state.incidents[number] if number is not None else None
+        when = state.term, state.sequence, self._clock.wall()
+        if met is not None:
+            self._teller.tell(Met(wanted, met, *when))
+        if turned:
+            self._teller.tell(Turned(wanted, job, met.summary if met else "", *when))
 
     def _tell_brake(self, state: State) -> None:
         """An Event for the object of each job that goes on with or without evictions."""
@@ -189,6 +194,10 @@ class Operator:
         new = self._refusal(wanted, why) if why else self._status(job, wanted) if job else None
         if new is None:
             return
+        if why and wanted.get("status", {}).get("message") != new["message"]:
+            state = self._loop.state
+            at = self._clock.wall()
+            self._teller.tell(Rejected(wanted, why, state.term, state.sequence, at))
         await self._write(name, wanted, new)
         if job is not None and not job.finished:
             self.queue.add(name, after_s=PROGRESS_EVERY_S)

@@ -147,6 +147,8 @@ async def as_person(client: Client, token: str, needed: Needed) -> AsyncIterator
             yield person
     except errors.Unauthorized as error:
         raise Stranger("the API server does not know this token.", fix=HOW) from error
+    except errors.NotServed as error:
+        raise NotThere(errors.NO_DEFINITION, fix=errors.INSTALL) from error
     except errors.NotFound as error:
         raise NotThere(str(error), fix="What there is: holdfast jobs") from error
     except errors.AlreadyExists as error:

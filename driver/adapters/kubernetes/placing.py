@@ -11,6 +11,7 @@ from holdfast.driver.adapters.kubernetes import facts, paths, pods, podspec, tri
 from holdfast.driver.adapters.kubernetes.client import Client, Limits
 from holdfast.driver.adapters.kubernetes.errors import (
     AlreadyExists,
+    ApiError,
     Conflict,
     Forbidden,
     Invalid,
@@ -162,7 +163,7 @@ class Placing:
         try:
             return await insist(lambda: self._create(paths.pods(namespace), order))
         except (Forbidden, Invalid, OverQuota) as refusal:
-            raise BarredError(str(refusal)) from refusal
+            raise _barred(refusal) from refusal
         except AlreadyExists:
             at = paths.pods(namespace, order.name)
             found = await insist(lambda: self._client.get(at))
@@ -184,7 +185,7 @@ class Placing:
             pod = await self._client.create(at, podspec.manifest(order))
         except OverQuota as refusal:
             if order.held:
-                raise BarredError(str(refusal)) from refusal
+                raise _barred(refusal) from refusal
             raise
         except Forbidden as refusal:
             if refusal.of_rights:  # it says nothing of node or job, and may pass
@@ -194,3 +195,7 @@ class Placing:
             return pod
         await self.delete(pod, force=False)
         return None
+
+
+def _barred(refusal: ApiError) -> BarredError:
+    return BarredError(f"the API server refuses its pods: {refusal.said}")

@@ -208,6 +208,7 @@ ANSWERS: dict[str, Any] = {
     "GET /jobs/{job}/why": {
         "subject": "speech-7b",
         "headline": "speech-7b has been Running since 07:09:12",
+        "details": [],
         "lines": [_SEEN, _DECIDED],
         "exception": "",
         "fix": "How it is now: holdfast status speech-7b --watch",
@@ -218,6 +219,7 @@ ANSWERS: dict[str, Any] = {
         "subject": "node-4",
         "headline": "node-4 has been quarantined since 07:09:11 (incident 1): node-4 is lost; "
         "it is put on trial at 07:19:11, if it can be tested then",
+        "details": [],
         "lines": [_SEEN, _DECIDED],
         "exception": "",
         "fix": 'To use it again: holdfast nodes restore node-4 --reason "…"',

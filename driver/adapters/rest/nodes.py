@@ -94,5 +94,5 @@ def none_there(control: Control) -> str:
     if any(node.present for node in control.state.nodes.values()):
         return ""
     absent = control.absent()
-    said = "; ".join(f"{name}: {absent[name]}" for name in sorted(absent)[:SAID_NODES])
+    said = ", ".join(f"{name}: {absent[name]}" for name in sorted(absent)[:SAID_NODES])
     return f"nodes that there are: {len(absent)}, and none is ready ({said})" if absent else ""

@@ -48,6 +48,9 @@ class Why(View):
 
     subject: str
     headline: str
+    """State and reason, in one line."""
+    details: list[str]
+    """What belongs to the reason, such as why each node is not to be had."""
     lines: list[LineView]
     exception: str
     """The user's own traceback, whole, where that was it; to be shown first."""
@@ -58,7 +61,7 @@ class Why(View):
 PAGE_ENTRIES = 1_000
 
 NEWEST = 40
-"""Lines about a node without a fault that a reader takes in; the whole is in the journal."""
+"""Lines about what had no fault that a reader takes in; the whole is in the journal."""
 
 
 def story_of(
@@ -76,9 +79,11 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
     entries = entries_of(journal, job=job.name)
     hit = [incident for incident in state.incidents.values() if job.name in incident.jobs]
     last = max(hit, key=lambda incident: incident.id, default=None)
+    headline, *details = _job_headline(job, _when(job.since_s, entries))
     return Why(
         subject=job.name,
-        headline=_job_headline(job, _when(job.since_s, entries)),
+        headline=headline,
+        details=details,
         lines=_views(_from(lines_of(entries, hit), _store_is_down(hit) or last)),
         exception=_exception(job, entries, last),
         fix=_job_fix(job, last),
@@ -96,6 +101,7 @@ def why_node(journal: Journal, state: State, node: Node) -> Why:
     return Why(
         subject=node.name,
         headline=_node_headline(node, _when(node.evicted_s, entries), _when(node.trial_s, entries)),
+        details=[],
         lines=_views(lines),
         exception="",
         fix=f'To use it again: holdfast nodes restore {node.name} --reason "…"'
@@ -128,7 +134,7 @@ def _with_jobs(journal: Journal, entries: list[Entry], incident: Incident) -> li
 def _from(lines: Sequence[Line], incident: Incident | None) -> list[Line]:
     """The lines since the incident was opened, and those that led to it."""
     if incident is None:
-        return list(lines)
+        return list(lines)[-NEWEST:]
     return [
         line for line in lines if line.sequence >= incident.opened or line.incident == incident.id
     ]
@@ -157,10 +163,14 @@ def _exception(job: Job, entries: Sequence[Entry], last: Incident | None) -> str
     return next(filter(None, reversed(own)), "")
 
 
-def _job_headline(job: Job, since: str) -> str:
+def _job_headline(job: Job, since: str) -> list[str]:
+    """State and reason; of a job that waits, then what belongs to it, each for itself."""
+    waits = [] if job.parked else job.waiting.split("; ")
+    reason = (
+        job.parked or (waits[0] if waits else "") or (job.failure.reason if job.failure else "")
+    )
     state = f"{job.name} {_state(job.phase, since)}"
-    reason = job.parked or job.waiting or (job.failure.reason if job.failure else "")
-    return f"{state}: {reason}" if reason else state
+    return [f"{state}: {reason}" if reason else state, *waits[1:]]
 
 
 _ENDS = {Phase.SUCCEEDED: "succeeded", Phase.FAILED: "failed", Phase.STOPPED: "was stopped"}
