@@ -168,4 +168,6 @@ def test_a_command_with_odd_characters_comes_through_as_it_was_written(bad: Oper
 def test_a_command_that_no_program_can_be_given_is_refused(bad: Operated) -> None:
     bad.apply("silent", nodes=1, command=["python", "-c", "a\0b"])
     bad.until("silent", lambda status: status.get("phase") == "Refused", "it is refused")
+    events = ("get", "events", "--field-selector=involvedObject.name=silent,reason=Refused")
+    eventually(lambda: bad.kubectl(*events, "-o", "name"), "kubectl describe says so, too")
     assert "spec.command" in bad.status("silent")["message"]
