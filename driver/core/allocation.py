@@ -77,8 +77,7 @@ def _start(turn: Turn, name: str, free: list[str]) -> None:
     job = turn.jobs[name]
     fitting = _fitting(turn, job, free)
     if len(fitting) < job.plan.nodes:
-        counts = f"nodes needed: {job.plan.nodes}, free: {len(fitting)}"
-        turn.wait_for(name, "; ".join([counts, *_kept_out(turn, job)]))
+        turn.wait_for(name, job.barred.why if job.barred else _too_few(turn, job, len(fitting)))
         return
     places = tuple(together(turn, fitting, job.plan.nodes))
     _take_out(free, places)
@@ -93,11 +92,9 @@ def _take_out(free: list[str], nodes: Iterable[str]) -> None:
         free.remove(node)
 
 
-def _kept_out(turn: Turn, job: Job) -> list[str]:
-    """Why the job cannot have nodes that are there now, the first few of them."""
-    if job.barred is not None:
-        return [job.barred.why]
-    said = []
+def _too_few(turn: Turn, job: Job, free: int) -> str:
+    """How many nodes there are for the job, and why the first few others are not."""
+    said = [f"nodes needed: {job.plan.nodes}, free: {free}"]
     for node in turn.nodes.values():
         resting = node.rest_why if node.rest_until_s > turn.now else ""
         noticed = node.notice.why if node.notice else ""
@@ -108,7 +105,7 @@ def _kept_out(turn: Turn, job: Job) -> list[str]:
             and (why := node.closed or noticed or resting or unfit)
         ):
             said.append(f"{node.name}: {why}")
-    return said[:SAID_NODES]
+    return "; ".join(said[: 1 + SAID_NODES])
 
 
 def _fill_places(turn: Turn, name: str, free: list[str]) -> None:

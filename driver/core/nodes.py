@@ -73,10 +73,11 @@ def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
         trials.put_off(turn, event.node, event.why)
     if node.job != event.job or node.allocated:
         return
-    why = f"it could not be allocated: {event.why}"
     if event.barred:
-        bar(turn, event.job, event.node, why)
-    elif event.unfit:
+        bar(turn, event.job, event.node, event.why)
+        return
+    why = f"it could not be allocated: {event.why}"
+    if event.unfit:
         drop_unfit(turn, event.job, event.node, why)
     else:
         drop_unready(turn, event.job, [event.node], why)

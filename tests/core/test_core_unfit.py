@@ -83,7 +83,7 @@ def test_a_job_that_would_get_no_node_at_all_asks_for_no_other(life) -> None:
     bar(life, "large", "n0")
     assert life.state.jobs["large"].places == ()
     assert asked(life, "large") == ["n0", "n1"]
-    assert OVER_QUOTA in life.state.jobs["large"].waiting
+    assert life.state.jobs["large"].waiting == OVER_QUOTA, "a count of nodes would mislead"
     life.do(e.NodeReleased(node="n1"))
     life.submit("other", nodes=4)
     assert life.state.jobs["other"].places == ("n0", "n1", "n2", "n3")
