@@ -84,6 +84,8 @@ class Settings(BaseSettings):
     trial_after_s: float = Field(default=600, ge=1, le=31_536_000)
     """Seconds from a node's eviction until it is tested, and used again where it passes; each
     further eviction and each trial that it does not pass doubles that, up to a day."""
+    standby_test_s: float = Field(default=60, ge=0, le=3_600)
+    """Seconds that a standby's test of itself is waited for when it comes; 0: none is tested."""
     heartbeat_period_s: float = Field(default=0.5, ge=0.05, le=60)
     """Seconds between a daemon's heartbeats; longer by itself where there are very many nodes."""
     watch_period_s: float = Field(default=0.1, ge=0.01, le=10)

@@ -45,6 +45,7 @@ class Driver:
             connect_s=settings.connect_s,
             dry_run=settings.dry_run_evictions,
             trial_after_s=settings.trial_after_s,
+            standby_test_s=settings.standby_test_s,
         )
         self.loop = Loop(journal, clock=clock, policy=policy)
         self.sessions = Sessions(
