@@ -34,7 +34,7 @@ def look(run_id: str, root: Path) -> Leftovers:
     return Leftovers(
         processes=[f"{pid} {_command(pid)}" for pid in processes.marked(run_id)],
         mounts=sorted({mount for pid in pids for mount in _mounts(pid, root)}),
-        links=_links(pids, root),
+        links=_links(run_id, pids, root),
         shared_memory=[str(path) for path in [memory_root(run_id)] if path.exists()],
         cgroups=[str(path) for path in cgroups.of_run(run_id)],
     )
@@ -57,13 +57,21 @@ def _mounts(pid: int, root: Path) -> list[str]:
     return [point for point in points if Path(point).is_relative_to(root)]
 
 
-def _links(pids: list[int], root: Path) -> list[str]:
-    """Interfaces of the run's switch, whoever keeps its namespace open, and any on this machine."""
+def _links(run_id: str, pids: list[int], root: Path) -> list[str]:
+    """Interfaces of the run's switch, whoever keeps its namespace open, and any on this machine.
+
+    Not those of another run: the kernel gives the number of a namespace that is gone to a new one.
+    """
     state = states.load(root)
     network = state.switch_network if state else 0
-    keepers = [pid for pid in pids if network and _network_of(pid) == network]
+    held = [pid for pid in pids if network and _network_of(pid) == network]
+    keepers = [pid for pid in held if _run_of(pid) in (None, run_id)]
     here = [path.name for path in Path("/sys/class/net").glob("*") if _is_switch_end(path.name)]
     return here + [link for pid in keepers[:1] for link in _interfaces(pid)]
+
+
+def _run_of(pid: int) -> str | None:
+    return processes.environment_of(pid).get(processes.RUN_MARK)
 
 
 def _network_of(pid: int) -> int:

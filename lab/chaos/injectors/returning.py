@@ -8,7 +8,6 @@ who meets whom.
 import os
 import re
 import signal
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +23,6 @@ from holdfast.lab.emulator.kubelet.knobs import Knobs
 from holdfast.lab.on_kubernetes import KubernetesLab
 
 WITHIN_S = 60.0
-ARRIVED_S = 0.2
-"""What was under way to a rank that is stopped has come by then: others wait for what it sends."""
 MET = re.compile(r"^rendezvous (.+)$", re.MULTILINE)
 LAST_TRY = "old rendezvous"
 SAVES = 20
@@ -56,20 +53,19 @@ def returned(lab: KubernetesLab, job: str, _rng: Random) -> Done:
 
 @on_kubernetes
 def ranks_returned(lab: KubernetesLab, job: str, _rng: Random) -> Done:
-    """A node stands still and is given up, then its ranks go on: it is their turn to send.
+    """Ranks stand still where it is their turn to send, their node is given up, then they go on.
 
-    Their executor stands still for longer, so that nobody but their peers tells them. They are told
+    Their executor is stopped for longer, so that nobody but their peers tells them. They are told
     where others meet now, and try to meet them again.
     """
     node, before = target.hosts_of(lab, job)[-1], lab.job(job)
     done = Done(said=f"{node.name} is given up, and its ranks cling to their job", node=node.name)
-    pids = target.rank_pids(lab, job)
-    ranks = {rank: pid for rank, pid in pids.items() if target.node_of(lab, pid).name == node.name}
+    pids = target.rank_pids(lab, job).items()
+    ranks = [rank for rank, pid in pids if target.node_of(lab, pid).name == node.name]
     logs = [_log(lab, before, rank) for rank in ranks]
     lab.joined.turn(node.name, Knobs(frozen=True))
-    with _stopped([target.process_pid(lab, node, "executor")]):
-        with _stopped([*ranks.values()]):
-            time.sleep(ARRIVED_S)
+    with _stopped(target.process_pid(lab, node, "executor")):
+        with _standing(user_bug.folder_of(lab, job), before["epoch"], ranks):
             lab.joined.unplug(node.name)
             driver.wait_for_recovery(lab, job, before["epoch"])
             _tell_where_others_meet(lab, job, before["epoch"])
@@ -79,15 +75,35 @@ def ranks_returned(lab: KubernetesLab, job: str, _rng: Random) -> Done:
 
 
 @contextmanager
-def _stopped(pids: Sequence[int]) -> Iterator[None]:
-    """SIGSTOP to these, and SIGCONT at the end to those that are still there."""
+def _stopped(pid: int) -> Iterator[None]:
+    """SIGSTOP to it, and SIGCONT at the end where it is still there."""
     try:
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+        os.kill(pid, signal.SIGSTOP)
         yield
     finally:
-        for pid in pids:
-            processes.kill(pid, signal.SIGCONT)
+        processes.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def _standing(folder: Path, epoch: int, ranks: Sequence[int]) -> Iterator[None]:
+    """Ranks of one node do not go on (see `scripts.clinging`): none has begun a step before that of
+    the others, so whoever does not stand waits for one that does, and for nobody elsewhere.
+    """
+    files = [folder / f"stand-still.epoch{epoch}.rank{rank}" for rank in ranks]
+    places = [folder / f"at.epoch{epoch}.rank{rank}" for rank in ranks]
+
+    def stand() -> bool:
+        at = [place.read_text().split() for place in places]
+        return len({step for step, *_ in at}) == 1 and any(stands for _, *stands in at)
+
+    try:
+        for file in files:
+            file.touch()
+        target.wait_for(stand, f"ranks that stand still, of {len(ranks)}", WITHIN_S)
+        yield
+    finally:
+        for file in files:
+            file.unlink(missing_ok=True)
 
 
 def _tell_where_others_meet(lab: KubernetesLab, job: str, epoch: int) -> None:

@@ -1,12 +1,14 @@
 """The built-in workload in a script that does not give up: it tries to meet its peers again.
 
-Run as a rank by the chaos scenarios, with CHAOS_BUGS naming a folder. Where its peers are gone, and
-a file there says where those of a newer epoch meet, it knocks there and at its own rendezvous, and
-says what came of it. It then ends as any script whose peers are gone.
+Run as a rank by the chaos scenarios, with CHAOS_BUGS naming a folder. As long as a file there says
+so it stands still at the beginning of a step, with nothing left to hear and all of it to send.
+Where its peers are gone, and another file says where those of a newer epoch meet, it knocks there
+and at its own rendezvous, and says what came of it. It then ends as any script that has no peers.
 """
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -14,19 +16,40 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from holdfast.kit.files import write_atomic
 from holdfast.workload import main as workload
+from holdfast.workload.train import Outcome, Trainer
 
 EPOCH = os.environ["HOLDFAST_EPOCH"]
-NEWER = Path(os.environ["CHAOS_BUGS"]) / f"newer-than-epoch-{EPOCH}"
+FOLDER = Path(os.environ["CHAOS_BUGS"])
+STAND = FOLDER / f"stand-still.epoch{EPOCH}.rank{os.environ['RANK']}"
+"""While it is there."""
+AT = FOLDER / f"at.epoch{EPOCH}.rank{os.environ['RANK']}"
+"""Gets the step that was begun last, and `stands` where it has not gone on from there."""
+NEWER = FOLDER / f"newer-than-epoch-{EPOCH}"
 """Has ADDRESS and PORT of another epoch's rendezvous."""
+LOOK_S = 0.02
 OURS = (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"])
 PATIENCE = timedelta(seconds=2)
 """For an answer; for ranks that should come gloo waits five times as long."""
 
 
+_step = Trainer.step
+
+
+def step_or_stand(self: Trainer) -> Outcome:
+    """A step, once it may be done."""
+    while STAND.exists():
+        write_atomic(AT, f"{self.progress.step} stands".encode())
+        time.sleep(LOOK_S)
+    write_atomic(AT, f"{self.progress.step}".encode())
+    return _step(self)
+
+
 def main() -> int:
     """Train, and cling to it where that is asked for."""
     print("rendezvous", *OURS, flush=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     try:
         return workload.main()
     except RuntimeError as gone:  # as torch says that of peers
@@ -71,4 +94,5 @@ def _first_line(error: Exception) -> str:
 
 
 if __name__ == "__main__":
+    setattr(Trainer, "step", step_or_stand)  # noqa: B010 - a user who patches a library
     sys.exit(main())
