@@ -157,13 +157,13 @@ class Sessions:
     async def _executor(self, socket: WebSocket, node: str) -> None:
         if not await self._admit(socket, node):
             return
-        side = self._of(node)
         link = Link(socket, _EXECUTOR, node=node, process="executor")
         why = await link.run(
             self._welcome(),
-            opened=lambda hello: side.opened(link, hello),
-            received=lambda message: side.received(link, message),
+            opened=lambda hello: self._of(node).opened(link, hello),
+            received=lambda message: self._of(node).received(link, message),
         )
+        side = self._of(node)  # looked up each time: another's end forgets one without a link
         side.ended(link, why)
         if side.blank:
             self._executors.pop(node, None)

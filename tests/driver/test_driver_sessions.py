@@ -230,6 +230,21 @@ async def test_a_newer_connection_takes_the_place_of_the_older(edge: Any) -> Non
         ]
 
 
+async def test_who_gave_up_before_its_greeting_takes_nothing_from_who_comes_after(edge: Any) -> None:
+    """As executors do whose driver is slow to answer: the next try has begun when that one ends."""
+    async with edge.connect("executor") as client:
+        async with edge.connect("executor"):
+            pass
+        # a round trip: the driver has seen the end of the one that was here before
+        async with edge.connect("executor") as last:
+            await last.send(b"no greeting")
+            await edge.receive(last)
+        await client.send(encode(HELLO))
+        assert isinstance(await edge.receive(client), Welcome)
+        edge.sessions.instruct(DESIRED)
+        assert await edge.receive(client) == DESIRED
+
+
 @pytest.mark.parametrize(
     ("epoch", "why"),
     [
