@@ -230,7 +230,7 @@ async def test_a_newer_connection_takes_the_place_of_the_older(edge: Any) -> Non
         ]
 
 
-async def test_who_gave_up_before_its_greeting_takes_nothing_from_who_comes_after(edge: Any) -> None:
+async def test_who_gave_up_before_its_greeting_takes_nothing_from_the_next(edge: Any) -> None:
     """As executors do whose driver is slow to answer: the next try has begun when that one ends."""
     async with edge.connect("executor") as client:
         async with edge.connect("executor"):
