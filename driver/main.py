@@ -36,6 +36,7 @@ from holdfast.kit.clock import SystemClock
 from holdfast.kit.files import private_folder
 from holdfast.kit.limits import raise_open_files
 from holdfast.kit.logs import set_up_logs
+from holdfast.kit.owned import when_owner_is_gone
 from holdfast.protocol import exitcodes
 from holdfast.protocol.nodeenv import Drivers
 
@@ -177,13 +178,11 @@ def _end_when_told(server: Server, die_with_fd: int | None) -> None:
 
     def end() -> None:
         server.should_exit = True
-        if die_with_fd is not None:
-            loop.remove_reader(die_with_fd)  # its end is readable for ever
 
     for number in SIGNALS:
         loop.add_signal_handler(number, end)
     if die_with_fd is not None:
-        loop.add_reader(die_with_fd, end)
+        when_owner_is_gone(die_with_fd, end)
 
 
 def _end_at_once() -> None:

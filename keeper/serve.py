@@ -19,6 +19,7 @@ from holdfast.keeper.keeper import Keeper
 from holdfast.keeper.server import Api, LeasePort
 from holdfast.keeper.state import KeeperState
 from holdfast.kit.files import private_folder
+from holdfast.kit.owned import when_owner_is_gone
 from holdfast.protocol import exitcodes
 
 TICK_S = 0.1
@@ -60,7 +61,7 @@ async def _run(keeper: Keeper, die_with_fd: int | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     if die_with_fd is not None:
-        loop.add_reader(die_with_fd, ending.set)  # end-of-file: our owner is gone
+        when_owner_is_gone(die_with_fd, ending.set)
     path = states.socket_path(keeper.root)
     transport = await _listen_for_leases(keeper)
     try:

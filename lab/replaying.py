@@ -19,6 +19,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 
 from holdfast.kit.files import write_atomic
+from holdfast.kit.owned import when_owner_is_gone
 from holdfast.kit.together import until_first
 from holdfast.protocol.messages import MAX_FRAME_BYTES
 
@@ -209,13 +210,7 @@ def _counts_of(folder: Path) -> Path:
 async def serve(given: argparse.Namespace) -> None:
     """Until whoever started us is gone."""
     ending = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def our_owner_is_gone() -> None:
-        loop.remove_reader(given.die_with_fd)  # its end is readable for ever
-        ending.set()
-
-    loop.add_reader(given.die_with_fd, our_owner_is_gone)
+    when_owner_is_gone(given.die_with_fd, ending.set)
     connector = aiohttp.UnixConnector(str(given.to), limit=0)
     forever = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(connector=connector, timeout=forever) as driver:

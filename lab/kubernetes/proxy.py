@@ -19,6 +19,7 @@ import msgspec
 from aiohttp import web
 
 from holdfast.kit.files import write_atomic
+from holdfast.kit.owned import when_owner_is_gone
 
 HOST = "127.0.0.1"
 NOT_PASSED_ON = frozenset({"connection", "content-length", "host", "transfer-encoding"})
@@ -153,13 +154,7 @@ async def serve(given: argparse.Namespace) -> None:
     ours.load_cert_chain(given.certificate, given.key)
     theirs = ssl.create_default_context(cafile=given.ca)
     ending = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def our_owner_is_gone() -> None:
-        loop.remove_reader(given.die_with_fd)  # its end is readable for ever
-        ending.set()
-
-    loop.add_reader(given.die_with_fd, our_owner_is_gone)
+    when_owner_is_gone(given.die_with_fd, ending.set)
     connector = aiohttp.TCPConnector(ssl=theirs, limit=0)
     forever = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(

@@ -80,7 +80,8 @@ class Operator:
                 continue
             turned = was is None or job is None or was.phase is not job.phase
             self.queue.add(name, after_s=0.0 if turned else CHANGES_EVERY_S)
-            if job is not None:
+            met = was is not None and job is not None and was.incident != job.incident
+            if job is not None and (turned or met):
                 self._tell(job, state, was, turned=turned)
         if before.brake.on is not state.brake.on:
             self._tell_brake(state)
