@@ -108,6 +108,18 @@ def test_a_replacement_and_the_pod_of_a_small_job_wait_for_nobody() -> None:
     assert not gang(book, nodes=2, coming=1).holds
 
 
+async def test_a_pod_that_no_member_has_and_that_is_not_held_does_not_count() -> None:
+    """The watch may tell of it before the answer that it is not in its group, and goes again."""
+    book = PodBook()
+    start = gang(book, nodes=2, coming=2)
+    book.put(pod(0, held=None))
+    start.made(pod(1))
+    assert start.holds
+    book.drop(pod(0, held=None))
+    start.made(pod(2))
+    assert not start.holds
+
+
 async def test_a_driver_that_takes_over_goes_on_with_a_start_that_waits() -> None:
     book = PodBook()
     book.put(pod(0))

@@ -37,7 +37,8 @@ class Gang:
         self._book = book
         self._job = job["metadata"]["uid"]
         self._needed: int = job["spec"].get("nodes", 1)
-        self._waiting: set[str] = set()  # UIDs of pods
+        self._made: set[str] = set()  # UIDs of pods
+        self._waiting: set[str] = set()  # likewise
         self.members = 0
         self.coming = 0  # members that have no pod yet
         self.why = ""  # the gang cannot be whole
@@ -50,6 +51,7 @@ class Gang:
     def made(self, pod: Object) -> None:
         """A member has its pod."""
         self._book.wrote(pod)
+        self._made.add(pod["metadata"]["uid"])
         self.patience.moved()
         self.coming -= 1
         if self.holds and self._there() >= self._needed:
@@ -95,9 +97,15 @@ class Gang:
             self._book.ring(uid)
 
     def _there(self) -> int:
-        """How many pods are there to stay; counted only where there may be enough."""
+        """How many pods are there to stay; counted only where there may be enough.
+
+        One that the watch has told and that no member has yet goes again where it is not held.
+        """
         known = self._book.count(self._job)
-        return known if known < self._needed else sum(1 for _ in self._staying())
+        return known if known < self._needed else sum(map(self._counts, self._staying()))
+
+    def _counts(self, pod: Object) -> bool:
+        return pods.held(pod) or pod["metadata"]["uid"] in self._made
 
     def _staying(self) -> Iterator[Object]:
         return filter(self._book.stays, self._book.of(self._job))
