@@ -10,6 +10,7 @@ import selectors
 import sys
 from collections import deque
 from threading import Event, Thread
+from typing import NoReturn
 
 import msgspec
 import structlog
@@ -86,9 +87,12 @@ class Agent:
             self._notes.append(note)
 
     def _fill(self) -> None:
-        while not self._closed.wait(SCAN_S):
-            if memory := self._memory:
-                memory.fill()
+        try:
+            while not self._closed.wait(SCAN_S):
+                if memory := self._memory:
+                    memory.fill()
+        except Exception:  # noqa: BLE001 - this thread must not end in silence
+            _end_failed()
 
 
 def main() -> None:
@@ -99,9 +103,17 @@ def main() -> None:
         _serve(agent)
     except BrokenPipeError:
         pass  # the executor is gone, and our work with it
-    finally:
-        agent.close()
-        os._exit(0)  # without waiting for a thread that may hang in the store
+    except Exception:  # noqa: BLE001 - said, as `os._exit` would not
+        _end_failed()
+    agent.close()
+    os._exit(0)  # without waiting for a thread that may hang in the store
+
+
+def _end_failed() -> NoReturn:
+    """From any thread: say why, and have the executor begin another agent."""
+    structlog.get_logger().exception("checkpoint agent failed")
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def _serve(agent: Agent) -> None:

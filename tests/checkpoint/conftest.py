@@ -17,4 +17,6 @@ def start() -> Iterator[Start]:
 
     yield begin
     for agent in agents:
+        if (code := agent.process.poll()) is not None:
+            print(f"agent {agent.pid} had ended before the test: {code}")
         agent.close()

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from checkpoint_agent import Start  # noqa: E402 - after the check for torch
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
-from waiting import eventually  # noqa: E402
+from waiting import DEADLINE_S, eventually  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -71,3 +71,14 @@ def test_a_malformed_order_is_refused_and_the_one_before_stands(
     agent.process.stdin.write(b'{"id": "x"}\nnonsense\n')
     job.save(INTERVAL)
     agent.until(persisted(INTERVAL), "the order still stands")
+
+
+def test_an_agent_that_fails_says_why_and_ends_so_that_another_can_begin(
+    tmp_path: Path, start: Start, capfd: pytest.CaptureFixture[str]
+) -> None:
+    job, agent = Job(tmp_path), start()
+    (tmp_path / "r0" / "slot-0.seal").mkdir(parents=True)
+    agent.give(job.order(0))
+    assert agent.process.wait(DEADLINE_S) == 1
+    assert "checkpoint agent failed" in (told := capfd.readouterr().err)
+    assert "IsADirectoryError" in told

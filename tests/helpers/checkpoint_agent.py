@@ -23,7 +23,6 @@ class AgentProcess:
             [*prefix, sys.executable, "-m", "holdfast.checkpoint.agent"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
         )
         self.pid = self.process.pid
         self.last: AgentReport | None = None
