@@ -17,6 +17,5 @@ def start() -> Iterator[Start]:
 
     yield begin
     for agent in agents:
-        if (code := agent.process.poll()) is not None:
-            print(f"agent {agent.pid} had ended before the test: {code}")
+        print(f"agent {agent.pid}: {agent.state()}")
         agent.close()

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from waiting import DEADLINE_S
 
@@ -53,6 +54,15 @@ class AgentProcess:
             self.notes += [note for note in found.notes if note not in self.notes]
         return self.last
 
+    def state(self) -> str:
+        """What it does now, for whoever reads of a test that failed: each thread's state, and the
+        kernel's function in which it waits.
+        """
+        if (code := self.process.poll()) is not None:
+            return f"ended before the test, with {code}"
+        threads = Path(f"/proc/{self.pid}/task").iterdir()
+        return ", ".join(f"{one.name} {_doing(one)}" for one in sorted(threads))
+
     def kill(self) -> None:
         """SIGKILL, as chaos does it."""
         self.process.kill()
@@ -76,6 +86,14 @@ class AgentProcess:
         for text in self.process.stdout:
             self._reports.put(report(text))
         self._reports.put(None)
+
+
+def _doing(thread: Path) -> str:
+    try:
+        state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+        return f"{state} {(thread / 'wchan').read_text()}"
+    except OSError:
+        return "has ended"
 
 
 Start = Callable[..., AgentProcess]
