@@ -49,7 +49,10 @@ class Agent:
         """Follow this order; every snapshot is verified anew for it."""
         self._order = given
         self._notes.clear()
-        self._memory = Memory(given.job, given.slots, self._tell)
+        if self._memory:
+            self._memory.leave()
+        forgotten = given.forget_job == given.job
+        self._memory = Memory(given.job, {} if forgotten else given.slots, self._tell)
         self._keeper.give(given)
 
     def report(self) -> AgentReport | None:

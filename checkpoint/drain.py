@@ -115,11 +115,11 @@ class Drain:
         if self._only is not None:
             self._begun = None if self.done else self._only
         elif self._leads:
-            self._begun = self._newest_due()
-            if self._begun is not None:
+            if (step := self._newest_due()) is not None:
                 self._check_fence()
-                self._store.put(f"{self._folder(self._begun)}/{BEGIN}", [b"{}\n"])
-                self._count_passed_over(self._begun)
+                self._store.put(f"{self._folder(step)}/{BEGIN}", [b"{}\n"])
+                self._count_passed_over(step)
+                self._begun = step
         elif self._folders and self._newest_due() is not None:
             self._begun = self._begun_by_leader()
 

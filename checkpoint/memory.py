@@ -5,7 +5,9 @@ A snapshot counts only once its checksum is known, and from then on only while i
 
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 
 from holdfast.checkpoint.slots import NoRoom, Seal, Slot, SlotFolder
 from holdfast.protocol.messages import Snapshot
@@ -19,6 +21,8 @@ class Memory:
         self._tell = tell
         self._folders = {rank: SlotFolder(Path(folder)) for rank, folder in slots.items()}
         self._verified: set[tuple[int, int, int]] = set()
+        self._filling = Lock()
+        self._left = False
 
     def look(self) -> tuple[Snapshot, ...]:
         """What may be restored from, by rank and newest first; hashes what is new."""
@@ -43,14 +47,20 @@ class Memory:
         """Make the slots that are missing, where their size is known, so that no save waits."""
         for rank, folder in self._folders.items():
             size_bytes = folder.room_bytes()
-            if not size_bytes:
-                continue
-            for slot in folder.slots:
-                try:
-                    slot.make_room(size_bytes, replace=False)
-                except (NoRoom, OSError) as error:
-                    self._tell(f"rank {rank}: a slot could not be made early: {error}")
-                    return
+            for slot in folder.slots if size_bytes else ():
+                with self._filling:
+                    if self._left:
+                        return
+                    try:
+                        slot.make_room(size_bytes, replace=False)
+                    except (NoRoom, OSError) as error:
+                        self._tell(f"rank {rank}: a slot could not be made early: {error}")
+                        return
+
+    def leave(self) -> None:
+        """Make no slot any more once this has returned: somebody may delete them."""
+        with self._filling:
+            self._left = True
 
     def _believe(self, rank: int, slot: Slot, seal: Seal) -> bool:
         key = (rank, *seal.age)
@@ -74,6 +84,5 @@ def forget(folders: Mapping[int, str]) -> None:
     """Drop these ranks' slots, and the job's folder once it is empty."""
     for folder in folders.values():
         shutil.rmtree(folder, ignore_errors=True)
-        parent = Path(folder).parent
-        if parent.is_dir() and not any(parent.iterdir()):
-            parent.rmdir()
+        with suppress(OSError):  # it has others yet, or is gone
+            Path(folder).parent.rmdir()

@@ -68,6 +68,15 @@ class _Skipped(msgspec.Struct, frozen=True):
     why: str
 
 
+# Made at import: where two threads decode a Struct for the first time at one moment, msgspec 0.22
+# shows the second one a type whose fields are not known yet, and the process ends by SIGSEGV.
+_SEAL = msgspec.json.Decoder(Seal)
+_SUM = msgspec.json.Decoder(_Sum)
+_DRAINED = msgspec.json.Decoder(_Drained)
+_SKIPPED = msgspec.json.Decoder(_Skipped)
+_ROOM = msgspec.json.Decoder(int)
+
+
 class Slot:
     """One slot. Its files may or may not be there."""
 
@@ -82,7 +91,10 @@ class Slot:
 
     @property
     def room_bytes(self) -> int:
-        return self.data.stat().st_size if self.data.exists() else 0
+        try:
+            return self.data.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def make_room(self, size_bytes: int, *, replace: bool) -> None:
         """Have a data file of this size, all its memory given out. Raises `NoRoom`.
@@ -141,7 +153,7 @@ class Slot:
             info = self._seal.stat()
             mark = (info.st_ino, info.st_mtime_ns, info.st_size)
             if self._read is None or self._read[0] != mark:
-                self._read = mark, msgspec.json.decode(self._seal.read_bytes(), type=Seal)
+                self._read = mark, _SEAL.decode(self._seal.read_bytes())
             return self._read[1]
         except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             return None
@@ -162,7 +174,7 @@ class Slot:
     def known_sum(self, seal: Seal) -> str | None:
         """The checksum that was taken of this seal's content, if any."""
         try:
-            known = msgspec.json.decode(self._sum.read_bytes(), type=_Sum)
+            known = _SUM.decode(self._sum.read_bytes())
         except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             return None
         return known.xxh3 if (known.epoch, known.step) == seal.age else None
@@ -218,7 +230,7 @@ class SlotFolder:
 
     def room_bytes(self) -> int:
         """What one slot needs, as far as is known: the largest there is, or what was asked for."""
-        asked = self._read("wanted", int) or 0
+        asked = self._read("wanted", _ROOM) or 0
         return max(asked, *(slot.room_bytes for slot in self.slots))
 
     def ask_room(self, size_bytes: int) -> None:
@@ -227,7 +239,7 @@ class SlotFolder:
 
     def drained(self) -> tuple[int, int]:
         """(epoch, step) of the last snapshot that the agent has dealt with for the store."""
-        mark = self._read("drained", _Drained)
+        mark = self._read("drained", _DRAINED)
         return (mark.epoch, mark.step) if mark else (-1, -1)
 
     def put_drained(self, *, epoch: int, step: int) -> None:
@@ -235,15 +247,15 @@ class SlotFolder:
 
     def skipped(self, epoch: int) -> tuple[int, str]:
         """How many saves the rank refused in this epoch, and why the last one."""
-        record = self._read("skipped", _Skipped)
+        record = self._read("skipped", _SKIPPED)
         return (record.count, record.why) if record and record.epoch == epoch else (0, "")
 
     def put_skipped(self, *, epoch: int, count: int, why: str) -> None:
         self._write("skipped", _Skipped(epoch, count, why))
 
-    def _read(self, name: str, kind: type[T]) -> T | None:
+    def _read(self, name: str, words: msgspec.json.Decoder[T]) -> T | None:
         try:
-            return msgspec.json.decode((self.folder / name).read_bytes(), type=kind)
+            return words.decode((self.folder / name).read_bytes())
         except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             return None
 

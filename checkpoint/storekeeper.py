@@ -113,10 +113,15 @@ class StoreKeeper:
                 if not self._given or self._has_to_finish(self._given[0]):
                     return
                 order = self._given.popleft()
-            self._take(order)
+            try:
+                self._take(order)
+            except Exception:
+                with self._lock:
+                    self._given.appendleft(order)
+                raise
 
     def _take(self, order: AgentOrder) -> None:
-        last, self._order = self._order, order
+        last = self._order
         same = last is not None and (last.job, last.epoch) == (order.job, order.epoch)
         if order.forget_job:
             for one in (last, order):
@@ -129,6 +134,7 @@ class StoreKeeper:
         if order.save is not None and not (same and last and last.save == order.save):
             self._drain = self._new_save(order, order.save)
             self._saving = self._drain is not None
+        self._order = order
         self._farewell_until_s = None
         self._looked = not order.look_up_store
         self.stored = None
@@ -173,7 +179,8 @@ class StoreKeeper:
         """Raise `Superseded` where what is being written is no longer wanted."""
         if self._closed.is_set():
             raise Superseded("the agent ends")
-        order, given = self._order, next(iter(self._given), None)
+        with self._lock:
+            order, given = self._order, next(iter(self._given), None)
         if given is None or order is None or given.forget_job == order.job:
             return
         if (given.job, given.epoch) != (order.job, order.epoch):

@@ -53,6 +53,9 @@ class Agent:
     def close(self) -> None:
         """End the agent: it ends by itself when its stdin closes, and is killed to be sure."""
         self._order = None
+        self._kill()
+
+    def _kill(self) -> None:
         if self.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -80,16 +83,20 @@ class Agent:
         os.set_blocking(self._stdin, False)
         task = asyncio.get_running_loop().create_task(self._read(ours_out))
         self._readers.add(task)
-        task.add_done_callback(self._readers.discard)
+        task.add_done_callback(self._read_over)
         self._write()
 
     def _write(self) -> None:
         if self._order is None or self._stdin is None:
             return
+        said = line(self._with_slots(self._order))
         try:
-            os.write(self._stdin, line(self._with_slots(self._order)))
-        except (BrokenPipeError, BlockingIOError) as error:
-            _log.warning("checkpoint agent does not take orders", error=str(error))
+            taken = os.write(self._stdin, said) == len(said)
+        except (BrokenPipeError, BlockingIOError):
+            taken = False
+        if not taken:
+            _log.warning("checkpoint agent does not take orders: another will")
+            self._kill()
 
     def _with_slots(self, order: AgentOrder) -> AgentOrder:
         """The folders of the ranks that are here, and of those that left snapshots here."""
@@ -110,6 +117,13 @@ class Agent:
                     continue
                 self._silent = 0
                 self._tell(ev.AgentReported(report=told))
+
+    def _read_over(self, task: asyncio.Task[None]) -> None:
+        """Who is not read any more stands still in the end: another will be."""
+        self._readers.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("checkpoint agent cannot be read", why=str(error))
+            self._kill()
 
     def _ended(self, pid: int, end: Exit) -> None:
         self.pid = None

@@ -121,11 +121,15 @@ class Executor:
         self._events.append(event)
         if len(self._events) > 1:
             return
-        while self._events:
-            self._state, actions = step(self._state, self._events[0], self._now())
-            for action in actions:
-                self._perform(action)
-            self._events.popleft()
+        try:
+            while self._events:
+                self._state, actions = step(self._state, self._events[0], self._now())
+                for action in actions:
+                    self._perform(action)
+                self._events.popleft()
+        except Exception as error:
+            self._fail(error)
+            raise
         self._link.changed()
         self._set_tick()
         self._leave_if_free()
@@ -188,8 +192,10 @@ class Executor:
     def _check(self, task: asyncio.Task[None]) -> None:
         """A mistake of ours ends the executor: its host starts another, in a state we know."""
         self._tasks.discard(task)
-        if task.cancelled() or (error := task.exception()) is None:
-            return
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
         if not self._failed.done():
             self._failed.set_exception(error)
 

@@ -13,7 +13,7 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
     """
     desired, run, report = state.desired, _shown(state), state.care.report
     same_job = report is not None and desired is not None and report.job == desired.job
-    agent = report if same_job else None
+    agent = report if same_job and not state.care.final else None
     return Observed(
         node=state.node,
         incarnation=state.incarnation,

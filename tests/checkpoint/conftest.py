@@ -11,8 +11,8 @@ def start() -> Iterator[Start]:
     """Starts agents; all have ended after the test."""
     agents: list[AgentProcess] = []
 
-    def begin(*prefix: str) -> AgentProcess:
-        agents.append(AgentProcess(*prefix))
+    def begin(*prefix: str, **program: tuple[str, ...]) -> AgentProcess:
+        agents.append(AgentProcess(*prefix, **program))
         return agents[-1]
 
     yield begin

@@ -11,6 +11,8 @@ from checkpoint_agent import Start  # noqa: E402 - after the check for torch
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 from waiting import DEADLINE_S, eventually  # noqa: E402
 
+from holdfast.checkpoint.memory import Memory  # noqa: E402
+
 pytestmark = pytest.mark.torch
 
 
@@ -71,6 +73,45 @@ def test_a_malformed_order_is_refused_and_the_one_before_stands(
     agent.process.stdin.write(b'{"id": "x"}\nnonsense\n')
     job.save(INTERVAL)
     agent.until(persisted(INTERVAL), "the order still stands")
+
+
+SLOW = """
+import time
+from msgspec import _utils
+from holdfast.checkpoint import agent
+
+looked_at = _utils._get_class_mro_and_typevar_mappings
+
+
+def slowly(kind):
+    if kind.__name__ == "Topology":
+        time.sleep(0.2)
+    return looked_at(kind)
+
+
+_utils._get_class_mro_and_typevar_mappings = slowly
+agent.main()
+"""
+"""An agent in which the first look at a seal's type would take long enough to be interrupted."""
+
+
+def test_both_threads_of_an_agent_may_read_their_first_seal_at_one_moment(
+    tmp_path: Path, start: Start
+) -> None:
+    job = Job(tmp_path)
+    job.save(INTERVAL)
+    agent = start(program=("-c", SLOW))
+    agent.give(job.order(0))
+    agent.until(persisted(INTERVAL), "committed")
+
+
+def test_no_slot_of_a_job_is_made_while_it_is_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "r0").mkdir()
+    (tmp_path / "r0" / "wanted").write_text("1000")
+    memory = Memory("job", {0: str(tmp_path / "r0")}, print)
+    memory.leave()
+    memory.fill()
+    assert [path.name for path in (tmp_path / "r0").iterdir()] == ["wanted"]
 
 
 def test_an_agent_that_fails_says_why_and_ends_so_that_another_can_begin(

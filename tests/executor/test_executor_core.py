@@ -188,6 +188,17 @@ def test_a_job_goes_on_without_an_agent_and_says_so() -> None:
     assert world.seen.store_error == "no checkpoint agent: it is not installed"
 
 
+def test_what_an_agent_said_does_not_outlive_the_last_one() -> None:
+    world = World()
+    world.want(desired(1, 1, host_store=True))
+    world.answer_agent(snapshots=(m.Snapshot(rank=0, step=7, epoch=1),))
+    world.take(ev.AgentAbsent(why="it died (signal 9)", final=False))
+    assert world.seen.snapshots, "another comes at once"
+    world.take(ev.AgentAbsent(why="it died (signal 9)", final=True))
+    assert world.seen.snapshots == ()
+    assert world.seen.store_error == "no checkpoint agent: it died (signal 9)"
+
+
 def test_grace_is_cut_short_when_the_driver_wants_a_kill() -> None:
     world = running()
     (_, clear) = world.want(desired(2, 2, stop="grace"))

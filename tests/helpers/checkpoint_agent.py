@@ -19,9 +19,11 @@ from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport, line, re
 class AgentProcess:
     """One node's agent. It ends with the test, whatever happens."""
 
-    def __init__(self, *prefix: str) -> None:
+    def __init__(
+        self, *prefix: str, program: tuple[str, ...] = ("-m", "holdfast.checkpoint.agent")
+    ) -> None:
         self.process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "holdfast.checkpoint.agent"],
+            [*prefix, sys.executable, *program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -97,4 +99,4 @@ def _doing(thread: Path) -> str:
 
 
 Start = Callable[..., AgentProcess]
-"""Starts an agent, behind these words if there are any."""
+"""Starts an agent, behind these words if there are any; `program`: another one."""
