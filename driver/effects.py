@@ -1,12 +1,13 @@
 """Carries out what the core ordered, against the ports; every effect ends in its event.
 
 Called by the loop, after the commit that ordered it. Must not decide: a failure is an event like
-any other, and whether to try again is the core's to say. Nothing that was ordered is cancelled.
+any other, and whether to try again is the core's to say. Nothing that was ordered is cancelled
+while the driver leads.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 from holdfast.driver.acting import acting_for
 from holdfast.driver.core.effects import (
@@ -63,6 +64,7 @@ class Effects:
         self._term = term
         self._group = group
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._under_way: set[asyncio.Task[None]] = set()
 
     def start(self, effect: AnyEffect) -> None:
         """Begin; the outcome comes as an event with the effect's cause."""
@@ -70,11 +72,21 @@ class Effects:
             case Instruct():
                 self._nodes.instruct(effect.desired)
             case TakeStacks():
-                self._group.create_task(self._take_stacks(effect))
+                self._begin(self._take_stacks(effect))
             case _:
                 if isinstance(effect, Release):
                     self._cluster.give_up(effect.node)  # its turn comes after what waits there
-                self._group.create_task(self._call(effect))
+                self._begin(self._call(effect))
+
+    def leave(self) -> None:
+        """This driver ends: what is under way is the next one's, which orders it anew."""
+        for task in self._under_way:
+            task.cancel()
+
+    def _begin(self, doing: Coroutine[None, None, None]) -> None:
+        task = self._group.create_task(doing)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
 
     async def _call(self, effect: ClusterCall) -> None:
         outcome = _done(effect)

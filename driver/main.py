@@ -137,16 +137,17 @@ async def _serve_on(
         _end_when_told(server, settings.die_with_fd)
         async with asyncio.TaskGroup() as group:
             with _kept():
-                tasks = await driver.start(group)
-                tasks += [group.create_task(keep_lead(lead))] if lead else []
+                await driver.start(group)
+                leading = group.create_task(keep_lead(lead)) if lead else None
                 await asyncio.gather(loading, _seen(around))
             driver.answers(readiness)
             announce(settings, sockets)
             _say_to_people(f"driver ready at {at}, state in {settings.paths.root}")
             _log.info("driver.started", state=str(settings.paths.root), term=driver.loop.state.term)
             await server.serve([sockets.tcp, sockets.unix])
-            for task in tasks:
-                task.cancel()
+            driver.leave()
+            if leading is not None:
+                leading.cancel()
 
 
 @contextlib.contextmanager

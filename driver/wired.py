@@ -39,6 +39,8 @@ class Driver:
         watch = Watch(watching.Settings(heartbeat_period_s=settings.heartbeat_period_s))
         self._watch = watch
         self._settings = settings
+        self._tasks: list[asyncio.Task[None]] = []
+        self._effects: Effects | None = None
         self._outside = outside
         self._step_down_s = STEP_DOWN_S if settings.standby else math.inf
         policy = Policy(
@@ -86,9 +88,9 @@ class Driver:
         """Say from now on what people are told, too."""
         readiness.why, readiness.away = lambda: self.control.accepting, self.control.away
 
-    async def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        """Take over from the driver before, then keep going in tasks of `group`; gives those."""
-        effects = Effects(
+    async def start(self, group: asyncio.TaskGroup) -> None:
+        """Take over from the driver before, then keep going in tasks of `group` until `leave`."""
+        effects = self._effects = Effects(
             cluster=self._outside.cluster,
             nodes=self.sessions,
             emit=self.loop.post,
@@ -102,10 +104,17 @@ class Driver:
             follow(state)
 
         await self.loop.start(perform=effects.start, follow=show)
-        return [
+        self._tasks = [
             *tasks,
             group.create_task(self.loop.run()),
             group.create_task(self.loop.keep_term(step_down_s=self._step_down_s)),
             group.create_task(self._watching.tick(self._settings.watch_period_s)),
             group.create_task(self._watching.facts(self._outside.cluster)),
         ]
+
+    def leave(self) -> None:
+        """Begin nothing any more, and wait for nothing: the next driver goes on with it."""
+        for task in self._tasks:
+            task.cancel()
+        if self._effects is not None:
+            self._effects.leave()

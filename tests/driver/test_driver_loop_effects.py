@@ -76,6 +76,27 @@ class ScriptedCluster:
         await self._call("trust", node)
 
 
+class StuckCluster(ScriptedCluster):
+    """An API server that is away: no call of an executor ever ends."""
+
+    async def allocate(self, job: str, node: str) -> None:
+        self.log.append(f"allocate {node} begins")
+        await asyncio.Event().wait()
+
+
+async def test_a_driver_that_ends_waits_for_no_call() -> None:
+    cluster, told = StuckCluster(), list[AnyEvent]()
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        effects = Effects(
+            cluster=cluster, nodes=ScriptedNodes(), emit=told.append, term=lambda: 1, group=group
+        )
+        effects.start(Allocate(job="job", node="n", cause=1))
+        await asyncio.sleep(0)
+        effects.leave()
+    assert cluster.log == ["allocate n begins"]
+    assert told == []
+
+
 class ScriptedNodes:
     """Node n1 answers, n2 does not."""
 

@@ -161,3 +161,19 @@ def test_a_job_that_no_node_can_run_keeps_none_of_them_and_says_why(operated: Op
     operated.until("modest", lambda status: said(status, "Allocated") == "True", "it has nodes")
     operated.clear("modest")
     operated.clear("greedy")
+
+
+@pytest.mark.parametrize("away", [False, True], ids=["no room", "no API server"])
+def test_a_driver_that_is_told_to_end_does_so_while_a_pod_waits(
+    operated: Operated, away: bool
+) -> None:
+    operated.apply("large", nodes=1, pod={"resources": {"limits": {"cpu": "9"}}})
+    eventually(lambda: operated.pods("large"), "its pod waits for room")
+    if away:
+        operated.plane.stop("kube-apiserver")
+        operated.driver.end()
+        operated.plane.start("kube-apiserver")
+    else:
+        operated.driver.end()
+    operated.start()
+    operated.clear("large")
