@@ -102,6 +102,43 @@ async def test_a_token_that_is_refused_and_not_renewed_is_unauthorized_after_one
     assert len(server.requests) == 1
 
 
+async def test_credentials_that_cannot_be_read_for_a_moment_are_kept_and_read_again(
+    server: FakeApiServer, client: Client, tmp_path: Path
+) -> None:
+    server.token = "second"
+    (tmp_path / "token").write_text("")
+    with pytest.raises(errors.Unauthorized):
+        await client.get(PATH)
+    config = tmp_path / "kubeconfig"
+    said = config.read_text()
+    config.write_text("half: [")
+    with pytest.raises(errors.Unauthorized):
+        await client.get(PATH)
+    config.write_text(said)
+    (tmp_path / "token").write_text("second")
+    await client.get(PATH)
+    assert "Authorization" in server.requests[0].headers
+    assert all(each.headers["Authorization"] for each in server.requests)
+
+
+async def test_leave_is_asked_for_last_for_a_held_call_may_have_waited_long(
+    server: FakeApiServer, client: Client
+) -> None:
+    asked_at: list[float] = []
+
+    async def given() -> None:
+        asked_at.append(asyncio.get_running_loop().time())
+
+    client.ask_before_changes(given)
+    server.on_calls.append(OnCall.BUSY)
+    server.retry_after = "1"
+    with pytest.raises(errors.TooMany):
+        await client.get(PATH)
+    before_s = asyncio.get_running_loop().time()
+    await client.create(PATH, {"metadata": {"name": "made"}})
+    assert asked_at[0] - before_s > 0.9
+
+
 async def test_a_429_holds_the_calls_after_it_until_the_server_wants_them(
     server: FakeApiServer, client: Client
 ) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -44,9 +44,13 @@ class Trial:
 
     @asynccontextmanager
     async def cluster(
-        self, held: dict[str, str] | None = None, *, placed_within_s: float = DEADLINE_S
+        self,
+        held: dict[str, str] | None = None,
+        present: Sequence[str] = (),
+        *,
+        placed_within_s: float = DEADLINE_S,
     ) -> AsyncIterator[KubernetesCluster]:
-        """As one driver has it; `held`: what the driver's journal says."""
+        """As one driver has it; `held`, `present`: what the driver's journal says."""
         objects = TrainingJobs(self.client, names.Jobs(self.namespace))
         made = KubernetesCluster(
             self.client,
@@ -57,7 +61,7 @@ class Trial:
             node_selector=f"made={self.namespace}",
             placed_within_s=placed_within_s,
         )
-        made.expect(held or {})
+        made.expect(held or {}, present)
 
         async def follow() -> None:
             async for _ in objects.changes():
@@ -188,6 +192,47 @@ async def test_a_node_that_is_not_ready_is_gone_and_its_pods_are_removed_by_forc
         assert listed == []
 
 
+async def test_a_node_that_went_while_no_driver_looked_is_told_as_gone(trial: Trial) -> None:
+    async with (
+        trial.cluster(present=[*NODES, "went"]) as cluster,
+        asyncio.timeout(DEADLINE_S),
+        aclosing(cluster.facts()) as told,
+    ):
+        first = [await anext(told) for _ in range(3)]
+    assert {fact.node: fact.present for fact in first} == {
+        **dict.fromkeys(NODES, True),
+        "went": False,
+    }
+    assert first[-1].why == "its Node object is deleted"
+
+
+async def test_what_somebody_writes_over_our_labels_of_a_pod_ends_nobody(trial: Trial) -> None:
+    async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
+        await cluster.allocate("one", NODES[0])
+        (before,) = (await trial.pods()).values()
+        theirs = {"metadata": {"labels": {names.SLOT: "x", names.INCARNATION: ""}}}
+        await trial.client.patch(paths.pods(trial.namespace, "one-0-1"), theirs)
+        uid = before["metadata"]["uid"]
+        await cluster.book.until(
+            uid, lambda pod: pod is not None and pods.number(pod, names.SLOT) == 0
+        )
+        await cluster.allocate("other", NODES[1])
+        for node in NODES:
+            await cluster.release(node)
+
+
+async def test_a_job_that_comes_back_at_once_gets_a_pod_that_is_to_stay(trial: Trial) -> None:
+    """The watch has not told yet that the one before is being deleted."""
+    async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
+        for _ in range(5):
+            await cluster.allocate("one", NODES[0])
+            cluster.give_up(NODES[0])
+            await cluster.release(NODES[0])
+        await cluster.allocate("one", NODES[0])
+        assert list(await trial.pods()) == ["one-0-6"]
+        await cluster.release(NODES[0])
+
+
 async def test_a_person_may_mark_a_node_too_and_keeps_that_mark(trial: Trial) -> None:
     theirs = {"spec": {"taints": [{"key": "of/theirs", "effect": "NoSchedule"}]}}
     async with trial.cluster() as cluster:
@@ -259,8 +304,9 @@ async def test_a_pod_that_is_being_deleted_is_heard_while_nothing_has_its_place(
         (before,) = (await trial.pods()).values()
         uid = before["metadata"]["uid"]
         await cluster.release(NODES[0])
-        pod = await cluster.book.until(uid, lambda pod: pod is None or pods.ending(pod))
-        assert pod is not None
+        async with asyncio.timeout(DEADLINE_S):
+            while not (pod := cluster.book.get(uid)) or not pods.ending(pod):
+                await asyncio.sleep(LOOK_S)
         assert cluster.hears(pod)
         await cluster.allocate("other", NODES[0])
         assert not cluster.hears(pod)

@@ -8,7 +8,7 @@ import pytest
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.kubernetes import pods, podspec
-from holdfast.driver.adapters.kubernetes.gang import Gang
+from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError, UnfitError
 from holdfast.protocol.nodeenv import Drivers
@@ -118,6 +118,39 @@ async def test_a_pod_that_no_member_has_and_that_is_not_held_does_not_count() ->
     book.drop(pod(0, held=None))
     start.made(pod(2))
     assert not start.holds
+
+
+async def test_one_that_is_wanted_no_more_leaves_its_place_to_another() -> None:
+    book = PodBook()
+    start = gang(book, nodes=2, coming=2)
+    start.made(pod(0))
+    start.left()
+    assert start.holds
+    assert not start.why
+    start.coming += 1
+    start.made(pod(1))
+    assert not start.holds
+
+
+@pytest.mark.parametrize(("let_through", "another"), [(True, True), (False, False)])
+def test_after_a_start_that_was_let_through_in_vain_comes_another(
+    let_through: bool, another: bool
+) -> None:
+    book = PodBook()
+    gangs = Gangs(Anybody(), book, asyncio.Semaphore(), within_s=DEADLINE_S)  # type: ignore[arg-type]
+    with gangs.joined(job(2)) as first:
+        first.holds = not let_through
+        gangs.failed(first)
+        with gangs.joined(job(2)) as second:
+            assert (second is not first) == another
+            assert second.holds
+        with gangs.joined(job(2)) as third:
+            assert (third is second) == (not another)
+
+
+class Anybody:
+    async def may_change(self) -> None:
+        pass
 
 
 async def test_a_driver_that_takes_over_goes_on_with_a_start_that_waits() -> None:

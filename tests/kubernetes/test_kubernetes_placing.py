@@ -8,7 +8,7 @@ from waiting import DEADLINE_S
 from holdfast.driver.adapters.kubernetes import pods, podspec
 from holdfast.driver.adapters.kubernetes.errors import Forbidden
 from holdfast.driver.adapters.kubernetes.holds import Hold, stray
-from holdfast.driver.adapters.kubernetes.placing import Placing
+from holdfast.driver.adapters.kubernetes.placing import Placing, Unwanted
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError
 from holdfast.protocol.nodeenv import Drivers
@@ -54,9 +54,28 @@ async def placed(client: Placer) -> Object:
         placed_within_s=DEADLINE_S,
     )
     with placing.joined(JOB) as gang:
-        pod = await placing.pod(Hold("speech", "job-1", 0), JOB, NODE, gang)
+        hold = Hold("speech", "job-1", 0)
+        pod = await placing.pod(hold, JOB, NODE, gang, check=lambda: None)
         await placing.placed(pod, gang)
     return pod
+
+
+async def test_a_pod_of_a_node_that_was_given_up_meanwhile_does_not_make_its_start_whole() -> None:
+    client, book = Placer(""), PodBook()
+    placing = Placing(client, book, drivers=Drivers(["http://a:1"]))  # type: ignore[arg-type]
+    job = {**JOB, "spec": {**JOB["spec"], "nodes": 1 + 1}}
+    looks = iter((False, True))
+
+    def check() -> None:
+        if next(looks):
+            raise Unwanted("node node-1 is wanted no more")
+
+    with placing.joined(job) as gang:
+        with pytest.raises(Unwanted):
+            await placing.pod(Hold("speech", "job-1", 0), job, NODE, gang, check=check)
+        assert gang.coming == 0
+        assert not gang.why
+    assert [each["metadata"]["uid"] for each in book.on("node-1")] == ["pod-1"]
 
 
 async def test_a_pod_that_something_put_on_another_node_is_deleted_and_that_is_said() -> None:

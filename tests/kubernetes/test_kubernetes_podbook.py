@@ -31,6 +31,7 @@ def test_an_answer_that_comes_after_what_the_watch_told_does_not_set_it_back() -
 def test_an_answer_about_a_pod_whose_end_the_watch_told_brings_nothing_back() -> None:
     book = PodBook()
     book.put(pod(5))
+    book.told(9)
     book.drop(pod(9))
     book.wrote(pod(5))
     assert book.get("pod-0") is None
@@ -47,11 +48,30 @@ def test_an_answer_that_comes_first_is_known_at_once() -> None:
 
 def test_a_store_that_was_set_back_is_told_by_the_watch_and_believed() -> None:
     book = PodBook()
+    book.told(90)
     book.put(pod(90, node="node-0"))
     book.put(pod(5))
+    book.told(5)
     book.wrote(pod(6, slot=1))
     assert book.get("pod-0") == pod(5)
     assert book.get("pod-1") is not None
+
+
+def test_an_answer_while_a_list_is_read_is_known_though_a_page_had_what_is_newer() -> None:
+    """Pages come by name: that one is newer says nothing of a pod that is on a later page."""
+    book = PodBook()
+    book.told(5)
+    book.put(pod(9))
+    book.wrote(pod(7, slot=1))
+    assert book.get("pod-1") is not None
+
+
+def test_a_pod_that_is_given_up_is_nobodys_though_its_end_is_not_told_yet() -> None:
+    book = PodBook()
+    book.put(pod(5))
+    book.give_up("pod-0")
+    assert book.living("node-0", "job-1") is None
+    assert len(book.on("node-0")) == 1
 
 
 async def test_whoever_waits_for_a_pod_is_told_of_its_change_and_of_its_end() -> None:

@@ -199,9 +199,9 @@ class Client:
         )
 
     async def _call(self, request: Request, *, changes: bool = True) -> Object:
-        if changes:
-            await self.may_change()
         await self._bucket.take()
+        if changes:
+            await self.may_change()  # last, for what is waited for before may take long
         try:
             async with self._answer(self._calls, request) as response:
                 body = await self._calls.body(response, request)

@@ -7,7 +7,7 @@ cannot be placed, is told.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from math import inf
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.holds import Hold, Holds, hold_of, stray, wanted
 from holdfast.driver.adapters.kubernetes.marking import Marking
 from holdfast.driver.adapters.kubernetes.mirror import version_of
-from holdfast.driver.adapters.kubernetes.placing import PLACED_WITHIN_S, Placing
+from holdfast.driver.adapters.kubernetes.placing import PLACED_WITHIN_S, Placing, Unwanted
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
 from holdfast.driver.adapters.kubernetes.stuck import STUCK_S, Stuck
@@ -102,14 +102,17 @@ class KubernetesCluster:
         self._replaced: list[Callable[[str, str], None]] = []
         self._given_up: set[str] = set()  # nodes that are to be released
         self._expected: dict[str, str] = {}
+        self._present_before: frozenset[str] = frozenset()
         self._bell = asyncio.Event()  # rings with each change of a node
         self._listeners: set[asyncio.Queue[Told]] = set()
 
     # ------------------------------------------------------------ its life
 
-    def expect(self, held: Mapping[str, str]) -> None:
-        """Jobs by node, as the driver before knew them: each pod is adopted, or told as ended."""
-        self._expected = dict(held)
+    def expect(self, held: Mapping[str, str], present: Collection[str]) -> None:
+        """What the driver before knew. `held`: jobs by node, of which each pod is adopted, or told
+        as ended; `present`: nodes, each of which is told as gone where there is none any more.
+        """
+        self._expected, self._present_before = dict(held), frozenset(present)
 
     async def run(self) -> None:
         """Keep up with the API server, for ever."""
@@ -163,6 +166,8 @@ class KubernetesCluster:
         try:
             for fact in tuple(self._facts.values()):
                 yield fact
+            for node in sorted(self._present_before - self._facts.keys()):
+                yield facts.gone(node)
             for ending in [self._leaving(pod) for pod in self.book.all()]:
                 if ending is not None:
                     yield ending
@@ -186,9 +191,9 @@ class KubernetesCluster:
         hold = self._take(job, owner["metadata"]["uid"], node)
         try:
             with self._placing.joined(owner) as gang:
-                self._check_wanted(node)
-                pod = await self._placing.pod(hold, owner, seen, gang)
-                self._check_wanted(node)
+                pod = await self._placing.pod(
+                    hold, owner, seen, gang, check=lambda: self._check_wanted(node)
+                )
                 self._hold_by(node, pod)
                 await self._placing.placed(pod, gang)
         except (TemporaryError, PermanentError):
@@ -212,12 +217,13 @@ class KubernetesCluster:
 
     def _check_wanted(self, node: str) -> None:
         if node in self._given_up:
-            raise UnfitError(f"node {node} is wanted no more")
+            self.give_up(node)  # with what was made for it since
+            raise Unwanted(f"node {node} is wanted no more")
 
     def give_up(self, node: str) -> None:
         self._given_up.add(node)
-        if uid := self._current.get(node):
-            self.book.give_up(uid)
+        for pod in self.book.on(node):
+            self.book.give_up(pod["metadata"]["uid"])
 
     async def release(self, node: str) -> None:
         await self._seen.wait()
@@ -248,6 +254,7 @@ class KubernetesCluster:
 
     async def _follow_pods(self, nodes_listed: asyncio.Event) -> None:
         async for change in self._pods.changes():
+            self.book.told(self._pods.told)
             match change:
                 case Synced():
                     await nodes_listed.wait()

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import structlog
 import yaml
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import load_kube_config
@@ -23,6 +24,8 @@ from holdfast.driver.ports import PermanentError
 ANOTHER = "Name one with --kubeconfig FILE."
 
 Load = Callable[[], Awaitable[Configuration]]
+
+_log = structlog.get_logger()
 
 
 class Credentials:
@@ -40,11 +43,21 @@ class Credentials:
         return configuration
 
     async def renew(self, refused: str) -> bool:
-        """Read again, since the server refused the Authorization `refused`; True: it is another."""
+        """Read again, since the server refused the Authorization `refused`; True: it is another.
+
+        One that cannot be read now stays as it is, so that it is refused and read again.
+        """
         async with self._renewing:
             if self.authorization == refused:
-                self.authorization = _authorization(await self._load())
+                self.authorization = await self._read_again() or refused
             return self.authorization != refused
+
+    async def _read_again(self) -> str:
+        try:
+            return _authorization(await self._load())
+        except PermanentError as error:
+            _log.warning("credentials.not_renewed", why=str(error))
+            return ""
 
 
 def from_kubeconfig(path: Path, context: str | None) -> Load:

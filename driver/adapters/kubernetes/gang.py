@@ -35,7 +35,7 @@ class Gang:
 
     def __init__(self, book: PodBook, job: Object, patience: Patience | None = None) -> None:
         self._book = book
-        self._job = job["metadata"]["uid"]
+        self.job: str = job["metadata"]["uid"]
         self._needed: int = job["spec"].get("nodes", 1)
         self._made: set[str] = set()  # UIDs of pods
         self._waiting: set[str] = set()  # likewise
@@ -57,6 +57,10 @@ class Gang:
         if self.holds and self._there() >= self._needed:
             self.holds = False
             self._tell()
+
+    def left(self) -> None:
+        """A member is wanted no more: another may come for it."""
+        self.coming -= 1
 
     def refused(self, why: str) -> None:
         """A member gets no pod; where the others are too few now, they need not wait."""
@@ -101,14 +105,14 @@ class Gang:
 
         One that the watch has told and that no member has yet goes again where it is not held.
         """
-        known = self._book.count(self._job)
+        known = self._book.count(self.job)
         return known if known < self._needed else sum(map(self._counts, self._staying()))
 
     def _counts(self, pod: Object) -> bool:
         return pods.held(pod) or pod["metadata"]["uid"] in self._made
 
     def _staying(self) -> Iterator[Object]:
-        return filter(self._book.stays, self._book.of(self._job))
+        return filter(self._book.stays, self._book.of(self.job))
 
 
 def _goes(pod: Object | None) -> bool:
@@ -141,7 +145,18 @@ class Gangs:
         finally:
             gang.members -= 1
             if not gang.members:
-                del self._gangs[uid]
+                self._forget(gang)
+
+    def failed(self, gang: Gang) -> None:
+        """A pod of it was not placed. Once it was let through, who comes next begins another start:
+        that waits for all of its own again.
+        """
+        if not gang.holds:
+            self._forget(gang)
+
+    def _forget(self, gang: Gang) -> None:
+        if self._gangs.get(gang.job) is gang:
+            del self._gangs[gang.job]
 
     async def let_through(self, gang: Gang, pod: Object) -> None:
         """Wait until all are there, then take the pod's gate off. Raises as `Gang.whole`."""

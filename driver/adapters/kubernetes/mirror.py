@@ -41,13 +41,15 @@ Change = Synced | Changed | Removed
 
 class Mirror:
     """`store` by key (`key_of`), each object `without` fields that nobody needs and without
-    `managedFields`. `promised` is the version up to which nothing is missing.
+    `managedFields`. `promised` is the version up to which nothing is missing, `told` that of the
+    newest event, or of the list, that was told whole.
     """
 
     def __init__(self, without: Sequence[Field] = ()) -> None:
         self._without = (MANAGED, *without)
         self.store: dict[str, Object] = {}
         self.promised = 0
+        self.told = 0
         self._newest: dict[str, int] = {}  # version of the newest event by key since `promised`
 
     def page(self, objects: Iterable[Object], listed: set[str]) -> Iterator[Change]:
@@ -77,7 +79,7 @@ class Mirror:
         key = key_of(told)
         if version <= max(self.promised, self._newest.get(key, 0)):
             return
-        self._newest[key] = version
+        self._newest[key], self.told = version, max(self.told, version)
         if kind != "DELETED":
             yield from self._put(key, told)
         elif known := self.store.pop(key, None):
@@ -100,7 +102,7 @@ class Mirror:
             holder.pop(last, None)
 
     def _promise(self, version: int) -> None:
-        self.promised = version
+        self.promised = self.told = version
         self._newest.clear()
 
 

@@ -5,6 +5,7 @@ name is left alone, and that is said.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import facts, paths, pods, podspec, trialpods
@@ -43,6 +44,10 @@ RELEASED_WITHIN_S = 30
 """For a pod of which the job wants nothing any more: it has ended its ranks before."""
 
 
+class Unwanted(UnfitError):
+    """The job gave the node up before its pod was placed."""
+
+
 class Placing:
     """Calls about pods, with what is known of them in `book`."""
 
@@ -64,14 +69,23 @@ class Placing:
         self._groups = PodGroups(client, wanted=pod_groups)
         self.joined = self._gangs.joined
 
-    async def pod(self, hold: Hold, owner: Object, node: Object, gang: Gang) -> Object:
+    async def pod(
+        self, hold: Hold, owner: Object, node: Object, gang: Gang, *, check: Callable[[], None]
+    ) -> Object:
         """The hold's pod on this Node: the one that is there, else a new one.
 
-        Raises `UnfitError` where the node cannot run it, `BarredError` where none could.
+        Raises `UnfitError` where the node cannot run it, `BarredError` where none could, and what
+        `check` raises once the node is wanted no more (`Unwanted`).
         """
         try:
             async with self._at_once:
+                check()
                 pod = await self._pod(hold, owner, node, gang)
+            self._book.wrote(pod)
+            check()
+        except Unwanted:
+            gang.left()
+            raise
         except (TemporaryError, PermanentError) as error:
             gang.refused(str(error))
             raise
@@ -84,8 +98,12 @@ class Placing:
         Raises `UnfitError` with the scheduler's reason; the pod is deleted then. `BarredError`
         where the gang cannot be whole.
         """
-        await self._gangs.let_through(gang, pod)
-        await self.bound(pod, gang.patience)
+        try:
+            await self._gangs.let_through(gang, pod)
+            await self.bound(pod, gang.patience)
+        except (TemporaryError, PermanentError):
+            self._gangs.failed(gang)
+            raise
         gang.patience.moved()
 
     async def trial(self, order: trialpods.TrialOrder) -> Object:
@@ -130,6 +148,7 @@ class Placing:
     async def delete(self, pod: Object, *, force: bool) -> None:
         """Delete this pod and no other of its name; `force`: without its node's consent."""
         metadata = pod["metadata"]
+        self._book.give_up(metadata["uid"])  # the watch tells of it later
         at = paths.pods(metadata["namespace"], metadata["name"])
 
         async def once() -> None:

@@ -23,14 +23,17 @@ class PodBook:
         self._jobs: defaultdict[str, dict[str, Object]] = defaultdict(dict)  # by job's UID, by UID
         self._incarnations: dict[tuple[str, int], int] = {}  # by UID of the job, and slot
         self._given_up: set[str] = set()  # UIDs
-        self._told = 0  # version of what the watch told last
+        self._told = 0  # version up to which the watch has told all
         self._gone: list[Callable[[Object], None]] = []
         self._news: list[Callable[[Object], None]] = []
         self._bells: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
 
+    def told(self, version: int) -> None:
+        """The watch has told all that was written up to this version of pods."""
+        self._told = version
+
     def put(self, pod: Object) -> None:
         """The watch says that there is this pod, new or changed."""
-        self._told = version_of(pod)
         self._keep(pod)
 
     def wrote(self, pod: Object) -> None:
@@ -41,7 +44,6 @@ class PodBook:
 
     def drop(self, pod: Object) -> None:
         """This pod is gone."""
-        self._told = version_of(pod)
         uid = pod["metadata"]["uid"]
         if (known := self._known.pop(uid, None)) is not None:
             _take_out(self._nodes, pods.node_of(known), uid)
@@ -83,7 +85,7 @@ class PodBook:
     def living(self, node: str, job: str) -> Object | None:
         """The pod for this node of the job with this UID, if it is there to stay."""
         for pod in self.on(node):
-            if pods.owner_uid(pod) == job and not pods.end(pod):
+            if pods.owner_uid(pod) == job and not pods.end(pod) and self.stays(pod):
                 return pod
         return None
 

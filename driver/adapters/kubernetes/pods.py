@@ -35,8 +35,9 @@ def node_of(pod: Json) -> str:
 
 
 def number(pod: Json, label: str) -> int:
-    """Slot or incarnation of a pod of ours."""
-    return int(pod["metadata"].get("labels", {}).get(label, "0"))
+    """Slot or incarnation of a pod of ours; 0 where somebody wrote over it what is no number."""
+    said = str(pod["metadata"].get("labels", {}).get(label, ""))
+    return int(said) if said.isdecimal() else 0
 
 
 def bound(pod: Json) -> bool:

@@ -86,6 +86,13 @@ class Reflector:
         """The resource version up to which `store` misses nothing; 0 before the first list."""
         return self._mirror.promised
 
+    @property
+    def told(self) -> int:
+        """The resource version of what was told last, which pages of a list do not raise: they come
+        by name.
+        """
+        return self._mirror.told
+
     def away(self) -> str:
         """Why the copy may be old, in a sentence; "" while the server is heard."""
         return self._away

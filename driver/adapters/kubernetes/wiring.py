@@ -99,7 +99,8 @@ class Kubernetes:
         self._client.ask_before_changes(loop.certain)
         self._queue = operator.queue
         self.cluster.when_replaced(self._identity.when_gone(sessions.drop))
-        self.cluster.expect(held(loop.state))
+        present = [node.name for node in loop.state.nodes.values() if node.present]
+        self.cluster.expect(held(loop.state), present)
         return operator.follow, [
             group.create_task(self.cluster.run()),
             group.create_task(operator.run()),
