@@ -238,6 +238,7 @@ class Loop:
         neither yes nor no would be true.
         """
         if not draft.entries:
+            self._trouble = None  # nothing waits to be committed
             return True
         state, in_doubt = encode(draft.state), False
         while True:

@@ -37,6 +37,7 @@ from holdfast.kit.files import private_folder
 from holdfast.kit.limits import raise_open_files
 from holdfast.kit.logs import set_up_logs
 from holdfast.kit.owned import when_owner_is_gone
+from holdfast.kit.together import until_first
 from holdfast.protocol import exitcodes
 from holdfast.protocol.nodeenv import Drivers
 
@@ -136,18 +137,29 @@ async def _serve_on(
         server = Server(app, tls.context if tls else None)
         _end_when_told(server, settings.die_with_fd)
         async with asyncio.TaskGroup() as group:
-            with _kept():
+            leading = [group.create_task(keep_lead(lead))] if lead else []
+
+            async def begin() -> None:
                 await driver.start(group)
-                leading = group.create_task(keep_lead(lead)) if lead else None
                 await asyncio.gather(loading, _seen(around))
-            driver.answers(readiness)
-            announce(settings, sockets)
-            _say_to_people(f"driver ready at {at}, state in {settings.paths.root}")
-            _log.info("driver.started", state=str(settings.paths.root), term=driver.loop.state.term)
-            await server.serve([sockets.tcp, sockets.unix])
+
+            with _kept():
+                await until_first(begin(), _told(server))
+            if not server.told.is_set():
+                driver.answers(readiness)
+                announce(settings, sockets)
+                _say_to_people(f"driver ready at {at}, state in {settings.paths.root}")
+                term = driver.loop.state.term
+                _log.info("driver.started", state=str(settings.paths.root), term=term)
+                await server.serve([sockets.tcp, sockets.unix])
             driver.leave()
-            if leading is not None:
-                leading.cancel()
+            for task in leading:
+                task.cancel()
+
+
+async def _told(server: Server) -> None:
+    """Until this driver is to end, which it can before it serves."""
+    await server.told.wait()
 
 
 @contextlib.contextmanager
@@ -175,15 +187,10 @@ async def _seen(around: Outside) -> None:
 
 def _end_when_told(server: Server, die_with_fd: int | None) -> None:
     """By a signal, or by the end of whoever started us."""
-    loop = asyncio.get_running_loop()
-
-    def end() -> None:
-        server.should_exit = True
-
     for number in SIGNALS:
-        loop.add_signal_handler(number, end)
+        asyncio.get_running_loop().add_signal_handler(number, server.tell)
     if die_with_fd is not None:
-        when_owner_is_gone(die_with_fd, end)
+        when_owner_is_gone(die_with_fd, server.tell)
 
 
 def _end_at_once() -> None:

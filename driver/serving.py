@@ -3,6 +3,7 @@
 Used by `driver.main`, for a driver that leads and for one that waits. Must not know what is served.
 """
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -41,6 +42,13 @@ class Server(uvicorn.Server):
         super().__init__(server_config(app))
         self._tls = tls
         self.servers = []
+        self.told = asyncio.Event()
+        """Somebody wants this driver to end, which is not all that ends a server."""
+
+    def tell(self) -> None:
+        """End, and the driver with it."""
+        self.told.set()
+        self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

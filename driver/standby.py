@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import structlog
-import uvicorn
 
 from holdfast.driver.ports import TemporaryError
+from holdfast.driver.serving import Server
 
 SEEK_S = 1.0
 """Between two looks at the lead."""
@@ -54,7 +54,7 @@ def url_of(leader: str) -> str:
 
 async def stand_by(
     lead: Lead,
-    server: uvicorn.Server,
+    server: Server,
     sockets: Sequence[socket.socket],
     *,
     say: Callable[[str, str], None],
@@ -72,10 +72,9 @@ async def stand_by(
         why = news
         await asyncio.wait({serving}, timeout=SEEK_S)
     led = not serving.done()
-    told_to_end = server.should_exit
     server.should_exit = True
     await serving
-    return led and not told_to_end
+    return led and not server.told.is_set()
 
 
 async def keep_lead(lead: Lead) -> None:

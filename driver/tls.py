@@ -60,7 +60,7 @@ class Tls:
             await asyncio.sleep(LOOK_S)
             try:
                 self.renew()
-            except PermanentError as error:
+            except (PermanentError, OSError) as error:
                 _log.warning("tls.not_renewed", why=str(error))
 
     def publish(self, paths: RunPaths) -> None:

@@ -103,11 +103,11 @@ class Driver:
             self._watching.follow(state)
             follow(state)
 
+        keeping = group.create_task(self.loop.keep_term(step_down_s=self._step_down_s))
+        self._tasks = [*tasks, keeping]
         await self.loop.start(perform=effects.start, follow=show)
-        self._tasks = [
-            *tasks,
+        self._tasks += [
             group.create_task(self.loop.run()),
-            group.create_task(self.loop.keep_term(step_down_s=self._step_down_s)),
             group.create_task(self._watching.tick(self._settings.watch_period_s)),
             group.create_task(self._watching.facts(self._outside.cluster)),
         ]

@@ -7,7 +7,12 @@ import asyncio
 
 import psycopg
 
-from holdfast.driver.adapters.journal_postgres import Connection, connection_arguments, hang_up
+from holdfast.driver.adapters.journal_postgres import (
+    ANSWER_S,
+    Connection,
+    connection_arguments,
+    hang_up,
+)
 from holdfast.driver.ports import TemporaryError
 
 _LEAD = 0x6C656164
@@ -30,8 +35,15 @@ class PostgresLead:
         self._ours = False
 
     async def seek(self) -> str:
-        """See `standby.Lead`."""
-        return await asyncio.to_thread(self._seek)
+        """See `standby.Lead`. A session on which there is no answer is given up for another."""
+        looking = asyncio.ensure_future(asyncio.to_thread(self._seek))
+        try:
+            while not (await asyncio.wait([looking], timeout=ANSWER_S))[0]:
+                if self._session is not None:
+                    hang_up(self._session)
+            return looking.result()
+        finally:
+            looking.cancel()
 
     async def close(self) -> None:
         self._hang_up()

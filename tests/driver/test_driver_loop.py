@@ -208,6 +208,25 @@ async def test_while_the_journal_does_not_answer_nothing_is_accepted_and_that_is
             task.cancel()
 
 
+async def test_what_is_left_of_a_failed_batch_may_lead_to_nothing_and_all_is_well_again(
+    open_journal: Callable[[str], SqlJournal],
+) -> None:
+    """As where a keeper tells once more of the nodes that it has."""
+    journal = Flaky(open_journal("journal"))
+    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        loop.post(NodeAppeared(node="node-1"))
+        await eventually_async(lambda: "node-1" in loop.state.nodes)
+        journal.failures = 1
+        loop.post(NodeAppeared(node="node-1"))
+        with pytest.raises(NotAccepting):
+            await loop.request(submitted())
+        await eventually_async(lambda: loop.accepting is None)
+        await loop.request(submitted())
+        task.cancel()
+
+
 async def test_a_request_whose_key_cannot_be_looked_up_is_refused_and_the_rest_goes_on(
     open_journal: Callable[[str], SqlJournal],
 ) -> None:

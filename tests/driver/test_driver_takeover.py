@@ -4,6 +4,9 @@ import asyncio
 import json
 import os
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, suppress
@@ -16,6 +19,7 @@ from cuttable import Cuttable, cuttable
 from ports import free_port
 from postgres import Postgres
 from running_driver import DriverProcess
+from starlette.applications import Starlette
 from waiting import DEADLINE_S, LOOK_S, eventually_async
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
@@ -26,7 +30,8 @@ from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.core.effects import Allocate
 from holdfast.driver.main import main
 from holdfast.driver.ports import Entry
-from holdfast.driver.standby import STEP_DOWN_S
+from holdfast.driver.serving import Server
+from holdfast.driver.standby import STEP_DOWN_S, stand_by
 from holdfast.protocol import exitcodes, keeping
 from holdfast.protocol.leading import leader_of
 
@@ -275,6 +280,68 @@ async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gon
     waiting.terminate()
     assert await asyncio.to_thread(waiting.wait, 60) == exitcodes.OK
     assert second.end() == exitcodes.OK
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["told to end", "to lead"])
+async def test_a_driver_in_waiting_gives_up_a_session_on_which_nobody_answers(
+    driver: MakeDriver, postgres: Postgres, relay: Cuttable, ends: bool
+) -> None:
+    first = driver("first", postgres.port, "--standby")
+    second = driver("second", relay.at_port, "--standby", "--listen", f"127.0.0.1:{free_port()}")
+    await first.start()
+    second.spawn()
+    await eventually_async(lambda: "stands by" in second.log.read_text())
+    relay.hold_answers(b"")
+    await relay.holds.wait()
+    if ends:
+        assert await asyncio.to_thread(second.end) == exitcodes.OK
+        return
+    relay.answer_others()
+    first.end(signal.SIGKILL)
+    await eventually_async(second.paths.address.exists)
+
+
+async def test_a_signal_while_a_driver_stops_waiting_is_not_forgotten() -> None:
+    class Ours:
+        async def seek(self) -> str:
+            return ""
+
+        async def close(self) -> None: ...
+
+    class Slow(Server):
+        async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+            while not self.should_exit:
+                await asyncio.sleep(0)
+            self.tell()
+
+    server = Slow(Starlette())
+    assert not await stand_by(Ours(), server, [], say=lambda why, where: None)
+
+
+REFUSED = """
+import sys
+from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.main import main
+from holdfast.driver.ports import TemporaryError
+
+
+async def commit(*_, **__):
+    raise TemporaryError("the database is away")
+
+
+SqlJournal.commit = commit
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+async def test_a_driver_that_cannot_begin_ends_when_it_is_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", REFUSED, "--state", str(tmp_path / "state")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        while b"journal.failed" not in await asyncio.to_thread(process.stderr.readline):
+            assert process.poll() is None
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, DEADLINE_S) == exitcodes.OK
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])

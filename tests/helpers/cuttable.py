@@ -62,8 +62,12 @@ class Cuttable:
         self._hold_at = re.compile(at, re.DOTALL)
         self.holds.clear()
 
-    def release(self) -> None:
+    def answer_others(self) -> None:
+        """Hold back no more answers than are held back by now: who connects anew gets them."""
         self._hold_at = None
+
+    def release(self) -> None:
+        self.answer_others()
         for each in self._may_answer:
             each.set()
 
