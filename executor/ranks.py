@@ -101,9 +101,12 @@ class Ranks:
             generation=desired.generation,
             term=desired.term,
         )
-        out = _open_log(folder / forks.FILE)
+        path = folder / forks.FILE
+        out = _open_log(path)
         try:
             os.write(out, msgspec.json.encode(fork) + b"\n")
+        except OSError as error:
+            raise _not_writable(path, error) from error
         finally:
             os.close(out)
 
@@ -136,11 +139,15 @@ def _open_log(path: Path) -> int:
     try:
         return os.open(path, flags, 0o644)
     except OSError as error:
-        raise NotStartable(
-            126,
-            f"log_root: {str(path)!r} cannot be written on this node ({_why(error)}). "
-            "Give a folder that this user may write to.",
-        ) from error
+        raise _not_writable(path, error) from error
+
+
+def _not_writable(path: Path, error: OSError) -> NotStartable:
+    return NotStartable(
+        126,
+        f"log_root: {str(path)!r} cannot be written on this node ({_why(error)}). "
+        "Give a folder that this user may write to.",
+    )
 
 
 def _why(error: OSError | ValueError) -> str:

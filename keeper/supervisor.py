@@ -1,9 +1,11 @@
 """Keeps a node's executor and daemon alive: starts them again when they die, kills their orphans.
 
 Used by the node's host and by a pod's first process. Must start at once (small imports), and must
-never touch what its charges do. Writes `host.json` into its folder.
+never touch what its charges do. Writes `host.json` into its folder. A full disk, or a machine that
+has no room for a process, must not end it: with it would go the whole node.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -39,16 +41,12 @@ class Charge:
         self._waits = self._new_waits()
 
     def start(self, environment: Mapping[str, str], now_s: float) -> None:
-        theirs, self._guard = os.pipe()
-        self.pid = os.posix_spawn(
-            self.command[0],
-            self.command,
-            environment,
-            file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 0), *self._output()],
-            setsid=True,
-            setsigmask=[],
-        )
-        os.close(theirs)
+        """Start it. Raises `OSError` with nothing left open, and the time of the next try set."""
+        try:
+            self.pid = self._spawn(environment)
+        except OSError:
+            self._start_later(now_s)
+            raise
         self.starts += 1
         self._started_s = now_s
 
@@ -58,7 +56,29 @@ class Charge:
         self.pid = 0
         if now_s - self._started_s >= STEADY_AFTER_S:
             self._waits = self._new_waits()
+        self._start_later(now_s)
+
+    def _start_later(self, now_s: float) -> None:
         self.start_at_s = now_s + next(self._waits)
+
+    def _spawn(self, environment: Mapping[str, str]) -> int:
+        theirs, ours = os.pipe()
+        try:
+            pid = os.posix_spawn(
+                self.command[0],
+                self.command,
+                environment,
+                file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 0), *self._output()],
+                setsid=True,
+                setsigmask=[],
+            )
+        except OSError:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        self._guard = ours
+        return pid
 
     def _output(self) -> list[tuple[object, ...]]:
         """Where it writes: its log, else where we write."""
@@ -111,8 +131,7 @@ class Supervisor:
             return  # what they leave comes to us by another SIGCHLD
         for charge in self.charges:
             if charge.pid == 0 and now_s >= charge.start_at_s and self._may_start():
-                charge.start(self._environment, now_s)
-                changed = True
+                changed |= self._start(charge, now_s)
         if changed:
             self._say()
 
@@ -171,15 +190,34 @@ class Supervisor:
         self._orphans_possible = bool(orphans)
         return sum(processes.kill(pid) for pid in orphans)
 
+    def _start(self, charge: Charge, now_s: float) -> bool:
+        """Whether it was started; else it is tried again after its backoff."""
+        try:
+            charge.start(self._environment, now_s)
+        except OSError as error:
+            _warn(f"{charge.name} could not be started, it is tried again: {error}")
+            return False
+        return True
+
     def _may_start(self) -> bool:
         return not self._wait_for or Path(self._wait_for).exists()
 
     def _say(self) -> None:
-        """Leave pids (as seen from here) where a person or a tool can look."""
+        """Leave pids (as seen from here) where a person or a tool can look; nothing depends on it."""
         said = {
             **self._told,
             "pid": os.getpid(),
             **{charge.name: charge.pid for charge in self.charges},
             "starts": {charge.name: charge.starts for charge in self.charges},
         }
-        write_atomic(self._folder / "host.json", json.dumps(said).encode())
+        path = self._folder / "host.json"
+        try:
+            write_atomic(path, json.dumps(said).encode())
+        except OSError as error:
+            _warn(f"{path} could not be written, it says what was: {error}")
+
+
+def _warn(said: str) -> None:
+    """A line in our own log, with no import and no buffer; lost where that is on the full disk."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"holdfast supervisor: {said}\n".encode())
