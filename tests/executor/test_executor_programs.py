@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.protocol import forks
+from holdfast.protocol.paths import RunPaths
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LOOK = """
@@ -182,6 +185,23 @@ async def test_what_cannot_be_started_says_which_field_and_how_to_mend_it(
     assert ended.error.not_startable
     for word in words:
         assert word in ended.error.message
+
+
+async def test_a_rank_that_cannot_be_written_down_on_a_full_disk_is_not_started(node: Any) -> None:
+    task = node.task("sh", "-c", "echo started")
+    desired = await node.want(task, host_store=True)
+    folder = RunPaths(node.folder / "run").rank("job", desired.epoch, 0)
+    folder.mkdir(parents=True)
+    (folder / forks.FILE).symlink_to("/dev/full")
+    hellos = len(node.driver.hellos)
+    told = await node.driver.eventually(lambda o: o.epoch == desired.epoch and o.store and o.quiet)
+    await node.want(task, ranks=1, host_store=True, epoch=desired.epoch, rendezvous=told.store)
+    (ended,) = await node.exited(1)
+    assert (ended.exit_code, ended.error.not_startable) == (126, True)
+    assert "log_root" in ended.error.message
+    assert "No space left on device" in ended.error.message
+    assert await as_rank(node, node.task("sh", "-c", "echo lives")) == (0, "lives\n", "")
+    assert len(node.driver.hellos) == hellos, "it is the same executor"
 
 
 async def test_an_exception_reaches_the_driver_with_the_users_own_frames_only(node: Any) -> None:
