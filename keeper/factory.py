@@ -38,8 +38,11 @@ class NodeFactory(Protocol):
         """Have what all nodes share; called at each start of a keeper, idempotent."""
         ...
 
-    def start(self, state: KeeperState, nodes: Sequence[NodeRecord]) -> list[int]:
-        """Start the hosts of these nodes; their pids, in order. Raises `OSError`."""
+    def start(self, state: KeeperState, nodes: Sequence[NodeRecord]) -> Sequence[int | OSError]:
+        """Start the hosts of these nodes; their pids, in order, or why one could not be started.
+
+        Raises `OSError` where none could.
+        """
         ...
 
     def tend(self, state: KeeperState) -> bool:
@@ -118,7 +121,7 @@ class LocalNodes:
         for node in state.nodes.values():
             node.memory = node.memory or str(memory_root(state.run_id) / node.name)
 
-    def start(self, state: KeeperState, nodes: Sequence[NodeRecord]) -> list[int]:
+    def start(self, state: KeeperState, nodes: Sequence[NodeRecord]) -> list[int | OSError]:
         return [self._start(state, node) for node in nodes]
 
     def tend(self, state: KeeperState) -> bool:
@@ -131,11 +134,14 @@ class LocalNodes:
     def close(self, state: KeeperState) -> None:
         shutil.rmtree(memory_root(state.run_id), ignore_errors=True)
 
-    def _start(self, state: KeeperState, node: NodeRecord) -> int:
-        config = self._needs.write(state, node)
-        for folder in (Path(node.folder) / "scratch", Path(node.memory)):
-            private_folder(folder)
-        return spawn_host([sys.executable, "-m", "holdfast.keeper.host", str(config)], state, node)
+    def _start(self, state: KeeperState, node: NodeRecord) -> int | OSError:
+        try:
+            config = str(self._needs.write(state, node))
+            for folder in (Path(node.folder) / "scratch", Path(node.memory)):
+                private_folder(folder)
+            return spawn_host([sys.executable, "-m", "holdfast.keeper.host", config], state, node)
+        except OSError as error:
+            return error
 
 
 def spawn_host(

@@ -27,6 +27,9 @@ COMES_UP_WITHIN_S = 10.0
 ENDS_WITHIN_S = 5.0
 """How long a host may take to end its node before it is killed."""
 
+AGAIN_AFTER_S = 1.0
+"""From a host that could not be started, or a state that could not be saved, to the next try."""
+
 log = structlog.get_logger()
 
 
@@ -49,11 +52,14 @@ class Keeper:
         self._factory = factory
         self._ticked_s = time.monotonic()
         self._orphans_possible = False
+        self._unstarted: dict[str, OSError] = {}  # by node: its host is to be started again
+        self._unsaved = False
+        self._again_at_s = 0.0
 
     # ------------------------------------------------------------ its life
 
     def start(self) -> None:
-        """Adopt the hosts that still live, start the others."""
+        """Adopt the hosts that still live, start the others. Raises `OSError` where none lives."""
         self._factory.prepare(self.state)
         for node in self.state.nodes.values():
             self.leases.expect(node.name, within_s=ABSENT_AFTER_S)
@@ -62,9 +68,14 @@ class Keeper:
             elif node.host_pid:
                 log.info("adopted a node", node=node.name, host=node.host_pid)
         self._boot_missing()
+        if self._unstarted and not any(node.host_pid for node in self.state.nodes.values()):
+            raise next(iter(self._unstarted.values()))
 
     def tick(self) -> None:
-        """Ten times a second: reap, notice what ended, let leases age."""
+        """Ten times a second: reap, notice what ended, let leases age.
+
+        A full disk ends no node: what could not be done then is tried again.
+        """
         self._orphans_possible |= bool(processes.reap())
         if self._orphans_possible:
             self._orphans_possible = self._kill_orphans() > 0
@@ -75,8 +86,10 @@ class Keeper:
         if ended:
             self._boot_missing()
         if self._factory.tend(self.state):
-            self.save()
+            self._save_or_later()
         now_s = time.monotonic()
+        if now_s >= self._again_at_s:
+            self._try_again()
         for change in self.leases.passed(now_s - self._ticked_s):
             self._tell(change)
         self._ticked_s = now_s
@@ -94,10 +107,12 @@ class Keeper:
             node.lost = False
         self._factory.close(self.state)
         processes.reap()
-        self.save()
+        self._save_or_later()
 
     def save(self) -> None:
+        """Raises `OSError` with the saved state as it was."""
         states.save(self.root, self.state)
+        self._unsaved = False
 
     # ------------------------------------------------------------ what is asked of it
 
@@ -153,10 +168,35 @@ class Keeper:
         """Start every node that has no host and is not lost for good."""
         nodes = [node for node in self.state.nodes.values() if not (node.host_pid or node.lost)]
         for node in nodes:
-            self.leases.expect(node.name, within_s=COMES_UP_WITHIN_S)
-        for node, pid in zip(nodes, self._factory.start(self.state, nodes), strict=True):
-            node.host_pid, node.host_start_ticks = pid, processes.start_ticks(pid) or 0
-        self.save()
+            if node.name not in self._unstarted:
+                self.leases.expect(node.name, within_s=COMES_UP_WITHIN_S)
+        self._unstarted.clear()
+        for node, started in zip(nodes, self._factory.start(self.state, nodes), strict=True):
+            if isinstance(started, OSError):
+                self._not_started(node, started)
+            else:
+                node.host_pid, node.host_start_ticks = started, processes.start_ticks(started) or 0
+        self._save_or_later()
+
+    def _not_started(self, node: NodeRecord, error: OSError) -> None:
+        log.warning("a node could not be started, tried again", node=node.name, why=str(error))
+        self._unstarted[node.name] = error
+        self._again_at_s = time.monotonic() + AGAIN_AFTER_S
+
+    def _save_or_later(self) -> None:
+        """Save what happened by itself. A next keeper sees from processes what is not saved yet."""
+        try:
+            self.save()
+        except OSError as error:
+            log.warning("the state could not be saved, tried again", why=str(error))
+            self._unsaved = True
+            self._again_at_s = time.monotonic() + AGAIN_AFTER_S
+
+    def _try_again(self) -> None:
+        if self._unstarted:
+            self._boot_missing()
+        elif self._unsaved:
+            self._save_or_later()
 
     def _alive(self, node: NodeRecord) -> bool:
         return node.host_pid > 0 and processes.start_ticks(node.host_pid) == node.host_start_ticks
@@ -169,7 +209,7 @@ class Keeper:
         self._factory.remove(self.state, node)
         node.host_pid = node.host_start_ticks = 0
         node.lost = not self._factory.reboots
-        self.save()
+        self._save_or_later()
 
     def _kill_orphans(self) -> int:
         """What a killed host left behind comes to us, its subreaper: nothing of it may go on."""

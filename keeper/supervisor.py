@@ -203,7 +203,7 @@ class Supervisor:
         return not self._wait_for or Path(self._wait_for).exists()
 
     def _say(self) -> None:
-        """Leave pids (as seen from here) where a person or a tool can look; nothing depends on it."""
+        """Leave pids (as seen from here) where a person can look; nothing depends on them."""
         said = {
             **self._told,
             "pid": os.getpid(),

@@ -59,10 +59,13 @@ class RunningKeeper:
         eventually(self.listens, "the keeper listens")
 
     def listens(self) -> bool:
-        said = (self.root / "keeper.log").read_text()
         assert self.process is not None
-        assert self.process.poll() is None, f"the keeper has ended: {said}"
+        assert self.process.poll() is None, f"the keeper has ended: {self.said()}"
         return self.socket.exists()
+
+    def said(self) -> str:
+        """Its log so far."""
+        return (self.root / "keeper.log").read_text()
 
     def node(self, name: str = "node-1") -> NodeRecord:
         return self.state.nodes[name]

@@ -14,6 +14,7 @@ import pytest
 from waiting import DEADLINE_S, eventually
 
 from holdfast.keeper import processes
+from holdfast.keeper import state as states
 from holdfast.keeper.factory import memory_root
 from holdfast.protocol import exitcodes, lease
 
@@ -69,6 +70,38 @@ def test_a_host_that_died_while_no_keeper_was_there_leaves_nothing_to_the_next(k
     for pid in (before["executor"], before["daemon"], rank):
         eventually(lambda pid=pid: is_gone(pid), "swept by the next keeper")
     eventually(lambda: keeper.host()["incarnation"] != before["incarnation"], "a new host")
+
+
+def test_a_node_that_cannot_be_started_ends_no_other_and_is_started_later(keeper, is_gone):
+    keeper.start()
+    before, other = keeper.host(), keeper.host("node-2")
+    folder = Path(keeper.node().folder)
+    folder.rename(kept := folder.with_name("kept"))
+    folder.write_text("no folder")
+    os.kill(keeper.node().host_pid, signal.SIGKILL)
+    eventually(lambda: is_gone(before["pid"]), "the host is gone")
+    eventually(lambda: "a node could not be started" in keeper.said(), "it is said")
+    assert keeper.host("node-2") == other, "the other node noticed nothing"
+    folder.unlink()
+    kept.rename(folder)
+    eventually(lambda: keeper.host()["incarnation"] != before["incarnation"], "a new host")
+    assert keeper.host("node-2") == other
+
+
+def test_a_state_that_cannot_be_saved_ends_no_node_and_is_saved_later(keeper):
+    keeper.start()
+    before, other = keeper.host(), keeper.host("node-2")
+    path, said = states.state_path(keeper.root), Path(keeper.node().folder) / "host.json"
+    path.unlink()
+    path.mkdir()
+    try:
+        os.kill(before["pid"], signal.SIGKILL)
+        eventually(lambda: json.loads(said.read_bytes()) != before, "a new host")
+    finally:
+        path.rmdir()
+    eventually(path.exists, "the state is saved")
+    assert keeper.host()["pid"] == keeper.node().host_pid != before["pid"]
+    assert keeper.host("node-2") == other, "the other node noticed nothing"
 
 
 def test_nothing_is_left_when_the_keeper_is_told_to_end(keeper):
