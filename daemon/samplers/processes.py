@@ -39,14 +39,21 @@ def stat(pid: int) -> Stat | None:
 
 
 def children(pid: int) -> list[int]:
-    """Children of all threads of `pid`."""
+    """Children of all threads of `pid`; those found so far where it ends meanwhile."""
     found: list[int] = []
-    for task in (PROC / str(pid) / "task").glob("*/children"):
-        try:
-            found += map(int, task.read_text().split())
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
+    try:
+        for task in (PROC / str(pid) / "task").iterdir():
+            found += _children_of_thread(task)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return found
     return found
+
+
+def _children_of_thread(task: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in (task / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return []
 
 
 def descendants(pid: int) -> list[int]:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given
@@ -134,6 +134,20 @@ def test_a_process_is_seen_until_it_is_gone(child: Any) -> None:
     child.kill()
     child.wait()
     assert stat(child.pid) is None
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, ProcessLookupError, PermissionError])
+def test_a_process_that_is_reaped_while_it_is_looked_at_has_no_children(
+    monkeypatch: pytest.MonkeyPatch, error: type[OSError]
+) -> None:
+    def reaped(path: object) -> NoReturn:
+        raise error(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", reaped)
+        patched.setattr(os, "listdir", reaped)
+        found = descendants(os.getpid())
+    assert found == []
 
 
 def test_the_executor_is_a_sibling_and_its_end_is_seen_and_its_return(
