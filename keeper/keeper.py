@@ -61,6 +61,7 @@ class Keeper:
     def start(self) -> None:
         """Adopt the hosts that still live, start the others. Raises `OSError` where none lives."""
         self._factory.prepare(self.state)
+        self._remove_unknown_hosts()
         for node in self.state.nodes.values():
             self.leases.expect(node.name, within_s=ABSENT_AFTER_S)
             if self._ended(node):
@@ -210,6 +211,15 @@ class Keeper:
         node.host_pid = node.host_start_ticks = 0
         node.lost = not self._factory.reboots
         self._save_or_later()
+
+    def _remove_unknown_hosts(self) -> None:
+        """A keeper that was killed before it could save left hosts that no record tells of."""
+        found = [processes.environment_of(pid) for pid in processes.marked(self.state.run_id)]
+        names = {environment.get("HOLDFAST_NODE") for environment in found}
+        for node in self.state.nodes.values():
+            if node.host_pid == 0 and node.name in names:
+                log.warning("a node had a host that was not written down", node=node.name)
+                self._factory.remove(self.state, node)
 
     def _kill_orphans(self) -> int:
         """What a killed host left behind comes to us, its subreaper: nothing of it may go on."""

@@ -72,6 +72,20 @@ def test_a_host_that_died_while_no_keeper_was_there_leaves_nothing_to_the_next(k
     eventually(lambda: keeper.host()["incarnation"] != before["incarnation"], "a new host")
 
 
+def test_a_host_that_a_killed_keeper_did_not_write_down_is_not_left_beside_another(keeper, is_gone):
+    keeper.start()
+    before, rank, other = keeper.host(), keeper.rank(), keeper.host("node-2")
+    keeper.kill()
+    state = keeper.state
+    state.nodes["node-1"].host_pid = state.nodes["node-1"].host_start_ticks = 0
+    states.save(keeper.root, state)
+    keeper.start()
+    for pid in (before["pid"], before["executor"], before["daemon"], rank):
+        eventually(lambda pid=pid: is_gone(pid), "ended by the next keeper")
+    eventually(lambda: keeper.host()["incarnation"] != before["incarnation"], "a new host")
+    assert keeper.host("node-2") == other, "what is written down is adopted"
+
+
 def test_a_node_that_cannot_be_started_ends_no_other_and_is_started_later(keeper, is_gone):
     keeper.start()
     before, other = keeper.host(), keeper.host("node-2")
