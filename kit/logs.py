@@ -1,7 +1,8 @@
 """Logging set-up, the same in every process: structlog lines on stderr, JSON off a terminal."""
 
+import contextlib
 import sys
-from typing import Any
+from typing import Any, TextIO, cast
 
 
 def set_up_logs(process: str, *, level: str = "info", json: bool | None = None) -> None:
@@ -25,10 +26,25 @@ def set_up_logs(process: str, *, level: str = "info", json: bool | None = None) 
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[level.upper()]
         ),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Stderr())),
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(process=process)
+
+
+class _Stderr:
+    """Our stderr, for lines of a log: one that has no room on a full disk must end no process."""
+
+    def __init__(self) -> None:
+        self._file = sys.stderr
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.flush()
 
 
 class LazyLogger:
