@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import msgspec
 
+from holdfast.executor.adapters.arrivals import Arrivals
 from holdfast.executor.adapters.children import Children, Exit
 from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import (
@@ -27,7 +28,8 @@ from holdfast.executor.launcher.orders import (
 WARM_LIMIT_S = 120.0
 """An import that takes longer is taken to hang; torch from a cold disk took 20 s."""
 FORK_LIMIT_S = 20.0
-"""A fork takes milliseconds, but the launcher may be in the middle of an import."""
+"""A fork takes milliseconds, but the launcher may be in the middle of an import. As long again may
+the process between take to end, which is a matter of milliseconds too."""
 MAX_FAILURES = 3
 """Launchers that died before they were warm, in a row, until none is tried any more."""
 FORCED = {"OPENBLAS_NUM_THREADS": "1"}
@@ -51,6 +53,7 @@ class Launcher:
         self._failures = 0
         self._ids = 0
         self._answers: dict[int, asyncio.Future[int]] = {}
+        self._arrivals = Arrivals()
         self._settled = asyncio.Event()
         self.pid: int | None = None
         self.state = "cold"
@@ -58,8 +61,12 @@ class Launcher:
 
     @property
     def busy(self) -> bool:
-        """Whether a fork was ordered that is not answered yet."""
-        return bool(self._answers)
+        """Whether a fork was ordered whose child is not ours yet.
+
+        `FORK_LIMIT_S` bounds both, the answer and then the way to us: a launcher that takes longer
+        is ended, and what was below it is ours.
+        """
+        return bool(self._answers or self._arrivals.coming())
 
     def prepare(self, env: Mapping[str, str], workdir: str, modules: Sequence[str]) -> None:
         """Have a launcher with this environment that has imported `modules`."""
@@ -118,6 +125,7 @@ class Launcher:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, 9)
             self.pid = None
+        self._arrivals.forget()  # a sweep sees them now: this launcher is no longer kept
         self._fail(why)
         self._become(f"none: {why}")
 
@@ -161,6 +169,19 @@ class Launcher:
             self.close(f"it did not answer for {FORK_LIMIT_S:.0f} s")
             self._start()
 
+    def _forked(self, number: int, pid: int) -> None:
+        """An order is answered. Its child is on its way to us, also where nobody waits for it."""
+        self._arrivals.expect(pid)
+        asyncio.get_running_loop().call_later(FORK_LIMIT_S, self._check_arrival, pid)
+        if (answer := self._answers.pop(number, None)) is not None and not answer.done():
+            answer.set_result(pid)
+
+    def _check_arrival(self, pid: int) -> None:
+        """The process between has not ended: a sweep would wait for it for ever, and spare it."""
+        if pid in self._arrivals.coming():
+            self.close(f"a child of it did not end for {FORK_LIMIT_S:.0f} s")
+            self._start()
+
     def _read(self) -> None:
         assert self._link is not None
         try:
@@ -177,8 +198,7 @@ class Launcher:
                 self._settled.set()
                 self._become("warm")
             case Forked(id=number, pid=pid):
-                if (answer := self._answers.pop(number, None)) is not None and not answer.done():
-                    answer.set_result(pid)
+                self._forked(number, pid)
             case Declined(why=why, module=module):
                 self._replace(why, module)
 

@@ -1,20 +1,29 @@
 """The processes below this one, from /proc; and signals to them.
 
-Called by `adapters.sweep`. A zombie counts as gone: nothing of it can act any more.
+Called by `adapters.sweep` and `adapters.arrivals`. A zombie counts as gone: nothing of it can act
+any more.
 """
 
 import os
 import signal
 from collections.abc import Collection
 from contextlib import suppress
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """Below whom a process stands. Its start is in it, as a pid is used again and again."""
+
+    parent: int
+    started_ticks: int
 
 
 def below(root: int, *, keep: Collection[int] = ()) -> list[int]:
     """Living descendants of `root`, parents first, without `keep` and what is below those."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
-        if name.isdigit() and (parent := _parent(name)) is not None:
-            children.setdefault(parent, []).append(int(name))
+        if name.isdigit() and (at := place(int(name))) is not None:
+            children.setdefault(at.parent, []).append(int(name))
     found: list[int] = []
     todo = [root]
     for pid in todo:
@@ -24,14 +33,14 @@ def below(root: int, *, keep: Collection[int] = ()) -> list[int]:
     return found
 
 
-def _parent(name: str) -> int | None:
-    """The parent of a living process, None for one that is gone or a zombie."""
+def place(pid: int) -> Place | None:
+    """Of a living process, None for one that is gone or a zombie."""
     try:
-        with open(f"/proc/{name}/stat", "rb") as file:
-            state, parent = file.read().rpartition(b")")[2].split()[:2]
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    return None if state in (b"Z", b"X") else int(parent)
+    return None if fields[0] in (b"Z", b"X") else Place(int(fields[1]), int(fields[19]))
 
 
 def signal_all(pids: Collection[int], number: signal.Signals) -> None:

@@ -35,23 +35,35 @@ class Sweep:
 
         The grace is theirs and ends with the last of them: what they leave behind was told nothing,
         and has nobody to work for (a loader of torch would notice that after 5 s). `busy` says that
-        a fork was ordered and not yet answered: what it makes has to go as well.
+        a fork was ordered of which a look cannot show the child yet: that has to go as well.
         """
         loop = asyncio.get_running_loop()
         self._deadline = loop.time() + grace_s
         if grace_s > 0:
             proctree.signal_each(leaders, signal.SIGTERM)
             proctree.signal_each(leaders, signal.SIGCONT)
-        while not set(leaders).isdisjoint(self._left()) and loop.time() < self._deadline:
+        while loop.time() < self._deadline and self._may_run(leaders):
             await self._exit_or(LOOK_AGAIN_S)
-        while (left := self._left()) or self._busy():
-            proctree.signal_all(left, signal.SIGKILL)
+        while self._kill():
             await self._exit_or(LOOK_AGAIN_S)
         self._children.forget_strays()
 
     def hurry(self) -> None:
         """No more grace."""
         self._deadline = 0.0
+
+    def _may_run(self, leaders: Collection[int]) -> bool:
+        """Whether one of `leaders` is left, or may be on its way; asked in the order of `_kill`."""
+        return self._busy() or not set(leaders).isdisjoint(self._left())
+
+    def _kill(self) -> bool:
+        """SIGKILL to what is left; whether there was anything, or is to come.
+
+        The question comes first: who arrives between a look and the question is in neither.
+        """
+        busy, left = self._busy(), self._left()
+        proctree.signal_all(left, signal.SIGKILL)
+        return busy or bool(left)
 
     def _left(self) -> list[int]:
         """A look at /proc takes its time: a child that is forked meanwhile by one that then ends,

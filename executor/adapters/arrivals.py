@@ -1,0 +1,34 @@
+"""Forked children that are not ours yet: we adopt them when the process between has ended.
+
+Used by `adapters.launcher`. A sweep, which leaves out the launcher and all below it, cannot see
+them.
+"""
+
+import os
+
+from holdfast.executor.adapters import proctree
+from holdfast.executor.adapters.proctree import Place
+
+
+class Arrivals:
+    """Who was forked and is still where it was then."""
+
+    def __init__(self) -> None:
+        self._coming: dict[int, Place] = {}
+
+    def expect(self, pid: int) -> None:
+        """Remember `pid`, of which we were just told, unless it is ours already or gone."""
+        place = proctree.place(pid)
+        if place is not None and place.parent != os.getpid():
+            self._coming[pid] = place
+
+    def coming(self) -> set[int]:
+        """Those that have neither arrived nor ended. Another process of the same pid is neither."""
+        self._coming = {
+            pid: place for pid, place in self._coming.items() if proctree.place(pid) == place
+        }
+        return set(self._coming)
+
+    def forget(self) -> None:
+        """Expect nobody any more."""
+        self._coming.clear()
