@@ -10,7 +10,9 @@ from uuid import uuid4
 from holdfast.daemon.loop import Daemon
 from holdfast.daemon.settings import read
 from holdfast.kit.clock import SystemClock
+from holdfast.kit.lifeline import lifeline
 from holdfast.kit.logs import set_up_logs
+from holdfast.kit.owned import when_owner_is_gone
 from holdfast.protocol import exitcodes
 from holdfast.protocol.nodeenv import BadSettings
 
@@ -18,6 +20,8 @@ from holdfast.protocol.nodeenv import BadSettings
 async def _run() -> None:
     daemon = Daemon(read(), SystemClock(), uuid4().hex, os.getppid())
     running = asyncio.create_task(daemon.run())
+    if (host := lifeline()) is not None:
+        when_owner_is_gone(host, running.cancel)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)
     with suppress(asyncio.CancelledError):
@@ -25,7 +29,7 @@ async def _run() -> None:
 
 
 def main() -> int:
-    """Watch until told to end. The exit code, see `protocol.exitcodes`."""
+    """Watch until told to end or the host is gone. The exit code, see `protocol.exitcodes`."""
     set_up_logs("daemon")
     try:
         asyncio.run(_run())

@@ -14,6 +14,7 @@ from holdfast.executor.settings import Settings, read
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.lifeline import lifeline
 from holdfast.kit.logs import LazyLogger
+from holdfast.kit.owned import when_owner_is_gone
 from holdfast.protocol import exitcodes
 from holdfast.protocol.nodeenv import LEAVE_SIGNAL, BadSettings
 
@@ -39,7 +40,7 @@ async def _serve(settings: Settings) -> None:
     executor = Executor(settings, SystemClock())
     work = asyncio.create_task(executor.run())
     if (host := lifeline()) is not None:
-        loop.add_reader(host, work.cancel)
+        when_owner_is_gone(host, work.cancel)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, work.cancel)
     loop.add_signal_handler(LEAVE_SIGNAL, executor.leave)

@@ -11,7 +11,7 @@ import stat
 def lifeline() -> int | None:
     """Standard input where it is such a pipe, None where it is a terminal, a file or nothing.
 
-    It becomes readable at its end: `loop.add_reader(fd, end)`.
+    It becomes readable at its end, and stays so: `kit.owned.when_owner_is_gone(fd, end)`.
     """
     try:
         is_pipe = stat.S_ISFIFO(os.fstat(0).st_mode)

@@ -1,6 +1,6 @@
 """The child's side of `supervise`: it ends when whoever started it is gone.
 
-Used by processes with `--die-with-fd`, in their event loops.
+Used by processes with `--die-with-fd` or a `kit.lifeline`, in their event loops.
 """
 
 import asyncio

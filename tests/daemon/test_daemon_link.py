@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -210,9 +211,9 @@ def test_settings_that_are_missing_are_all_told_and_end_it(tmp_path: Any) -> Non
     assert "HOLDFAST_NODE is not set: set it to the node's name." in ended.stderr
 
 
-async def test_as_a_process_it_needs_no_torch_and_ends_when_told(
-    driver: Any, settings: Settings
-) -> None:
+@pytest.fixture
+async def process(driver: Any, settings: Settings) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """A daemon below us as below a host, once it beats; gone after the test."""
     environment = {
         **os.environ,
         "HOLDFAST_NODE": settings.node,
@@ -225,14 +226,29 @@ async def test_as_a_process_it_needs_no_torch_and_ends_when_told(
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast.daemon.main"],
         env=environment,
+        stdin=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+    assert process.stdin is not None
     try:
         await eventually_async(lambda: driver.beats, "heartbeats")
-        maps = Path(f"/proc/{process.pid}/maps").read_text()
-        assert "libtorch" not in maps
-        process.terminate()
-        assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
+        yield process
     finally:
         process.kill()
         process.wait()
+        process.stdin.close()
+
+
+async def test_as_a_process_it_needs_no_torch_and_ends_when_told(
+    process: subprocess.Popen[bytes],
+) -> None:
+    maps = Path(f"/proc/{process.pid}/maps").read_text()
+    assert "libtorch" not in maps
+    process.terminate()
+    assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
+
+
+async def test_as_a_process_it_ends_when_its_host_is_gone(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0

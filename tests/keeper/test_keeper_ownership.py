@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ from waiting import DEADLINE_S, eventually
 
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
-from holdfast.keeper.factory import memory_root
+from holdfast.keeper.factory import COMMANDS, memory_root
 from holdfast.protocol import exitcodes, lease
 
 pytestmark = pytest.mark.cluster
@@ -210,21 +211,26 @@ class FakeLease:
             self.socket.sendto(datagram, sender)
 
 
-def test_a_host_without_a_keeper_ends_its_node_when_its_patience_is_over(tmp_path):
-    fake = FakeLease()
+def start_host(folder: Path, fake: FakeLease, **more: object) -> subprocess.Popen[bytes]:
+    """A host whose keeper is `fake`."""
     config = {
         "node": "alone",
         "lease_host": "127.0.0.1",
         "lease_port": fake.socket.getsockname()[1],
         "token": "secret",
         "environment": {},
-        "commands": {"executor": ["/bin/sleep", "1000"]},
         "wait_for": "",
-        "outlive_keeper_s": 2.0,
+        **more,
     }
-    (tmp_path / "host.config.json").write_text(json.dumps(config))
-    command = [sys.executable, "-m", "holdfast.keeper.host", str(tmp_path / "host.config.json")]
-    with subprocess.Popen(command) as host:
+    path = folder / "host.config.json"
+    path.write_text(json.dumps(config))
+    return subprocess.Popen([sys.executable, "-m", "holdfast.keeper.host", str(path)])
+
+
+def test_a_host_without_a_keeper_ends_its_node_when_its_patience_is_over(tmp_path):
+    fake = FakeLease()
+    commands = {"executor": ["/bin/sleep", "1000"]}
+    with start_host(tmp_path, fake, commands=commands, outlive_keeper_s=2.0) as host:
         try:
             eventually(lambda: len(fake.renewals) > 12, "it lives while it is answered")
             executor = json.loads((tmp_path / "host.json").read_bytes())["executor"]
@@ -236,3 +242,30 @@ def test_a_host_without_a_keeper_ends_its_node_when_its_patience_is_over(tmp_pat
             host.terminate()
     assert processes.start_ticks(executor) is None
     assert {renewal.node for renewal in fake.renewals} == {"alone"}
+
+
+def test_executor_and_daemon_end_with_a_killed_host_though_there_is_no_keeper(tmp_path):
+    fake, told = FakeLease(), tmp_path / "host.json"
+    (tmp_path / "token").write_text("secret")
+    environment = {
+        "HOLDFAST_NODE": "alone",
+        "HOLDFAST_DRIVER_URL": "http://127.0.0.1:1",
+        "HOLDFAST_NODE_TOKEN_FILE": str(tmp_path / "token"),
+        "HOLDFAST_SCRATCH": str(tmp_path / "scratch"),
+        "HOLDFAST_MEMORY": str(tmp_path / "memory"),
+    }
+    pids: list[int] = []
+    with start_host(tmp_path, fake, commands=COMMANDS, environment=environment) as host:
+        try:
+            eventually(told.exists, "it has started both")
+            said = json.loads(told.read_bytes())
+            pids += [said[name] for name in COMMANDS]
+            assert all(stat.S_ISFIFO(Path(f"/proc/{pid}/fd/0").stat().st_mode) for pid in pids)
+            host.kill()
+            assert processes.wait_gone(pids, DEADLINE_S)
+            pids.clear()
+        finally:
+            fake.silence()
+            host.kill()
+            for pid in pids:
+                processes.kill(pid)
