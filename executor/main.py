@@ -39,10 +39,15 @@ async def _serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     executor = Executor(settings, SystemClock())
     work = asyncio.create_task(executor.run())
+
+    def end() -> None:
+        if not work.cancelling():  # a second word would cut its last sweep short
+            work.cancel()
+
     if (host := lifeline()) is not None:
-        when_owner_is_gone(host, work.cancel)
+        when_owner_is_gone(host, end)
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, work.cancel)
+        loop.add_signal_handler(number, end)
     loop.add_signal_handler(LEAVE_SIGNAL, executor.leave)
     with suppress(asyncio.CancelledError):
         await work
