@@ -68,9 +68,13 @@ class NotAccepting(Exception):
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """An event on its way to the core; `reply` where a person waits for it."""
+    """An event on its way to the core; `reply` where a person waits for it.
+
+    `done` is called once what the event led to is in the journal, or it has led to nothing.
+    """
 
     event: AnyEvent
+    done: Callable[[], None] | None = None
     reply: asyncio.Future[Entry] | None = None
     key: Key | None = None
 
@@ -113,11 +117,11 @@ class Loop:
         """None while new work is accepted, else why not."""
         return self._trouble or self._away or self._journal.shortage()
 
-    def post(self, event: AnyEvent) -> None:
-        """Have the core told, soon and in order."""
+    def post(self, event: AnyEvent, done: Callable[[], None] | None = None) -> None:
+        """Have the core told, soon and in order; `done` as in `Item`."""
         if isinstance(event, ExecutorConnected):
             self._followed = max(self._followed, event.term)
-        self._queue.put_nowait(Item(event=event))
+        self._queue.put_nowait(Item(event=event, done=done))
 
     async def request(self, event: AnyEvent, *, key: Key | None = None) -> Entry:
         """See `Control.request`."""
@@ -226,6 +230,7 @@ class Loop:
             if await self._commit(draft):
                 for reply, entry in replies:
                     _answer(reply, entry)
+                _say_done(batch)
                 return
             batch = _without_requests(batch, self._trouble or "")
             await asyncio.sleep(COMMIT_AGAIN_S)
@@ -348,6 +353,13 @@ def _first(key: Key | None, draft: Draft, earlier: dict[str, _Earlier]) -> Entry
 def _answer(reply: asyncio.Future[Entry] | None, entry: Entry) -> None:
     if reply is not None and not reply.done():
         reply.set_result(entry)
+
+
+def _say_done(batch: Sequence[Item]) -> None:
+    """Nothing of it can be lost any more: who told us of it may forget it."""
+    for item in batch:
+        if item.done is not None:
+            item.done()
 
 
 def _without_requests(batch: Sequence[Item], why: str) -> list[Item]:

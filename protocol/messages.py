@@ -376,7 +376,11 @@ class Heartbeat(Message, frozen=True):
 
 
 class Acknowledged(Message, frozen=True):
-    """Answer to a heartbeat: so a half-open link shows on both sides."""
+    """Answer to a heartbeat: so a half-open link shows on both sides.
+
+    What was said up to `sequence` need not be said again, for nothing of it can be lost any more.
+    That may be less than the heartbeat that is answered, and nothing at all (0 or below).
+    """
 
     sequence: int
 

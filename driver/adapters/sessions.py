@@ -14,11 +14,10 @@ from starlette.routing import Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from holdfast.driver.adapters.sessions_daemon import Daemons
+from holdfast.driver.adapters.sessions_daemon import Daemons, Emit
 from holdfast.driver.adapters.sessions_executor import ExecutorSide
 from holdfast.driver.adapters.sessions_link import Link
 from holdfast.driver.adapters.tokens import bearer
-from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
 from holdfast.kit.ids import new_id
@@ -64,7 +63,7 @@ class Sessions:
         *,
         refusal: Refusal,
         watch: Watch,
-        emit: Callable[[AnyEvent], None],
+        emit: Emit,
         term: Callable[[], int],
         now: Callable[[], float],
         heartbeat_period_s: float,

@@ -1,11 +1,13 @@
 """The daemons' connections: heartbeats to the detectors, acknowledged; instructions back.
 
 Used by `sessions`; `push` is called by `driver.watching`. Nothing of this enters the journal but
-what a detector concluded.
+what a detector concluded, and until it is there the heartbeat that led to it is not acknowledged.
 """
 
 import itertools
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Protocol
 
 import structlog
 from msgspec.structs import replace
@@ -19,6 +21,30 @@ from holdfast.protocol.messages import Acknowledged, Heartbeat, Hello, Refused
 _log = structlog.get_logger()
 
 
+class Emit(Protocol):
+    """Has the core told of an event; calls `done` once what it led to cannot be lost any more."""
+
+    def __call__(self, event: AnyEvent, done: Callable[[], None] | None = None) -> None: ...
+
+
+class Heard:
+    """What one life of a daemon has said, and which of it may be acknowledged."""
+
+    def __init__(self, incarnation: str) -> None:
+        self.incarnation = incarnation
+        self.newest = -1  # sequence
+        self._waiting: list[int] = []  # for each event that is not committed, its heartbeat
+
+    def emit(self, event: AnyEvent, emit: Emit) -> None:
+        """Pass on what the newest heartbeat has shown."""
+        self._waiting.append(self.newest)
+        emit(event, partial(self._waiting.remove, self.newest))
+
+    def up_to(self, sequence: int) -> int:
+        """How far a heartbeat is answered: its daemon forgets what it said up to there."""
+        return min([sequence, *(each - 1 for each in self._waiting)])
+
+
 class Daemons:
     """One connection a node, and what its daemon was told to watch."""
 
@@ -26,7 +52,7 @@ class Daemons:
         self,
         *,
         watch: Watch,
-        emit: Callable[[AnyEvent], None],
+        emit: Emit,
         now: Callable[[], float],
         term: Callable[[], int],
     ) -> None:
@@ -38,7 +64,7 @@ class Daemons:
         self._links: dict[str, Link] = {}
         self._told: dict[str, messages.Watch] = {}
         self._orders: Mapping[str, messages.Watch] = {}
-        self._heard: dict[str, tuple[str, int]] = {}  # incarnation, and its newest sequence
+        self._heard: dict[str, Heard] = {}
 
     def push(self, orders: Mapping[str, messages.Watch]) -> None:
         """Send each daemon what it should do, where that is news to it."""
@@ -58,8 +84,9 @@ class Daemons:
             )
             self.ended(node, self._links[node], "a newer connection took its place")
         self._links[node] = link
-        if self._heard.get(node, ("", 0))[0] != hello.incarnation:
-            self._heard[node] = (hello.incarnation, -1)
+        heard = self._heard.get(node)
+        if heard is None or heard.incarnation != hello.incarnation:
+            self._heard[node] = Heard(hello.incarnation)
         self._watch.connected(node, "daemon", self._now())
         self._tell(node, link)
 
@@ -70,15 +97,15 @@ class Daemons:
             self.ended(node, link, refused.why)
 
     def received(self, node: str, link: Link, message: object) -> None:
-        """A heartbeat is acknowledged, then its findings go on, if it is no late or repeated one; a
-        predecessor's is ignored.
+        """A heartbeat's findings go on, if it is no late or repeated one, and it is acknowledged as
+        far as nothing would be lost with this driver; a predecessor's is ignored.
         """
         if self._links.get(node) is not link:
             return
         match message:
             case Heartbeat() if message.node == node:
-                link.send(Acknowledged(sequence=message.sequence))
                 self._hear(message)
+                link.send(Acknowledged(sequence=self._heard[node].up_to(message.sequence)))
             case Heartbeat():
                 raise Rejected("Heartbeat.node", f"{message.node!r} is not {node!r}", "Mend it.")
             case Refused():
@@ -96,12 +123,12 @@ class Daemons:
 
     def _hear(self, beat: Heartbeat) -> None:
         """Take in what it says, but not of a time before another: a fault may be mended since."""
-        incarnation, newest = self._heard[beat.node]
-        if beat.incarnation != incarnation or beat.sequence <= newest:
+        heard = self._heard[beat.node]
+        if beat.incarnation != heard.incarnation or beat.sequence <= heard.newest:
             return
-        self._heard[beat.node] = (incarnation, beat.sequence)
+        heard.newest = beat.sequence
         for event in self._watch.heard(beat, self._now()):
-            self._emit(event)
+            heard.emit(event, self._emit)
 
     def _tell(self, node: str, link: Link) -> None:
         order = self._orders.get(node)

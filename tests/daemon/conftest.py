@@ -36,6 +36,7 @@ class FakeDriver:
         self.watch = Watch(heartbeat_period_s=0.1)
         self.answer: Message = Welcome(term=1)
         self.acknowledges = True
+        self.kept = float("inf")  # the last heartbeat of which nothing can be lost any more
         self.hellos: list[Hello] = []
         self.requests: list[tuple[str, str]] = []
         self.beats: list[Heartbeat] = []
@@ -74,7 +75,8 @@ class FakeDriver:
                 assert isinstance(beat, Heartbeat)
                 self.beats.append(beat)
                 if self.acknowledges:
-                    await connection.send(encode(Acknowledged(sequence=beat.sequence)))
+                    sequence = int(min(beat.sequence, self.kept))
+                    await connection.send(encode(Acknowledged(sequence=sequence)))
         finally:
             self.connections.discard(connection)
 

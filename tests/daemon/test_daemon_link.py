@@ -129,6 +129,23 @@ async def test_an_xid_is_told_at_once_and_again_until_it_is_acknowledged(
     assert sum(bool(beat.logs) for beat in driver.beats) >= 2
 
 
+@pytest.mark.parametrize("kept", [0, -1])
+async def test_a_driver_that_has_kept_nothing_yet_is_told_again_and_not_left(
+    driver: Any, daemon: Any, settings: Settings, kept: int
+) -> None:
+    driver.kept = kept
+    await eventually_async(lambda: driver.beats, "a heartbeat")
+    with settings.paths.kernel_log.open("a") as log:
+        log.write("NVRM: Xid (PCI:0000:3b:00): 79\n")
+    await eventually_async(lambda: driver.beats and driver.beats[-1].logs, "it is told")
+    heard = len(driver.beats)
+    await eventually_async(lambda: len(driver.beats) > heard + 20, "many periods")
+    assert all(beat.logs for beat in driver.beats[heard:])
+    assert len(driver.hellos) == 1
+    driver.kept = float("inf")
+    await eventually_async(lambda: not driver.beats[-1].logs, "it is over")
+
+
 async def test_a_link_that_goes_down_is_told_at_once(
     driver: Any, daemon: Any, settings: Settings
 ) -> None:

@@ -17,6 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.sessions import Sessions
+from holdfast.driver.adapters.sessions_daemon import Emit
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.serving import Server
@@ -139,20 +140,38 @@ class Edge:
 
 
 @pytest.fixture
-async def edge(
+def edge_of(
     serve: Callable[[ASGIApp], AbstractAsyncContextManager[str]],
+) -> Callable[[Any, Emit], AbstractAsyncContextManager[Edge]]:
+    """Serve sessions with these detectors, whose events go to `emit`."""
+
+    @asynccontextmanager
+    async def serving(watch: Any, emit: Emit) -> AsyncIterator[Edge]:
+        sessions = Sessions(
+            refusal=Tokens(user="a token of a person", node=NODE_TOKEN).refusal,
+            watch=watch,
+            emit=emit,
+            term=lambda: 3,
+            now=lambda: 0.0,
+            heartbeat_period_s=0.25,
+        )
+        async with serve(sessions.before(FastAPI())) as address:
+            yield Edge(address, sessions, watch)
+
+    return serving
+
+
+@pytest.fixture
+async def edge(
+    edge_of: Callable[[Any, Emit], AbstractAsyncContextManager[Edge]],
 ) -> AsyncIterator[Edge]:
-    watch = RecordingWatch()
     events: list[AnyEvent] = []
-    sessions = Sessions(
-        refusal=Tokens(user="a token of a person", node=NODE_TOKEN).refusal,
-        watch=watch,  # type: ignore[arg-type]
-        emit=events.append,
-        term=lambda: 3,
-        now=lambda: 0.0,
-        heartbeat_period_s=0.25,
-    )
-    async with serve(sessions.before(FastAPI())) as address:
-        made = Edge(address, sessions, watch)
+
+    def emit(event: AnyEvent, done: Callable[[], None] | None = None) -> None:
+        events.append(event)
+        if done is not None:
+            done()
+
+    async with edge_of(RecordingWatch(), emit) as made:
         made.events = events
         yield made

@@ -89,7 +89,7 @@ async def edge() -> AsyncIterator[Edge]:
     sessions = Sessions(
         refusal=who.refusal,
         watch=Watch(WatchSettings()),
-        emit=made.events.append,
+        emit=lambda event, done=None: made.events.append(event),
         term=lambda: 1,
         now=lambda: 0.0,
         heartbeat_period_s=0.5,
