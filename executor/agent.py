@@ -29,13 +29,16 @@ _log = LazyLogger()
 
 
 class Agent:
-    """At most one agent process; the newest order is told again to each new one."""
+    """At most one agent process. Each new one is told the newest order again, and before it the one
+    of the ranks whose snapshots may still be due: a job is forgotten once these are written.
+    """
 
     def __init__(self, children: Children, paths: NodePaths, tell: Tell) -> None:
         self._children = children
         self._paths = paths
         self._tell = tell
         self._order: AgentOrder | None = None
+        self._seated: AgentOrder | None = None  # the newest with ranks, while theirs may be due
         self._stdin: int | None = None
         self._silent = 0
         self._waits = full_jitter(base_s=0.1, cap_s=2.0)
@@ -45,10 +48,14 @@ class Agent:
     def order(self, order: AgentOrder) -> None:
         """Tell the agent; it is started if there is none."""
         self._order = order
+        if order.ranks:
+            self._seated = order
+        elif self._seated is not None and not _leaves_due(self._seated, order):
+            self._seated = None
         if self.pid is None:
             self._start()
         else:
-            self._write()
+            self._write(order)
 
     def close(self) -> None:
         """End the agent: it ends by itself when its stdin closes, and is killed to be sure."""
@@ -84,12 +91,18 @@ class Agent:
         task = asyncio.get_running_loop().create_task(self._read(ours_out))
         self._readers.add(task)
         task.add_done_callback(self._read_over)
-        self._write()
+        self._write(*self._standing())
 
-    def _write(self) -> None:
-        if self._order is None or self._stdin is None:
+    def _standing(self) -> list[AgentOrder]:
+        """What an agent that knows nothing has to be told, in order."""
+        orders = [self._seated] if self._seated is not self._order else []
+        return [order for order in (*orders, self._order) if order is not None]
+
+    def _write(self, *orders: AgentOrder) -> None:
+        """In one piece: an agent answers the last of what it reads at once."""
+        if self._stdin is None:
             return
-        said = line(self._with_slots(self._order))
+        said = b"".join(line(self._with_slots(order)) for order in orders)
         try:
             taken = os.write(self._stdin, said) == len(said)
         except (BrokenPipeError, BlockingIOError):
@@ -143,3 +156,9 @@ class Agent:
     def _again(self) -> None:
         if self.pid is None and self._order is not None:
             self._start()
+
+
+def _leaves_due(seated: AgentOrder, order: AgentOrder) -> bool:
+    """Whether what those ranks left is still to be written; in a newer epoch nothing older is."""
+    same = (order.job, order.epoch) == (seated.job, seated.epoch)
+    return same or order.forget_job == seated.job
