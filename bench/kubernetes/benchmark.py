@@ -11,6 +11,7 @@ from holdfast.bench.figures import Incomplete, Try
 from holdfast.bench.kubernetes import turns
 from holdfast.bench.kubernetes.seen import Late
 from holdfast.bench.kubernetes.sizes import Size
+from holdfast.bench.kubernetes.slopes import slopes
 from holdfast.bench.kubernetes.stage import Stage
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.supervise import DoesNotStayUp
@@ -60,11 +61,19 @@ def _played(
     say: Callable[[str], None],
     sizes: Sequence[Size],
 ) -> None:
+    measured: dict[Size, list[Try]] = {}
+
+    def told(one: Try) -> None:
+        take(one)
+        say(f"    {one.figure}, {one.system}: {one.value or 0:.2f} {one.unit}")
+
     with Stage(root) as stage:
         for size in sorted(sizes):
             say(f"{size}: fake nodes")
             stage.grow(size.nodes)
             for number in range(rounds):
                 for one in turns.play(stage, size, number, say):
-                    take(one)
-                    say(f"    {one.figure}, {one.system}: {one.value or 0:.2f} {one.unit}")
+                    measured.setdefault(size, []).append(one)
+                    told(one)
+    for slope in slopes(measured):
+        told(slope)

@@ -82,6 +82,8 @@ def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(folder:
     assert figures[f"restarts of the job beside, {SIZE}", "holdfast"]["median"] == 0
     written = figures[f"writes of pods in all, {SIZE}", "holdfast"]
     assert "62 create pods" in written["notes"][0]
+    until_it_runs = figures[f"writes of pods until it runs, {SIZE}", "holdfast"]
+    assert until_it_runs["median"] <= 2.0, "a create, and a gate taken off"
     assert left_of(folder) == []
 
 

@@ -206,3 +206,33 @@ def test_a_job_that_is_not_there_is_told_once(capsys: Capture) -> None:
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("holdfast: ")
     assert "nojob" in line
+
+
+def test_the_brake_is_put_on_shown_and_released(here: Path, capsys: Capture) -> None:
+    assert main(["brake"]) == 0
+    assert capsys.readouterr().out.startswith("the brake is off")
+    assert main(["brake", "apply", "--reason", "a switch smokes"]) == 0
+    assert "a switch smokes" in capsys.readouterr().out
+    assert main(["brake"]) == 0
+    said = capsys.readouterr().out
+    assert "the brake is on" in said
+    assert "a switch smokes" in said
+    assert "holdfast brake release" in said
+    assert main(["brake", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["on"] is True
+    assert main(["brake", "release", "--reason", "it is mended"]) == 0
+    assert main(["brake", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["on"] is False
+
+
+def test_a_brake_without_a_reason_changes_nothing(here: Path, capsys: Capture) -> None:
+    assert main(["brake", "apply"]) == exitcodes.USAGE
+    assert "--reason" in capsys.readouterr().err
+    assert main(["brake"]) == 0
+    assert capsys.readouterr().out.startswith("the brake is off")
+
+
+def test_a_node_that_there_is_not_is_not_to_be_free_soon(here: Path, capsys: Capture) -> None:
+    words = ["nodes", "maintain", "node-9", "--reason", "a new kernel", "--within", "300"]
+    assert main(words) == exitcodes.FAILED
+    assert "node-9" in capsys.readouterr().err

@@ -30,6 +30,8 @@ PLANTS = [
     ("cli.jobs", "holdfast.lab.cluster"),
     ("lab.cluster", "holdfast.cli.find"),
     ("bench.recovery.guarded", "holdfast.cli.find"),
+    ("driver.loop", "kubernetes"),
+    ("kit.files", "aiohttp"),
 ]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -231,6 +232,25 @@ async def test_a_job_that_comes_back_at_once_gets_a_pod_that_is_to_stay(trial: T
         await cluster.allocate("one", NODES[0])
         assert list(await trial.pods()) == ["one-0-6"]
         await cluster.release(NODES[0])
+
+
+async def test_a_distrusted_node_says_who_did_it_why_when_and_for_which_incident(
+    trial: Trial,
+) -> None:
+    async with trial.cluster() as cluster:
+        await first_facts(cluster, 2)
+        before = datetime.now(UTC)
+        await cluster.distrust(NODES[0], incident=7, reason="it lies")
+        seen = await trial.client.get(paths.nodes(NODES[0]))
+        await cluster.trust(NODES[0])
+    told = seen["metadata"]["annotations"]
+    assert (told[names.BY], told[names.WHY], told[names.INCIDENT]) == ("holdfast", "it lies", "7")
+    since = datetime.fromisoformat(told[names.SINCE])
+    assert timedelta(seconds=-1) < since - before < timedelta(seconds=DEADLINE_S)
+    (taint,) = [each for each in seen["spec"]["taints"] if each["key"] == names.TAINT]
+    assert (taint["value"], taint["effect"]) == ("incident-7", "NoSchedule")
+    (said,) = [each for each in seen["status"]["conditions"] if each["type"] == names.CONDITION]
+    assert (said["status"], said["reason"], said["message"]) == ("True", "Evicted", "it lies")
 
 
 async def test_a_person_may_mark_a_node_too_and_keeps_that_mark(trial: Trial) -> None:

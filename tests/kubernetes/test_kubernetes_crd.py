@@ -14,6 +14,7 @@ import yaml
 from holdfast.driver.adapters.kubernetes import crd as generator
 from holdfast.lab.kubernetes.kubectl import KubectlFailed
 from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.protocol import podspec
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.mistakes import BadDocument
 
@@ -39,6 +40,9 @@ GOOD: dict[str, Any] = {
 def cluster(crd: ControlPlane) -> ControlPlane:
     crd.kubectl("create", "namespace", NAMESPACE)
     return crd
+
+
+EMPTY = {"name": "data", "mountPath": "/data", "emptyDir": {}}
 
 
 def job(*, name: str = "speech", **spec: Any) -> dict[str, Any]:
@@ -108,6 +112,18 @@ def test_sizes_that_do_not_multiply_are_refused_in_the_same_words_as_everywhere(
         (
             job(pod={"image": "a", "volumes": [{"name": "data", "mountPath": "/data"}]}),
             "spec.pod.volumes[0]: Invalid value: a volume has exactly one source.  Give one of",
+        ),
+        (
+            job(pod={"image": "a", "volumes": [EMPTY, EMPTY]}),
+            "spec.pod.volumes: Invalid value: two volumes have the same name.",
+        ),
+        (
+            job(pod={"image": "a", "volumes": [EMPTY | {"name": "shm"}]}),
+            "the volumes scratch, memory, identity, shm are Holdfast's own.",
+        ),
+        (
+            job(pod={"image": "a", "tolerations": [{"operator": "Exists", "value": "a"}]}),
+            f"spec.pod.tolerations[0]: Invalid value: {podspec.EXISTS_VALUE}",
         ),
         (job(pod={"image": "a", "shm": "64 GB"}), "spec.pod.shm"),
         (

@@ -40,13 +40,16 @@ class Play:
     def kubectl(self, *words: str, **more: Any) -> str:
         return self.plane.kubectl("-n", NAMESPACE, *words, **more)
 
-    def runs(self, job: str) -> None:
-        """Have it made, and return once it runs."""
-        spec = {"nodes": 2, "ranksPerNode": 2, "command": FOR_EVER}
+    def made(self, job: str, command: list[str]) -> None:
+        spec: dict[str, Any] = {"nodes": 2, "ranksPerNode": 2, "command": command}
         spec["pod"] = {"image": "holdfast-executor:1"}
         document = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "TrainingJob"}
         document |= {"metadata": {"name": job}, "spec": spec}
         self.kubectl("apply", "-f", "-", input=json.dumps(document))
+
+    def runs(self, job: str) -> None:
+        """Have it made, and return once it runs."""
+        self.made(job, FOR_EVER)
         eventually(lambda: self.phase(job) == "Running", f"{job} runs")
 
     def phase(self, job: str) -> str:
@@ -92,6 +95,20 @@ def test_a_job_that_is_deleted_while_it_runs_leaves_nothing_and_its_nodes_are_fr
     play.runs("running")
     assert play.processes() > play.idle
     play.kubectl("delete", "tj", "running")
+    play.nothing_is_left()
+
+
+def test_a_job_that_is_deleted_while_it_starts_leaves_nothing(play: Play) -> None:
+    play.made("starting", FOR_EVER)
+    eventually(lambda: play.phase("starting") not in ("", "Pending"), "it has its nodes")
+    play.kubectl("delete", "tj", "starting")
+    play.nothing_is_left()
+
+
+def test_a_job_that_is_deleted_once_it_is_done_leaves_nothing(play: Play) -> None:
+    play.made("done", ["true"])
+    eventually(lambda: play.phase("done") == "Succeeded", "every rank has ended well")
+    play.kubectl("delete", "tj", "done")
     play.nothing_is_left()
 
 

@@ -169,6 +169,7 @@ def test_nobody_is_blamed_and_no_restart_is_spent(left: Left) -> None:
     for node in left.nodes:
         keys = {taint["key"] for taint in node["spec"].get("taints", ())}
         assert "holdfast.dev/distrusted" not in keys, node["metadata"]["name"]
+    assert left.status.get("restarts", 0) == 0
     assert left.status["incident"]["kind"] == "maintenance"
     assert left.status["incident"]["evicted"] == []
 

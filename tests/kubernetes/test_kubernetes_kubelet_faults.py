@@ -1,6 +1,7 @@
 """Emulated nodes in a real control plane: what breaks there is really broken."""
 
 import os
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -106,6 +107,52 @@ def test_a_kubelet_that_drops_or_lies_does_not_tell_an_end(plane, nodes, pods):
         nodes.turn(node, Knobs())
         end = pods.ended(f"on-{node}")
         assert (end["phase"], end["exitCode"], end["signal"]) == ("Failed", 137, 9)
+
+
+def test_a_kubelet_that_drops_its_leases_is_not_heard_of_and_runs_what_it_ran(plane, nodes, pods):
+    pods.run("kept", COUNT, tolerations=[{"operator": "Exists"}], **on("node-2"))
+    pods.running("kept")
+    nodes.turn("node-2", Knobs(drops_leases=True))
+    eventually(lambda: node_is(plane, "node-2", "Unknown"), "it is not heard of")
+    said = len(pods.output("kept"))
+    eventually(lambda: len(pods.output("kept")) > said, "it goes on")
+    nodes.turn("node-2", Knobs())
+    eventually(lambda: node_is(plane, "node-2", "True"), "it is heard of again")
+
+
+def test_a_kubelet_that_hears_of_no_pods_begins_them_once_it_does(plane, nodes, pods):
+    nodes.turn("node-2", Knobs(drops_pods=True))
+    pods.run("unheard", COUNT, **on("node-2"))
+    eventually(lambda: pods.get("unheard")["spec"].get("nodeName"), "it is bound")
+    before = renewed(plane, "node-2")
+    eventually(lambda: renewed(plane, "node-2") != before, "the kubelet beats")
+    assert phase(pods.get("unheard")) == "Pending"
+    assert not running(nodes, pods.get("unheard")["metadata"]["uid"])
+    nodes.turn("node-2", Knobs())
+    pods.running("unheard")
+
+
+def test_a_slow_kubelet_takes_its_time_for_each_pod(nodes, pods):
+    nodes.turn("node-2", Knobs(slow_s=3.0))
+    began_s = time.monotonic()
+    pods.run("late", COUNT, **on("node-2"))
+    pods.running("late")
+    nodes.turn("node-2", Knobs())
+    assert time.monotonic() - began_s >= 3.0
+
+
+def test_a_pod_made_anew_under_its_name_is_another_to_a_kubelet_that_slept_meanwhile(nodes, pods):
+    pods.run("twin", COUNT, **on("node-2"))
+    first = pods.running("twin")["metadata"]["uid"]
+    nodes.turn("node-2", Knobs(frozen=True))
+    pods.delete("twin", "--grace-period=0", "--force")
+    eventually(lambda: pods.get("twin") is None, "the object is gone")
+    pods.run("twin", COUNT, **on("node-2"))
+    second = pods.get("twin")["metadata"]["uid"]
+    nodes.turn("node-2", Knobs())
+    eventually(lambda: running(nodes, second), "the new one runs")
+    eventually(lambda: not running(nodes, first), "the old one is ended")
+    assert pods.running("twin")["metadata"]["uid"] == second
 
 
 def test_a_node_that_is_killed_is_lost_with_all_that_ran_there(plane, nodes, pods):

@@ -135,11 +135,17 @@ def test_what_a_driver_before_had_no_time_to_delete_goes_too(operated: Operated)
     eventually(lambda: not operated.get("tj", "left"), "the object is gone")
 
 
-def test_a_job_runs_on_while_the_api_server_is_away(operated: Operated) -> None:
+def test_a_job_keeps_its_pods_while_the_api_server_is_away_and_is_followed_again(
+    operated: Operated,
+) -> None:
     operated.apply("steady", nodes=1)
     before = eventually(lambda: operated.pods("steady"), "its pod is there")
     operated.plane.stop("kube-apiserver")
     operated.plane.start("kube-apiserver")
+    operated.apply("later", nodes=1)
+    operated.bound("later", 1)
+    assert operated.pods("steady") == before
+    operated.clear("later")
     operated.patch("steady", suspend=True)
     eventually(lambda: not operated.pods("steady"), "it is followed again")
     operated.patch("steady", suspend=False)
