@@ -337,11 +337,14 @@ sys.exit(main(sys.argv[1:]))
 async def test_a_driver_that_cannot_begin_ends_when_it_is_told(tmp_path: Path) -> None:
     command = [sys.executable, "-c", REFUSED, "--state", str(tmp_path / "state")]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        while b"journal.failed" not in await asyncio.to_thread(process.stderr.readline):
-            assert process.poll() is None
-        process.terminate()
-        assert await asyncio.to_thread(process.wait, DEADLINE_S) == exitcodes.OK
+        try:
+            assert process.stderr is not None
+            while b"journal.failed" not in await asyncio.to_thread(process.stderr.readline):
+                assert process.poll() is None
+            process.terminate()
+            assert await asyncio.to_thread(process.wait, DEADLINE_S) == exitcodes.OK
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])
