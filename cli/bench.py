@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             "holdfast bench kubernetes",
             "holdfast bench kubernetes --quick --json",
+            "holdfast bench kubernetes --as-shipped --rounds 1",
             "holdfast bench kubernetes --nodes 5000 --gang 4000 --rounds 1",
         ),
     )(kubernetes)
@@ -54,6 +55,10 @@ def kubernetes(
     quick: Annotated[
         bool, typer.Option("--quick", help="100 nodes, 60 pods, one round: does it work here?")
     ] = False,
+    as_shipped: Annotated[
+        bool,
+        typer.Option("--as-shipped", help="The driver with PostgreSQL, TLS and the Lease."),
+    ] = False,
     json: Json = False,
 ) -> int:
     """What a job of thousands of pods costs on a real API server whose nodes are fake (kwok).
@@ -71,4 +76,6 @@ def kubernetes(
         chosen = sizes.chosen(nodes, gang, quick=quick)
     except sizes.BadSizes as bad:
         raise misused(bad.what, bad.fix) from bad
-    return int(part.run("kubernetes", rounds=rounds, as_json=json, sizes=chosen))
+    return int(
+        part.run("kubernetes", rounds=rounds, as_json=json, sizes=chosen, as_shipped=as_shipped)
+    )

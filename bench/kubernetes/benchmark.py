@@ -13,8 +13,10 @@ from holdfast.bench.kubernetes.seen import Late
 from holdfast.bench.kubernetes.sizes import Size
 from holdfast.bench.kubernetes.slopes import slopes
 from holdfast.bench.kubernetes.stage import Stage
+from holdfast.bench.kubernetes.ways import AsShipped, Plain
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.supervise import DoesNotStayUp
+from holdfast.lab import postgres
 from holdfast.lab.emulator.kubelet.joined import NotReady as NodesNotReady
 from holdfast.lab.kubernetes.build import CONTROL_PLANE, KWOK, BuildFailed, NotHere, build
 from holdfast.lab.kubernetes.plane import KubectlFailed, NotReady
@@ -26,6 +28,8 @@ FAILURES = (
     NotReady,
     NodesNotReady,
     KubectlFailed,
+    postgres.NotInstalled,
+    postgres.Failed,
     DoesNotStayUp,
     TemporaryError,
     PermanentError,
@@ -38,6 +42,7 @@ def measure(
     say: Callable[[str], None],
     *,
     sizes: Sequence[Size],
+    as_shipped: bool = False,
 ) -> None:
     """Play all rounds of all sizes, smallest first, in a folder that is removed afterwards.
 
@@ -48,14 +53,15 @@ def measure(
             build(say, module)
         say("a control plane, kwok and emulated nodes")
         with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as root:
-            _played(Path(root), rounds, take, say, sizes)
+            stage = Stage(Path(root), AsShipped() if as_shipped else Plain())
+            _played(stage, rounds, take, say, sizes)
     except* FAILURES as failures:
         reasons = "; ".join(str(reason) for reason in failures.exceptions)
         raise Incomplete(reasons) from failures
 
 
 def _played(
-    root: Path,
+    staged: Stage,
     rounds: int,
     take: Callable[[Try], None],
     say: Callable[[str], None],
@@ -67,7 +73,7 @@ def _played(
         take(one)
         say(f"    {one.figure}, {one.system}: {one.value or 0:.2f} {one.unit}")
 
-    with Stage(root) as stage:
+    with staged as stage:
         for size in sorted(sizes):
             say(f"{size}: fake nodes")
             stage.grow(size.nodes)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Self, TypeVar
 from urllib.request import urlopen
 
@@ -17,12 +18,10 @@ from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.seen import Late
 from holdfast.bench.kubernetes.stage import Stage
 from holdfast.bench.kubernetes.usage import Usage, usage_of
-from holdfast.driver.adapters.journal_sqlite import read_only
 from holdfast.driver.core.encode import decode
 from holdfast.driver.core.model import State
 from holdfast.driver.ports import Entry
 from holdfast.kit.supervise import Child, Lifeline
-from holdfast.lab.emulator.nodes import DRIVER_URL
 from holdfast.lab.nursery import Nursery
 
 T = TypeVar("T")
@@ -38,15 +37,19 @@ class Operator:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._paths = stage.fresh_state()
+        self._way = stage.way
 
     def __enter__(self) -> Self:
         stage, root = self._stage, self._stage.root
         lifeline = Lifeline()
         words = ["--state", str(self._paths.root), "--cluster", "kubernetes"]
         words += ["--kubeconfig", str(stage.driver), "--namespace", fleet.NAMESPACE]
-        words += ["--driver-urls", DRIVER_URL, "--probes", "127.0.0.1:0"]
+        words += ["--probes", "127.0.0.1:0"]
+        more, environment = self._way.start()
         module, log = "holdfast.driver.main", root / "driver.log"
-        self._child = Child("driver", module, words, log=log, lifeline=lifeline)
+        self._child = Child(
+            "driver", module, words + more, log=log, lifeline=lifeline, environment=environment
+        )
         self._nursery = Nursery([self._child], lifeline)
         simulate = [sys.executable, "-m", "holdfast.bench.kubernetes.simulate"]
         with (root / "simulate.log").open("ab") as out:
@@ -86,19 +89,13 @@ class Operator:
 
     def state(self) -> State:
         """The newest that it has committed."""
-        journal, _ = read_only(self._paths.journal)
-        try:
+        with closing(self._way.journal(self._paths)) as journal:
             return decode(journal.load()[0] or b"")
-        finally:
-            journal.close()
 
     def entry(self, fact: Callable[[Entry], bool], after: int, within_s: float) -> Entry:
         """The first entry after `after` of which the fact is true. Raises `Late`."""
-        journal, _ = read_only(self._paths.journal)
-        try:
+        with closing(self._way.journal(self._paths)) as journal:
             return _awaited(lambda: _first(journal.entries(after=after), fact), within_s)
-        finally:
-            journal.close()
 
     def ready(self, within_s: float = UP_WITHIN_S) -> None:
         """Wait until it takes work, and sees the cluster. Raises `Late`."""

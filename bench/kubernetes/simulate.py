@@ -9,13 +9,15 @@ import asyncio
 import contextlib
 import json
 import os
+import ssl
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from holdfast.bench.kubernetes import fleet
-from holdfast.bench.kubernetes.simulated import SimulatedNode
+from holdfast.bench.kubernetes.simulated import Driver, SimulatedNode
 from holdfast.bench.kubernetes.stage import NICENESS
 from holdfast.driver.adapters.kubernetes import names, paths, pods, podspec
 from holdfast.driver.adapters.kubernetes.client import Client
@@ -23,6 +25,7 @@ from holdfast.driver.adapters.kubernetes.errors import NotFound
 from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed
 from holdfast.kit.limits import raise_open_files
+from holdfast.kit.tls import trusting
 from holdfast.kit.together import until_first
 from holdfast.protocol.paths import RunPaths
 
@@ -33,7 +36,7 @@ ACCOUNT = "default"
 class Fleet:
     """The simulated nodes, by the UIDs of their pods."""
 
-    def __init__(self, client: Client, driver: Callable[[], str]) -> None:
+    def __init__(self, client: Client, driver: Callable[[], Driver]) -> None:
         self._client = client
         self._driver = driver
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -78,10 +81,16 @@ def _token_request(pod: Object) -> tuple[str, Object]:
     return paths.service_accounts(metadata["namespace"], ACCOUNT, "token"), body
 
 
-def _address(state: RunPaths) -> str:
-    """Of the driver, as it wrote it. Raises `OSError` while there is none."""
-    address: str = json.loads(state.address.read_bytes())["http"]
-    return address
+def _driver(state: RunPaths) -> Driver:
+    """As it wrote it. Raises `OSError` while there is none."""
+    url: str = json.loads(state.address.read_bytes())["http"]
+    return Driver(url, _trusting(state.ca.read_text()) if url.startswith("https") else None)
+
+
+@cache
+def _trusting(ca: str) -> ssl.SSLContext:
+    """One for all: it takes longer to make than a connection."""
+    return trusting(ca)
 
 
 async def _main(kubeconfig: Path, state: RunPaths) -> None:
@@ -94,7 +103,7 @@ async def _main(kubeconfig: Path, state: RunPaths) -> None:
     loop.add_reader(sys.stdin.fileno(), told)
     async with fleet.client_of(kubeconfig) as client:
         try:
-            await until_first(Fleet(client, lambda: _address(state)).run(begin), _ended(over))
+            await until_first(Fleet(client, lambda: _driver(state)).run(begin), _ended(over))
         finally:
             loop.remove_reader(sys.stdin.fileno())
 

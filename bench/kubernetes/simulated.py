@@ -6,9 +6,10 @@ probes an address of this machine, which refuses: so the node is there.
 """
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
@@ -45,10 +46,17 @@ _EXECUTOR: Decoder[Any] = Decoder(ToExecutor)
 _DAEMON: Decoder[Any] = Decoder(ToDaemon)
 
 
-class SimulatedNode:
-    """`driver` gives the driver's URL, which may change."""
+class Driver(NamedTuple):
+    """Where it is; with TLS whom to trust for it."""
 
-    def __init__(self, name: str, token: str, driver: Callable[[], str]) -> None:
+    url: str
+    trusted: ssl.SSLContext | None
+
+
+class SimulatedNode:
+    """`driver` says where the driver is, which may change."""
+
+    def __init__(self, name: str, token: str, driver: Callable[[], Driver]) -> None:
         self._name = name
         self._token = token
         self._driver = driver
@@ -78,10 +86,11 @@ class SimulatedNode:
             await asyncio.sleep(next(waits))
 
     def _connect(self, process: str) -> AbstractAsyncContextManager[ClientConnection]:
-        url = self._driver().replace("http", "ws", 1)
+        url, trusted = self._driver()
         return connect(
-            f"{url}/v1alpha1/nodes/{self._name}/{process}",
+            f"{url.replace('http', 'ws', 1)}/v1alpha1/nodes/{self._name}/{process}",
             additional_headers={"Authorization": f"Bearer {self._token}"},
+            ssl=trusted,
             compression=None,
             ping_interval=None,
             max_size=MAX_FRAME_BYTES,

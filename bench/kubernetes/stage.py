@@ -15,6 +15,7 @@ import msgspec
 from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.seen import Late, following
 from holdfast.bench.kubernetes.usage import usage_of
+from holdfast.bench.kubernetes.ways import Plain
 from holdfast.driver.adapters.kubernetes import facts, paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.kubernetes import flags
@@ -51,10 +52,11 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Stage:
-    """`nodes` fake nodes are there, as many as `grow` was told."""
+    """`nodes` fake nodes are there, as many as `grow` was told. `way`: how its drivers are run."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, way: Plain) -> None:
         self.root = root
+        self.way = way
         self.plane = ControlPlane(
             root / "kubernetes", grace_s=LEASE_S, audit_policy=flags.AUDIT_WRITES
         )
@@ -63,16 +65,18 @@ class Stage:
 
     def __enter__(self) -> Self:
         with ExitStack() as up:
+            up.enter_context(self.way)
             up.enter_context(self.plane)
             for manifest in MANIFESTS:
                 self.plane.kubectl("apply", "-f", str(SHIPPED / manifest))
+            self.way.install(self.plane)
             definition = ("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
             self.plane.kubectl(*definition)
             self.driver = self.plane.kubeconfig(
                 DRIVER, ["system:serviceaccounts"], name="holdfast-driver"
             )
             self._fakes = up.enter_context(FakeNodes(self.plane, lease_s=LEASE_S, start_s=START_S))
-            more = ["--lease-s", str(REAL_LEASE_S), "--driver-socket", str(self.state.socket)]
+            more = ["--lease-s", str(REAL_LEASE_S), *self.way.reached(self.state)]
             self.real = up.enter_context(
                 Joined(self.plane, self.root / "nodes", nodes=REAL_NODES, more=more)
             )
