@@ -8,6 +8,7 @@ import contextlib
 import logging
 import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Iterator
 
 import uvicorn
@@ -22,6 +23,11 @@ GRACE_S = 1
 ACCEPTED_AT_ONCE = 32
 """In one turn of the event loop, of those that wait in the socket's queue: a thousand handshakes in
 one turn would hold up everything else for a second."""
+
+TLS_READ_BYTES = 16 * 1_024
+"""As much as a record of TLS holds (RFC 8446, 5.1). asyncio would keep 256 KiB beside each of a
+node's two connections to read into, which for a thousand nodes is half a gigabyte (0144).
+"""
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -41,6 +47,8 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(server_config(app))
         self._tls = tls
+        if tls:
+            SSLProtocol.max_size = TLS_READ_BYTES
         self.servers = []
         self.told = asyncio.Event()
         """Somebody wants this driver to end, which is not all that ends a server."""
