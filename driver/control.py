@@ -39,6 +39,7 @@ class Control:
         clock: Clock,
         away: Callable[[], str] = lambda: "",
         absent: Callable[[], Mapping[str, str]] = dict,
+        hindrance: Callable[[str], str] = lambda _: "",
         executors_first: bool = True,
         figures: Callable[[], Iterable[Figure]] = tuple,
     ) -> None:
@@ -52,6 +53,7 @@ class Control:
         self.figures = figures  # what Prometheus is told of the cluster
         self.away = away  # why nothing is known of nodes now, in a sentence; "" if all is well
         self.absent = absent  # why nodes that the cluster has are not there, by name
+        self.hindrance = hindrance  # what keeps an executor of the job from running; "" if nothing
         self.executors_first = executors_first  # on a node, before a job has it
 
     @property

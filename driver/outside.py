@@ -38,6 +38,10 @@ class SeenCluster(Cluster, Protocol):
         """The nodes that it has and that are not there now, each with why."""
         ...
 
+    def hindrance(self, job: str) -> str:
+        """What keeps an executor of the job from running on a node that it has; "" if nothing."""
+        ...
+
     def away(self) -> str:
         """Why nothing is known of nodes now, in a sentence; "" if all is well."""
         ...

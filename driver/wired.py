@@ -71,6 +71,7 @@ class Driver:
             clock=clock,
             away=outside.cluster.away,
             absent=outside.cluster.absent,
+            hindrance=outside.cluster.hindrance,
             executors_first=outside.cluster.executors_first,
             figures=outside.figures,
         )

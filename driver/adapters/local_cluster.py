@@ -31,6 +31,10 @@ class LocalCluster:
         """A node that was never there is not one of the keeper's nodes yet."""
         return {}
 
+    def hindrance(self, job: str) -> str:
+        """None: its nodes have their executors before."""
+        return ""
+
     def away(self) -> str:
         """Why nothing is known of nodes now, in a sentence; "" while the keeper tells."""
         return "" if self._connected else f"the keeper at {self._socket} does not answer"

@@ -18,6 +18,10 @@ class NoCluster:
         """There are none."""
         return {}
 
+    def hindrance(self, job: str) -> str:
+        """No job has a node."""
+        return ""
+
     def away(self) -> str:
         """Why nothing is known of nodes, in a sentence."""
         return "no keeper is attached to this driver (start it with --keeper SOCKET)"

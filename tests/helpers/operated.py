@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 from made_nodes import MadeNodes
 from running_driver import DriverProcess
 from waiting import DEADLINE_S, eventually
@@ -43,6 +44,14 @@ class Operated:
         """Where it answers, once it does."""
         at = self.driver.paths.address
         return str(json.loads(eventually(lambda: at.exists() and at.read_text()))["http"])
+
+    def asked(self, what: str) -> dict[str, Any]:
+        """The driver's answer about it over REST, to who has the driver's own token."""
+        token = self.driver.paths.user_token.read_text().strip()
+        headers = {"Authorization": f"Bearer {token}"}
+        at = f"{self.url()}/v1alpha1/{what}"
+        answer: dict[str, Any] = httpx.get(at, headers=headers, trust_env=False).json()
+        return answer
 
     # ------------------------------------------------------------ its jobs
 

@@ -125,10 +125,11 @@ def test_an_image_that_does_not_exist_is_said_in_the_words_of_the_kubelet(bad: O
         for pod in bad.pods("imageless"):
             with suppress(KubectlFailed):  # it was taken back meanwhile
                 bad.kubectl("patch", "pod", pod, *how)
-        return words in bad.status("imageless").get("message", "")
+        by_rest = bad.asked("jobs/imageless").get("waiting", "")
+        return words in by_rest and words in bad.status("imageless").get("message", "")
 
     bad.apply("imageless", nodes=1, pod={"image": "holdfast.example/none:1"})
-    eventually(told, "it is said")
+    eventually(told, "kubectl and REST say it")
 
 
 @pytest.mark.parametrize(

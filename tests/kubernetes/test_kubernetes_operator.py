@@ -60,12 +60,8 @@ def test_prometheus_is_told_of_lists_and_watches_and_of_jobs_looked_at(operated:
 def test_a_node_is_free_without_an_executor_and_closed_where_it_is_cordoned(
     operated: Operated,
 ) -> None:
-    token = operated.driver.paths.user_token.read_text().strip()
-
     def told() -> list[tuple[str, str]]:
-        at = f"{operated.url()}/v1alpha1/nodes"
-        answer = httpx.get(at, headers={"Authorization": f"Bearer {token}"}, trust_env=False)
-        return [(node["state"], node["reason"]) for node in answer.json()["items"]]
+        return [(node["state"], node["reason"]) for node in operated.asked("nodes")["items"]]
 
     eventually(lambda: told() == [("free", "")] * 2, "both are free")
     operated.plane.kubectl("cordon", "operated-2")

@@ -42,6 +42,13 @@ async def test_a_driver_without_its_keeper_says_so_wherever_nodes_are_missed(
     assert (node["state"], node["reason"]) == ("gone", "the keeper at k.sock does not answer")
 
 
+async def test_a_job_says_what_keeps_an_executor_from_running(driver: Driver) -> None:
+    await driver.submit()
+    driver.control.hindrance = lambda job: f"ImagePullBackOff of {job}"
+    said = (await driver.http.get("/v1alpha1/jobs/speech")).json()["waiting"]
+    assert said.endswith("; ImagePullBackOff of speech")
+
+
 async def test_the_schema_is_the_one_of_the_protocol(driver: Driver) -> None:
     assert (await driver.http.get("/v1alpha1/schema")).json() == jobspec.schema()
 

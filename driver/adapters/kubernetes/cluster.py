@@ -157,6 +157,11 @@ class KubernetesCluster:
         facts_of = {name: self._facts[name] for name in self._nodes.store if name in self._facts}
         return {name: fact.why for name, fact in facts_of.items() if not fact.present}
 
+    def hindrance(self, job: str) -> str:
+        """What keeps a pod of the job from running; "" if nothing does."""
+        owner = self._owners.owner(job)
+        return self.book.hindrance(owner["metadata"]["uid"]) if owner else ""
+
     # ------------------------------------------------------------ the port `Cluster`
 
     async def facts(self) -> AsyncIterator[Told]:

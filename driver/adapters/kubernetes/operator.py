@@ -234,13 +234,12 @@ class Operator:
 
     def _status(self, job: Job, wanted: Object) -> status.Status:
         mine = self._book.of(wanted["metadata"]["uid"])
-        hindered = (why for pod in mine if (why := pods.hindrance(pod)))
         return status.status_of(
             job,
             self._loop.state,
             live=self._watch.progress(job.name),
             pods_ready=sum(pods.ready(pod) for pod in mine),
-            hindrance=next(hindered, ""),
+            hindrance=self._book.hindrance(wanted["metadata"]["uid"]),
             changed=self._changed(wanted, job),
             before=wanted.get("status", {}),
             generation=wanted["metadata"]["generation"],

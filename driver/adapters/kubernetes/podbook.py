@@ -78,6 +78,10 @@ class PodBook:
         """All of the job with this UID, those that end among them."""
         return list(self._jobs.get(job, {}).values())
 
+    def hindrance(self, job: str) -> str:
+        """What keeps the first of them that does not run from it; "" if nothing does."""
+        return next(filter(None, map(pods.hindrance, self.of(job))), "")
+
     def count(self, job: str) -> int:
         """How many `of` gives."""
         return len(self._jobs.get(job, ()))

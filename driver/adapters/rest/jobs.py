@@ -111,9 +111,14 @@ async def delete(job: str, control: Driver, token: Caller, key: IdempotencyKey =
 
 
 def told(control: Control, job: Job) -> Job:
-    """With what keeps all nodes from a job that waits, which the core does not know."""
-    why = (control.away() or none_there(control)) if job.waiting else ""
-    return replace(job, waiting=f"{job.waiting}; {why}") if why else job
+    """With what keeps nodes from a job that waits, or executors from nodes that it has: the core
+    does not know either.
+    """
+    if job.finished:
+        return job
+    nodes = (control.away() or none_there(control)) if job.waiting else ""
+    said = filter(None, (job.waiting, nodes, control.hindrance(job.name)))
+    return replace(job, waiting="; ".join(said))
 
 
 def job_of(control: Control, name: str) -> Job:
