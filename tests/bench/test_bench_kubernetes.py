@@ -26,8 +26,9 @@ SIZE = "60 pods on 100 nodes"
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Of a short name: it has Unix sockets in it."""
+    """Of a short name: it has Unix sockets in it. A PostgreSQL, which is not root's, passes it."""
     with tempfile.TemporaryDirectory(prefix="bench-") as short:
+        Path(short).chmod(0o711)
         yield Path(short)
 
 
@@ -67,10 +68,16 @@ def left_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.timeout(300)
-def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(folder: Path) -> None:
-    with running(folder) as bench:
+@pytest.mark.parametrize("how", [[], ["--as-shipped"]], ids=["plain", "as shipped"])
+def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(
+    folder: Path, how: list[str]
+) -> None:
+    with running(folder, *how) as bench:
         out, _ = bench.communicate()
-    assert bench.returncode == 0, (folder / "said").read_text()
+    said = (folder / "said").read_text()
+    if "no PostgreSQL here" in said:
+        pytest.skip(said)
+    assert bench.returncode == 0, said
     figures = {(one["figure"], one["system"]): one for one in json.loads(out)["figures"]}
     for system in ("holdfast", "bare create"):
         assert figures[f"bound, {SIZE}", system]["median"] > 0
