@@ -1,7 +1,6 @@
-"""The driver's effects, joined with what the API server and the executors saw of them. Pure.
+"""The driver's effects, as the API server and the executors saw them. Pure.
 
-Used by `witnesses`. An effect that nobody saw end is ordered again by the next driver, so an effect
-here is an *intention*: all orders of it, from the first to the event that it ended in.
+Used by `witnesses` and `intentions`, which joins them with what the journal ordered.
 """
 
 import re
@@ -9,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.driver.core.effects import Allocate, Distrust, Instruct
-from holdfast.driver.core.events import AllocationFailed, NodeAllocated, NodeDistrusted
+from holdfast.driver.adapters.kubernetes import pods
+from holdfast.driver.core.effects import Instruct
 from holdfast.driver.ports import Entry
 from holdfast.lab.demo.writers import READS
 from holdfast.lab.on_kubernetes import DRIVER
@@ -23,22 +22,25 @@ ACTING = re.compile(r"holdfast-driver \(term=(\d+) entry=(\d+) (\w+) ([\w.-]+)\)
 
 TERM = re.compile(r"\(term=(\d+) ")
 
+WRITTEN = ("pods", "nodes", "podgroups")
+"""By effects alone. What else a driver writes follows from no effect: status, events, reviews."""
+
 
 class Call(NamedTuple):
-    """What the driver said, in its User-Agent, that a request follows from."""
+    """A write that was done, and what the driver said, in its User-Agent, that it follows from."""
 
     term: int
     entry: int
     doing: str
     about: str
+    did: str
+    name: str  # of the object
+    uid: str
+    changed: bool  # an object that came back as it was is not written anew
+    gated: bool  # a pod that waits for the others of its start
 
-
-class Intention(NamedTuple):
-    """One effect on a node: the journal entries that ordered it, and whether it came about."""
-
-    node: str
-    entries: frozenset[int]
-    came_about: bool
+    def __str__(self) -> str:
+        return f"{self.did} {self.name}".rstrip()
 
 
 def by_driver(event: Event) -> bool:
@@ -78,29 +80,9 @@ def late_terms(terms: Sequence[int]) -> list[str]:
     return list(dict.fromkeys(late))
 
 
-def carried_out(audited: Sequence[Event], what: str) -> list[Call]:
-    """Calls behind each `what` of the driver that the API server did; unnamed ones as entry 0."""
-    done = [each for each in audited if by_driver(each) and did(each) == what and was_done(each)]
-    return [_call(each) for each in done]
-
-
-def intentions(entries: Sequence[Entry], kind: type[Allocate | Distrust]) -> list[Intention]:
-    """Every effect of this kind in the journal, in the order in which they were first ordered."""
-    return list(_intentions(entries, kind))
-
-
-def wrong_calls(calls: Sequence[Call], wanted: Sequence[Intention], what: str) -> list[str]:
-    """Where calls and intentions are not one to one, in sentences."""
-    said = []
-    of_entry = {(entry, each.node): each for each in wanted for entry in each.entries}
-    known = Counter(of_entry.get((call.entry, call.about)) for call in calls)
-    if strays := known.pop(None, 0):
-        said.append(f"{strays} times {what} without an entry of the journal that orders it")
-    for each in wanted:
-        if known[each] > 1 or (each.came_about and known[each] == 0):
-            ordered = ", ".join(map(str, sorted(each.entries)))
-            said.append(f"{known[each]} times {what} for {each.node}, ordered by entry {ordered}")
-    return said
+def calls(audited: Sequence[Event]) -> list[Call]:
+    """What the driver wrote to pods, nodes and podgroups; unnamed ones as entry 0."""
+    return list(_calls(audited))
 
 
 def wrong_forks(forked: Sequence[Fork], entries: Sequence[Entry]) -> list[str]:
@@ -124,28 +106,38 @@ def wrong_forks(forked: Sequence[Fork], entries: Sequence[Entry]) -> list[str]:
     return said + [f"{each.node} forked rank {each.rank} by nobody's order" for each in strays]
 
 
-def _intentions(entries: Sequence[Entry], kind: type[Allocate | Distrust]) -> Iterator[Intention]:
-    ends = (NodeAllocated, AllocationFailed) if kind is Allocate else (NodeDistrusted,)
-    opened: dict[str, set[int]] = {}
-    for entry in entries:
-        event = entry.event
-        if isinstance(event, ends) and event.node in opened and event.cause in opened[event.node]:
-            came_about = not isinstance(event, AllocationFailed)
-            yield Intention(event.node, frozenset(opened.pop(event.node)), came_about)
-        for effect in entry.effects:
-            if isinstance(effect, kind):
-                opened.setdefault(effect.node, set()).add(entry.sequence)
-    for node, ordered in opened.items():
-        yield Intention(node, frozenset(ordered), came_about=False)
-
-
 def was_done(event: Event) -> bool:
     """The API server did what it was asked."""
     return event.get("responseStatus", {}).get("code", 0) in range(200, 300)
 
 
-def _call(event: Event) -> Call:
+def _calls(audited: Sequence[Event]) -> Iterator[Call]:
+    """Each change of an object gives that a version of its own: one that an earlier answer had
+    shown is nobody's change.
+    """
+    shown: set[tuple[str, str]] = set()
+    for event in audited:
+        if event["verb"] in READS or not was_done(event):
+            continue
+        metadata = (event.get("responseObject") or {}).get("metadata", {})
+        version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
+        if by_driver(event) and event.get("objectRef", {}).get("resource") in WRITTEN:
+            yield _call(event, metadata, changed=not version[1] or version not in shown)
+        shown.add(version)
+
+
+def _call(event: Event, metadata: Mapping[str, Any], *, changed: bool) -> Call:
     said = ACTING.fullmatch(event.get("userAgent", ""))
-    if said is None:
-        return Call(0, 0, "", event.get("objectRef", {}).get("name", ""))
-    return Call(int(said[1]), int(said[2]), said[3], said[4])
+    term, entry, doing, about = said.groups() if said else (0, 0, "", "")
+    spec = (event.get("responseObject") or {}).get("spec", {})
+    return Call(
+        term=int(term),
+        entry=int(entry),
+        doing=doing,
+        about=about,
+        did=did(event),
+        name=event["objectRef"].get("name") or metadata.get("name", ""),
+        uid=metadata.get("uid", ""),
+        changed=changed,
+        gated=pods.gated({"spec": spec}),
+    )

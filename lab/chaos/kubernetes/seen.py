@@ -29,11 +29,13 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Mapping[str, Object]
     """Node objects by name."""
     pods: Sequence[Object]
-    """Of the namespace of the job."""
+    """Of the namespace of the job, looked up after all else."""
     audited: Sequence[Object]
     """What the API server's audit log has of it, oldest first."""
     entries: Sequence[Entry]
     """The driver's journal."""
+    settled: int
+    """Number of its newest entry when the audit log was read."""
     lease: Object
     """By which drivers that share a journal say who leads; empty where none was made."""
     forked: Sequence[Fork]

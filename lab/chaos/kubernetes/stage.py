@@ -112,14 +112,17 @@ class Stage(play.Stage):
         return (phase, [], []) if phase == GONE else (phase, *super().ended(lab)[1:])
 
     def _seen(self, lab: KubernetesLab, done: Done) -> Seen:
+        settled = lab.entries()[-1].sequence
+        audited = lab.plane.audit(self._audited_bytes)
+        entries = lab.entries()  # after what they ordered, before what is left once they are over
         nodes = lab.plane.read(paths.nodes())["items"]
         return Seen(
             done=done,
             job=lab.plane.read(paths.training_jobs(lab.namespace, JOB)),
             nodes={node["metadata"]["name"]: node for node in nodes},
-            pods=lab.plane.read(paths.pods(lab.namespace))["items"],
-            audited=lab.plane.audit(self._audited_bytes),
-            entries=lab.entries(),
+            audited=audited,
+            entries=entries,
+            settled=settled,
             lease=lab.plane.read(paths.leases(*LEASE)),
             forked=forked(lab.run.job(JOB)),
             stored=stored(lab.store(JOB)),
@@ -128,6 +131,7 @@ class Stage(play.Stage):
             told=told(lab.run.job(JOB)),
             repeated=replaying.counted(lab.run.root),
             drivers_up=lab.drivers_up(),
+            pods=lab.plane.read(paths.pods(lab.namespace))["items"],
         )
 
     # ------------------------------------------------------------ the control plane

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from holdfast.driver.adapters.kubernetes import facts, names
-from holdfast.driver.core.effects import Allocate, Distrust, Instruct
-from holdfast.lab.chaos.kubernetes import effects
+from holdfast.driver.core.effects import Instruct
+from holdfast.lab.chaos.kubernetes import effects, intentions
 from holdfast.lab.chaos.kubernetes.seen import Object, Seen
 from holdfast.lab.demo.writers import writers_of
 
@@ -47,15 +47,9 @@ def only_nodes_wrote_of_their_pods(seen: Seen) -> list[str]:
 
 def each_effect_once(seen: Seen) -> list[str]:
     """The journal joined with the audit log, and with what executors wrote down."""
-    created = effects.carried_out(seen.audited, "create pods")
-    tainted = effects.carried_out(seen.audited, "patch nodes")
+    calls = effects.calls(seen.audited)
     return [
-        *effects.wrong_calls(
-            created, effects.intentions(seen.entries, Allocate), "a pod was created"
-        ),
-        *effects.wrong_calls(
-            tainted, effects.intentions(seen.entries, Distrust), "a node was marked"
-        ),
+        *intentions.wrong(calls, seen.entries, settled=seen.settled, left=seen.pods),
         *effects.wrong_forks(seen.forked, seen.entries),
     ]
 
