@@ -47,6 +47,7 @@ class OnWatch(Enum):
     HANG = "nothing more comes, ever"
     GONE = "an ERROR event, 410"
     BROKEN = "an ERROR event, 500"
+    FORBIDDEN = "an ERROR event, 403"
     GARBAGE = "a line that is no event"
     TWICE = "every event is sent twice"
     AGAIN = "after the bookmark all that is remembered is sent once more"
@@ -239,9 +240,9 @@ class FakeApiServer:
             await response.write(b'{"type":"MODIF')
             request.transport.write_eof()  # type: ignore[attr-defined]
             await self.over.wait()
-        if fault in (OnWatch.GONE, OnWatch.BROKEN):
-            code = 410 if fault is OnWatch.GONE else 500
-            await response.write(_line("ERROR", status(code)))
+        codes = {OnWatch.GONE: 410, OnWatch.BROKEN: 500, OnWatch.FORBIDDEN: 403}
+        if fault in codes:
+            await response.write(_line("ERROR", status(codes[fault])))
         if fault is OnWatch.GARBAGE:
             await response.write(b"<html>\n")
 

@@ -96,7 +96,7 @@ async def test_a_watch_that_fails_loses_nothing(
         await same(server, told)
 
 
-@pytest.mark.parametrize("fault", [OnWatch.CUT, OnWatch.END, OnWatch.HALF_CLOSE])
+@pytest.mark.parametrize("fault", [OnWatch.CUT, OnWatch.END, OnWatch.HALF_CLOSE, OnWatch.FORBIDDEN])
 async def test_a_watch_that_is_lost_goes_on_without_a_list(
     server: FakeApiServer, reflector: Reflector, fault: OnWatch
 ) -> None:

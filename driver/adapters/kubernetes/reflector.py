@@ -15,6 +15,7 @@ import structlog
 from holdfast.driver.adapters.kubernetes.client import Client, Object
 from holdfast.driver.adapters.kubernetes.errors import (
     ApiError,
+    Forbidden,
     Silent,
     TooMany,
     Unauthorized,
@@ -150,12 +151,13 @@ class Reflector:
                     yield change
 
     def _failed(self, error: ApiError) -> None:
-        """A watch goes on after what says nothing of the server's memory, else a list is due.
+        """A watch goes on after what says nothing of the server's memory, else a list is due. One
+        that has just started knows no roles yet, and forbids all.
 
         Silence is not among these: a server whose store was set back stays silent until its
         versions have come to ours.
         """
-        lost = isinstance(error, Unreachable | TooMany | Unauthorized)
+        lost = isinstance(error, Unreachable | TooMany | Unauthorized | Forbidden)
         self._listed = self._listed and lost and not isinstance(error, Silent)
         if self._away != str(error):
             _log.warning("cannot see", path=self._path, why=str(error))
