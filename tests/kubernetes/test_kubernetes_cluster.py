@@ -12,8 +12,8 @@ from cluster_contract import PROMISES, first_facts, of_trials
 from made_nodes import MadeNodes
 from waiting import DEADLINE_S, LOOK_S
 
-from holdfast.driver.adapters.kubernetes import identity, names, paths, pods
-from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes import identity, marks, names, paths, pods
+from holdfast.driver.adapters.kubernetes.client import Client, Patch
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.ports import Ended, PermanentError, TemporaryError, UnfitError
@@ -251,6 +251,24 @@ async def test_a_distrusted_node_says_who_did_it_why_when_and_for_which_incident
     assert (taint["value"], taint["effect"]) == ("incident-7", "NoSchedule")
     (said,) = [each for each in seen["status"]["conditions"] if each["type"] == names.CONDITION]
     assert (said["status"], said["reason"], said["message"]) == ("True", "Evicted", "it lies")
+
+
+async def test_a_condition_that_a_node_has_already_does_not_turn_again(trial: Trial) -> None:
+    """As where a driver is killed between the condition and the taint: the next finds the one."""
+    turned = "2026-01-01T00:00:00Z"
+    async with trial.cluster() as cluster:
+        await first_facts(cluster, 2)
+        await cluster.distrust(NODES[0], incident=7, reason="it lies")
+        older = {"type": names.CONDITION, "status": "True", "lastTransitionTime": turned}
+        body = {"status": {"conditions": [older]}}
+        await trial.client.patch(paths.nodes(NODES[0], "status"), body, Patch.STRATEGIC)
+        await trial.client.patch(paths.nodes(NODES[0]), {"spec": {"taints": None}})
+        await cluster.distrust(NODES[0], incident=7, reason="it lies")
+        seen = await trial.client.get(paths.nodes(NODES[0]))
+        await cluster.trust(NODES[0])
+    assert marks.marked(seen, incident=7)
+    (said,) = [each for each in seen["status"]["conditions"] if each["type"] == names.CONDITION]
+    assert said["lastTransitionTime"] == turned
 
 
 async def test_a_person_may_mark_a_node_too_and_keeps_that_mark(trial: Trial) -> None:

@@ -118,6 +118,25 @@ def test_our_marks_come_and_go_and_those_of_others_stay(
     assert marks.trust(clean) is None
 
 
+@pytest.mark.parametrize(
+    ("there", "says"),
+    [
+        ({}, True),
+        ({"lastTransitionTime": "2025-01-01T00:00:00Z"}, True),
+        ({"status": "False"}, False),
+        ({"message": "it is slow"}, False),
+        ({"type": "Ready"}, False),
+    ],
+)
+def test_a_condition_is_there_whenever_it_turned(there: Object, says: bool) -> None:
+    wanted = marks.condition(distrusted=True, why="it lies", at="2026-01-01T00:00:00Z")
+    seen = node()
+    assert not marks.says(seen, wanted)
+    (said,) = wanted["status"]["conditions"]
+    seen["status"]["conditions"] = [*seen["status"]["conditions"], said | there]
+    assert marks.says(seen, wanted) == says
+
+
 def merged(target: Object, patch: Object) -> Object:
     """A JSON merge patch, RFC 7396."""
     made = dict(target)

@@ -59,8 +59,9 @@ class Marking:
             seen = await self._client.get(paths.nodes(node))
             if mark(seen) is None:
                 return seen
-            status = paths.nodes(node, "status")
-            seen = await self._client.patch(status, condition, Patch.STRATEGIC)
+            if not marks.says(seen, condition):
+                status = paths.nodes(node, "status")
+                seen = await self._client.patch(status, condition, Patch.STRATEGIC)
             patch = mark(seen)
             return await self._client.patch(paths.nodes(node), patch) if patch else seen
 

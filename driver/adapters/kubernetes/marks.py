@@ -53,6 +53,18 @@ def condition(*, distrusted: bool, why: str, at: str) -> Patch:
     return {"status": {"conditions": [said]}}
 
 
+def says(node: Json, condition: Patch) -> bool:
+    """Whether the Node has this condition already, whenever it turned: said anew it would seem to
+    turn again.
+    """
+    (wanted,) = condition["status"]["conditions"]
+    told = ("type", "status", "reason", "message")
+    return any(
+        all(each.get(field) == wanted[field] for field in told)
+        for each in node.get("status", {}).get("conditions", ())
+    )
+
+
 def marked(node: Json, *, incident: int) -> bool:
     """Whether it has our taint for this incident already."""
     return any(
