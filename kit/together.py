@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-async def until_first(*works: Coroutine[Any, Any, None]) -> None:
+async def until_first(*works: Coroutine[Any, Any, object]) -> None:
     """Run `works` until one ends, and cancel the others; raises what the first raised.
 
     A cancellation from outside ends all of them and is always passed on.

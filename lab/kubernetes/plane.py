@@ -80,6 +80,8 @@ class ControlPlane:
         self._audit_policy = audit_policy
         self._more = more
         self._running: dict[str, Process] = {}
+        self.starts: list[tuple[float, float]] = []
+        """Of the API server: when it was started, and when it was ready; Unix time."""
 
     def __enter__(self) -> Self:
         self.at.folder.mkdir(parents=True, exist_ok=True)
@@ -146,10 +148,11 @@ class ControlPlane:
         """Start one of COMPONENTS; returns once it answers. Raises `NotReady`."""
         flags_of = [*COMPONENTS[component](self.at), *self._more.get(component, ())]
         words = [*command(component), *flags_of]
-        log = self.at.folder / f"{component}.log"
+        log, began_s = self.at.folder / f"{component}.log", time.time()
         self._running[component] = Process(component, words, log=log)
         if component == "kube-apiserver":
             self._until(self.ready, "the API server to be ready")
+            self.starts.append((began_s, time.time()))
 
     def stop(self, component: str) -> None:
         """End one of COMPONENTS in its own time, and wait until it has ended."""

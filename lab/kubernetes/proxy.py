@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import random
 import ssl
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,12 +21,14 @@ from aiohttp import web
 
 from holdfast.kit.files import write_atomic
 from holdfast.kit.owned import when_owner_is_gone
+from holdfast.kit.together import until_first
 
 HOST = "127.0.0.1"
 NOT_PASSED_ON = frozenset({"connection", "content-length", "host", "transfer-encoding"})
 """Headers of one hop (RFC 9110, 7.6.1), and those that are made anew."""
 HTML = "<html><body>502 Bad Gateway</body></html>"
 LATE_S = 3.0
+LOOK_S = 0.5
 MAX_BODY_BYTES = 16 << 20
 
 
@@ -38,9 +41,26 @@ class Mood(msgspec.Struct):
     slow_share: float = 0.0
 
 
+class Answered(msgspec.Struct):
+    """Requests that it answered badly, late, and never; and the longest that it stood still."""
+
+    bad: int = 0
+    late: int = 0
+    never: int = 0
+    longest_pause_s: float = 0.0
+
+
 def turn(folder: Path, mood: Mood) -> None:
     """Have the proxy of this folder answer so from now on."""
     write_atomic(_mood_of(folder), msgspec.json.encode(mood))
+
+
+def counted(folder: Path) -> Answered:
+    """What the proxy of this folder has done by now."""
+    try:
+        return msgspec.json.decode(_counts_of(folder).read_bytes(), type=Answered)
+    except FileNotFoundError:
+        return Answered()
 
 
 class Proxy:
@@ -51,17 +71,37 @@ class Proxy:
         self._folder = folder
         self._upstream = upstream
         self._random = random.Random(0)
+        self._answered = Answered()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         mood, drawn = self._mood(), self._random.random()
         if drawn < mood.bad_share:
+            self._count(bad=1)
             return self._random.choice(_BAD)(request)
         try:
             if drawn < mood.bad_share + mood.slow_share:
-                await self._random.choice((_late, self._unheard, _never))(request)
+                slowly = self._random.choice((_late, self._unheard, _never))
+                self._count(late=slowly is _late, never=slowly is not _late)
+                await slowly(request)
             return await self._pass_on(request)
         except aiohttp.ClientConnectionError as error:
             return web.Response(status=502, text=str(error))
+
+    async def notice_pauses(self) -> None:
+        """For ever. A pause of a busy machine is none of a fault's length."""
+        while True:
+            before_s = time.monotonic()
+            await asyncio.sleep(LOOK_S)
+            pause_s = time.monotonic() - before_s - LOOK_S
+            if pause_s > max(LOOK_S, self._answered.longest_pause_s):
+                self._answered.longest_pause_s = pause_s
+                self._count()
+
+    def _count(self, *, bad: int = 0, late: int = 0, never: int = 0) -> None:
+        self._answered.bad += bad
+        self._answered.late += late
+        self._answered.never += never
+        write_atomic(_counts_of(self._folder), msgspec.json.encode(self._answered))
 
     async def _unheard(self, request: web.Request) -> None:
         """What is asked is done, and whoever asked never hears of it."""
@@ -148,6 +188,10 @@ def _mood_of(folder: Path) -> Path:
     return folder / "proxy.json"
 
 
+def _counts_of(folder: Path) -> Path:
+    return folder / "proxy-answered.json"
+
+
 async def serve(given: argparse.Namespace) -> None:
     """Until whoever started us is gone."""
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -166,7 +210,7 @@ async def serve(given: argparse.Namespace) -> None:
         runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0)
         await runner.setup()
         await web.TCPSite(runner, HOST, given.port, ssl_context=ours).start()
-        await ending.wait()
+        await until_first(ending.wait(), proxy.notice_pauses())
         await runner.cleanup()
 
 

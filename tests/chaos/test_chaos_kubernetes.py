@@ -1,14 +1,24 @@
 """What others saw of a scenario on Kubernetes, held against what the driver says it did."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from made_seen import (
+    ALLOCATE,
+    ALLOCATED,
+    CREATED,
+    ONE_POD,
+    STARTED,
+    asked,
+    at_s,
+    entry,
+    forbidden,
+    seen,
+)
 
 from holdfast.driver.core.effects import (
-    Allocate,
     AnyEffect,
     Distrust,
     Instruct,
@@ -27,11 +37,11 @@ from holdfast.driver.core.events import (
 )
 from holdfast.driver.ports import Entry
 from holdfast.kit.clock import SystemClock
-from holdfast.lab.chaos.injectors import Done, people
+from holdfast.lab.chaos.injectors import people
 from holdfast.lab.chaos.kubernetes import effects, leading, witnesses
 from holdfast.lab.chaos.kubernetes.intentions import Intention, intentions
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
-from holdfast.lab.chaos.kubernetes.seen import Seen, printed, told
+from holdfast.lab.chaos.kubernetes.seen import printed, told
 from holdfast.lab.chaos.scenarios import chosen
 from holdfast.lab.chaos.scripts import stepped
 from holdfast.lab.chaos.scripts.stepped import SteppedClock
@@ -43,69 +53,7 @@ from holdfast.lab.replaying import Count, Counts
 from holdfast.protocol.forks import Fork
 from holdfast.protocol.messages import Desired, Restore, Seat
 
-ALLOCATE = Allocate(job="j", node="node-1")
 TAINT = {"key": "holdfast.dev/distrusted", "effect": "NoSchedule"}
-
-
-def entry(sequence: int, event: AnyEvent, *ordered: AnyEffect, term: int = 1) -> Entry:
-    return Entry(
-        sequence=sequence,
-        term=term,
-        now=0.0,
-        at="",
-        policy=1,
-        event=event,
-        effects=ordered,
-        why="",
-    )
-
-
-STARTED = DriverStarted(term=1)
-ALLOCATED = NodeAllocated(job="j", node="node-1", cause=1)
-ONE_POD = [entry(1, STARTED, ALLOCATE), entry(2, ALLOCATED)]
-
-
-def asked(what: str, said: str = "", **other: Any) -> dict[str, Any]:
-    """One event of an audit log: the driver did `what`, with this in its User-Agent."""
-    verb, _, resource = what.partition(" ")
-    resource, _, subresource = resource.partition("/")
-    about = {"resource": resource, "name": "node-1"}
-    event = {
-        "verb": verb,
-        "user": {"username": DRIVER},
-        "userAgent": f"holdfast-driver ({said})" if said else "holdfast-driver",
-        "objectRef": about | ({"subresource": subresource} if subresource else {}),
-        "responseStatus": {"code": 201},
-        "annotations": {"authorization.k8s.io/decision": "allow"},
-        "responseObject": {},
-    }
-    return event | other
-
-
-CREATED = asked("create pods", "term=1 entry=1 Allocate node-1")
-
-
-def seen(
-    *audited: Mapping[str, Any],
-    entries: Sequence[Entry] = (),
-    forked: Sequence[Fork] = (),
-    **other: Any,
-) -> Seen:
-    facts: dict[str, Any] = {
-        "done": Done(said="", node="node-1"),
-        "job": {},
-        "lease": {},
-        "nodes": {"node-1": {"spec": {}}},
-        "pods": [],
-        "settled": 1_000,
-        "stored": [],
-        "driver_starts": 1,
-        "drivers_up": ["driver"],
-        "printed": [],
-        "told": [],
-        "repeated": Counts(),
-    }
-    return Seen(audited=audited, entries=entries, forked=forked, **(facts | other))
 
 
 # ---------------------------------------------------------------- each effect once
@@ -359,10 +307,21 @@ def test_who_does_not_lead_any_more_has_to_have_ended(up: list[str], wrong: str)
 
 def test_a_right_that_was_missing_is_told_and_a_quota_is_no_such_thing() -> None:
     full = asked("create pods", responseStatus={"code": 403})
-    forbidden = full | {"annotations": {"authorization.k8s.io/decision": "forbid"}}
-    assert witnesses.nothing_was_forbidden(seen(full)) == []
-    assert witnesses.nothing_was_forbidden(seen(forbidden)) == ["the driver may not create pods"]
-    assert witnesses.nothing_was_forbidden(seen(forbidden, CREATED)) == [], "it had just started"
+    holds = witnesses.nothing_was_forbidden
+    assert holds(seen(full)) == []
+    assert holds(seen(forbidden(5))) == ["the driver may not create pods"]
+    assert holds(seen(forbidden(5), CREATED)) != [], "what is allowed later was missing before"
+
+
+def test_only_an_api_server_that_a_scenario_starts_may_forbid_and_until_it_is_ready() -> None:
+    holds = witnesses.nothing_was_forbidden
+    start = (at_s(10), at_s(20))
+    assert holds(seen(forbidden(10), forbidden(20), api_starts=[start])) == []
+    assert holds(seen(forbidden(9), api_starts=[start])) == ["the driver may not create pods"]
+    assert holds(seen(forbidden(15), forbidden(21), api_starts=[start])) != []
+    assert {each.name for each in SCENARIOS if each.starts_api} == {
+        each.name for each in chosen(["37"], SCENARIOS) if not each.proxied
+    }
 
 
 def test_the_mark_of_an_eviction_is_read_off_what_was_written() -> None:
@@ -443,13 +402,17 @@ def test_a_left_over_has_to_have_met_the_fence_by_its_own_log(tmp_path: Path) ->
     logs = tmp_path / "pods" / "chaos-0-1" / "executor"
     logs.mkdir(parents=True)
     holds = witnesses.left_over_was_refused
-    assert holds(seen(printed=printed(tmp_path))) == ["nothing on node-1 went on and met the fence"]
+    assert holds(seen(printed={"node-1": printed(tmp_path)})) == [
+        "nothing on node-1 went on and met the fence"
+    ]
     told = "writing to the store has ended: epoch 2 of job chaos has begun"
     (logs / "0.log").write_text(f'{{"event": "{told}"}}\n')
-    assert holds(seen(printed=printed(tmp_path))) != [], "its executor told it: it tried nothing"
+    assert holds(seen(printed={"node-1": printed(tmp_path)})) != [], (
+        "its executor told it: it tried nothing"
+    )
     met = "writing to the store has ended: epoch 2 has begun, this is epoch 1"
     (logs / "1.log").write_text(f'{{"event": "{met}"}}\n')
-    assert holds(seen(printed=printed(tmp_path))) == []
+    assert holds(seen(printed={"node-1": printed(tmp_path)})) == []
 
 
 CLUNG = [

@@ -23,7 +23,7 @@ from holdfast.lab.chaos.injectors import (
     returning,
     supply,
 )
-from holdfast.lab.chaos.kubernetes import leading, witnesses
+from holdfast.lab.chaos.kubernetes import blows, leading, witnesses
 from holdfast.lab.chaos.kubernetes.witnesses import Witness
 from holdfast.lab.chaos.scenarios import STORE_EVERY, Expected, Scenario, Shape
 
@@ -32,9 +32,13 @@ GONE = "Gone"
 
 
 class OnKubernetes(Scenario, frozen=True):
-    """A row of the table. `holds`: what else has to be so, besides what always has."""
+    """A row of the table. `there`: that its fault was, where the score does not say it. `holds`:
+    what else has to be so, besides what always has.
+    """
 
+    there: tuple[Witness, ...] = ()
     holds: tuple[Witness, ...] = ()
+    starts_api: bool = False  # the API server is started anew, and forbids all until it is ready
     proxied: bool = False  # the driver reaches the API server by a proxy of its own
     shared: bool = False  # its journal is in a PostgreSQL, and it leads by a Lease
     two: bool = False  # another driver shares that journal, and stands by
@@ -87,6 +91,7 @@ _RACKS = Shape(nodes=2, standbys=2, others=2, racks=3)
 
 _kill = rank.signalled(signal.SIGKILL)
 _kill_first = rank.signalled(signal.SIGKILL, rank=0)
+_OFTEN = 10
 _STRIKES = 3
 """Deaths on one node after which that is tested."""
 
@@ -106,7 +111,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         kubelet.frozen,
         _UNSEEN,
         longer=_MIDDLE,
-        holds=(witnesses.was_not_ready,),
+        there=(witnesses.was_not_ready,),
     ),
     OnKubernetes(
         3,
@@ -115,10 +120,15 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         kubelet.all_stopped,
         _UNSEEN,
         longer=_MIDDLE,
-        holds=(witnesses.was_not_ready,),
+        there=(witnesses.was_not_ready,),
     ),
     OnKubernetes(
-        3, "kubelet-killed", "the kubelet of all nodes is killed", kubelet.killed, _UNSEEN
+        3,
+        "kubelet-killed",
+        "the kubelet of all nodes is killed",
+        kubelet.killed,
+        _UNSEEN,
+        there=(blows.kubelet_began_anew,),
     ),
     OnKubernetes(
         3,
@@ -142,7 +152,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "another controller taints a node whose ranks train",
         people.tainted,
         _UNSEEN,
-        holds=(witnesses.taint_stays(people.TAINT),),
+        there=(witnesses.taint_stays(people.TAINT),),
     ),
     OnKubernetes(
         3,
@@ -150,10 +160,15 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "another controller taints the nodes of the job, then one is lost",
         people.tainted_before(node.lost),
         _LOST,
-        holds=(witnesses.taint_stays(people.TAINT),),
+        there=(witnesses.taint_stays(people.TAINT),),
     ),
     OnKubernetes(
-        35, "driver-killed", "the driver is killed while all is well", driver.killed, _UNSEEN
+        35,
+        "driver-killed",
+        "the driver is killed while all is well",
+        driver.killed,
+        _UNSEEN,
+        there=(blows.driver_was_killed(),),
     ),
     *(
         OnKubernetes(
@@ -162,6 +177,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
             f"a rank is killed, then the driver while its job is {phase}",
             driver.killed_in(phase, _kill),
             _IN_PLACE,
+            there=(blows.driver_was_killed(),),
         )
         for phase in ("Suspending", "Restoring", "Starting", "Running")
     ),
@@ -172,6 +188,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         driver.killed_in("Diagnosing", *[_kill_first] * _STRIKES),
         _AGAIN,
         longer=_MIDDLE,
+        there=(blows.driver_was_killed(),),
     ),
     OnKubernetes(
         35,
@@ -182,14 +199,16 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         longer=_MIDDLE,
         shape=Shape(standbys=0, others=1),
         first=people.cordoned,
+        there=(blows.driver_was_killed(),),
     ),
     OnKubernetes(
         35,
         "driver-killed-often",
         "the driver is killed ten times at random moments, and a rank meanwhile",
-        driver.killed_often(10),
+        driver.killed_often(_OFTEN),
         _IN_PLACE,
         longer=_LONG,
+        there=(blows.driver_was_killed(_OFTEN),),
     ),
     OnKubernetes(
         35,
@@ -231,7 +250,8 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         lease.stolen_while(_kill),
         _IN_PLACE,
         longer=_MIDDLE,
-        holds=(witnesses.driver_lived, leading.theft_was_borne, leading.lease_is_back),
+        there=(leading.theft_was_borne,),
+        holds=(witnesses.driver_lived, leading.lease_is_back),
         shared=True,
     ),
     OnKubernetes(
@@ -243,6 +263,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         longer=_MIDDLE,
         holds=(witnesses.driver_lived, leading.lease_is_back),
         shared=True,
+        there=(blows.lease_was_deleted,),
     ),
     OnKubernetes(
         36,
@@ -251,6 +272,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         driver.cut_off,
         _UNSEEN,
         longer=_LONG,
+        there=(blows.nodes_were_cut_off(driver.CUT_OFF_S),),
     ),
     OnKubernetes(
         34,
@@ -259,6 +281,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         clock.stepped_and(node.lost),
         _LOST,
         driver=clock.DRIVER,
+        there=(blows.clock_was_stepped(clock.STEP_S),),
     ),
     OnKubernetes(
         36,
@@ -268,6 +291,10 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         _UNSEEN,
         longer=_LONG,
         proxied=True,
+        there=(
+            blows.nodes_were_cut_off(driver.CUT_OFF_S),
+            blows.way_to_api_stood_still(driver.CUT_OFF_S),
+        ),
     ),
     OnKubernetes(
         37,
@@ -276,6 +303,8 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         api_server.stopped,
         _UNSEEN,
         longer=_LONGEST,
+        there=(blows.api_server_was_away(api_server.DOWN_S),),
+        starts_api=True,
     ),
     OnKubernetes(
         37,
@@ -284,6 +313,8 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         api_server.stopped_while(_kill),
         _IN_PLACE,
         longer=_LONGEST,
+        there=(blows.api_server_was_away(api_server.DOWN_S),),
+        starts_api=True,
     ),
     OnKubernetes(
         37,
@@ -292,6 +323,8 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         api_server.stopped_while(node.lost),
         _LOST,
         longer=_LONGEST,
+        there=(blows.api_server_was_away(api_server.DOWN_S),),
+        starts_api=True,
     ),
     OnKubernetes(
         37,
@@ -299,7 +332,9 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "etcd is compacted and the API server started again: watches have to begin anew",
         api_server.compacted,
         _UNSEEN,
-        longer=_MIDDLE,
+        longer=_LONGEST,  # an API server takes its time to start
+        there=(blows.watches_began_anew,),
+        starts_api=True,
     ),
     OnKubernetes(
         37,
@@ -309,6 +344,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         _LOST,
         longer=_MIDDLE,
         proxied=True,
+        there=(blows.answers_were_bad,),
     ),
     OnKubernetes(
         37,
@@ -318,6 +354,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         _LOST,
         longer=_LONG,
         proxied=True,
+        there=(blows.answers_were_slow,),
     ),
     OnKubernetes(
         38,
@@ -345,6 +382,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         node.standby_bad,
         _TWICE,
         shape=Shape(others=1),
+        there=(blows.others_carry_nothing,),
     ),
     OnKubernetes(
         40,
@@ -369,6 +407,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "a rank is killed, and a node is lost while the job recovers",
         driver.followed(_kill, node.lost),
         _TWICE,
+        there=(blows.others_carry_nothing,),
     ),
     OnKubernetes(
         41,
@@ -376,6 +415,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "a node is lost, and the driver is killed while the job recovers",
         driver.followed(node.lost, driver.killed),
         _LOST,
+        there=(blows.driver_was_killed(),),
     ),
     OnKubernetes(
         43,
@@ -411,7 +451,8 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         repeated.while_repeated(_kill, node.lost),
         _EACH,
         longer=_MIDDLE,
-        holds=(witnesses.dead_epochs_wrote_nothing, witnesses.messages_were_repeated),
+        there=(witnesses.messages_were_repeated,),
+        holds=(witnesses.dead_epochs_wrote_nothing,),
         relayed=True,
     ),
     OnKubernetes(

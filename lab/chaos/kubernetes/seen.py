@@ -13,6 +13,7 @@ import msgspec
 from holdfast.checkpoint import layout
 from holdfast.driver.ports import Entry
 from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.kubernetes.proxy import Answered
 from holdfast.lab.replaying import Counts
 from holdfast.protocol import forks
 from holdfast.protocol.forks import Fork
@@ -34,6 +35,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What the API server's audit log has of it, oldest first."""
     entries: Sequence[Entry]
     """The driver's journal."""
+    api_starts: Sequence[tuple[float, float]]
+    """When the API server was started and when it was ready, each time the scenario started it; by
+    the machine's wall clock, which is also the audit log's."""
     settled: int
     """Number of its newest entry when the audit log was read."""
     lease: Object
@@ -43,12 +47,16 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     stored: Sequence[tuple[int, int]]
     """Step and epoch of each whole checkpoint in the store."""
     driver_starts: int
-    printed: Sequence[str]
-    """Lines of the logs of the victim's pods, as far as its kubelet keeps them."""
+    driver_said: Sequence[str]
+    """Lines of the log of the first driver, of all its lives."""
+    printed: Mapping[str, Sequence[str]]
+    """By node, lines of the logs of its pods, as far as its kubelet keeps them."""
     told: Sequence[str]
     """Lines that ranks wrote to their standard output, of all attempts."""
     repeated: Counts
     """What the relay between nodes and driver says it repeated, where there is one."""
+    answered: Answered
+    """What the proxy between driver and API server says of its answers, where there is one."""
     drivers_up: Sequence[str]
     """Names of the drivers whose process is there."""
 
@@ -72,10 +80,15 @@ def forked(job: Path) -> list[Fork]:
 def told(job: Path) -> list[str]:
     """What ranks of the job with this folder wrote to their standard output."""
     files = sorted(job.glob("attempt_*/rank_*/stdout.log"))
-    return [line for file in files for line in file.read_text(errors="replace").splitlines()]
+    return [line for file in files for line in lines(file)]
 
 
 def printed(node: Path) -> list[str]:
     """Lines that containers on the node with this folder wrote, each container's in its order."""
     files = sorted(node.glob("pods/*/*/*.log"))
-    return [line for file in files for line in file.read_text(errors="replace").splitlines()]
+    return [line for file in files for line in lines(file)]
+
+
+def lines(file: Path) -> list[str]:
+    """Of a log; none where there is no such file."""
+    return file.read_text(errors="replace").splitlines() if file.exists() else []

@@ -20,12 +20,13 @@ from holdfast.lab.chaos import play
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.kubernetes import witnesses
 from holdfast.lab.chaos.kubernetes.scenarios import GONE, LEFT_ALONE, OnKubernetes
-from holdfast.lab.chaos.kubernetes.seen import Seen, forked, printed, stored, told
+from holdfast.lab.chaos.kubernetes.seen import Seen, forked, lines, printed, stored, told
 from holdfast.lab.chaos.play import JOB
 from holdfast.lab.chaos.scenarios import Scenario
 from holdfast.lab.chaos.score import Facts
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet import joined
+from holdfast.lab.kubernetes import proxy
 from holdfast.lab.kubernetes.build import KUBERNETES
 from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed, NotReady
 from holdfast.lab.losses import Losses
@@ -59,7 +60,7 @@ class Stage(play.Stage):
         self._up = ExitStack()
         self._plane: ControlPlane | None = None
         self._planes = 0
-        self._audited_bytes = 0
+        self._audited_bytes = self._starts = 0
 
     def __exit__(self, *exc_info: object) -> None:
         self._end_plane()
@@ -68,7 +69,7 @@ class Stage(play.Stage):
     def lab(self, name: str, scenario: Scenario | None) -> Iterator[Lab]:
         row = scenario if isinstance(scenario, OnKubernetes) else LEFT_ALONE
         plane = self._plane or self._new_plane()
-        self._audited_bytes = plane.audit_log.stat().st_size
+        self._audited_bytes, self._starts = plane.audit_log.stat().st_size, len(plane.starts)
         try:
             with ExitStack() as up:
                 journal = up.enter_context(running_postgres()).url(DATABASE) if row.shared else ""
@@ -101,8 +102,9 @@ class Stage(play.Stage):
             lab.until(lambda: _phase(lab) in FINISHED, "the job is over", play.JOB_WITHIN_S)
         if scenario.expected.must_evict:
             _wait_for_mark(lab, done.node or "")
-        seen = self._seen(lab, done)
-        found = [each for holds in (*witnesses.ALWAYS, *scenario.holds) for each in holds(seen)]
+        seen = self._seen(lab, scenario, done)
+        asked = (*witnesses.ALWAYS, *scenario.there, *scenario.holds)
+        found = [each for holds in asked for each in holds(seen)]
         facts = super().facts(lab, scenario, done, undisturbed)
         return msgspec.structs.replace(facts, marked=witnesses.marked(seen), wrong=found)
 
@@ -111,11 +113,11 @@ class Stage(play.Stage):
         phase = _phase(lab)
         return (phase, [], []) if phase == GONE else (phase, *super().ended(lab)[1:])
 
-    def _seen(self, lab: KubernetesLab, done: Done) -> Seen:
+    def _seen(self, lab: KubernetesLab, row: OnKubernetes, done: Done) -> Seen:
         settled = lab.entries()[-1].sequence
         audited = lab.plane.audit(self._audited_bytes)
         entries = lab.entries()  # after what they ordered, before what is left once they are over
-        nodes = lab.plane.read(paths.nodes())["items"]
+        nodes, hosts = lab.plane.read(paths.nodes())["items"], lab.joined.state().nodes.values()
         return Seen(
             done=done,
             job=lab.plane.read(paths.training_jobs(lab.namespace, JOB)),
@@ -123,13 +125,16 @@ class Stage(play.Stage):
             audited=audited,
             entries=entries,
             settled=settled,
+            api_starts=lab.plane.starts[self._starts :] if row.starts_api else (),
             lease=lab.plane.read(paths.leases(*LEASE)),
             forked=forked(lab.run.job(JOB)),
             stored=stored(lab.store(JOB)),
             driver_starts=lab.starts("driver"),
-            printed=printed(Path(lab.joined.node(done.node).folder)) if done.node else [],
+            driver_said=lines(lab.run.root / "driver.log"),
+            printed={each.name: printed(Path(each.folder)) for each in hosts},
             told=told(lab.run.job(JOB)),
             repeated=replaying.counted(lab.run.root),
+            answered=proxy.counted(lab.run.root),
             drivers_up=lab.drivers_up(),
             pods=lab.plane.read(paths.pods(lab.namespace))["items"],
         )

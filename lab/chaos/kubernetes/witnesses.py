@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from holdfast.driver.adapters.kubernetes import facts, names
 from holdfast.driver.core.effects import Instruct
@@ -30,13 +31,11 @@ Witness = Callable[[Seen], Sequence[str]]
 def nothing_was_forbidden(seen: Seen) -> list[str]:
     """By the audit log: the driver never asked for what its role does not allow.
 
-    For a moment after its start an API server knows no roles yet, and forbids all of it: what it
-    allows at another time is no right that is missing.
+    An API server that the scenario starts again knows no roles until it is ready, and forbids all.
     """
     asked = [each for each in seen.audited if effects.by_driver(each)]
-    refused = {effects.did(each) for each in asked if effects.forbidden(each)}
-    allowed = {effects.did(each) for each in asked if not effects.forbidden(each)}
-    return [f"the driver may not {what}" for what in sorted(refused - allowed)]
+    refused = [each for each in asked if effects.forbidden(each) and not _is_starting(seen, each)]
+    return [f"the driver may not {what}" for what in sorted({*map(effects.did, refused)})]
 
 
 def only_nodes_wrote_of_their_pods(seen: Seen) -> list[str]:
@@ -129,7 +128,8 @@ def left_over_was_refused(seen: Seen) -> list[str]:
     The sentence is the one of `Drain` where it meets the fence, not of an agent that is told by its
     executor that it is not wanted any more.
     """
-    refused = any(REFUSED.search(line) for line in seen.printed)
+    printed = seen.printed.get(seen.done.node or "", ())
+    refused = any(REFUSED.search(line) for line in printed)
     return [] if refused else [f"nothing on {seen.done.node} went on and met the fence"]
 
 
@@ -186,6 +186,12 @@ def marked(seen: Seen) -> list[str]:
 def is_marked(node: Object) -> bool:
     """Whether a Node object has the taint of a distrusted one."""
     return any(taint["key"] == names.TAINT for taint in facts.taints(node))
+
+
+def _is_starting(seen: Seen, event: Object) -> bool:
+    """Whether the API server was asked before it said that it is ready."""
+    asked_s = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
+    return any(began_s <= asked_s <= ready_s for began_s, ready_s in seen.api_starts)
 
 
 def _says_unknown(event: Object, node: str) -> bool:
