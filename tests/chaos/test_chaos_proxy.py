@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
+from itertools import chain, count
 from pathlib import Path
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
 from aiohttp import test_utils, web
-from waiting import DEADLINE_S
+from waiting import DEADLINE_S, eventually_async
 
 from holdfast.lab.kubernetes import proxy
-from holdfast.lab.kubernetes.proxy import Mood, Proxy, turn
+from holdfast.lab.kubernetes.proxy import Answered, Mood, Proxy, counted, turn
 
 SOON_S = 5.0
 """Until whoever asks gives up, where some are never answered."""
@@ -34,7 +36,8 @@ class Way:
 
         self._client = await self._up.enter_async_context(aiohttp.ClientSession())
         behind = await self._serve(hear)
-        self._url = await self._serve(Proxy(behind, self.folder, self._client).handle)
+        self.proxy = Proxy(behind, self.folder, self._client)
+        self._url = await self._serve(self.proxy.handle)
 
     async def _serve(self, handler: web.RequestHandler) -> str:  # type: ignore[type-arg]
         application = web.Application()
@@ -65,12 +68,14 @@ async def way(tmp_path: Path) -> AsyncIterator[Way]:
 async def test_as_it_stands_it_passes_on(way: Way) -> None:
     assert await way.ask("/api") == 200
     assert way.heard == ["/api"]
+    assert counted(way.folder) == Answered()
 
 
 async def test_in_a_bad_mood_it_answers_itself(way: Way) -> None:
     turn(way.folder, Mood(bad_share=1.0))
     assert {await way.ask("/api") for _ in range(ASKED)} <= {429, 500, 502}
     assert way.heard == []
+    assert counted(way.folder) == Answered(bad=ASKED)
 
 
 async def test_in_a_slow_mood_what_is_asked_is_done_late_or_unheard_or_never(
@@ -86,6 +91,8 @@ async def test_in_a_slow_mood_what_is_asked_is_done_late_or_unheard_or_never(
     assert answered
     assert answered < heard, "some were done, and nobody heard of it"
     assert heard < {*asked}, "some were never done"
+    late = len(answered)
+    assert counted(way.folder) == Answered(late=late, never=ASKED - late)
 
 
 async def test_a_share_of_both_leaves_the_rest_alone(way: Way) -> None:
@@ -93,3 +100,19 @@ async def test_a_share_of_both_leaves_the_rest_alone(way: Way) -> None:
     answers = [await way.ask("/api") for _ in range(ASKED)]
     assert answers.count(200) == len(way.heard)
     assert 0 < len(way.heard) < ASKED
+    assert counted(way.folder) == Answered(bad=ASKED - len(way.heard))
+
+
+async def test_one_that_was_stopped_says_for_how_long(
+    way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its clock goes on, and it does not: that of a process that is continued after a while."""
+    shown_s = chain([0.0, 0.1, 0.1, 25.2], count(25.2, 0.01))
+    monkeypatch.setattr(proxy, "LOOK_S", 0.01)
+    monkeypatch.setattr(proxy, "time", SimpleNamespace(monotonic=lambda: next(shown_s)))
+    noticing = asyncio.create_task(way.proxy.notice_pauses())
+    try:
+        await eventually_async(lambda: counted(way.folder).longest_pause_s > 20, "it says so")
+        assert counted(way.folder).longest_pause_s == pytest.approx(25.1, abs=0.1)
+    finally:
+        noticing.cancel()
