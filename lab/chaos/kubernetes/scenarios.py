@@ -128,6 +128,7 @@ SCENARIOS: tuple[OnKubernetes, ...] = (
         "the kubelet of all nodes is killed",
         kubelet.killed,
         _UNSEEN,
+        longer=_MIDDLE,  # it has to be back before the job is over
         there=(blows.kubelet_began_anew,),
     ),
     OnKubernetes(
