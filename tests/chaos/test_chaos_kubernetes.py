@@ -155,6 +155,17 @@ def test_what_the_api_server_did_not_do_or_another_did_does_not_count() -> None:
     assert witnesses.each_effect_once(seen(CREATED, refused, another, entries=ONE_POD)) == []
 
 
+def test_what_a_driver_orders_again_it_does_under_its_own_term() -> None:
+    again = [entry(2, DriverStarted(term=2), ALLOCATE, term=2)]
+    entries = [ONE_POD[0], *again, entry(3, NodeAllocated(job="j", node="node-1", cause=2), term=2)]
+    late = asked("create pods", "term=1 entry=2 Allocate node-1")
+    ours = asked("create pods", "term=2 entry=2 Allocate node-1")
+    assert witnesses.each_effect_once(seen(ours, entries=entries)) == []
+    assert "create pods node-1: no entry of the journal orders it" in witnesses.each_effect_once(
+        seen(late, entries=entries)
+    )
+
+
 def test_an_allocation_that_was_never_confirmed_need_not_have_a_pod() -> None:
     assert witnesses.each_effect_once(seen(entries=ONE_POD[:1])) == []
     assert witnesses.each_effect_once(seen(CREATED, entries=ONE_POD[:1])) == []
@@ -239,6 +250,10 @@ def test_what_was_made_for_a_node_that_is_given_back_has_to_go() -> None:
     assert witnesses.each_effect_once(seen(made, entries=entries, pods=[pod])) == [
         "Release node-1 (entry 3): pod-a is there still"
     ]
+    anew = wrote_object("create pods", "term=1 entry=5 Allocate node-1")
+    later = [*entries, entry(5, STARTED, ALLOCATE)]
+    deleted = wrote_object("delete pods", "term=1 entry=3 Release node-1", uid="b")
+    assert witnesses.each_effect_once(seen(deleted, anew, entries=later[1:], pods=[pod])) == []
 
 
 def test_a_release_does_not_touch_what_was_made_for_another_node() -> None:

@@ -39,11 +39,11 @@ NOWHERE = (
 CLOSED = NOWHERE.replace("did not receive a valid HTTP response", "[Errno 111] Connect call failed")
 
 
-def away(for_s: float, node: str = "node-1") -> list[Entry]:
+def away(until_s: float, node: str = "node-1", *, from_s: float = 0.0) -> list[Entry]:
     """The journal of a driver that was without the node's executor for so long."""
     lost = ExecutorDisconnected(node=node, incarnation="a")
     back = ExecutorConnected(node=node, incarnation="a", address="")
-    return [entry(1, lost), entry(2, back, now=for_s)]
+    return [entry(1, lost, now=from_s), entry(2, back, now=until_s)]
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,12 @@ def away(for_s: float, node: str = "node-1") -> list[Entry]:
             away(24),
             ["node-1 was never led nowhere on its way to the driver"],
             id="only its gateway died",
+        ),
+        pytest.param(
+            [NOWHERE],
+            [away(24)[0], away(2, "node-2")[1], away(24, "node-2", from_s=22)[0], away(24)[1]],
+            [],
+            id="others come and go",
         ),
         pytest.param(
             [NOWHERE],
@@ -154,7 +160,7 @@ def test_a_lease_is_deleted_by_a_stranger_and_made_anew_by_a_driver() -> None:
     deleted = asked("delete leases", objectRef=about) | {"user": {"username": "admin"}}
     deleted |= {"responseStatus": {"code": 200}}
     made = asked("create leases", objectRef=about)
-    others = deleted | {"objectRef": about | {"namespace": "kube-node-lease", "name": "node-1"}}
+    others = deleted | {"objectRef": about | {"namespace": "kube-system"}}
     assert blows.lease_was_deleted(seen(made, deleted, made)) == []
     for audited in ([made], [made, deleted], [others, made], [deleted | {"user": made["user"]}]):
         assert blows.lease_was_deleted(seen(*audited)) != []
