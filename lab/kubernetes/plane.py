@@ -111,8 +111,14 @@ class ControlPlane:
         return self._identities.kubeconfig(name, user=user, groups=groups, url=self.url)
 
     def kubectl(self, *arguments: str, input: str = "", within_s: float = 60.0) -> str:  # noqa: A002
-        """What kubectl printed, as admin. Raises `KubectlFailed` with what it said instead."""
-        return kubectl(self.admin, arguments, input=input, within_s=within_s)
+        """What kubectl printed, as admin. Raises `KubectlFailed` with what it said instead, or
+        `NotReady` where a program of ours has ended: that it was refused says less.
+        """
+        try:
+            return kubectl(self.admin, arguments, input=input, within_s=within_s)
+        except KubectlFailed:
+            self.check()
+            raise
 
     def as_account(self, namespace: str, name: str, *, url: str = "") -> Path:
         """A kubeconfig for a service account with a token of its own, as its pods have one."""
@@ -127,9 +133,13 @@ class ControlPlane:
     def read(self, path: str) -> dict[str, Any]:
         """The object or list at a path of the API, as admin; nothing where there is none.
 
-        Raises `httpx.HTTPError` where it cannot be had.
+        Raises `httpx.HTTPError` where it cannot be had, `NotReady` where a program has ended.
         """
-        answer = self._http.get(self.url + path)
+        try:
+            answer = self._http.get(self.url + path)
+        except httpx.TransportError:
+            self.check()
+            raise
         if answer.status_code == httpx.codes.NOT_FOUND:
             return {}
         found: dict[str, Any] = answer.raise_for_status().json()

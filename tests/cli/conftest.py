@@ -1,89 +1,13 @@
-"""The real `holdfast` in processes of its own, and a look at what it leaves behind."""
+"""A folder to type `holdfast` in."""
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
-from waiting import DEADLINE_S, eventually
-
-HOLDFAST = [sys.executable, "-m", "holdfast.cli"]
-
-
-class Shell:
-    """A folder to type `holdfast` in."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.started: list[subprocess.Popen[str]] = []
-
-    def script(self, name: str, text: str) -> Path:
-        path = self.folder / name
-        path.write_text(text)
-        return path
-
-    def holdfast(
-        self, *words: str, timeout_s: float = DEADLINE_S
-    ) -> subprocess.CompletedProcess[str]:
-        """Run it to its end."""
-        process = self.start(*words)
-        try:
-            out, err = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=DEADLINE_S)
-            pytest.fail(f"holdfast {words} did not end:\n{out}\n{err}")
-        return subprocess.CompletedProcess(words, process.returncode, out, err)
-
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """Start it; it is a session of its own, so that a signal to it reaches it alone."""
-        environment = os.environ | {"HOLDFAST_TEST_FOLDER": str(self.folder), "COLUMNS": "200"}
-        for name in ("HOLDFAST_STATE", "HOLDFAST_TOKEN", "FORCE_COLOR"):
-            environment.pop(name, None)
-        process = subprocess.Popen(
-            [*HOLDFAST, *words],
-            cwd=self.folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self.started.append(process)
-        return process
-
-    @property
-    def run(self) -> Path:
-        """The folder of the one run that was made here."""
-        (run,) = (self.folder / "runs").iterdir()
-        return run
-
-    def leftovers(self) -> list[str]:
-        """Live processes that were started from here, told by the environment they inherited."""
-        mark = ("HOLDFAST_TEST_FOLDER", str(self.folder))
-        found = []
-        for process in psutil.process_iter():
-            try:
-                if mark in process.environ().items() and process.status() != "zombie":
-                    found.append(" ".join(process.cmdline()))
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue
-        return found
+from shells import Shell, shell_in
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path)
-    yield made
-    for process in made.started:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            process.wait(DEADLINE_S)
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-    eventually(lambda: not made.leftovers(), "nothing is left")
+    with shell_in(tmp_path) as made:
+        yield made

@@ -8,7 +8,7 @@ import socket
 import subprocess
 
 import pytest
-from tests.cli.conftest import Shell
+from shells import Shell
 from waiting import DEADLINE_S, eventually
 
 from holdfast.protocol import exitcodes

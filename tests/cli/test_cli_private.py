@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Shell
+from shells import Shell
 from waiting import eventually
 
 from holdfast.cli.run.options import Options, new_run

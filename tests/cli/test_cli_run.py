@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from tests.cli.conftest import Shell
+from shells import Shell
 from waiting import DEADLINE_S, eventually
 
 pytestmark = pytest.mark.cluster

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Shell
+from shells import Shell
 from waiting import DEADLINE_S, eventually
 
 from holdfast.checkpoint.fetch import whole

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Shell
+from shells import Shell
 
 from holdfast.cli.run.merge import SAME_LINE_S, Merge
 from holdfast.cli.run.tails import Output

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Shell
+from shells import Shell
 
 from holdfast.cli.client import Problem
 from holdfast.cli.main import main

@@ -24,18 +24,29 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
     Where a test cluster is given, that one; a test that asks it for what is not ours is skipped.
     """
+    needed("kubectl")
+    if KUBECONFIG in os.environ:
+        yield cast(ControlPlane, GivenCluster(Path(os.environ[KUBECONFIG])))
+        return
+    needed("certificate")
+    with ControlPlane(tmp_path_factory.mktemp("kubernetes")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def programs() -> None:
+    """For tests of commands that start a control plane themselves."""
+    needed("certificate")
+
+
+def needed(program: str) -> None:
+    """Skip where it is not here, or fail where Kubernetes is required."""
     try:
-        command("kubectl")
-        if KUBECONFIG in os.environ:
-            yield cast(ControlPlane, GivenCluster(Path(os.environ[KUBECONFIG])))
-            return
-        command("certificate")
+        command(program)
     except NotHere as missing:
         if os.environ.get("HOLDFAST_TEST_KUBERNETES") == "required":
             raise
         pytest.skip(str(missing))
-    with ControlPlane(tmp_path_factory.mktemp("kubernetes")) as running:
-        yield running
 
 
 @pytest.fixture(scope="session")
