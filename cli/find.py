@@ -112,7 +112,8 @@ def _token(root: Path | None, url: str = "", ca: str = "") -> str:
         raise Stopped(
             f"no token for the driver at {url}: neither --state nor HOLDFAST_STATE names its "
             "folder, whose tokens/user would be read.",
-            fix="Set HOLDFAST_TOKEN, or name its state folder with --state DIR.",
+            fix="Set HOLDFAST_TOKEN (on Kubernetes to what `kubectl create token NAME` prints), "
+            "or name its state folder with --state DIR.",
             code=exitcodes.CONFIGURATION,
         )
     try:

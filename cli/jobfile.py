@@ -76,11 +76,20 @@ def check(document: Document, *, on_this_machine: bool) -> None:
     if on_this_machine:
         mistakes += _workdir(document.values)
     try:
-        check_spec(document.values)
+        check_spec(_without_namespace(document.values))
     except BadDocument as refused:
         mistakes += refused.mistakes
     if mistakes:
         raise _told(document, mistakes)
+
+
+def _without_namespace(values: Any) -> Any:
+    """Whether there are namespaces the driver knows."""
+    metadata = values.get("metadata") if isinstance(values, dict) else None
+    if not isinstance(metadata, dict):
+        return values
+    named = {key: value for key, value in metadata.items() if key != "namespace"}
+    return values | {"metadata": named}
 
 
 def refused(document: Document, problem: Problem) -> Stopped:

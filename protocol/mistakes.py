@@ -109,7 +109,7 @@ def _sentence(kind: str, context: dict[str, Any], value: str, message: str) -> t
         words, key, unit = _LENGTH_BOUNDS[kind]
         return f"{value} has the wrong length.", f"Give {words} {context[key]} {unit}."
     if kind == "string_pattern_mismatch":
-        return f"{value} is not a valid name here.", f"It must match {context['pattern']}"
+        return f"{value} is not valid here.", f"It must match {context['pattern']}"
     if kind in ("literal_error", "enum"):
         return f"{value} is not one of the choices.", f"Write {context['expected']}."
     wanted = _TYPES.get(kind.split("_")[0])

@@ -140,6 +140,12 @@ def test_exactly_what_is_over_is_never_started_again(phase: Phase) -> None:
     assert status.ended(said) == core_job(phase=phase).finished
 
 
+@pytest.mark.parametrize("phase", list(Phase))
+def test_of_a_job_that_is_over_no_pod_is_ready_any_more(phase: Phase) -> None:
+    job = core_job(phase=phase)
+    assert told(job)["ready"].startswith("0/" if job.finished else "1/")
+
+
 def test_only_progress_may_wait_to_be_written() -> None:
     first, further = told(core_job(best_step=1)), told(core_job(best_step=2))
     assert first != further

@@ -150,9 +150,12 @@ async def as_person(client: Client, token: str, needed: Needed) -> AsyncIterator
     except errors.NotServed as error:
         raise NotThere(errors.NO_DEFINITION, fix=errors.INSTALL) from error
     except errors.NotFound as error:
-        raise NotThere(str(error), fix="What there is: holdfast jobs") from error
+        raise NotThere(f"{error.said}.", fix="What there is: holdfast jobs") from error
     except errors.AlreadyExists as error:
-        raise InTheWay(str(error), fix="Choose another name, or delete that job first.") from error
+        fix = "Choose another name, or delete that job first."
+        raise InTheWay(f"{error.said}.", fix=fix) from error
+    except errors.PermanentAnswer as error:
+        raise Wrong(error.said) from error
     except PermanentError as error:
         raise Wrong(str(error)) from error
 
@@ -163,7 +166,7 @@ async def _within_rights(person: Client, needed: Needed) -> AsyncIterator[None]:
         yield
     except errors.Forbidden as error:
         raise (
-            await denied(person, needed) if error.of_rights else NotAllowed(str(error))
+            await denied(person, needed) if error.of_rights else NotAllowed(error.said)
         ) from error
 
 

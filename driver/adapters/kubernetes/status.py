@@ -49,13 +49,14 @@ def status_of(
     `hindrance`: what keeps a pod from running; `changed`: what of the spec is not followed.
     """
     incident = _latest(job, state)
+    ready = 0 if job.finished else pods_ready  # those that are left only end
     return {
         "observedGeneration": generation,
         "phase": job.phase.value,
         "message": _message(job, hindrance),
         "nodes": list(job.nodes),
         "standbys": list(job.standbys),
-        "ready": f"{pods_ready}/{job.plan.nodes + job.plan.standbys}",
+        "ready": f"{ready}/{job.plan.nodes + job.plan.standbys}",
         "attempt": job.attempt,
         "epoch": job.epoch,
         "restarts": len(job.spent),

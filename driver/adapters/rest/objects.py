@@ -29,7 +29,8 @@ async def submit(
         check(document)  # refuses it, and says what a job is
     sequence = control.sequence
     name = await objects.submit(token, document)
-    return Done(name=name, sequence=sequence, why=f"{name} is submitted; its TrainingJob is there")
+    why = f"{name} is submitted; TrainingJob {name} is there"
+    return Done(name=name, sequence=sequence, why=why)
 
 
 async def suspend(
