@@ -65,6 +65,9 @@ class Parallel(Model):
         return self
 
 
+NO_STORE = "this is no store that this Holdfast knows."
+
+
 class Checkpoint(Model):
     """Two stages: to the node's memory often, to a store now and then."""
 
@@ -82,7 +85,7 @@ class Checkpoint(Model):
     @classmethod
     def _is_a_store(cls, url: str) -> str:
         if url and storeurl.folder_of(url) is None:
-            raise sentence("this is no store that this Holdfast knows.", storeurl.FIX)
+            raise sentence(NO_STORE, storeurl.FIX)
         return url
 
 

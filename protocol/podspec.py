@@ -4,9 +4,17 @@ Fields are a bounded part of Kubernetes' own PodSpec and have its names, so that
 holds. Where ranks run and how many a pod has is not said here: the job says it.
 """
 
+import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
 
 from holdfast.protocol.specmodel import Model, sentence
 
@@ -22,6 +30,28 @@ def _as_text(value: object) -> object:
     return str(value) if type(value) is int else value
 
 
+def _quantity(value: str) -> str:
+    if not re.fullmatch(QUANTITY, value):
+        raise sentence(NO_QUANTITY, QUANTITY_FIX)
+    return value
+
+
+def _of_kubernetes(amounts: dict[str, str]) -> dict[str, str]:
+    for name in amounts:
+        if not (name in OWN_RESOURCES or "/" in name or name.startswith(HUGE_PAGES)):
+            raise sentence(NO_RESOURCE, RESOURCE_FIX)
+    return amounts
+
+
+NO_QUANTITY = "this is no quantity."
+QUANTITY_FIX = "Write a number and, where it needs one, a unit of Kubernetes: 8, 500m, 64G, 64Gi."
+OWN_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+HUGE_PAGES = "hugepages-"
+"""Begins the names of those of each size."""
+NO_RESOURCE = f"the resources of Kubernetes are {', '.join(OWN_RESOURCES)} and {HUGE_PAGES}SIZE."
+RESOURCE_FIX = "Write a device with its domain: nvidia.com/gpu."
+
+
 Label = Annotated[str, StringConstraints(pattern=DNS_LABEL, min_length=1, max_length=63)]
 ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 Resource = Annotated[str, StringConstraints(min_length=1, max_length=316)]
@@ -29,10 +59,11 @@ AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^:]*$", max_length=
 Quantity = Annotated[
     str,
     BeforeValidator(_as_text),
-    StringConstraints(pattern=QUANTITY, min_length=1, max_length=32),
+    StringConstraints(min_length=1, max_length=32),
+    AfterValidator(_quantity),
     WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], "pattern": QUANTITY}),
 ]
-Amounts = Annotated[dict[Resource, Quantity], Field(max_length=32)]
+Amounts = Annotated[dict[Resource, Quantity], Field(max_length=32), AfterValidator(_of_kubernetes)]
 
 
 class Resources(Model):

@@ -42,6 +42,7 @@ def cluster(crd: ControlPlane) -> ControlPlane:
     return crd
 
 
+NO_QUANTITY = f"{podspec.NO_QUANTITY}  Write a number and, where it needs one, a unit of Kubernetes"
 EMPTY = {"name": "data", "mountPath": "/data", "emptyDir": {}}
 
 
@@ -125,7 +126,32 @@ def test_sizes_that_do_not_multiply_are_refused_in_the_same_words_as_everywhere(
             job(pod={"image": "a", "tolerations": [{"operator": "Exists", "value": "a"}]}),
             f"spec.pod.tolerations[0]: Invalid value: {podspec.EXISTS_VALUE}",
         ),
-        (job(pod={"image": "a", "shm": "64 GB"}), "spec.pod.shm"),
+        (
+            job(pod={"image": "a", "shm": "64 GB"}),
+            f'spec.pod.shm: Invalid value: "64 GB": {NO_QUANTITY}',
+        ),
+        (
+            job(pod={"image": "a", "resources": {"limits": {"memory": "64GB"}}}),
+            f'spec.pod.resources.limits[memory]: Invalid value: "64GB": {NO_QUANTITY}',
+        ),
+        (
+            job(pod={"image": "a", "resources": {"limits": {"nvidia.com/gpu": -1}}}),
+            f"spec.pod.resources.limits[nvidia.com/gpu]: Invalid value: -1: {NO_QUANTITY}",
+        ),
+        (
+            job(pod={"image": "a", "resources": {"limits": {"gpu": 8}}}),
+            f"spec.pod.resources.limits: Invalid value: {podspec.NO_RESOURCE}  Write a device with "
+            "its domain: nvidia.com/gpu.",
+        ),
+        (
+            job(checkpoint={"storeUrl": "/data/checkpoints"}),
+            'spec.checkpoint.storeUrl: Invalid value: "/data/checkpoints": this is no store that '
+            "this Holdfast knows.  Use file:///an/absolute/folder",
+        ),
+        (job(env=[{"name": "A", "value": "b"}]), 'unknown field "spec.env[0].name"'),
+        (job(env={"LR": 0.1}), 'spec.env.LR in body must be of type string: "number"'),
+        (job(command="python train.py"), "spec.command in body must be of type array"),
+        (job(ttlS="1h"), 'spec.ttlS in body must be of type number: "string"'),
         (
             job(pod={"image": "a", "tolerations": [{"effect": "NoSchedule"}]}),
             "an empty key means every taint, whatever its value.",

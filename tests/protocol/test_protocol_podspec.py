@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.protocol import podspec
 from holdfast.protocol.jobcheck import check, check_without_pods
 from holdfast.protocol.mistakes import BadDocument, Mistake
 
@@ -25,8 +26,30 @@ def test_a_quantity_may_be_a_number_as_yaml_reads_it() -> None:
     pod = check(job(resources={"limits": {"nvidia.com/gpu": 8, "memory": "512Gi"}})).spec.pod
     assert pod is not None
     assert pod.resources.limits == {"nvidia.com/gpu": "8", "memory": "512Gi"}
-    assert "spec.pod.shm" in mistakes(job(shm="64 GB"))
+    assert mistakes(job(shm="64 GB"))["spec.pod.shm"].why == podspec.NO_QUANTITY
     assert "spec.pod.shm" in mistakes(job(shm=True))
+
+
+@pytest.mark.parametrize("where", ["limits", "requests"])
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("memory", True),
+        ("hugepages-2Mi", True),
+        ("nvidia.com/gpu", True),
+        ("gpu", False),
+        ("Memory", False),
+    ],
+)
+def test_a_resource_that_kubernetes_would_refuse_is_told_before(
+    where: str, name: str, there: bool
+) -> None:
+    document = job(resources={where: {name: 8}})
+    if there:
+        assert check(document).spec.pod
+    else:
+        found = mistakes(document)[f"spec.pod.resources.{where}"]
+        assert (found.why, found.fix) == (podspec.NO_RESOURCE, podspec.RESOURCE_FIX)
 
 
 @pytest.mark.parametrize(

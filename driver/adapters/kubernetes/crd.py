@@ -10,7 +10,12 @@ from typing import Any
 
 import yaml
 
-from holdfast.driver.adapters.kubernetes.crd_rules import ROOT_RULES, RULES, SPEC_IMMUTABLE
+from holdfast.driver.adapters.kubernetes.crd_rules import (
+    QUANTITY,
+    ROOT_RULES,
+    RULES,
+    SPEC_IMMUTABLE,
+)
 from holdfast.driver.adapters.kubernetes.crd_status import COLUMNS, STATUS
 from holdfast.driver.adapters.kubernetes.names import KIND
 from holdfast.driver.adapters.kubernetes.paths import GROUP, VERSION
@@ -83,7 +88,9 @@ def structural(given: Schema, kinds: dict[str, Schema], place: str) -> Schema:
     if "exclusiveMinimum" in given:
         made |= {"minimum": _plain(given["exclusiveMinimum"]), "exclusiveMinimum": True}
     if "anyOf" in given:  # a quantity: the only field that may be a number or text
+        del made["pattern"]
         made |= {"x-kubernetes-int-or-string": True, "maxLength": 32}
+        made["x-kubernetes-validations"] = [dict(QUANTITY)]
     if "items" in given:
         made["items"] = structural(given["items"], kinds, f"{place}[]")
     if "properties" in given:
@@ -96,7 +103,7 @@ def structural(given: Schema, kinds: dict[str, Schema], place: str) -> Schema:
         made["additionalProperties"] = structural(_values(given), kinds, f"{place}{{}}")
         made.setdefault("default", {})  # always there, so that rules of change are always asked
     if place in RULES:
-        made["x-kubernetes-validations"] = list(RULES[place])
+        made["x-kubernetes-validations"] = [dict(rule) for rule in RULES[place]]
     return made
 
 

@@ -7,7 +7,7 @@ gives both the same specs. Each is cheap: all that they look at has a bound.
 import json
 from typing import Any
 
-from holdfast.protocol import jobrules, jobspec, podspec
+from holdfast.protocol import jobrules, jobspec, podspec, storeurl
 
 Rule = dict[str, Any]
 
@@ -121,10 +121,30 @@ _VOLUME_NAMES = _rule(
     podspec.SAME_NAME_FIX,
 )
 
+QUANTITY = _rule(
+    f"type(self) == int ? self >= 0 : self.matches(r'{podspec.QUANTITY}')",
+    podspec.NO_QUANTITY,
+    podspec.QUANTITY_FIX,
+)
+"""Of each quantity, wherever it is: the API server would only name the pattern."""
+
+_AMOUNTS = _rule(
+    f"self.all(name, name in {json.dumps(podspec.OWN_RESOURCES)} || name.contains('/')"
+    f" || name.startsWith('{podspec.HUGE_PAGES}'))",
+    podspec.NO_RESOURCE,
+    podspec.RESOURCE_FIX,
+)
+_STORE = _rule("self == '' || self.contains('://')", jobspec.NO_STORE, storeurl.FIX)
+"""What is behind the scheme the driver judges."""
+
 RULES: dict[str, list[Rule]] = {
     "spec": [_SIZES, *_OPTIONAL_UNCHANGED],
     "spec.env": [_ENVIRONMENT],
     "spec.topology.order": [_ORDER],
+    "spec.checkpoint.storeUrl": [_STORE],
+    "spec.pod.resources.requests": [_AMOUNTS],
+    "spec.pod.resources.limits": [_AMOUNTS],
+    "spec.pod.rdmaDevices": [_AMOUNTS],
     "spec.pod.tolerations[]": [_EXISTS, _EVERY_KEY],
     "spec.pod.volumes": [_VOLUME_NAMES],
     "spec.pod.volumes[]": [_ONE_SOURCE, _OWN_VOLUME],
