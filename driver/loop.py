@@ -100,7 +100,7 @@ class Loop:
         self._looked = asyncio.Event()
         taken = journal.take_over()
         self._term, self.sequence = taken.term, taken.sequence
-        self._followed = 0  # the latest term that any executor has followed
+        self._followed = 0  # the latest term that any executor has followed of another driver
         self.state = State() if taken.state is None else decode(taken.state)
         self._since_s = taken.now - clock.monotonic_s()
         self._perform: Callable[[AnyEffect], None]
@@ -198,7 +198,7 @@ class Loop:
 
     def _check_term(self) -> None:
         self._journal.check_term()
-        if self._followed > self._term:
+        if self._followed >= self._term:
             self._journal.pass_over(self._followed)
 
     async def _batch(self) -> list[Item]:

@@ -160,9 +160,9 @@ class Journal(Protocol):
         ...
 
     def pass_over(self, term: int) -> None:
-        """End ours: `term` is later, was followed, and is not known here, for the journal was put
-        back from a backup. Whoever takes over next has a later one. Raises `TakenOver`, or
-        `TemporaryError` where nothing was done.
+        """End ours: `term`, no earlier one, was another driver's, of whom nothing is known here,
+        for the journal was put back from a backup. Whoever takes over next has a later one. Raises
+        `TakenOver`, or `TemporaryError` where nothing was done.
         """
         ...
 

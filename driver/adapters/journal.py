@@ -87,8 +87,8 @@ class SqlJournal:
         ours = update(tables.head).where(head.id == 1, head.term == self._term)
         if self._read(ours.values(term=term).returning(head.term)):
             raise TakenOver(
-                f"journal: executors have followed term {term}, later than this driver's "
-                f"{self._term}: it was put back from a backup. This driver has stopped, and the "
+                f"journal: executors have followed another driver's term {term}, and this one's "
+                f"is {self._term}: it was put back from a backup. This driver has stopped, and the "
                 "next takes a later term: have it started again."
             )
         self.check_term()

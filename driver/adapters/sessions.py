@@ -147,7 +147,7 @@ class Sessions:
     def _of(self, node: str) -> ExecutorSide:
         if node not in self._executors:
             self._executors[node] = ExecutorSide(
-                node, watch=self._watch, emit=self._emit, now=self._now
+                node, watch=self._watch, emit=self._emit, term=self._term, now=self._now
             )
         return self._executors[node]
 

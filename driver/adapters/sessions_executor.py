@@ -45,13 +45,17 @@ class ExecutorSide:
         *,
         watch: Watch,
         emit: Callable[[AnyEvent], None],
+        term: Callable[[], int],
         now: Callable[[], float],
     ) -> None:
         self._node = node
         self._watch = watch
         self._emit = emit
+        self._term = term
         self._now = now
         self._desired: Desired | None = None
+        self._told = False  # by this driver, on any connection
+        self._followed = 0  # latest term of another driver that it has followed
         self._before = BLANK  # newest report of this connection
         self._asks: dict[str, asyncio.Future[Answer]] = {}
         self.link: Link | None = None
@@ -66,8 +70,7 @@ class ExecutorSide:
     def instruct(self, desired: Desired) -> None:
         """Keep and send; what was told before is void."""
         self._desired = desired
-        if self.link is not None:
-            self.link.send(desired)
+        self._tell(desired)
 
     def ask(self, question: AskStacks | AskLog) -> asyncio.Future[Answer]:
         """The answer to come. Raises `TemporaryError` where it cannot be asked now."""
@@ -95,6 +98,7 @@ class ExecutorSide:
             )
             self.ended(self.link, "a newer connection took its place")
         self.link, self.hello, self._before = link, hello, BLANK
+        self._followed = 0 if self._told and hello.term == self._term() else hello.term
         self._watch.connected(self._node, "executor", self._now())
         self._emit(
             ExecutorConnected(
@@ -103,11 +107,11 @@ class ExecutorSide:
                 address=hello.address,
                 generation=hello.generation,
                 epoch=hello.epoch,
-                term=hello.term,
+                term=self._followed,
             )
         )
         if self._desired is not None and self._desired.epoch >= hello.epoch:
-            link.send(self._desired)  # else the journal was put back, and the core will tell anew
+            self._tell(self._desired)  # else the journal was put back: the core will tell anew
 
     def received(self, link: Link, message: object) -> None:
         """A message of a connection; what an older one still brings is ignored."""
@@ -140,6 +144,14 @@ class ExecutorSide:
                 answer.set_exception(TemporaryError(f"node {self._node}: {why}"))
         self._watch.disconnected(self._node, "executor", self._now(), why)
         self._emit(ExecutorDisconnected(node=self._node, incarnation=self.hello.incarnation))
+
+    def _tell(self, desired: Desired) -> None:
+        """Not where it has followed another driver of our term, or of a later one: the journal was
+        put back, and the next driver has a term of its own.
+        """
+        if self.link is not None and self._followed < self._term():
+            self.link.send(desired)
+            self._told = True
 
     def _observed(self, seen: Observed) -> None:
         if seen.node != self._node:

@@ -180,6 +180,8 @@ class ExecutorLingers(Event, frozen=True):
 
 
 class ExecutorConnected(Event, frozen=True):
+    """`term`: the one that it has followed, where that was another driver's; else 0."""
+
     node: str
     incarnation: str
     address: str

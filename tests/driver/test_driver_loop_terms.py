@@ -71,10 +71,10 @@ async def test_a_journal_that_was_put_back_ends_its_driver_and_the_next_has_a_la
     old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
     await old.start(perform=lambda effect: None, follow=lambda state: None)
     kept = asyncio.create_task(old.keep_term())
-    old.post(ExecutorConnected(node="n", incarnation="i", address="a", term=1))
+    old.post(ExecutorConnected(node="n", incarnation="i", address="a"))
     await eventually_async(lambda: old.accepting is None)
     old.post(ExecutorConnected(node="n", incarnation="i", address="a", term=41))
-    with pytest.raises(TakenOver, match="followed term 41, later than this driver's 1: it was put"):
+    with pytest.raises(TakenOver, match="driver's term 41, and this one's is 1: it was put back"):
         await asyncio.wait_for(kept, DEADLINE_S)
     new = open_journal("journal")
     assert new.take_over().term == 42

@@ -77,8 +77,37 @@ async def test_executors_are_led_again_by_the_second_start_after_it(
         assert said == Welcome(term=2, heartbeat_period_s=0.5), "as the backup would have it"
         assert driver.process is not None
         assert await asyncio.to_thread(driver.process.wait, DEADLINE_S) == exitcodes.TRY_AGAIN
-    assert "have followed term 3, later than this driver's 2: it was put" in driver.log.read_text()
+    said = "have followed another driver's term 3, and this one's is 2: it was put back"
+    assert said in driver.log.read_text()
     async with executor(driver, await driver.start(), follower) as said:
         assert said.term == 4
     assert driver.end() == exitcodes.OK
     assert "n has followed epoch 9" in " ".join(each.why for each in driver.journal())
+
+
+async def test_a_term_that_was_given_twice_is_passed_over_too(
+    driver: DriverProcess, tmp_path: Path
+) -> None:
+    """One driver had taken over since the backup: the next one's term is the same again."""
+    await driver.start()
+    assert driver.end() == exitcodes.OK
+    copied(driver, tmp_path / "backup")
+    await driver.start()
+    assert driver.end() == exitcodes.OK
+    put_back(driver, tmp_path / "backup")
+    follower = Hello(
+        protocol=PROTOCOL_VERSION,
+        process="executor",
+        node="n",
+        incarnation="i",
+        generation=7,
+        term=2,
+        epoch=9,
+    )
+    async with executor(driver, await driver.start(), follower) as said:
+        assert said.term == 2
+        assert driver.process is not None
+        assert await asyncio.to_thread(driver.process.wait, DEADLINE_S) == exitcodes.TRY_AGAIN
+    async with executor(driver, await driver.start(), follower) as said:
+        assert said.term == 3
+    assert driver.end() == exitcodes.OK

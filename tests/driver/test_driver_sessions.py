@@ -159,6 +159,30 @@ async def test_who_has_followed_a_later_epoch_is_not_told_the_older_one(edge: An
         assert await edge.receive(client) == later
 
 
+async def test_who_has_followed_another_of_our_term_is_told_nothing_and_that_is_known(
+    edge: Any,
+) -> None:
+    """The journal was put back: this term was given before, and two drivers would be as one."""
+    ours = msgspec.structs.replace(DESIRED, term=3)
+    async with edge.greeted(msgspec.structs.replace(HELLO, term=3)) as client:
+        edge.sessions.instruct(ours)
+        await client.send(b"\xc1")
+        assert isinstance(await edge.receive(client), Refused), "what is said next"
+    assert edge.events[0].term == 3
+
+
+async def test_who_has_followed_this_very_driver_is_told_on_though_it_comes_anew(edge: Any) -> None:
+    ours = msgspec.structs.replace(DESIRED, term=3)
+    edge.sessions.instruct(ours)
+    async with edge.greeted(HELLO) as client:
+        assert await edge.receive(client) == ours
+    edge.events.clear()
+    async with edge.greeted(msgspec.structs.replace(HELLO, term=3, generation=1)) as client:
+        assert await edge.receive(client) == ours
+        (connected,) = (each for each in edge.events if isinstance(each, ExecutorConnected))
+        assert connected.term == 0, "it is no other's"
+
+
 async def test_what_an_executor_refuses_reaches_the_core(edge: Any) -> None:
     async with edge.greeted(HELLO) as client:
         refused = Refused(what="epoch", why="3 is older than 4", fix="Ask again.", generation=9)
