@@ -3,9 +3,12 @@
 Called by `driver.main`. Must not decide anything else; each adapter says what it cannot do.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
-from holdfast.driver.ports import PermanentError
+from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
 
 
@@ -13,11 +16,28 @@ def open_journal(settings: Settings) -> SqlJournal:
     """Raises `PermanentError`, and `TemporaryError` where a database does not answer."""
     if not settings.journal:
         return open_sqlite(settings.paths.journal)
-    try:
+    with _installed():
         from holdfast.driver.adapters.journal_postgres import open_postgres
+    return open_postgres(settings.journal)
+
+
+def check_journal(settings: Settings) -> None:
+    """Raise `PermanentError` where this driver, which is to share a journal, could never lead: one
+    of an earlier Holdfast that stood by would let whoever leads be stopped. A database that does
+    not answer says nothing.
+    """
+    with _installed():
+        from holdfast.driver.adapters.journal_postgres import check_postgres
+    with suppress(TemporaryError):
+        check_postgres(settings.journal)
+
+
+@contextmanager
+def _installed() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         raise not_installed("journal", error, "postgres") from error
-    return open_postgres(settings.journal)
 
 
 def not_installed(what: str, error: ModuleNotFoundError, extra: str) -> PermanentError:

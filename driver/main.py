@@ -20,7 +20,7 @@ from pydantic_settings import CliApp
 from starlette.types import Receive, Scope, Send
 
 from holdfast.driver.adapters.tokens import Tokens, load_tokens
-from holdfast.driver.journals import open_journal
+from holdfast.driver.journals import check_journal, open_journal
 from holdfast.driver.leads import open_lead
 from holdfast.driver.listening import Listening, announce, listen, url, withdraw
 from holdfast.driver.lock import Locked, take_lock
@@ -90,6 +90,8 @@ async def _serve(settings: Settings) -> None:
             tls.publish(paths)
             stack.callback(asyncio.create_task(tls.keep()).cancel)
         await check_rights(settings)
+        if settings.standby:
+            await asyncio.to_thread(check_journal, settings)
         readiness = await stack.enter_async_context(probed(sockets.probes))
         lead = None
         if settings.standby:

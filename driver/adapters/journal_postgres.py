@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from holdfast.driver.adapters.journal import NoRoom, SqlJournal
-from holdfast.driver.adapters.journal_upgrade import bring_up_to_date
+from holdfast.driver.adapters.journal_upgrade import bring_up_to_date, check_not_later
 from holdfast.driver.ports import PermanentError, TemporaryError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -77,6 +77,18 @@ def open_postgres(url: str) -> SqlJournal:
         engine.dispose()
         raise translate(error) from error
     return SqlJournal(engine, translate=translate, hang_up=way.hang_up)
+
+
+def check_postgres(url: str) -> None:
+    """Raise `PermanentError` as `open_postgres` would, `TemporaryError` too. Changes nothing."""
+    engine = _engine(_Way(connection_arguments(url)))
+    try:
+        with engine.connect() as connection:
+            check_not_later(connection)
+    except SQLAlchemyError as error:
+        raise translate(error) from error
+    finally:
+        engine.dispose()
 
 
 def hang_up(connection: Connection) -> None:

@@ -9,18 +9,20 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from cuttable import Cuttable, cuttable
 from postgres import Postgres
+from running_driver import DriverProcess
 from sqlalchemy import create_engine
-from waiting import eventually
+from waiting import DEADLINE_S, eventually
 
 from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters import migrations
 from holdfast.driver.adapters.journal import NoRoom, SqlJournal
-from holdfast.driver.adapters.journal_postgres import open_postgres
+from holdfast.driver.adapters.journal_postgres import check_postgres, open_postgres
 from holdfast.driver.core.events import Ticked
 from holdfast.driver.ports import (
     Claim,
@@ -31,6 +33,7 @@ from holdfast.driver.ports import (
     TakenOver,
     TemporaryError,
 )
+from holdfast.protocol import exitcodes
 
 
 def entry(sequence: int, *, term: int = 1) -> Entry:
@@ -104,6 +107,37 @@ def test_a_database_of_a_later_holdfast_is_refused(postgres: Postgres, database:
     postgres.execute(database, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(PermanentError, match="another version of Holdfast"):
         open_postgres(postgres.url(database))
+
+
+def test_who_is_to_stand_by_is_told_that_a_later_holdfast_was_here_before_anything_is_changed(
+    postgres: Postgres, database: str
+) -> None:
+    check_postgres(postgres.url(database))
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        postgres.execute(database, "SELECT * FROM alembic_version")
+    open_postgres(postgres.url(database)).close()
+    check_postgres(postgres.url(database))
+    postgres.execute(database, "UPDATE alembic_version SET version_num = '0001'")
+    check_postgres(postgres.url(database))
+    postgres.execute(database, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(PermanentError, match="another version of Holdfast"):
+        check_postgres(postgres.url(database))
+
+
+def test_a_driver_of_an_earlier_holdfast_does_not_stand_by(
+    postgres: Postgres, database: str, tmp_path: Path
+) -> None:
+    """Else a roll-out back would stop whoever leads, one after the other."""
+    open_postgres(postgres.url(database)).close()
+    postgres.execute(database, "UPDATE alembic_version SET version_num = '9999'")
+    driver = DriverProcess(tmp_path / "s", "--journal", postgres.url(database), "--standby")
+    try:
+        assert driver.spawn().wait(DEADLINE_S) == exitcodes.CONFIGURATION
+    finally:
+        driver.end()
+    said = driver.log.read_text()
+    assert "journal: of another version of Holdfast" in said
+    assert "stands by" not in said
 
 
 # ---------------------------------------------------------------- errors in our words

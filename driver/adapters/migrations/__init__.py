@@ -4,10 +4,13 @@ Called when a journal of an older Holdfast is opened. A migration is never chang
 New one: `.venv/bin/alembic -c driver/adapters/migrations/alembic.ini revision -m "say what"`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection
 
@@ -19,11 +22,28 @@ def upgrade(connection: Connection) -> None:
 
     Raises `PermanentError` where they are of a Holdfast later than this one.
     """
+    config = _config()
+    config.attributes["connection"] = connection
+    with _in_our_words():
+        command.upgrade(config, "head")
+
+
+def check_known(revision: str) -> None:
+    """Raise `PermanentError` where no migration of this Holdfast makes this revision."""
+    with _in_our_words():
+        ScriptDirectory.from_config(_config()).get_revision(revision)
+
+
+def _config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
-    config.attributes["connection"] = connection
+    return config
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
     try:
-        command.upgrade(config, "head")
+        yield
     except CommandError as error:
         raise PermanentError(
             f"journal: of another version of Holdfast ({error}). Use that version, or a newer one."
