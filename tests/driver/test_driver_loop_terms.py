@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from driver_loops import POLICY, Flaky
+from driver_loops import POLICY
 from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.journal import SqlJournal
@@ -15,7 +15,6 @@ from holdfast.driver.core.events import (
 from holdfast.driver.loop import CERTAIN_S, Loop
 from holdfast.driver.ports import (
     TakenOver,
-    TemporaryError,
 )
 from holdfast.kit.clock import SystemClock
 
@@ -91,18 +90,3 @@ async def test_a_driver_whose_executors_follow_another_that_leads_leaves_the_ter
     with pytest.raises(TakenOver, match="another driver has taken over with term 2"):
         await asyncio.wait_for(old.keep_term(), DEADLINE_S)
     new.check_term()
-
-
-async def test_a_driver_whose_journal_does_not_answer_steps_down_where_another_may_lead(
-    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
-    journal = Flaky(open_journal("journal"))
-
-    def check_term() -> None:
-        raise TemporaryError("journal: the database is away")
-
-    journal.check_term = check_term
-    loop = Loop(journal, clock=SystemClock(), policy=POLICY)
-    with pytest.raises(TakenOver, match=r"another may lead since 0 s \(journal: the database is"):
-        await asyncio.wait_for(loop.keep_term(step_down_s=0.1), DEADLINE_S)

@@ -17,8 +17,10 @@ from holdfast.driver.ports import (
     Claim,
     Entry,
     InDoubt,
+    Taken,
     TemporaryError,
 )
+from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Task
 
 POLICY = Policy()
@@ -59,3 +61,45 @@ class Flaky:
 
     def shortage(self) -> str | None:
         return self.short
+
+
+class LoopClock(SystemClock):
+    """The event loop's own time, which tests make virtual."""
+
+    def monotonic_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+class InMemory:
+    """A journal for virtual time, in which a thread would be an eternity."""
+
+    def __init__(self) -> None:
+        self.committed: list[Entry] = []
+        self.state: bytes | None = None
+
+    def take_over(self) -> Taken:
+        last = self.committed[-1] if self.committed else None
+        return Taken(
+            term=last.term + 1 if last else 1,
+            state=self.state,
+            sequence=last.sequence if last else 0,
+            now=last.now if last else 0.0,
+        )
+
+    def check_term(self) -> None:
+        """Nobody else is there."""
+
+    async def commit(
+        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+    ) -> None:
+        self.committed += entries
+        self.state = state
+
+    def entries(self, **_: object) -> list[Entry]:
+        return self.committed
+
+    def claim(self, key: str) -> Claim | None:
+        return None
+
+    def shortage(self) -> str | None:
+        return None
