@@ -74,9 +74,12 @@ class Postgres:
             return f"postgresql://{USER}@127.0.0.1:{port}/{database}"
         return f"postgresql://{USER}@/{database}?host={self.folder}&port={self.port}"
 
+    def program(self, name: str) -> str:
+        """Where one of its programs is."""
+        return str(self._programs / name)
+
     def _command(self, program: str, *arguments: str) -> list[str]:
-        path = str(self._programs / program)
-        return [*self._as, path, "-D", str(self.folder / "data"), *arguments]
+        return [*self._as, self.program(program), "-D", str(self.folder / "data"), *arguments]
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
@@ -117,7 +120,7 @@ def running_postgres() -> Iterator[Postgres]:
 def _programs() -> Path:
     """Folder of the newest installed."""
     on_path = shutil.which("initdb")
-    found = [Path(on_path)] if on_path else []
+    found = [Path(on_path).resolve()] if on_path else []
     found += Path("/usr/lib/postgresql").glob("*/bin/initdb")
     if not found:
         raise NotInstalled(

@@ -1,5 +1,6 @@
 """A PostgreSQL of the tests' own, with a database for each who asks; skips where there is none."""
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,6 +29,18 @@ class Postgres:
     def execute(self, database: str, statement: str) -> None:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             connection.execute(statement.encode())
+
+    def backup(self, database: str) -> bytes:
+        """As a person makes one."""
+        command = [self._server.program("pg_dump"), "-Fc", "-d", self.url(database)]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60).stdout
+
+    def restore(self, database: str, backup: bytes) -> None:
+        """The database is as it was then, whoever is connected to it."""
+        self.execute("postgres", f"DROP DATABASE {database} WITH (FORCE)")
+        self.execute("postgres", f"CREATE DATABASE {database}")
+        command = [self._server.program("pg_restore"), "-e", "-d", self.url(database)]
+        subprocess.run(command, check=True, input=backup, timeout=60)
 
 
 @contextmanager
