@@ -131,6 +131,12 @@ def detected_s(
     return _since(done, lines[0]) if lines else None
 
 
+def answering(done: Done, incidents: Sequence[Incident], story: Sequence[Line]) -> list[Incident]:
+    """Without those that were over before the fault, as on a busy machine, and evicted nobody."""
+    later = {line["incident"] for line in story if _since(done, line) >= 0}
+    return [each for each in incidents if each["number"] in later or each["evicted"]]
+
+
 def down_s(done: Done, outcome: Outcome, story: Sequence[Line]) -> float | None:
     """Until the last thing told of the last incident: the step with which it was over."""
     if not outcome.recovered:

@@ -20,7 +20,7 @@ from holdfast.driver.core.model import FINISHED
 from holdfast.lab import losses
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import WORKLOAD, Scenario
-from holdfast.lab.chaos.score import detected_s
+from holdfast.lab.chaos.score import answering, detected_s
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab, Refused, TooLate
 from holdfast.lab.demo.job import NODES, RANKS_PER_NODE, STANDBYS, training_job
@@ -70,7 +70,9 @@ class Demo:
         done, steps = self._hurt_in_time()
         hurt = self.hurt
         job, incidents = self._lab.job(hurt), self._lab.incidents(hurt)
-        delayed_s = detected_s(fault.expected, done, incidents, self._lab.story(hurt)["lines"])
+        story = self._lab.story(hurt)["lines"]
+        answers = answering(done, incidents, story)
+        delayed_s = detected_s(fault.expected, done, answers, story)
         self._bring_back(incidents)
         self._train_alone(steps)
         run = self._lab.run
@@ -85,7 +87,7 @@ class Demo:
                     done=done,
                     expected=fault.expected,
                     delayed_s=delayed_s,
-                    incidents=incidents,
+                    incidents=answers,
                     job=job,
                     losses=losses.read(run, hurt),
                     reference=losses.read(run, ALONE),

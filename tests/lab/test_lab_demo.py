@@ -1,5 +1,6 @@
 """The demo's verdict, and its picture, from made facts."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from rich.console import Console
 
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import Expected
+from holdfast.lab.chaos.score import answering
 from holdfast.lab.demo.job import training_job
 from holdfast.lab.demo.scene import NodeCell, Scene
 from holdfast.lab.demo.summary import Facts, summarise, too_late
@@ -62,6 +64,22 @@ def test_a_fault_after_the_last_step_is_known_for_one(
     incidents: list[dict[str, Any]], late: bool
 ) -> None:
     assert too_late(incidents, 60) is late
+
+
+def test_what_was_over_before_the_fault_is_no_answer_to_it_but_an_eviction_counts() -> None:
+    done = Done(said="node-4 is lost", node="node-4", at_s=1_000.0)
+
+    def line(incident: int, at_s: float) -> dict[str, Any]:
+        at = datetime.fromtimestamp(at_s, UTC).isoformat()
+        return {"incident": incident, "at": at, "seen": False, "verdict": ""}
+
+    story = [line(1, 980.0), line(2, 985.0), line(3, 999.9), line(3, 1_001.0)]
+    before, innocent, answer = (
+        INCIDENT | {"number": number, "evicted": evicted}
+        for number, evicted in ((1, []), (2, ["node-1"]), (3, ["node-4"]))
+    )
+    assert answering(done, [before, innocent, answer], story) == [innocent, answer]
+    assert answering(done, [before | {"number": 3}], story) == [before | {"number": 3}]
 
 
 @pytest.mark.parametrize("incidents", [[INCIDENT, REPORTED], [REPORTED, INCIDENT]])
