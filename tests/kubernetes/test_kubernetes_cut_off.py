@@ -37,7 +37,11 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
 class Drivers:
     """One that leads, over `api` and `database`, which can be cut; and one that neither meets."""
 
-    def __init__(self, leader: DriverProcess, other: DriverProcess, url: str) -> None:
+    def __init__(
+        self, leader: DriverProcess, other: DriverProcess, url: str, plane: ControlPlane, lease: str
+    ) -> None:
+        self.plane = plane
+        self.lease = lease
         self.leader = leader
         self.other = other
         self._url = url
@@ -46,6 +50,11 @@ class Drivers:
 
     def said(self) -> str:
         return self.leader.log.read_text()
+
+    def holder(self) -> str:
+        """The driver that has the Lease, by the API server's word."""
+        lease = self.plane.read(paths.leases("default", self.lease))
+        return str(lease["spec"]["holderIdentity"]).partition(" at ")[0]
 
     async def led(self) -> int:
         """The exit code of the leader, once it has ended by itself."""
@@ -110,7 +119,8 @@ async def drivers(crd: ControlPlane, postgres: Postgres, tmp_path: Path) -> Asyn
         text = crd.admin.read_text()
         relayed.write_text(text.replace(crd.url, f"https://127.0.0.1:{api.at_port}"))
         leader = driver("leader", relayed, database.at_port)
-        made = Drivers(leader, driver("other", crd.admin, postgres.port), postgres.url(name))
+        other = driver("other", crd.admin, postgres.port)
+        made = Drivers(leader, other, postgres.url(name), crd, lease)
         made.api, made.database = api, database
         await leader.start()
         yield made
@@ -126,8 +136,10 @@ async def test_cut_off_from_the_api_server_it_goes_on_until_another_has_taken_th
     await drivers.api.cut()
     await eventually_async(lambda: "lead.lost" in drivers.said(), "it renews no Lease")
     assert (await drivers.brake(drivers.leader, "decided alone"))["on"] is True
+    assert drivers.holder() == "leader", "nobody else has asked for it"
     drivers.other.spawn()
     await eventually_async(drivers.other.paths.address.exists, "the other leads")
+    assert drivers.holder() == "other"
     assert await drivers.led() == exitcodes.TRY_AGAIN
     assert "another driver has taken over with term 2, so this one, of term 1" in drivers.said()
     assert (await drivers.brake(drivers.other))["why"] == "a person: decided alone"
@@ -197,4 +209,5 @@ async def test_cut_off_from_both_it_steps_down_and_another_leads(
     assert since in drivers.said()
     assert "Traceback" not in drivers.said()
     await eventually_async(drivers.other.paths.address.exists, "the other leads")
+    assert drivers.holder() == "other"
     assert sorted({each.term for each in drivers.entries()}) == [1, 2]
