@@ -28,6 +28,7 @@ CONTROLLERS = (
     "endpointslice-controller",
     "clusterrole-aggregation-controller",
     "podgroup-protection-controller",
+    "certificatesigningrequest-signing-controller",
 )
 AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1
@@ -148,6 +149,8 @@ def kube_controller_manager(at: Places) -> list[str]:
         "--use-service-account-credentials=true",
         f"--service-account-private-key-file={at.key('service-accounts')}",
         f"--root-ca-file={at.certificate('ca')}",
+        f"--cluster-signing-cert-file={at.certificate('ca')}",
+        f"--cluster-signing-key-file={at.key('ca')}",
         f"--controllers={','.join(CONTROLLERS)}",
         "--node-monitor-period=1s",
         f"--node-monitor-grace-period={at.grace_s:g}s",
