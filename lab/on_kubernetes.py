@@ -5,6 +5,7 @@ the shipped service account, with exactly its role. Must not tell the driver any
 would not.
 """
 
+import json
 import shlex
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -25,9 +26,9 @@ from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.leftovers import Leftovers
-from holdfast.lab.kubernetes import proxy
+from holdfast.lab.kubernetes import marks, proxy
 from holdfast.lab.kubernetes.build import NotHere
-from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.lab.kubernetes.given import AnyPlane
 from holdfast.lab.kubernetes.ports import free_ports
 from holdfast.lab.nursery import Nursery
 from holdfast.lab.operators import LEASE, Operator, operators
@@ -46,14 +47,19 @@ NODE_LEASE_S = 4
 """A silent node is NotReady in seconds; a kubelet's own 40 s would only make people wait."""
 
 
-def install(plane: ControlPlane) -> None:
+def manifests() -> list[str]:
+    """What names them to kubectl. Raises `NotHere`."""
+    if not SHIPPED.is_dir():
+        raise NotHere(f"{SHIPPED} is not here: run this in a checkout of Holdfast.")
+    return [f"--filename={SHIPPED / manifest}" for manifest in MANIFESTS]
+
+
+def install(plane: AnyPlane) -> None:
     """What a cluster has to have, as `kubectl apply -k` would, without the Deployment.
 
     Raises `NotHere`, `KubectlFailed`.
     """
-    if not SHIPPED.is_dir():
-        raise NotHere(f"{SHIPPED} is not here: run this in a checkout of Holdfast.")
-    plane.kubectl("apply", *(f"--filename={SHIPPED / manifest}" for manifest in MANIFESTS))
+    plane.kubectl("apply", *manifests())
     definition = ("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
     plane.kubectl(*definition)
 
@@ -71,7 +77,7 @@ class KubernetesLab(Lab):
     def __init__(
         self,
         root: Path,
-        plane: ControlPlane,
+        plane: AnyPlane,
         *,
         nodes: int,
         standbys: int,
@@ -105,7 +111,7 @@ class KubernetesLab(Lab):
     def __enter__(self) -> Self:
         private_folder(self.run.root)
         if self.namespace != "default":
-            self.plane.kubectl("create", "namespace", self.namespace)
+            self.plane.kubectl("create", "-f", "-", input=json.dumps(self._own_namespace()))
         if self._journal:
             self.plane.kubectl("apply", f"--filename={SHIPPED / LEASE_RIGHTS}")
         with ExitStack() as up:
@@ -179,8 +185,8 @@ class KubernetesLab(Lab):
 
         Raises `KubectlFailed`.
         """
-        elsewhere = () if self.namespace == "default" else ("-n", self.namespace)
-        said = self.plane.kubectl(*elsewhere, *words).rstrip()
+        words = words if self.namespace == "default" else ("-n", self.namespace, *words)
+        said = self.plane.kubectl(*words).rstrip()
         _, found, rest = said.partition(f"\n{since}") if since else ("", "", "")
         shown = f"…{found}{rest}" if found else said
         self._show(f"$ kubectl {shlex.join(words)}\n{shown}\n")
@@ -209,16 +215,21 @@ class KubernetesLab(Lab):
         pod = {"image": IMAGE, "volumes": volumes, **job["spec"].get("pod", {})}
         return {**job, "spec": {**job["spec"], "checkpoint": checkpoint, "pod": pod}}
 
+    def _own_namespace(self) -> dict[str, Any]:
+        meta = {"name": self.namespace, "labels": {marks.RUN: self.run_id}}
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+
     def _is_known(self, name: str) -> bool:
         return any(job["name"] == name for job in self.ask("GET", "/jobs")["items"])
 
     def _operator(self, operator: Operator, lifeline: Lifeline) -> Child:
         """A driver for one namespace, which nodes reach by their gateway."""
         port = self._proxy_port
-        at = f"https://{proxy.HOST}:{port}" if port else self.plane.url
+        at = f"https://{proxy.HOST}:{port}" if port else ""
         who = self.plane.as_account(*ACCOUNT, url=at)
         words = ["--cluster", "kubernetes", "--kubeconfig", str(who)]
         words += ["--namespace", self.namespace]
+        words += ["--node-selector", f"{marks.RUN}={self.run_id}"]
         words += operator.words(self._journal, ",".join(each.url for each in self._operators))
         return self._child(operator.name, self._module, words, lifeline, operator.run.root)
 

@@ -34,8 +34,7 @@ class Operator(NamedTuple):
 
     def words(self, journal: str, urls: str) -> list[str]:
         """What it is told besides where the API server is. Without `journal` it has its own."""
-        words = ["--driver-urls", urls, "--node-selector", "kubernetes.io/os=linux"]
-        words += ["--listen", f"127.0.0.1:{self.port}"]
+        words = ["--driver-urls", urls, "--listen", f"127.0.0.1:{self.port}"]
         if journal:
             words += ["--journal", journal, "--standby", "--lease", "/".join(LEASE)]
             words += ["--name", self.name, "--advertise", self.url]

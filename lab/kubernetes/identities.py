@@ -8,9 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
 from holdfast.kit.files import private_folder
+from holdfast.lab.kubernetes import kubeconfigs
 from holdfast.lab.kubernetes.programs import command
 
 
@@ -43,19 +42,9 @@ class Identities:
         return self._write(name, name, {"token": token}, url)
 
     def _write(self, name: str, user: str, who: dict[str, str], url: str) -> Path:
-        path = self.folder / f"{name}.yaml"
-        path.touch(mode=0o600)
         cluster = {"server": url, "certificate-authority": str(self.ca)}
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "lab", "cluster": cluster}],
-            "users": [{"name": user, "user": who}],
-            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": user}}],
-            "current-context": "lab",
-        }
-        path.write_text(yaml.safe_dump(content, sort_keys=False))
-        return path
+        path = self.folder / f"{name}.yaml"
+        return kubeconfigs.write(path, cluster=cluster, user=user, who=who)
 
     def _sign(self, name: str, *arguments: str) -> None:
         subprocess.run(

@@ -1,9 +1,12 @@
 """Which command is etcd, the API server, kubectl: an envtest folder's own, else the built binary's.
 
+Where that is not built, any kubectl will do: for a cluster that a person gives.
+
 Called by whatever starts one. Must not build: a test or a command says first that it may take long.
 """
 
 import os
+import shutil
 from pathlib import Path
 
 from holdfast.lab.kubernetes.build import CONTROL_PLANE, HOW, KWOK, NotHere, cached
@@ -19,6 +22,8 @@ def command(program: str) -> list[str]:
         return [str(given)]
     module = KWOK if program == KWOK.binary else CONTROL_PLANE
     binary = cached(module)
+    if not binary.exists() and program == "kubectl" and (there := shutil.which(program)):
+        return [there]
     if not binary.exists():
         raise NotHere(f"{program} is not here: {module.name} is not built yet. {HOW}")
     return [str(binary)] if module is KWOK else [str(binary), program]

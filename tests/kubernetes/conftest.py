@@ -26,7 +26,9 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """
     needed("kubectl")
     if KUBECONFIG in os.environ:
-        yield cast(ControlPlane, GivenCluster(Path(os.environ[KUBECONFIG])))
+        folder = tmp_path_factory.mktemp("given")
+        with GivenCluster(Path(os.environ[KUBECONFIG]), folder) as given:
+            yield cast(ControlPlane, given)
         return
     needed("certificate")
     with ControlPlane(tmp_path_factory.mktemp("kubernetes")) as running:

@@ -97,9 +97,9 @@ class Heart:
             self._status_due_s = now_s + min(STATUS_EVERY_S, self._shape.lease_s)
 
     async def _register(self) -> dict[str, Any]:
-        name = self._record.name
+        name, rack = self._record.name, self._record.rack
         try:
-            wanted = nodeobject.node(name, self._record.rack, platform.machine())
+            wanted = nodeobject.node(name, rack, platform.machine(), self._shape.run)
             return await self._client.create(paths.nodes(), wanted)
         except AlreadyExists:
             return await self._client.get(paths.nodes(name))

@@ -27,11 +27,16 @@ from holdfast.lab.emulator.kubelet.images import pushed_file
 from holdfast.lab.emulator.kubelet.knobs import Knobs
 from holdfast.lab.emulator.leftovers import Leftovers, look
 from holdfast.lab.emulator.namespaces import Kind
-from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.lab.kubernetes.given import AnyPlane
 from holdfast.lab.nursery import Nursery
 
 LOOK_S = 0.05
 WATCHER = "holdfast:emulated-kubelet"
+
+
+def role() -> str:
+    """What the shared watches of the nodes may do: manifests that every cluster needs once."""
+    return resources.files(__package__).joinpath("role.yaml").read_text()
 
 
 class NotReady(Exception):
@@ -43,7 +48,7 @@ class Joined:
 
     def __init__(
         self,
-        plane: ControlPlane,
+        plane: AnyPlane,
         root: Path,
         *,
         nodes: int,
@@ -62,8 +67,7 @@ class Joined:
         for name in self.names:
             self._plane.kubeconfig(f"system:node:{name}", ["system:nodes"], name=name)
         identities = self._plane.kubeconfig(WATCHER, name="kubelet").parent
-        role = resources.files(__package__).joinpath("role.yaml").read_text()
-        self._plane.kubectl("apply", "-f", "-", input=role)
+        self._plane.kubectl("apply", "-f", "-", input=role())
         lifeline = Lifeline()
         words = ["--state", str(self.root), "--kubeconfig-dir", str(identities)]
         words += ["--run-id", self.run_id, "--nodes", str(len(self.names)), *self._more]

@@ -9,6 +9,7 @@ import socket
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 from kubernetes.aio.client import Configuration
@@ -17,7 +18,7 @@ from holdfast.driver.adapters.kubernetes import credentials
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.transport import Transport
 from holdfast.lab.emulator import namespaces
-from holdfast.lab.emulator.nodes import API_NAME, API_PORT, SWITCH_ADDRESS
+from holdfast.lab.emulator.nodes import API_PORT, SWITCH_ADDRESS
 
 USER_AGENT = "holdfast-emulated-kubelet"
 ANSWER_WITHIN_S = 5.0
@@ -51,7 +52,7 @@ class NodeClient(Client):
     """The API server as a node reaches it, by the gateway of its switch, as who the node is."""
 
     def __init__(self, kubeconfig: Path, host_pid: int) -> None:
-        super().__init__(_by_the_gateway(kubeconfig), user_agent=USER_AGENT)
+        super().__init__(by_the_gateway(kubeconfig), user_agent=USER_AGENT)
         self.host_pid = host_pid
 
     def _transport(self, *, most: int) -> Transport:
@@ -77,13 +78,15 @@ class _NodeTransport(Transport):
         return made
 
 
-def _by_the_gateway(kubeconfig: Path) -> credentials.Load:
+def by_the_gateway(kubeconfig: Path) -> credentials.Load:
+    """The gateway only relays: who answers has to be the server that the kubeconfig names."""
     direct = credentials.from_kubeconfig(kubeconfig, None)
 
     async def load() -> Configuration:
         configuration = await direct()
+        server = configuration.tls_server_name or urlsplit(configuration.host).hostname
+        configuration.tls_server_name = server
         configuration.host = f"https://{SWITCH_ADDRESS}:{API_PORT}"
-        configuration.tls_server_name = API_NAME
         return configuration
 
     return load

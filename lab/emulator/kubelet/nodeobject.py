@@ -7,6 +7,7 @@ import platform
 from typing import Any, NamedTuple
 
 from holdfast.lab.emulator.kubelet.times import micro_stamp, stamp
+from holdfast.lab.kubernetes import marks
 
 RACK_LABEL = "topology.holdfast.dev/rack"
 GPU = "nvidia.com/gpu"
@@ -21,22 +22,24 @@ GOOD = {
 
 
 class Shape(NamedTuple):
-    """What every node of the cluster is said to have."""
+    """What every node of the cluster is said to have, and of which run it is."""
 
     cpus: int = 16
     memory_gib: int = 64
     gpus: int = 8
     lease_s: int = 40
+    run: str = ""
 
 
-def node(name: str, rack: str, machine: str) -> dict[str, Any]:
-    """The object with which a node registers."""
+def node(name: str, rack: str, machine: str, run: str) -> dict[str, Any]:
+    """The object with which a node of this run registers."""
     architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
     labels = {
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": architecture,
         RACK_LABEL: rack,
+        marks.RUN: run,
     }
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
 

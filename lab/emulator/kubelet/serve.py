@@ -113,7 +113,7 @@ class Kubelet:
             token_oldest_s=given.token_oldest_s,
             restart_base_s=given.restart_base_s,
         )
-        shape = Shape(given.cpus, given.memory_gib, given.gpus, given.lease_s)
+        shape = Shape(given.cpus, given.memory_gib, given.gpus, given.lease_s, state.run_id)
         return Agent(record, around, shape, self._logs.port)
 
 
