@@ -30,7 +30,7 @@ demo: $(STAMP) ## A real training job on an emulated cluster loses a node and ge
 	@$(BIN)/holdfast demo
 
 demo-kubernetes: $(STAMP) ## The same on a real Kubernetes, through kubectl (built with Go the first time, 4 to 10 minutes)
-	@$(BIN)/holdfast demo --cluster kubernetes
+	@$(BIN)/holdfast demo --cluster kubernetes $(if $(HOLDFAST_TEST_KUBECONFIG),--kubeconfig "$(HOLDFAST_TEST_KUBECONFIG)")
 
 test: $(STAMP) test-driver ## Run all tests (those on Kubernetes need `make control-plane` once)
 	@$(BIN)/python $(PYTEST) -m "torch or not alone"

@@ -19,6 +19,10 @@ FOLDER_HELP = "A new or empty one, for state and logs. Default: one removed when
 Folder = Annotated[Path | None, typer.Option("--folder", metavar="DIR", help=FOLDER_HELP)]
 
 
+GIVEN_HELP = "With --cluster kubernetes: the admin's, of a test cluster to use (kind, say)."
+Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", metavar="FILE", help=GIVEN_HELP)]
+
+
 class Cluster(StrEnum):
     """Where demo and chaos train."""
 
@@ -33,6 +37,7 @@ def register(app: typer.Typer) -> None:
             "holdfast demo",
             "holdfast demo --fault rank-stopped",
             "holdfast demo --cluster kubernetes",
+            "holdfast demo --cluster kubernetes --kubeconfig FILE",
             "holdfast demo --keep",
             "holdfast demo --json",
         ),
@@ -47,6 +52,7 @@ def register(app: typer.Typer) -> None:
             "holdfast chaos run 4",
             "holdfast chaos run all --json",
             "holdfast chaos run all --cluster kubernetes",
+            "holdfast chaos run node-lost --cluster kubernetes --kubeconfig FILE",
         ),
     )(chaos_run)
     app.add_typer(chaos, name="chaos", epilog=examples("holdfast chaos list"))
@@ -64,6 +70,7 @@ def demo(
         Cluster,
         typer.Option(help="Where it trains. On kubernetes a node's link and its kubelet go."),
     ] = Cluster.LOCAL,
+    kubeconfig: Kubeconfig = None,
     steps: Annotated[
         int, typer.Option(min=30, max=100_000, help="Training steps; the fault comes at a third.")
     ] = 60,
@@ -76,14 +83,15 @@ def demo(
     Four nodes and a standby train with tensor, pipeline and data parallelism. A fault is done to
     them from outside; then the same job runs left alone, and the losses are compared bit for bit.
     """
-    chosen, part = _stage(cluster, fault)
+    given = _given(cluster, kubeconfig)
+    chosen, part = _stage(cluster, fault, given)
     options = part.Options(
-        fault=chosen, steps=steps, keep=keep, as_json=json, folder=_fresh(folder)
+        fault=chosen, steps=steps, keep=keep, as_json=json, folder=_fresh(folder), **given
     )
     return _played(part, options)
 
 
-def _stage(cluster: Cluster, fault: str | None) -> tuple[Any, Any]:
+def _stage(cluster: Cluster, fault: str | None, given: dict[str, Path]) -> tuple[Any, Any]:
     """The fault, and the part that plays it there. Raises `Stopped`."""
     if cluster is Cluster.LOCAL:
         return _scenario("named", fault or "node-lost"), parts.DEMO.load()
@@ -91,7 +99,7 @@ def _stage(cluster: Cluster, fault: str | None) -> tuple[Any, Any]:
         raise misused(
             "--fault is for the local cluster; kubernetes has one fault.", "Leave --fault out."
         )
-    part = parts.DEMO_ON_KUBERNETES.load()
+    part = (parts.DEMO_ON_GIVEN if given else parts.DEMO_ON_KUBERNETES).load()
     return part.FAULT, part
 
 
@@ -121,14 +129,26 @@ def chaos_run(
         int, typer.Option(min=30, max=100_000, help="Training steps of each job.")
     ] = 60,
     cluster: On = Cluster.LOCAL,
+    kubeconfig: Kubeconfig = None,
     folder: Folder = None,
     json: Json = False,
 ) -> int:
     """Do faults, each to a job on a fresh cluster; one scored line a fault. 0 where all passed."""
     chosen = _scenario("chosen", names, _faults(cluster))
-    local = cluster is Cluster.LOCAL
-    part = (parts.CHAOS if local else parts.CHAOS_ON_KUBERNETES).load()
-    return _played(part, chosen, as_json=json, seed=seed, steps=steps, folder=_fresh(folder))
+    given = _given(cluster, kubeconfig)
+    on_kubernetes = parts.CHAOS_ON_GIVEN if given else parts.CHAOS_ON_KUBERNETES
+    part = (parts.CHAOS if cluster is Cluster.LOCAL else on_kubernetes).load()
+    more = {"seed": seed, "steps": steps, "folder": _fresh(folder), **given}
+    return _played(part, chosen, as_json=json, **more)
+
+
+def _given(cluster: Cluster, kubeconfig: Path | None) -> dict[str, Path]:
+    """What a part is told of a cluster that is given. Raises `Stopped` (2) where none can be."""
+    if kubeconfig is None:
+        return {}
+    if cluster is Cluster.LOCAL:
+        raise misused("--kubeconfig is for Kubernetes.", "Add: --cluster kubernetes")
+    return {"kubeconfig": kubeconfig}
 
 
 def _faults(cluster: Cluster) -> Any:

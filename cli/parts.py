@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from holdfast.cli.errors import Stopped
 from holdfast.protocol import exitcodes
 
-EXTRAS = {"kubernetes": "kubernetes", "torch": "train"}
+EXTRAS = {"cryptography": "tls", "kubernetes": "kubernetes", "torch": "train"}
 """Libraries, and which extra of ours brings each."""
 
 
@@ -40,14 +40,17 @@ class Part(NamedTuple):
 
 TRAINS = ("torch",)
 ON_KUBERNETES = ("kubernetes", "torch")
+ON_GIVEN = (*ON_KUBERNETES, "cryptography")
 
 DEMO = Part("holdfast.lab.demo.main", TRAINS)
 DEMO_ON_KUBERNETES = Part("holdfast.lab.demo.kubernetes", ON_KUBERNETES)
+DEMO_ON_GIVEN = Part("holdfast.lab.demo.kubernetes", ON_GIVEN)
 
 FAULTS = Part("holdfast.lab.chaos.scenarios")
 FAULTS_ON_KUBERNETES = Part("holdfast.lab.chaos.kubernetes.scenarios")
 CHAOS = Part("holdfast.lab.chaos.main", TRAINS)
 CHAOS_ON_KUBERNETES = Part("holdfast.lab.chaos.kubernetes.main", ON_KUBERNETES)
+CHAOS_ON_GIVEN = Part("holdfast.lab.chaos.kubernetes.main", ON_GIVEN)
 
 BENCH = Part("holdfast.bench.main", TRAINS)
 BENCH_ON_KUBERNETES = Part("holdfast.bench.main", ON_KUBERNETES)

@@ -6,16 +6,17 @@ Called by the command line, which reads the options.
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 
 from holdfast.lab.chaos.play import FAILURES as FAILURES
 from holdfast.lab.chaos.play import Stage
 from holdfast.lab.chaos.scenarios import Scenario
-from holdfast.lab.chaos.score import Score
+from holdfast.lab.chaos.score import Score, Skipped
 from holdfast.lab.emulator.inside import NotPossible
 from holdfast.lab.logs import logs_told
 from holdfast.protocol import exitcodes
@@ -28,7 +29,7 @@ def run(
     seed: int,
     steps: int,
     folder: Path | None,
-    on: type[Stage] = Stage,
+    on: Callable[..., Stage] = Stage,
 ) -> int:
     """Do these faults, one after the other, `on` this kind of stage. Returns an exit code.
 
@@ -56,9 +57,8 @@ def _played(scenarios: Sequence[Scenario], stage: Stage, *, as_json: bool) -> li
     console, passed = Console(), list[bool]()
     for scenario in scenarios:
         score = _one(scenario, stage)
-        if score is None:
-            continue
-        passed.append(score.passed)
+        if isinstance(score, Score):
+            passed.append(score.passed)
         if as_json:
             sys.stdout.write(msgspec.json.encode(score).decode() + "\n")
             sys.stdout.flush()
@@ -67,14 +67,15 @@ def _played(scenarios: Sequence[Scenario], stage: Stage, *, as_json: bool) -> li
     return passed
 
 
-def _one(scenario: Scenario, stage: Stage) -> Score | None:
-    """The score; None where this machine cannot do the fault, a failed one where it went astray."""
+def _one(scenario: Scenario, stage: Stage) -> Score | Skipped:
+    """The score, a failed one where it went astray."""
+    if why := stage.cannot(scenario):
+        return Skipped(fault=scenario.name, skipped=why)
     stage.left_alone(scenario)
     try:
         return stage.play(scenario)
     except NotPossible as error:
-        say(f"{scenario.name}: not possible here: {error}")
-        return None
+        return Skipped(fault=scenario.name, skipped=f"not possible here: {error}")
     except stage.failures as error:
         say(f"{scenario.name}: {error}")
         return Score(
@@ -91,13 +92,16 @@ def _one(scenario: Scenario, stage: Stage) -> Score | None:
         )
 
 
-def _row(score: Score) -> str:
+def _row(score: Score | Skipped) -> str:
+    if isinstance(score, Skipped):
+        return f"[yellow]skipped[/] {score.fault:<24} {escape(score.skipped)}"
     verdict = "[green]passed[/]" if score.passed else "[red]failed[/]"
     facts = (
         f"detected {_seconds(score.detected_s)}, down {_seconds(score.down_s)}, "
         f"{score.steps_lost} steps lost, {score.innocent_evicted} innocent evicted"
     )
-    return f"{verdict} {score.fault:<24} {facts}  {score.blame}"
+    unseen = f"  (not looked at: {', '.join(score.not_looked_at)})" if score.not_looked_at else ""
+    return f"{verdict} {score.fault:<24} {facts}  {score.blame}{unseen}"
 
 
 def _seconds(value: float | None) -> str:

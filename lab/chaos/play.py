@@ -59,6 +59,10 @@ class Stage:
             self.say(f"{scenario.name}: {sentence}")
         return score(facts)
 
+    def cannot(self, _scenario: Scenario) -> str:
+        """Why this one cannot be played here, where that is known without a try; else ""."""
+        return ""
+
     def lab(self, name: str, scenario: Scenario | None) -> AbstractContextManager[Lab]:
         """A fresh one, with a folder of its own; None: for a job that is left alone."""
         shape = scenario.shape if scenario else Shape()

@@ -18,7 +18,7 @@ Line = Mapping[str, Any]
 """Of the job's story."""
 
 
-class Score(msgspec.Struct, frozen=True, kw_only=True):
+class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of `holdfast chaos run --json`. Seconds count from the blow; None: not so."""
 
     fault: str
@@ -34,6 +34,17 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     steps_lost_told: int | None
     """What the driver says of it, over all incidents: to be compared with the ranks' own count."""
     loss_equal_bitwise: bool | None
+    not_looked_at: tuple[str, ...] = ()
+    """What would have been held against it, had those who saw it shown what they saw."""
+
+
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+    """In its place, for a fault that cannot be done here: neither passed nor failed."""
+
+    fault: str
+    passed: None = None
+    skipped: str
+    """Why, in a sentence."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +58,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     story: Sequence[Line]
     marked: Sequence[str] = ()  # nodes on which somebody else saw the mark of an eviction
     wrong: Sequence[str] = ()  # what else was not as it has to be, in sentences
+    not_looked_at: tuple[str, ...] = ()  # what else would have to be so, and nobody shows
     steps_lost: int  # counted from what the ranks left, not from what the driver says
     loss_equal_bitwise: bool | None
 
@@ -81,6 +93,7 @@ def score(facts: Facts) -> Score:
         steps_lost=facts.steps_lost,
         steps_lost_told=told,
         loss_equal_bitwise=facts.loss_equal_bitwise,
+        not_looked_at=tuple(facts.not_looked_at),
     )
 
 

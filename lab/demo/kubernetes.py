@@ -4,6 +4,7 @@ Called by the command line. The acts are those of `demo.main`; cluster and fault
 """
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -12,14 +13,14 @@ from random import Random
 from typing import Any
 
 from holdfast.keeper import processes
+from holdfast.lab import guest
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, node
 from holdfast.lab.chaos.scenarios import Expected, Scenario
 from holdfast.lab.cluster import Lab
 from holdfast.lab.demo import main
 from holdfast.lab.demo.job import NODES, STANDBYS
-from holdfast.lab.demo.main import Demo
-from holdfast.lab.demo.main import Options as Options
+from holdfast.lab.demo.main import HURT, Demo
 from holdfast.lab.demo.summary import Summary
 from holdfast.lab.demo.view import View
 from holdfast.lab.demo.writers import OnKubernetes, Writers, with_writers, writers_of
@@ -27,6 +28,7 @@ from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 from holdfast.lab.kubernetes import plane
 from holdfast.lab.kubernetes.build import KUBERNETES, BuildFailed, NotHere, build
+from holdfast.lab.kubernetes.kubeconfigs import Unusable
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.kubernetes.programs import ASSETS
 from holdfast.lab.on_kubernetes import KubernetesLab, install
@@ -34,7 +36,7 @@ from holdfast.lab.on_kubernetes import KubernetesLab, install
 CLEARED_WITHIN_S = 60.0
 LOST = "custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
 FAILURES = (
-    *main.FAILURES,
+    *(*main.FAILURES, Unusable, guest.Left),
     *(NotHere, BuildFailed, plane.NotReady, plane.KubectlFailed, joined.NotReady),
 )
 
@@ -57,10 +59,16 @@ FAULT = Scenario(
 """The one that is done here; `holdfast chaos run --cluster kubernetes` has the others."""
 
 
+class Options(main.Options, frozen=True, kw_only=True):
+    """`kubeconfig`: of a cluster that a person gives, in the place of one of ours."""
+
+    kubeconfig: Path | None = None
+
+
 class KubernetesDemo(Demo):
     """One run of it: what people would ask kubectl is asked, and shown."""
 
-    def __init__(self, lab: KubernetesLab, options: Options, view: View) -> None:
+    def __init__(self, lab: KubernetesLab, options: main.Options, view: View) -> None:
         super().__init__(lab, options, view)
         self._kubernetes = lab
 
@@ -74,28 +82,34 @@ class KubernetesDemo(Demo):
             lab.joined.plug(name)
         self._set("the node is plugged in again")
         gone = "the node has heard that its pod is not wanted"
-        lab.until(
-            lambda: not lab.plane.kubectl("get", "pods", "-o", "name"), gone, CLEARED_WITHIN_S
-        )
+        ask = ("-n", lab.namespace, "get", "pods", "-o", "name")
+        lab.until(lambda: not lab.plane.kubectl(*ask), gone, CLEARED_WITHIN_S)
         super()._bring_back(incidents)
 
 
 def run(options: Options) -> int:
     """Play it, Kubernetes being built first if need be. Raises one of `FAILURES`."""
-    prepare(partial(_show, options))
-    return main.run(options, _played)
+    prepare(partial(_show, options), options.kubeconfig)
+    given = options.kubeconfig
+    return main.run(options, partial(_on_given, given) if given else _played)
 
 
-def prepare(say: Callable[[str], None]) -> None:
-    """Have what a control plane and its nodes need. Raises `NotHere`, `BuildFailed`."""
+def prepare(say: Callable[[str], None], kubeconfig: Path | None = None) -> None:
+    """Have what a control plane and its nodes need, or see that a given one is fit for use.
+
+    Raises `NotHere`, `BuildFailed`, `Unusable`.
+    """
     kind, why = best_kind()
     if kind is Kind.LOOPBACK:
         raise NotHere(f"nodes need namespaces, and there are none here: {why}")
-    if not os.environ.get(ASSETS):
+    if kubeconfig is not None:
+        guest.free(kubeconfig)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is made there has to go
+    elif not os.environ.get(ASSETS):
         build(lambda line: say(f"kubernetes: {line}"))
 
 
-def _played(options: Options, folder: Path, view: View) -> OnKubernetes:
+def _played(options: main.Options, folder: Path, view: View) -> OnKubernetes:
     show = partial(_show, options)
     show(f"starting a control plane of Kubernetes {KUBERNETES}")
     control_plane = ControlPlane(folder / "kubernetes")
@@ -107,24 +121,44 @@ def _played(options: Options, folder: Path, view: View) -> OnKubernetes:
     return with_writers(summarise(left), writers)
 
 
+def _on_given(kubeconfig: Path, options: main.Options, folder: Path, view: View) -> OnKubernetes:
+    """In a namespace of its own. That nothing of ours stays there is `guest`'s to see."""
+    show = partial(_show, options)
+    with guest.guest(kubeconfig, folder / "given", show) as given:
+        lab = KubernetesLab(
+            folder,
+            given,
+            nodes=NODES,
+            standbys=STANDBYS,
+            racks=2,
+            show=show,
+            namespace=HURT[0],
+        )
+        summarise, writers = _acted(lab, options, view)
+    return with_writers(summarise(lab.leftovers().count), writers)
+
+
 def _acted(
-    lab: KubernetesLab, options: Options, view: View
-) -> tuple[Callable[[int], Summary], Writers]:
-    """What makes the summary once it is known what is left, and who wrote the status of pods."""
+    lab: KubernetesLab, options: main.Options, view: View
+) -> tuple[Callable[[int], Summary], Writers | None]:
+    """What makes the summary once it is known what is left, and who wrote the status of pods, where
+    the audit log shows that.
+    """
     with lab:
         demo = KubernetesDemo(lab, options, view)
         with view:
             summarise = demo.play()
         lab.kubectl("get", "tj")
         lab.kubectl("describe", "tj", demo.hurt, since="Status:")
-        writers = writers_of(lab.plane.audit())
+        shown = isinstance(lab.plane, ControlPlane)
+        writers = writers_of(lab.plane.audit()) if shown else None
         if options.keep:
             _show(options, f"export KUBECONFIG={lab.plane.admin}")
         demo.stay_if_kept()
     return summarise, writers
 
 
-def _show(options: Options, text: str) -> None:
+def _show(options: main.Options, text: str) -> None:
     """On stderr where stdout belongs to JSON."""
     out = sys.stderr if options.as_json else sys.stdout
     out.write(text + "\n")

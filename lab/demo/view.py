@@ -151,7 +151,9 @@ def result(summary: Summary) -> Table:
         "measured on": f"an emulated cluster: {summary.kind}",
     }
     if isinstance(summary, OnKubernetes):
-        rows["measured on"] = f"stock Kubernetes; its nodes: {summary.kind}"
+        given = summary.pod_status_writers is None
+        where = "a cluster that was given" if given else "stock Kubernetes"
+        rows["measured on"] = f"{where}; its nodes: {summary.kind}"
         rows["pod status by"] = _writers(summary.pod_status_writers)
     for name, value in rows.items():
         table.add_row(f"  {name}", value)
@@ -166,7 +168,9 @@ def _losses(summary: Summary) -> str:
     return "not equal to the same job left alone"
 
 
-def _writers(counts: dict[str, int]) -> str:
+def _writers(counts: dict[str, int] | None) -> str:
+    if counts is None:
+        return "not looked at: a cluster that is given does not show its audit log"
     return "\n".join(f"{user} ({count})" for user, count in counts.items()) or "nobody"
 
 

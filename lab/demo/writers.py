@@ -28,7 +28,7 @@ class Writers(msgspec.Struct, frozen=True):
 class OnKubernetes(Summary, frozen=True, kw_only=True):
     """The last line of `holdfast demo --cluster kubernetes --json`."""
 
-    pod_status_writers: dict[str, int]
+    pod_status_writers: dict[str, int] | None  # None: the cluster does not show who wrote
 
 
 def writers_of(events: Iterable[Mapping[str, Any]]) -> Writers:
@@ -43,15 +43,22 @@ def writers_of(events: Iterable[Mapping[str, Any]]) -> Writers:
     return Writers(dict(sorted(counts.items())), sorted(strangers))
 
 
-def with_writers(summary: Summary, writers: Writers) -> OnKubernetes:
-    """The summary, not passed where somebody wrote what is not theirs, or nobody at all."""
-    verdict = summary.verdict
-    if verdict == "passed" and writers.strangers:
-        verdict = f"the status of pods was written by {', '.join(writers.strangers)}"
-    elif verdict == "passed" and not any(user.startswith(NODE) for user in writers.counts):
-        verdict = "no node wrote the status of a pod"
-    known = msgspec.structs.asdict(summary) | {"verdict": verdict}
-    return OnKubernetes(**known, pod_status_writers=writers.counts)
+def with_writers(summary: Summary, writers: Writers | None) -> OnKubernetes:
+    """The summary, not passed where somebody wrote what is not theirs, or nobody at all.
+
+    Without `writers`, for nobody shows them, it is as it was.
+    """
+    wrong = _wrong(writers) if writers and summary.verdict == "passed" else ""
+    known = msgspec.structs.asdict(summary) | {"verdict": wrong or summary.verdict}
+    return OnKubernetes(**known, pod_status_writers=writers.counts if writers else None)
+
+
+def _wrong(writers: Writers) -> str:
+    if writers.strangers:
+        return f"the status of pods was written by {', '.join(writers.strangers)}"
+    if not any(user.startswith(NODE) for user in writers.counts):
+        return "no node wrote the status of a pod"
+    return ""
 
 
 def _wrote_status(event: Mapping[str, Any]) -> bool:

@@ -38,7 +38,7 @@ from holdfast.driver.core.events import (
 from holdfast.driver.ports import Entry
 from holdfast.kit.clock import SystemClock
 from holdfast.lab.chaos.injectors import people
-from holdfast.lab.chaos.kubernetes import effects, leading, witnesses
+from holdfast.lab.chaos.kubernetes import leading, witnesses
 from holdfast.lab.chaos.kubernetes.intentions import Intention, intentions
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
 from holdfast.lab.chaos.kubernetes.seen import printed, told
@@ -106,7 +106,7 @@ def test_a_trial_that_is_asked_for_again_is_the_same_one() -> None:
 
 
 def test_one_pod_for_one_allocation_is_as_it_has_to_be() -> None:
-    assert witnesses.each_effect_once(seen(CREATED, entries=ONE_POD)) == []
+    assert witnesses.each_call_once(seen(CREATED, entries=ONE_POD)) == []
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,13 @@ def test_one_pod_for_one_allocation_is_as_it_has_to_be() -> None:
     ],
 )
 def test_a_pod_too_many_or_too_few_is_wrong(audited: list[dict[str, Any]], wrong: str) -> None:
-    assert witnesses.each_effect_once(seen(*audited, entries=ONE_POD)) == [wrong]
+    assert witnesses.each_call_once(seen(*audited, entries=ONE_POD)) == [wrong]
 
 
 def test_what_the_api_server_did_not_do_or_another_did_does_not_count() -> None:
     refused = CREATED | {"responseStatus": {"code": 409}}
     another = CREATED | {"user": {"username": "somebody"}}
-    assert witnesses.each_effect_once(seen(CREATED, refused, another, entries=ONE_POD)) == []
+    assert witnesses.each_call_once(seen(CREATED, refused, another, entries=ONE_POD)) == []
 
 
 def test_what_a_driver_orders_again_it_does_under_its_own_term() -> None:
@@ -160,16 +160,16 @@ def test_what_a_driver_orders_again_it_does_under_its_own_term() -> None:
     entries = [ONE_POD[0], *again, entry(3, NodeAllocated(job="j", node="node-1", cause=2), term=2)]
     late = asked("create pods", "term=1 entry=2 Allocate node-1")
     ours = asked("create pods", "term=2 entry=2 Allocate node-1")
-    assert witnesses.each_effect_once(seen(ours, entries=entries)) == []
-    assert "create pods node-1: no entry of the journal orders it" in witnesses.each_effect_once(
+    assert witnesses.each_call_once(seen(ours, entries=entries)) == []
+    assert "create pods node-1: no entry of the journal orders it" in witnesses.each_call_once(
         seen(late, entries=entries)
     )
 
 
 def test_an_allocation_that_was_never_confirmed_need_not_have_a_pod() -> None:
-    assert witnesses.each_effect_once(seen(entries=ONE_POD[:1])) == []
-    assert witnesses.each_effect_once(seen(CREATED, entries=ONE_POD[:1])) == []
-    assert witnesses.each_effect_once(seen(entries=ONE_POD, settled=1)) == [], "nor one that is new"
+    assert witnesses.each_call_once(seen(entries=ONE_POD[:1])) == []
+    assert witnesses.each_call_once(seen(CREATED, entries=ONE_POD[:1])) == []
+    assert witnesses.each_call_once(seen(entries=ONE_POD, settled=1)) == [], "nor one that is new"
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_an_effect_writes_an_object_once_and_what_comes_back_as_it_was_is_no_wri
     once = wrote_object(what, f"term=1 entry=1 {said}")
     again = wrote_object(what, f"term=1 entry=1 {said}", version=2)
     another = wrote_object(what, f"term=1 entry=1 {said}", uid="b")
-    assert witnesses.each_effect_once(seen(once, once, another, entries=ended)) == []
-    assert witnesses.each_effect_once(seen(once, again, another, entries=ended)) == [
+    assert witnesses.each_call_once(seen(once, once, another, entries=ended)) == []
+    assert witnesses.each_call_once(seen(once, again, another, entries=ended)) == [
         f"{said} (entry 1): {what} pod-a was done 2 times"
     ]
 
@@ -197,7 +197,7 @@ def test_a_version_that_another_made_is_no_write_of_the_driver() -> None:
     kubelets = wrote_object("patch pods/status", "", version=2) | {"user": {"username": "node-1"}}
     again = wrote_object("delete pods", "term=1 entry=1 Release node-1", version=2)
     entries = order(RELEASED, RELEASE)
-    assert witnesses.each_effect_once(seen(once, kubelets, again, entries=entries)) == []
+    assert witnesses.each_call_once(seen(once, kubelets, again, entries=entries)) == []
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_version_that_another_made_is_no_write_of_the_driver() -> None:
     ],
 )
 def test_an_effect_that_came_about_was_written(ended: list[Entry], wrong: str) -> None:
-    assert witnesses.each_effect_once(seen(entries=ended)) == [wrong]
+    assert witnesses.each_call_once(seen(entries=ended)) == [wrong]
 
 
 GATED = {"schedulingGates": [{"name": "holdfast.dev/gang"}]}
@@ -229,11 +229,11 @@ def test_a_gate_is_taken_off_once_and_not_forgotten() -> None:
     opened = wrote_object("patch pods", "term=1 entry=1 Allocate node-1", version=2)
     again = wrote_object("patch pods", "term=1 entry=1 Allocate node-1", version=3)
     said = "Allocate node-1 (entry 1)"
-    assert witnesses.each_effect_once(seen(held, opened, entries=ONE_POD)) == []
-    assert witnesses.each_effect_once(seen(held, entries=ONE_POD)) == [
+    assert witnesses.each_call_once(seen(held, opened, entries=ONE_POD)) == []
+    assert witnesses.each_call_once(seen(held, entries=ONE_POD)) == [
         f"{said}: the gate of pod-a was never taken off"
     ]
-    assert witnesses.each_effect_once(seen(held, opened, again, entries=ONE_POD)) == [
+    assert witnesses.each_call_once(seen(held, opened, again, entries=ONE_POD)) == [
         f"{said}: patch pods pod-a was done 2 times"
     ]
 
@@ -244,23 +244,23 @@ def test_what_was_made_for_a_node_that_is_given_back_has_to_go() -> None:
     entries = [*ONE_POD, entry(3, STARTED, RELEASE), entry(4, released)]
     pod = {"metadata": {"name": "pod-a", "uid": "a"}}
     going = {"metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    assert witnesses.each_effect_once(seen(made, entries=entries)) == [], "it is gone"
-    assert witnesses.each_effect_once(seen(made, entries=entries, pods=[going])) == []
-    assert witnesses.each_effect_once(seen(made, entries=entries[:3], pods=[pod])) == []
-    assert witnesses.each_effect_once(seen(made, entries=entries, pods=[pod])) == [
+    assert witnesses.each_call_once(seen(made, entries=entries)) == [], "it is gone"
+    assert witnesses.each_call_once(seen(made, entries=entries, pods=[going])) == []
+    assert witnesses.each_call_once(seen(made, entries=entries[:3], pods=[pod])) == []
+    assert witnesses.each_call_once(seen(made, entries=entries, pods=[pod])) == [
         "Release node-1 (entry 3): pod-a is there still"
     ]
     anew = wrote_object("create pods", "term=1 entry=5 Allocate node-1")
     later = [*entries, entry(5, STARTED, ALLOCATE)]
     deleted = wrote_object("delete pods", "term=1 entry=3 Release node-1", uid="b")
-    assert witnesses.each_effect_once(seen(deleted, anew, entries=later[1:], pods=[pod])) == []
+    assert witnesses.each_call_once(seen(deleted, anew, entries=later[1:], pods=[pod])) == []
 
 
 def test_a_release_does_not_touch_what_was_made_for_another_node() -> None:
     made = wrote_object("create pods", "term=1 entry=1 Allocate node-1")
     entries = [*ONE_POD, entry(3, STARTED, Release(node="node-2"))]
     deleted = wrote_object("delete pods", "term=1 entry=3 Release node-2", version=2)
-    assert witnesses.each_effect_once(seen(made, deleted, entries=entries)) == [
+    assert witnesses.each_call_once(seen(made, deleted, entries=entries)) == [
         "delete pods pod-a: for node-2, and it was made for node-1"
     ]
 
@@ -269,10 +269,15 @@ def test_a_rank_is_forked_once_an_epoch_and_by_an_order_of_the_journal() -> None
     told = Instruct(desired=Desired(node="node-1", generation=3, term=1, epoch=1))
     entries = [entry(1, STARTED, told)]
     fork = Fork(rank=0, epoch=1, node="node-1", generation=3, term=1)
-    assert effects.wrong_forks([fork], entries) == []
-    assert effects.wrong_forks([fork, fork], entries) == ["rank 0 was forked 2 times in epoch 1"]
-    stray = Fork(rank=1, epoch=1, node="node-1", generation=4, term=1)
-    assert effects.wrong_forks([fork, stray], entries) == ["node-1 forked rank 1 by nobody's order"]
+    holds, stray = (
+        witnesses.each_fork_once,
+        Fork(rank=1, epoch=1, node="node-1", generation=4, term=1),
+    )
+    assert holds(seen(entries=entries, forked=[fork])) == []
+    twice = ["rank 0 was forked 2 times in epoch 1"]
+    assert holds(seen(entries=entries, forked=[fork, fork])) == twice
+    strays = ["node-1 forked rank 1 by nobody's order"]
+    assert holds(seen(entries=entries, forked=[fork, stray])) == strays
 
 
 # ---------------------------------------------------------------- two drivers
@@ -284,20 +289,22 @@ def wrote(term: int) -> dict[str, Any]:
 
 def test_no_term_writes_after_a_later_one_neither_the_journal_nor_outside() -> None:
     entries = [entry(1, STARTED), entry(2, DriverStarted(term=2), term=2)]
-    holds = witnesses.terms_follow_each_other
-    assert holds(seen(wrote(1), wrote(1), wrote(2), entries=entries)) == []
+    journal, calls = witnesses.terms_follow_each_other, witnesses.calls_of_terms_follow_each_other
+    assert journal(seen(entries=entries)) == []
+    assert calls(seen(wrote(1), wrote(1), wrote(2))) == []
     late = "term 1 after term 2"
-    assert holds(seen(wrote(1), wrote(2), wrote(1), wrote(1))) == [
+    assert calls(seen(wrote(1), wrote(2), wrote(1), wrote(1))) == [
         f"the API server did what {late} asked"
     ]
-    assert holds(seen(entries=[*entries, entry(3, ALLOCATED)])) == [f"the journal has {late}"]
+    assert journal(seen(entries=[*entries, entry(3, ALLOCATED)])) == [f"the journal has {late}"]
 
 
 def test_what_an_old_term_only_read_or_was_refused_is_no_harm() -> None:
     read = wrote(1) | {"verb": "get"}
     refused = wrote(1) | {"responseStatus": {"code": 409}}
     nobodys = asked("create tokenreviews")
-    assert witnesses.terms_follow_each_other(seen(wrote(2), read, refused, nobodys)) == []
+    holds = witnesses.calls_of_terms_follow_each_other
+    assert holds(seen(wrote(2), read, refused, nobodys)) == []
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,8 @@ def test_what_was_typed_reaches_the_part_and_its_exit_code_comes_back(
         ("demo --folder .", "is not empty"),
         ("demo --cluster kubernetes --fault node-lost", "--fault is for the local cluster"),
         ("demo --cluster nowhere", "--cluster"),
+        ("demo --kubeconfig file", "--kubeconfig is for Kubernetes.  Add: --cluster kubernetes"),
+        ("chaos run 4 --kubeconfig file", "--kubeconfig is for Kubernetes."),
         ("demo --folder file", "cannot use file: File exists"),
         ("chaos run all --folder file/below", "cannot use file/below: Not a directory"),
         ("chaos run", "NAME"),
@@ -156,6 +158,28 @@ def test_on_kubernetes_the_demo_has_its_own_fault(
     assert main(["demo", "--cluster", "kubernetes", "--steps", "90"]) == 7
     ((options, _),) = played
     assert (options.fault, options.steps) == (on_kubernetes.FAULT, 90)
+
+
+def test_a_cluster_that_is_given_reaches_the_part_that_plays_there(
+    monkeypatch: pytest.MonkeyPatch, played: list[Any]
+) -> None:
+    monkeypatch.setattr(on_kubernetes, "run", demo.run)
+    monkeypatch.setattr(kubernetes_chaos, "run", chaos.run)
+    assert main("demo --cluster kubernetes --kubeconfig admin.yaml".split()) == 7
+    assert main("chaos run 43 --cluster kubernetes --kubeconfig admin.yaml".split()) == 7
+    (options, _), (_, more) = played
+    assert options.kubeconfig == more["kubeconfig"] == Path("admin.yaml")
+
+
+def test_a_cluster_that_is_given_needs_a_library_more(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, played: list[Any]
+) -> None:
+    monkeypatch.setattr("holdfast.cli.parts.find_spec", lambda name: name != "cryptography" or None)
+    given = ["--cluster", "kubernetes", "--kubeconfig", "admin.yaml"]
+    for words in (["demo"], ["chaos", "run", "43"]):
+        assert main([*words, *given]) == exitcodes.UNAVAILABLE
+        assert "holdfast[kubernetes,train,tls]" in capsys.readouterr().err
+    assert played == []
 
 
 def test_without_the_kubernetes_library_it_says_what_to_install(

@@ -102,6 +102,16 @@ def test_the_last_line_has_all_of_the_summary_and_the_writers_and_so_has_the_tab
     assert "stock Kubernetes" in shown.get()
 
 
+def test_where_nobody_shows_who_wrote_that_is_said_and_nothing_is_made_up() -> None:
+    made = with_writers(PASSED, None)
+    assert (made.verdict, made.pod_status_writers) == ("passed", None)
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(result(made))
+    assert "not looked at: a cluster that is given does not show its audit log" in shown.get()
+    assert "stock Kubernetes" not in shown.get()
+
+
 def test_an_earlier_failure_is_not_covered_by_who_wrote() -> None:
     failed = with_writers(replace(PASSED, verdict="no luck"), writers_of([wrote("anybody")]))
     assert failed.verdict == "no luck"

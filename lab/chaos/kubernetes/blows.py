@@ -13,7 +13,7 @@ from math import inf
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.lab.chaos.kubernetes import effects
 from holdfast.lab.chaos.kubernetes.seen import Object, Seen
-from holdfast.lab.chaos.kubernetes.witnesses import Witness
+from holdfast.lab.chaos.kubernetes.witnesses import Witness, by_audit_log
 from holdfast.lab.emulator.kubelet.joined import WATCHER
 from holdfast.lab.operators import LEASE
 
@@ -39,6 +39,7 @@ def driver_was_killed(times: int = 1) -> Witness:
     return holds
 
 
+@by_audit_log
 def kubelet_began_anew(seen: Seen) -> list[str]:
     """By the audit log: what watches pods for all nodes listed them once more."""
     lists = [
@@ -78,6 +79,7 @@ def way_to_api_stood_still(for_s: float) -> Witness:
 def api_server_was_away(for_s: float) -> Witness:
     """By its audit log, in which every node writes every second."""
 
+    @by_audit_log
     def holds(seen: Seen) -> list[str]:
         written_s = sorted(_at_s(each["stageTimestamp"]) for each in seen.audited)
         silent_s = max((after - before for before, after in pairwise(written_s)), default=0.0)
@@ -86,6 +88,7 @@ def api_server_was_away(for_s: float) -> Witness:
     return holds
 
 
+@by_audit_log
 def watches_began_anew(seen: Seen) -> list[str]:
     """By the driver's log, why: what it went on from was forgotten (410). By the audit log, that it
     listed each collection again.
@@ -123,6 +126,7 @@ def clock_was_stepped(by_s: float) -> Witness:
     return holds
 
 
+@by_audit_log
 def lease_was_deleted(seen: Seen) -> list[str]:
     """By the audit log: a stranger deleted it, and a driver made another."""
     did = [

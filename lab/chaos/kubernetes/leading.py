@@ -6,6 +6,7 @@ Named by scenarios in which drivers share a journal. Pure.
 from holdfast.lab.chaos.injectors import lease
 from holdfast.lab.chaos.kubernetes import effects
 from holdfast.lab.chaos.kubernetes.seen import Object, Seen
+from holdfast.lab.chaos.kubernetes.witnesses import by_audit_log
 from holdfast.lab.operators import LEASE
 
 
@@ -25,6 +26,7 @@ def lease_is_back(seen: Seen) -> list[str]:
     )
 
 
+@by_audit_log
 def theft_was_borne(seen: Seen) -> list[str]:
     """By the audit log: a stranger had the Lease for a while in which no driver wrote it."""
     wrote = [effects.by_driver(each) for each in seen.audited if _writes_lease(each)]

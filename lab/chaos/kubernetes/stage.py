@@ -21,6 +21,7 @@ from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.kubernetes import witnesses
 from holdfast.lab.chaos.kubernetes.scenarios import GONE, LEFT_ALONE, OnKubernetes
 from holdfast.lab.chaos.kubernetes.seen import Seen, forked, lines, printed, stored, told
+from holdfast.lab.chaos.kubernetes.witnesses import Witness
 from holdfast.lab.chaos.play import JOB
 from holdfast.lab.chaos.scenarios import Scenario
 from holdfast.lab.chaos.score import Facts
@@ -28,6 +29,7 @@ from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.kubernetes import proxy
 from holdfast.lab.kubernetes.build import KUBERNETES
+from holdfast.lab.kubernetes.given import AnyPlane
 from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed, NotReady
 from holdfast.lab.losses import Losses
 from holdfast.lab.on_kubernetes import KubernetesLab, install
@@ -49,16 +51,17 @@ MARKED_WITHIN_S = 30.0
 class Stage(play.Stage):
     """See the module."""
 
-    failures = (
+    failures: tuple[type[Exception], ...] = (
         *(*play.FAILURES, NotReady, KubectlFailed, joined.NotReady),
         *(httpx.HTTPError, subprocess.SubprocessError),
         *(NotInstalled, Failed),
     )
+    shows_audit_log = True
 
     def __init__(self, root: Path, *, steps: int, seed: int, say: play.Say) -> None:
         super().__init__(root, steps=steps, seed=seed, say=say)
         self._up = ExitStack()
-        self._plane: ControlPlane | None = None
+        self._plane: AnyPlane | None = None
         self._planes = 0
         self._audited_bytes = self._starts = 0
 
@@ -69,7 +72,8 @@ class Stage(play.Stage):
     def lab(self, name: str, scenario: Scenario | None) -> Iterator[Lab]:
         row = scenario if isinstance(scenario, OnKubernetes) else LEFT_ALONE
         plane = self._plane or self._new_plane()
-        self._audited_bytes, self._starts = plane.audit_log.stat().st_size, len(plane.starts)
+        if self.shows_audit_log:
+            self._audited_bytes, self._starts = plane.audit_log.stat().st_size, len(plane.starts)
         try:
             with ExitStack() as up:
                 journal = up.enter_context(running_postgres()).url(DATABASE) if row.shared else ""
@@ -90,7 +94,7 @@ class Stage(play.Stage):
                 yield up.enter_context(lab)
             _clear(plane, lab.namespace)
         except BaseException:
-            self._end_plane()
+            self._give_up()
             raise
 
     def facts(self, lab: Lab, scenario: Scenario, done: Done, undisturbed: Losses) -> Facts:
@@ -103,19 +107,26 @@ class Stage(play.Stage):
         if scenario.expected.must_evict:
             _wait_for_mark(lab, done.node or "")
         seen = self._seen(lab, scenario, done)
-        asked = (*witnesses.ALWAYS, *scenario.there, *scenario.holds)
-        found = [each for holds in asked for each in holds(seen)]
-        facts = super().facts(lab, scenario, done, undisturbed)
-        return msgspec.structs.replace(facts, marked=witnesses.marked(seen), wrong=found)
+        ask = [*witnesses.ALWAYS, *scenario.there, *scenario.holds]
+        mute = set() if self.shows_audit_log else witnesses.BY_AUDIT_LOG
+        return msgspec.structs.replace(
+            super().facts(lab, scenario, done, undisturbed),
+            marked=self._marked(seen),
+            wrong=[each for holds in ask if holds not in mute for each in holds(seen)],
+            not_looked_at=[_words(holds) for holds in ask if holds in mute],
+        )
 
     def ended(self, lab: Lab) -> tuple[str, list[dict[str, Any]], list[dict[str, Any]]]:
         assert isinstance(lab, KubernetesLab)
         phase = _phase(lab)
         return (phase, [], []) if phase == GONE else (phase, *super().ended(lab)[1:])
 
+    def _marked(self, seen: Seen) -> list[str]:
+        return witnesses.marked(seen)
+
     def _seen(self, lab: KubernetesLab, row: OnKubernetes, done: Done) -> Seen:
         settled = lab.entries()[-1].sequence
-        audited = lab.plane.audit(self._audited_bytes)
+        audited = lab.plane.audit(self._audited_bytes) if self.shows_audit_log else ()
         entries = lab.entries()  # after what they ordered, before what is left once they are over
         nodes, hosts = lab.plane.read(paths.nodes())["items"], lab.joined.state().nodes.values()
         return Seen(
@@ -155,9 +166,18 @@ class Stage(play.Stage):
         self._plane = plane
         return plane
 
+    def _give_up(self) -> None:
+        """After a scenario that went astray."""
+        self._end_plane()
+
     def _end_plane(self) -> None:
         self._plane = None
         self._up.close()
+
+
+def _words(witness: Witness) -> str:
+    """What it witnesses."""
+    return getattr(witness, "__name__", "").replace("_", " ")
 
 
 def _phase(lab: KubernetesLab) -> str:
@@ -180,7 +200,7 @@ def _wait_for_mark(lab: KubernetesLab, node: str) -> None:
     lab.until(marked, f"{node} is marked as distrusted", MARKED_WITHIN_S)
 
 
-def _clear(plane: ControlPlane, namespace: str) -> None:
+def _clear(plane: AnyPlane, namespace: str) -> None:
     """The nodes are gone, so nobody else would confirm the end of their pods."""
     plane.kubectl("-n", namespace, "delete", "pods", "--all", "--force", "--grace-period=0")
     plane.kubectl("delete", "namespace", namespace, "--ignore-not-found", "--wait=false")

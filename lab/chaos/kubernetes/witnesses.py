@@ -1,6 +1,7 @@
 """What has to hold of what others saw: each a function from `Seen` to what is wrong, in sentences.
 
-`ALWAYS` holds of every scenario; a scenario names what else does. Pure.
+`ALWAYS` holds of every scenario; a scenario names what else does. Those in `BY_AUDIT_LOG` can say
+nothing where that log is not to be had, as on a cluster that a person gives. Pure.
 """
 
 import re
@@ -27,7 +28,17 @@ MET = re.compile(r"epoch \d+: .*MET AGAIN")
 
 Witness = Callable[[Seen], Sequence[str]]
 
+BY_AUDIT_LOG: set[Witness] = set()
+"""Those that can say nothing where the API server's audit log is not to be had."""
 
+
+def by_audit_log(witness: Witness) -> Witness:
+    """Marks one of them."""
+    BY_AUDIT_LOG.add(witness)
+    return witness
+
+
+@by_audit_log
 def nothing_was_forbidden(seen: Seen) -> list[str]:
     """By the audit log: the driver never asked for what its role does not allow.
 
@@ -38,37 +49,48 @@ def nothing_was_forbidden(seen: Seen) -> list[str]:
     return [f"the driver may not {what}" for what in sorted({*map(effects.did, refused)})]
 
 
+@by_audit_log
 def only_nodes_wrote_of_their_pods(seen: Seen) -> list[str]:
     """By the audit log: a pod's status is its node's to write, and the control plane's."""
     strangers = writers_of(seen.audited).strangers
     return [f"the status of pods was written by {user}" for user in strangers]
 
 
-def each_effect_once(seen: Seen) -> list[str]:
-    """The journal joined with the audit log, and with what executors wrote down."""
+@by_audit_log
+def each_call_once(seen: Seen) -> list[str]:
+    """The journal joined with the audit log."""
     calls = effects.calls(seen.audited)
     return [
         *intentions.wrong(calls, seen.entries, settled=seen.settled, left=seen.pods),
-        *effects.wrong_forks(seen.forked, seen.entries),
     ]
+
+
+def each_fork_once(seen: Seen) -> list[str]:
+    """The journal joined with what executors wrote down."""
+    return effects.wrong_forks(seen.forked, seen.entries)
 
 
 def terms_follow_each_other(seen: Seen) -> list[str]:
-    """In the journal as in the audit log: nothing of a term after the first of a later one."""
+    """In the journal: nothing of a term after the first of a later one."""
     journaled = [entry.term for entry in seen.entries]
+    return [f"the journal has {late}" for late in effects.late_terms(journaled)]
+
+
+@by_audit_log
+def calls_of_terms_follow_each_other(seen: Seen) -> list[str]:
+    """In the audit log likewise."""
     wrote = [effects.term_of(each) for each in seen.audited if effects.changed(each)]
     said = [term for term in wrote if term is not None]
-    return [
-        *(f"the journal has {late}" for late in effects.late_terms(journaled)),
-        *(f"the API server did what {late} asked" for late in effects.late_terms(said)),
-    ]
+    return [f"the API server did what {late} asked" for late in effects.late_terms(said)]
 
 
 ALWAYS: tuple[Witness, ...] = (
     nothing_was_forbidden,
     only_nodes_wrote_of_their_pods,
-    each_effect_once,
+    each_call_once,
+    each_fork_once,
     terms_follow_each_other,
+    calls_of_terms_follow_each_other,
 )
 
 
@@ -146,7 +168,7 @@ def left_overs_met_nobody(seen: Seen) -> list[str]:
 def messages_were_repeated(seen: Seen) -> list[str]:
     """By whoever repeated them: both ways, at once and late, some of it of an epoch that was over.
 
-    That no rank was forked for one of them `each_effect_once` says.
+    That no rank was forked for one of them `each_fork_once` says.
     """
     ways = {"to the driver": seen.repeated.to_driver, "to nodes": seen.repeated.to_nodes}
     kinds = {"again": "", "late": " late", "outdated": " late and of an older epoch"}
@@ -164,6 +186,7 @@ def nothing_is_left(seen: Seen) -> list[str]:
     return [f"{name} is left" for name in left] + ["the job is left"] * bool(seen.job)
 
 
+@by_audit_log
 def was_not_ready(seen: Seen) -> list[str]:
     """By the audit log: the control plane had said of the victim that it is silent."""
     said = [each for each in seen.audited if _says_unknown(each, seen.done.node or "")]
@@ -181,6 +204,11 @@ def marked(seen: Seen) -> list[str]:
         and is_marked(each.get("responseObject") or {})
     ]
     return sorted({*found})
+
+
+def marked_now(seen: Seen) -> list[str]:
+    """Those that have it still: all that can be seen without the audit log."""
+    return sorted(name for name, node in seen.nodes.items() if is_marked(node))
 
 
 def is_marked(node: Object) -> bool:
