@@ -115,17 +115,6 @@ def test_the_context_has_all_that_is_installed_and_no_environment() -> None:
     assert ".git" in ignored
 
 
-def test_the_script_for_kind_can_be_read_and_names_what_there_is() -> None:
-    script = ROOT / "deploy" / "kind" / "up.sh"
-    assert os.access(script, os.X_OK)
-    subprocess.run(["bash", "-n", str(script)], check=True)
-    named = [word for word in script.read_text().split() if word.startswith("deploy/")]
-    files = [word for word in named if word != "deploy/kind/kubeconfig"]
-    assert len(files) == 2
-    for each in files:
-        assert (ROOT / each).exists(), each
-
-
 def test_the_nodes_of_kind_stand_in_racks() -> None:
     cluster = yaml.safe_load((ROOT / "deploy" / "kind" / "cluster.yaml").read_text())
     labels = [node["labels"] for node in cluster["nodes"] if node["role"] == "worker"]
