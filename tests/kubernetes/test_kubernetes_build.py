@@ -102,6 +102,20 @@ def test_without_go_and_without_assets_it_is_said_what_is_missing(
         command("kubectl")
 
 
+def test_any_kubectl_will_do_until_ours_is_built(
+    go: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs" / "kubectl"
+    theirs.parent.mkdir()
+    theirs.touch(mode=0o700)
+    monkeypatch.setenv("PATH", f"{theirs.parent}:{os.environ['PATH']}")
+    assert command("kubectl") == [str(theirs)]
+    with pytest.raises(NotHere, match="etcd is not here"):
+        command("etcd")
+    built = build(lambda _: None)
+    assert command("kubectl") == [str(built), "kubectl"]
+
+
 def test_an_envtest_folder_comes_before_what_we_build(
     go: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
