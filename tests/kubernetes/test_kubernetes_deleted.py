@@ -1,4 +1,4 @@
-"""A TrainingJob that is deleted while its ranks run, and while it recovers: nothing of it is left.
+"""A TrainingJob that is deleted in any phase of its life: nothing of it is left, others run.
 
 One driver with the shipped role, two emulated nodes; what a job leaves is seen on the machine, in
 the API server and in the journal.
@@ -6,119 +6,139 @@ the API server and in the journal.
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from phases_reached import FOR_EVER, WAYS, Stage
 from shipped_driver import shipped_driver
 from waiting import eventually
 
-from holdfast.driver.adapters.journal_sqlite import read_only
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.core.encode import decode
-from holdfast.driver.core.model import State
-from holdfast.driver.settings import Settings
+from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.core.model import Phase, Wanted
 from holdfast.keeper import processes
-from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.slow]
 
 NAMESPACE = "deleted"
-FOR_EVER = ["python", "-c", "import time\nwhile True: time.sleep(0.1)"]
+JOB, NEXT = "deleted-one", "next"
+
+Object = dict[str, Any]
 
 
-class Play:
-    """The nodes, and jobs that need both of them, as a person sees them."""
+class Play(Stage):
+    """The stage, and what of jobs there is on it."""
 
-    def __init__(self, plane: ControlPlane, nodes: Joined, state: Path) -> None:
-        self.plane = plane
-        self.nodes = nodes
-        self._journal = Settings(state=state).paths.journal
+    def begin(self) -> None:
+        self.kinds = self._kinds()
         self.idle = self.processes()
-
-    def kubectl(self, *words: str, **more: Any) -> str:
-        return self.plane.kubectl("-n", NAMESPACE, *words, **more)
-
-    def made(self, job: str, command: list[str]) -> None:
-        spec: dict[str, Any] = {"nodes": 2, "ranksPerNode": 2, "command": command}
-        spec["pod"] = {"image": "holdfast-executor:1"}
-        document = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "TrainingJob"}
-        document |= {"metadata": {"name": job}, "spec": spec}
-        self.kubectl("apply", "-f", "-", input=json.dumps(document))
-
-    def runs(self, job: str) -> None:
-        """Have it made, and return once it runs."""
-        self.made(job, FOR_EVER)
-        eventually(lambda: self.phase(job) == "Running", f"{job} runs")
-
-    def phase(self, job: str) -> str:
-        found = self.plane.read(paths.training_jobs(NAMESPACE, job))
-        return str(found.get("status", {}).get("phase", ""))
-
-    def pods(self) -> list[dict[str, Any]]:
-        """Of all jobs, also those that end."""
-        found: list[dict[str, Any]] = self.plane.read(paths.pods(NAMESPACE))["items"]
-        return found
 
     def processes(self) -> int:
         """Of the nodes, and of what runs there."""
         return sum(1 for _ in processes.marked(self.nodes.run_id))
 
-    def state(self) -> State:
-        """What the driver has written down."""
-        journal, _ = read_only(self._journal)
-        try:
-            encoded = journal.load()[0]
-        finally:
-            journal.close()
-        assert encoded is not None
-        return decode(encoded)
+    def _kinds(self) -> str:
+        """Whatever a namespace can have, but the tales that are told of what there was."""
+        words = ("api-resources", "--namespaced", "--verbs=list", "--output=name")
+        found = self.plane.kubectl(*words).split()
+        return ",".join(each for each in found if not each.startswith("events"))
 
-    def nothing_is_left(self) -> None:
-        eventually(lambda: not self.pods(), "no pod is left")
+    def objects(self, job: str, uid: str) -> list[str]:
+        """All of any kind that are the job's, or say that they are: kind and name."""
+        found = json.loads(self.kubectl("get", self.kinds, "-o", "json"))["items"]
+        return [
+            f"{each['kind']} {each['metadata']['name']}"
+            for each in found
+            if uid in json.dumps(each["metadata"]) or each["metadata"]["name"].startswith(job)
+        ]
+
+    def marked(self) -> list[str]:
+        """Nodes that have anything of ours on them but their rack."""
+        return [
+            each["metadata"]["name"]
+            for each in self.plane.read(paths.nodes())["items"]
+            if _ours(each["metadata"].get("annotations", {})) or _tainted(each)
+        ]
+
+    def nothing_is_left(self, job: str, uid: str) -> None:
+        eventually(lambda: not self.objects(job, uid), f"no object of {job} is left")
         eventually(lambda: self.processes() == self.idle, "no rank, executor or daemon is left")
         eventually(lambda: not self.state().jobs, "the driver has no job")
         eventually(lambda: not any(n.job for n in self.state().nodes.values()), "nodes are free")
+
+    def deleted(self, job: str) -> str:
+        """Delete it as a person does, and return once the driver has heard of it; its UID."""
+        uid: str = self.object(job)["metadata"]["uid"]
+        self.kubectl("delete", "tj", job)
+        eventually(lambda: self._heard(job), "the driver has heard of it")
+        return uid
+
+    def _heard(self, job: str) -> bool:
+        known = self.state().jobs.get(job)
+        return known is None or known.wanted is Wanted.DELETE
+
+
+def _ours(annotations: Object) -> bool:
+    return any(key.startswith(f"{names.GROUP}/") for key in annotations)
+
+
+def _tainted(node: Object) -> bool:
+    return any(each["key"] == names.TAINT for each in node["spec"].get("taints", ()))
 
 
 @pytest.fixture(scope="module")
 def play(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
     folder = tmp_path_factory.mktemp("deleted")
     with shipped_driver(plane, folder, namespace=NAMESPACE, nodes=2) as nodes:
-        yield Play(plane, nodes, folder / "driver")
+        made = Play(plane, nodes, folder, NAMESPACE)
+        made.begin()
+        yield made
 
 
-def test_a_job_that_is_deleted_while_it_runs_leaves_nothing_and_its_nodes_are_free(
-    play: Play,
+@contextmanager
+def reached(play: Play, phase: Phase) -> Iterator[None]:
+    """The job is in this phase; afterwards the cluster is as it was."""
+    way = WAYS[phase](play, JOB)
+    next(way)
+    try:
+        eventually(lambda: play.phase(JOB) == phase, f"{JOB} is {phase}")
+        assert play.state().jobs[JOB].phase is phase, "it stays so"
+        yield
+    finally:
+        assert next(way, "the end") == "the end"
+
+
+def test_there_is_a_way_into_each_phase() -> None:
+    assert set(WAYS) == set(Phase)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_a_job_that_is_deleted_leaves_nothing_and_the_next_one_runs(
+    play: Play, phase: Phase
 ) -> None:
-    play.runs("running")
-    assert play.processes() > play.idle
-    play.kubectl("delete", "tj", "running")
-    play.nothing_is_left()
+    with reached(play, phase):
+        uid = play.deleted(JOB)
+    play.nothing_is_left(JOB, uid)
+    assert play.marked() == []
+    play.runs(NEXT)
+    play.nothing_is_left(NEXT, play.deleted(NEXT))
 
 
-def test_a_job_that_is_deleted_while_it_starts_leaves_nothing(play: Play) -> None:
-    play.made("starting", FOR_EVER)
-    eventually(lambda: play.phase("starting") not in ("", "Pending"), "it has its nodes")
-    play.kubectl("delete", "tj", "starting")
-    play.nothing_is_left()
-
-
-def test_a_job_that_is_deleted_once_it_is_done_leaves_nothing(play: Play) -> None:
-    play.made("done", ["true"])
-    eventually(lambda: play.phase("done") == "Succeeded", "every rank has ended well")
-    play.kubectl("delete", "tj", "done")
-    play.nothing_is_left()
+def test_one_of_which_no_job_could_be_made_leaves_nothing(play: Play) -> None:
+    play.made(JOB, FOR_EVER, logRules=[{"pattern": "("}])
+    eventually(lambda: play.phase(JOB) == "Refused", "it is refused")
+    play.nothing_is_left(JOB, play.deleted(JOB))
 
 
 def test_a_job_that_is_deleted_while_it_recovers_leaves_nothing_once_its_node_is_back(
     play: Play,
 ) -> None:
-    play.runs("recovering")
+    play.runs(JOB)
     play.nodes.unplug("node-2")
-    eventually(lambda: play.phase("recovering") != "Running", "it recovers, and lacks a node")
-    play.kubectl("delete", "tj", "recovering")
+    eventually(lambda: play.phase(JOB) != "Running", "it recovers, and lacks a node")
+    uid = play.deleted(JOB)
     play.nodes.plug("node-2")
-    play.nothing_is_left()
+    play.nothing_is_left(JOB, uid)
     assert play.state().nodes["node-2"].quarantined
+    eventually(lambda: play.marked() == ["node-2"], "that it is distrusted is said there")

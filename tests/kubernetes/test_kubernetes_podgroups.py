@@ -108,6 +108,16 @@ def test_each_start_has_a_group_of_its_own(grouped: Operated) -> None:
     assert audit.refused(":".join(ACCOUNT)) == set()
 
 
+def test_a_job_that_is_deleted_takes_its_group_with_it(grouped: Operated) -> None:
+    grouped.apply("over", nodes=2)
+    grouped.bound("over", 2)
+    assert len(groups(grouped, "over")) == 1
+    grouped.kubectl("delete", "tj", "over")
+    eventually(lambda: not grouped.pods("over"), "its pods are to go")
+    grouped.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")  # as kubelets would
+    eventually(lambda: not groups(grouped, "over"), "its group is gone")
+
+
 def groups(operator: Operated, job: str) -> set[str]:
     found = operator.get("podgroups", "-l", f"holdfast.dev/job={job}")
     return names_of(found.get("items", ()))
