@@ -5,6 +5,7 @@ On a real API server, by the shipped roles, each verb of which is taken away onc
 
 import asyncio
 import copy
+import json
 import re
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,6 +22,7 @@ from waiting import DEADLINE_S, LOOK_S, eventually_async
 
 from holdfast.driver.adapters.kubernetes import rights
 from holdfast.driver.adapters.kubernetes.client import Client, Limits
+from holdfast.driver.adapters.kubernetes.rights import Asked
 from holdfast.driver.ports import PermanentError
 from holdfast.driver.settings import Settings
 from holdfast.lab.kubernetes.plane import ControlPlane
@@ -36,6 +38,10 @@ ROLES = (
     f"{RBAC}/namespaces/holdfast/roles/holdfast-driver-lease",
 )
 LEASE = "holdfast/holdfast-driver"
+GRANTING = ["overlays/one-namespace", "overlays/pod-groups"]
+"""Overlays with rights that the base does not have, or has elsewhere."""
+ROLE_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+OF_RIGHTS = ("Namespace", "ServiceAccount", *ROLE_KINDS)
 
 
 @pytest.fixture(scope="module")
@@ -66,38 +72,35 @@ async def driver(installed: ControlPlane) -> AsyncIterator[Client]:
         yield made
 
 
+@pytest.fixture
+def needs(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[Asked]]:
+    """What a driver needs that has the settings which a folder gives it."""
+
+    def needed(folder: str) -> list[Asked]:
+        container = container_of(kustomized(plane, folder))
+        if any(each["name"] == "HOLDFAST_DRIVER_JOURNAL" for each in container.get("env", ())):
+            monkeypatch.setenv("HOLDFAST_DRIVER_JOURNAL", "postgresql://holdfast@database/holdfast")
+        settings = CliApp.run(Settings, cli_args=container["args"])
+        return rights.needed(
+            namespace=settings.namespace, lease=settings.lease, pod_groups=settings.pod_groups
+        )
+
+    return needed
+
+
 @pytest.mark.parametrize("folder", OVERLAYS)
 def test_what_is_granted_is_what_is_needed(
-    plane: ControlPlane, folder: str, monkeypatch: pytest.MonkeyPatch
+    plane: ControlPlane, folder: str, needs: Callable[[str], list[Asked]]
 ) -> None:
-    parts = kustomized(plane, folder)
-    container = container_of(parts)
-    if any(each["name"] == "HOLDFAST_DRIVER_JOURNAL" for each in container.get("env", ())):
-        monkeypatch.setenv("HOLDFAST_DRIVER_JOURNAL", "postgresql://holdfast@database/holdfast")
-    settings = CliApp.run(Settings, cli_args=container["args"])
-    needed = rights.needed(
-        namespace=settings.namespace, lease=settings.lease, pod_groups=settings.pod_groups
-    )
-    assert granted(parts) == {grant_of(each) for each in needed}
+    assert granted(kustomized(plane, folder)) == {grant_of(each) for each in needs(folder)}
 
 
 async def test_without_any_one_verb_of_its_roles_the_driver_refuses_and_names_it(
     admin: Client, driver: Client
 ) -> None:
     needed = rights.needed(namespace="", lease=LEASE)
-    await rights.confirm(driver, needed)
-    refused = []
-    for at in ROLES:
-        shipped = await admin.get(at)
-        for lacking, without in each_less(shipped):
-            await replaced(admin, at, without)
-            await until_lacking(driver, needed, lacking)
-            with pytest.raises(PermanentError) as refusal:
-                await rights.confirm(driver, needed, believed_s=0.0)
-            refused.append(str(refusal.value))
-        await replaced(admin, at, shipped)
-    await rights.confirm(driver, needed)
-    assert len(refused) == len(set(refused)) == len(needed)
+    roles = [await admin.get(at) for at in ROLES]
+    refused = await refusals(admin, driver, roles, needed)
     assert refused[0] == (
         "rights: the service account holdfast:holdfast-driver may not list "
         "trainingjobs.holdfast.dev in all namespaces. "
@@ -106,6 +109,62 @@ async def test_without_any_one_verb_of_its_roles_the_driver_refuses_and_names_it
     named = [re.sub(r".* may not (.*?)\. Apply .*", r"\1", each) for each in refused]
     assert {"patch nodes/status", "create tokenreviews.authentication.k8s.io"} <= set(named)
     assert named[-1] == ("update leases.coordination.k8s.io holdfast-driver in namespace holdfast")
+
+
+def test_it_is_known_which_overlays_grant_what_the_base_does_not(plane: ControlPlane) -> None:
+    base = granted(kustomized(plane, ""))
+    assert [each for each in OVERLAYS if granted(kustomized(plane, each)) - base] == GRANTING
+
+
+@pytest.mark.parametrize("folder", GRANTING)
+async def test_so_it_does_without_any_one_verb_that_an_overlay_grants(
+    installed: ControlPlane,
+    admin: Client,
+    driver: Client,
+    folder: str,
+    needs: Callable[[str], list[Asked]],
+) -> None:
+    parts = [each for each in kustomized(installed, folder) if each["kind"] in OF_RIGHTS]
+    namespaces = [each for each in parts if each["metadata"]["name"] == "training"]
+    try:
+        for part in parts:
+            installed.kubectl("apply", "-f", "-", input=json.dumps(part))
+        roles = [await admin.get(path_of(each)) for each in parts if is_the_drivers(each)]
+        await refusals(admin, driver, roles, needs(folder))
+    finally:
+        apply_roles(installed)
+        for each in namespaces:
+            installed.kubectl("delete", "namespace", each["metadata"]["name"], "--wait=false")
+
+
+def is_the_drivers(part: Object) -> bool:
+    return "rules" in part and part["metadata"]["name"].startswith("holdfast-driver")
+
+
+def path_of(role: Object) -> str:
+    namespace = role["metadata"].get("namespace", "")
+    within = f"/namespaces/{namespace}" if namespace else ""
+    return f"{RBAC}{within}/{role['kind'].lower()}s/{role['metadata']['name']}"
+
+
+async def refusals(
+    admin: Client, driver: Client, roles: list[Object], needed: list[Asked]
+) -> list[str]:
+    """What the driver says without each verb of these roles, which are whole again at the end."""
+    await until_lacking(driver, needed, [])
+    refused = []
+    for shipped in roles:
+        at = path_of(shipped)
+        for lacking, without in each_less(shipped):
+            await replaced(admin, at, without)
+            await until_lacking(driver, needed, [lacking])
+            with pytest.raises(PermanentError) as refusal:
+                await rights.confirm(driver, needed, believed_s=0.0)
+            refused.append(str(refusal.value))
+        await replaced(admin, at, shipped)
+    await rights.confirm(driver, needed)
+    assert len(refused) == len(set(refused)) == len(needed)
+    return refused
 
 
 def each_less(role: Object) -> Iterator[tuple[str, Object]]:
@@ -125,7 +184,7 @@ async def replaced(admin: Client, at: str, role: Object) -> None:
     await admin.replace(at, {**role, "metadata": {**role["metadata"], "resourceVersion": newest}})
 
 
-async def until_lacking(driver: Client, needed: list[rights.Asked], lacking: str) -> None:
+async def until_lacking(driver: Client, needed: list[Asked], lacking: list[str]) -> None:
     """Once the API server goes by the role as it is now."""
 
     async def now() -> list[str]:
@@ -133,11 +192,11 @@ async def until_lacking(driver: Client, needed: list[rights.Asked], lacking: str
         return [f"{each['verb']} {_resource(each)}" for each in found]
 
     async with asyncio.timeout(DEADLINE_S):
-        while await now() != [lacking]:
+        while await now() != lacking:
             await asyncio.sleep(LOOK_S)
 
 
-def _resource(asked: rights.Asked) -> str:
+def _resource(asked: Asked) -> str:
     return "/".join(filter(None, (asked["resource"], asked["subresource"])))
 
 

@@ -18,6 +18,7 @@ from deployed import DEPLOY, SIGNALS
 from made_objects import NOW
 from operated import Operated, operated
 from running_signals import SignalsProcess
+from shipped_rights import Audit
 from waiting import eventually, eventually_async
 
 from holdfast.driver.adapters.kubernetes import facts, paths
@@ -164,6 +165,34 @@ def test_its_account_may_do_nothing_else(signals: Signals, verb: str, path: str)
     answer = signals.asked(signals.token("signals-1"), verb, path)
     assert answer.status_code == 403
     assert f'User "system:serviceaccount:{NAMESPACE}:{ACCOUNT}" cannot' in answer.json()["message"]
+
+
+def test_without_its_one_verb_nothing_is_told_until_it_is_there_again(signals: Signals) -> None:
+    node = signals.nodes[1]
+    at = "clusterrole/holdfast-node-signals"
+    shipped = json.loads(signals.plane.kubectl("get", at, "-o", "json"))["rules"]
+    (rule,) = shipped
+    assert (rule["resources"], rule["verbs"]) == (["nodes/status"], ["patch"])
+    try:
+        has_rules(signals, at, [])
+        token = signals.token(node)
+        eventually(
+            lambda: signals.asked(token, "PATCH", status_of(node)).status_code == 403, "it may not"
+        )
+        with signals.process(node, token=token) as process:
+            process.says("cannot patch resource")
+            assert signals.said(node) == {}
+            has_rules(signals, at, shipped)
+            eventually(lambda: signals.said(node) == QUIET, "it is told")
+    finally:
+        has_rules(signals, at, shipped)
+    audit = Audit(signals.plane.audit_log, whole=True)
+    assert audit.used(f"{NAMESPACE}:{ACCOUNT}") == {"patch nodes/status"}
+
+
+def has_rules(signals: Signals, role: str, rules: list[Object]) -> None:
+    patch = json.dumps({"rules": rules})
+    signals.plane.kubectl("patch", role, "--type=merge", "-p", patch)
 
 
 def test_a_suspect_is_told_of_with_a_token_that_came_later_and_the_driver_takes_it_as_evidence(
