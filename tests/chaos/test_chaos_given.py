@@ -5,25 +5,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from made_seen import seen
 
 from holdfast.lab.chaos import main, play
-from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.kubernetes import witnesses
 from holdfast.lab.chaos.kubernetes.given import GivenStage
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS, OnKubernetes
-from holdfast.lab.chaos.kubernetes.seen import Seen
 from holdfast.lab.chaos.scenarios import Scenario, chosen
 from holdfast.lab.chaos.score import Score
 from holdfast.lab.emulator.inside import NotPossible
 from holdfast.lab.losses import Losses
 from holdfast.lab.on_kubernetes import KubernetesLab
-from holdfast.lab.replaying import Counts
 from holdfast.protocol import exitcodes
 from holdfast.protocol.forks import Fork
 
 Capture = pytest.CaptureFixture[str]
-HELD = sorted({*witnesses.ALWAYS, *(w for each in SCENARIOS for w in each.holds)}, key=repr)
+HELD = sorted(
+    {*witnesses.ALWAYS, *(w for each in SCENARIOS for w in (*each.there, *each.holds))},
+    key=lambda witness: witness.__qualname__,
+)
 TAINT = {"key": "holdfast.dev/distrusted", "effect": "NoSchedule"}
 
 
@@ -51,29 +53,12 @@ class Unstoppable:
         raise Asked(component)
 
 
-def seen(**other: Any) -> Seen:
-    facts: dict[str, Any] = {
-        "done": Done(said="", node="node-1"),
-        "job": {},
-        "nodes": {"node-1": {"spec": {}}},
-        "pods": [],
-        "audited": Mute(),
-        "entries": [],
-        "lease": {},
-        "forked": [Fork(rank=0, epoch=1, node="node-1", generation=1, term=1)],
-        "stored": [],
-        "driver_starts": 1,
-        "printed": [],
-        "told": [],
-        "repeated": Counts(),
-        "drivers_up": [],
-    }
-    return Seen(**(facts | other))
+FORKED = Fork(rank=0, epoch=1, node="node-1", generation=1, term=1)
 
 
 def asks_for_the_log(witness: witnesses.Witness) -> bool:
     try:
-        witness(seen())
+        witness(msgspec.structs.replace(seen(forked=[FORKED]), audited=Mute()))
     except Asked:
         return True
     return False
@@ -113,7 +98,10 @@ def test_those_that_stop_the_api_server_are_left_out_and_all_the_others_of_their
 
 def test_those_that_only_the_audit_log_could_judge_are_left_out(stage: GivenStage) -> None:
     judged = {each.name for each in SCENARIOS if "audit log" in stage.cannot(each)}
-    assert judged == {"kubelet-frozen", "kubelets-stopped", "lease-stolen"}
+    assert judged == {
+        *("kubelet-frozen", "kubelets-stopped", "kubelet-killed"),
+        *("lease-deleted", "lease-stolen"),
+    }
 
 
 # ---------------------------------------------------------------- how it is said
