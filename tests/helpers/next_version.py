@@ -7,7 +7,10 @@ Used by tests of an upgrade.
 import re
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import holdfast
 
@@ -27,8 +30,14 @@ def upgrade() -> None:
 LATER_WORD = '    later_word: str = msgspec.field(default_factory=lambda: "nobody knows it yet")\n'
 
 
-def next_version(folder: Path) -> str:
-    """Make it there; the command of its driver."""
+@contextmanager
+def next_version() -> Iterator[str]:
+    """The command of its driver. Not in /tmp, of which each driver's pod has its own."""
+    with TemporaryDirectory(prefix="holdfast-next-", dir="/var/tmp") as folder:
+        yield _made(Path(folder))
+
+
+def _made(folder: Path) -> str:
     package, ours = folder / "holdfast", Path(holdfast.__file__).parent
     package.mkdir(parents=True)
     for each in ours.iterdir():
