@@ -1,0 +1,195 @@
+"""Holdfast is taken away piece by piece, in any order, while a job of it runs: nothing is stuck.
+
+One driver process in the place of the Deployment's, two emulated nodes; each order begins with all
+of it installed anew, a job that runs and a node that is distrusted.
+"""
+
+import json
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+from deployed import kustomized
+from running_driver import DriverProcess
+from shipped_driver import ACCOUNT, QUICK_LEASES
+from waiting import eventually
+
+from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.lab.emulator.kubelet.joined import Joined
+from holdfast.lab.emulator.namespaces import Kind, best_kind
+from holdfast.lab.emulator.nodes import DRIVER_URL
+from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed
+
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.cluster,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+]
+
+NAMESPACE, JOB = "uninstalled", "trains"
+DISTRUSTED = "node-2"
+ORDERS = 4
+"""Permutations of some twenty pieces that are tried, the same ones each time."""
+UNKNOWN = ("no matches for kind", "doesn't have a resource type")
+"""What kubectl says of a kind whose definition has gone before."""
+UNTAINTED = (f'taint "{names.TAINT}" not found',)
+"""What it says besides, of the nodes that nobody distrusted."""
+DOCS = Path(__file__).parents[2] / "docs" / "kubernetes.md"
+
+Object = dict[str, Any]
+
+
+class Installed:
+    """All that a person applied, and a driver that has the Deployment's account."""
+
+    def __init__(self, plane: ControlPlane, nodes: Joined, folder: Path) -> None:
+        self.plane, self.nodes = plane, nodes
+        self._folder = folder
+        self._parts = [_asleep(each) for each in kustomized(plane, "")]
+        self._parts += [_namespace(), _job()]
+
+    def install(self) -> None:
+        self._kubectl("apply", *self._parts[:-1])
+        self.plane.kubectl("wait", "--for=condition=Established", f"crd/trainingjobs.{names.GROUP}")
+        self._kubectl("apply", self._parts[-1])
+        self.driver = self._driver()
+        self.driver.spawn()
+        eventually(lambda: self._phase() == "Running", "the job runs")
+        self._distrust()
+
+    def uninstall(self, order: Random) -> None:
+        """Nobody waits for a piece to be gone before the next one goes, nor at the end for ranks
+        that no driver is there to end: their pods would take their grace, two minutes.
+        """
+        for part in order.sample(self._parts, len(self._parts)):
+            if part["kind"] == "Deployment":
+                self.driver.end(signal.SIGKILL)
+            with suppressed(UNKNOWN):
+                self._kubectl("delete", part, more=("--ignore-not-found", "--wait=false"))
+        pods = ("-n", NAMESPACE, "delete", "pods", "--all")
+        self.plane.kubectl(*pods, "--grace-period=1", "--wait=false")
+
+    def left(self) -> list[str]:
+        """Objects of any kind that are ours, or that are being deleted."""
+        kinds = self.plane.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+        asked = ",".join(each for each in kinds if not each.startswith(("events", "nodes")))
+        found = json.loads(self.plane.kubectl("get", asked, "-A", "-o", "json"))["items"]
+        return [f"{each['kind']} {each['metadata']['name']}" for each in found if _ours(each)]
+
+    def marked(self) -> list[str]:
+        nodes = self.plane.read(paths.nodes())["items"]
+        return [each["metadata"]["name"] for each in nodes if _marked(each)]
+
+    # ------------------------------------------------------------ inside
+
+    def _kubectl(self, verb: str, *parts: Object, more: tuple[str, ...] = ()) -> None:
+        documents = json.dumps({"apiVersion": "v1", "kind": "List", "items": parts})
+        self.plane.kubectl(verb, *more, "-f", "-", input=documents)
+
+    def _driver(self) -> DriverProcess:
+        shutil.rmtree(state := self._folder / "driver", ignore_errors=True)
+        who = self.plane.as_account(*ACCOUNT)
+        words = ["--cluster", "kubernetes", "--kubeconfig", str(who), "--namespace", NAMESPACE]
+        words += ["--driver-urls", DRIVER_URL, "--node-selector", "kubernetes.io/os=linux"]
+        return DriverProcess(state, *words)
+
+    def _phase(self) -> str:
+        found = self.plane.read(paths.training_jobs(NAMESPACE, JOB))
+        return str(found.get("status", {}).get("phase", ""))
+
+    def _distrust(self) -> None:
+        url = json.loads(self.driver.paths.address.read_text())["http"]
+        token = self.driver.paths.user_token.read_text().strip()
+        at = f"{url}/v1alpha1/nodes/{DISTRUSTED}/evict"
+        with httpx.Client(trust_env=False, timeout=60) as person:
+            headers = {"Authorization": f"Bearer {token}"}
+            answer = person.post(at, json={"reason": "to be repaired"}, headers=headers)
+        assert answer.status_code == 202, answer.text
+        eventually(lambda: self.marked() == [DISTRUSTED], "it has its marks")
+
+
+@contextmanager
+def suppressed(words: tuple[str, ...]) -> Iterator[None]:
+    """Let kubectl say this."""
+    try:
+        yield
+    except KubectlFailed as failed:
+        if not any(each in str(failed) for each in words):
+            raise
+
+
+def _asleep(part: Object) -> Object:
+    """The Deployment without pods: their driver is a process here."""
+    if part["kind"] != "Deployment":
+        return part
+    return {**part, "spec": {**part["spec"], "replicas": 0}}
+
+
+def _namespace() -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+
+
+def _job() -> Object:
+    command = ["python", "-c", "import time\nwhile True: time.sleep(0.1)"]
+    spec = {"command": command, "pod": {"image": "holdfast-executor:1"}}
+    metadata = {"name": JOB, "namespace": NAMESPACE}
+    kind = {"apiVersion": names.API_VERSION, "kind": names.KIND}
+    return {**kind, "metadata": metadata, "spec": spec}
+
+
+def _ours(each: Object) -> bool:
+    """`holdfast:…` is what the laboratory lets its nodes do."""
+    metadata = each["metadata"]
+    called = re.match(r"holdfast(?!:)|.*\.holdfast\.dev$", metadata["name"])
+    within = metadata.get("namespace", "") in (NAMESPACE, "holdfast")
+    return bool(called) or within or "deletionTimestamp" in metadata
+
+
+def _marked(node: Object) -> bool:
+    annotations, taints = node["metadata"].get("annotations", {}), node["spec"].get("taints", ())
+    return bool({*names.MARKS} & {*annotations}) or names.TAINT in [each["key"] for each in taints]
+
+
+def _cure() -> list[list[str]]:
+    """The commands of the docs that take marks off after an uninstall."""
+    lines = [line for line in DOCS.read_text().splitlines() if f"--all {names.TAINT}-" in line]
+    return [line.split()[1:] for line in lines if line.startswith("kubectl ")]
+
+
+@pytest.fixture(scope="module")
+def installed(
+    own_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
+    if best_kind()[0] is Kind.LOOPBACK:
+        pytest.skip(f"no namespaces here: {best_kind()[1]}")
+    folder = tmp_path_factory.mktemp("uninstalled")
+    options = [*QUICK_LEASES, "--driver-socket", str(folder / "driver" / "driver.sock")]
+    with Joined(own_plane, folder / "nodes", nodes=2, more=options) as nodes:
+        nodes.ready(within_s=240.0)
+        yield Installed(own_plane, nodes, folder)
+    assert nodes.leftovers().count == 0
+
+
+@pytest.mark.parametrize("seed", range(ORDERS))
+def test_in_whatever_order_it_is_uninstalled_nothing_is_left_and_nothing_is_stuck(
+    installed: Installed, seed: int
+) -> None:
+    try:
+        installed.install()
+        installed.uninstall(Random(seed))
+        eventually(lambda: not installed.left(), "nothing is left, and nothing is being deleted")
+    finally:
+        installed.driver.end(signal.SIGKILL)
+    assert installed.marked() == [DISTRUSTED], "whom nobody trusts is not trusted by an uninstall"
+    for words in _cure():
+        with suppressed(UNTAINTED):
+            installed.plane.kubectl(*words)
+    assert installed.marked() == []
