@@ -12,7 +12,8 @@ from made_seen import seen
 from holdfast.lab.chaos import main, play
 from holdfast.lab.chaos.kubernetes import witnesses
 from holdfast.lab.chaos.kubernetes.given import GivenStage
-from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS, OnKubernetes
+from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
+from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
 from holdfast.lab.chaos.scenarios import Scenario, chosen
 from holdfast.lab.chaos.score import Score
 from holdfast.lab.emulator.inside import NotPossible

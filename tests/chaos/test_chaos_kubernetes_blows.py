@@ -9,7 +9,8 @@ from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.ports import Entry
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.kubernetes import blows
-from holdfast.lab.chaos.kubernetes.scenarios import GONE, SCENARIOS
+from holdfast.lab.chaos.kubernetes.rows import GONE
+from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
 from holdfast.lab.emulator.kubelet.joined import WATCHER
 from holdfast.lab.kubernetes.proxy import Answered
 from holdfast.protocol.forks import Fork

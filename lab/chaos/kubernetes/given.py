@@ -9,7 +9,7 @@ from typing import Self
 
 from holdfast.lab.chaos import play
 from holdfast.lab.chaos.kubernetes import witnesses
-from holdfast.lab.chaos.kubernetes.scenarios import OnKubernetes
+from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 from holdfast.lab.chaos.kubernetes.seen import Seen
 from holdfast.lab.chaos.kubernetes.stage import Stage
 from holdfast.lab.chaos.scenarios import Scenario

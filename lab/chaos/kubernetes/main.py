@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.lab import guest
 from holdfast.lab.chaos import main, play
 from holdfast.lab.chaos.kubernetes.given import GivenStage
-from holdfast.lab.chaos.kubernetes.scenarios import OnKubernetes
+from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 from holdfast.lab.chaos.kubernetes.stage import Stage
 from holdfast.lab.demo.kubernetes import prepare
 from holdfast.lab.kubernetes.build import BuildFailed, NotHere

@@ -19,7 +19,8 @@ from holdfast.lab import replaying
 from holdfast.lab.chaos import play
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.kubernetes import witnesses
-from holdfast.lab.chaos.kubernetes.scenarios import GONE, LEFT_ALONE, OnKubernetes
+from holdfast.lab.chaos.kubernetes.rows import GONE, OnKubernetes
+from holdfast.lab.chaos.kubernetes.scenarios import LEFT_ALONE
 from holdfast.lab.chaos.kubernetes.seen import Seen, forked, lines, printed, stored, told
 from holdfast.lab.chaos.kubernetes.witnesses import Witness
 from holdfast.lab.chaos.play import JOB

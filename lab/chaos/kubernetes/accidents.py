@@ -1,0 +1,107 @@
+"""Several faults at once, nodes that come back, and notices (40 to 50). As `kubelets`."""
+
+from holdfast.lab.chaos.injectors import driver, node, people, repeated, returning
+from holdfast.lab.chaos.kubernetes import blows, rows, witnesses
+from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
+from holdfast.lab.chaos.scenarios import Shape
+
+ACCIDENTS: tuple[OnKubernetes, ...] = (
+    OnKubernetes(
+        40,
+        "standby-bad",
+        "a node is lost, and the standby that should take its place is cut off",
+        node.standby_bad,
+        rows.TWICE,
+        shape=Shape(others=1),
+        there=(blows.others_carry_nothing,),
+    ),
+    OnKubernetes(
+        40,
+        "standby-fails-test",
+        "a node that comes to stand by computes wrong",
+        node.standby_fails_test,
+        rows.STANDBY,
+        longer=rows.LONG,
+        shape=Shape(others=1),
+        holds=(witnesses.ranks_went_on,),
+    ),
+    OnKubernetes(
+        41,
+        "rank-twice",
+        "a rank is killed, and another while the job recovers",
+        driver.followed(rows.kill, rows.kill),
+        rows.TWICE,
+    ),
+    OnKubernetes(
+        41,
+        "node-after-rank",
+        "a rank is killed, and a node is lost while the job recovers",
+        driver.followed(rows.kill, node.lost),
+        rows.TWICE,
+        there=(blows.others_carry_nothing,),
+    ),
+    OnKubernetes(
+        41,
+        "driver-after-node",
+        "a node is lost, and the driver is killed while the job recovers",
+        driver.followed(node.lost, driver.killed),
+        rows.LOST,
+        there=(blows.driver_was_killed(),),
+    ),
+    OnKubernetes(
+        43,
+        "rack-lost",
+        "a third of the nodes, all of a rack, is lost at once",
+        node.rack_lost,
+        rows.ONE_INCIDENT,
+        shape=rows.RACKS,
+    ),
+    OnKubernetes(
+        44,
+        "node-returns",
+        "a node is cut off in the middle of a save, given up, and comes back as it was",
+        returning.returned,
+        rows.LOST,
+        longer=rows.MIDDLE,
+        holds=(witnesses.dead_epochs_wrote_nothing, witnesses.left_over_was_refused),
+    ),
+    OnKubernetes(
+        44,
+        "ranks-return",
+        "a node stands still until it is given up, and its ranks try to meet their peers again",
+        returning.ranks_returned,
+        rows.LOST,
+        script="holdfast.lab.chaos.scripts.clinging",
+        longer=rows.LONG,
+        holds=(witnesses.dead_epochs_wrote_nothing, witnesses.left_overs_met_nobody),
+    ),
+    OnKubernetes(
+        44,
+        "messages-replayed",
+        "messages come twice, and some late; a rank is killed meanwhile, and then a node is lost",
+        repeated.while_repeated(rows.kill, node.lost),
+        rows.EACH,
+        longer=rows.MIDDLE,
+        there=(witnesses.messages_were_repeated,),
+        holds=(witnesses.dead_epochs_wrote_nothing,),
+        relayed=True,
+    ),
+    OnKubernetes(
+        50,
+        "maintenance-notice",
+        "there is notice that a node is to be free in a minute",
+        people.maintained,
+        rows.MOVED,
+        longer=rows.MIDDLE,
+        holds=(witnesses.nobody_trains_there,),
+    ),
+    OnKubernetes(
+        50,
+        "node-drained",
+        "a person drains a node",
+        people.drained,
+        rows.MOVED,
+        longer=rows.MIDDLE,
+        holds=(witnesses.nobody_trains_there,),
+    ),
+)
