@@ -128,14 +128,12 @@ def clock_was_stepped(by_s: float) -> Witness:
 
 @by_audit_log
 def lease_was_deleted(seen: Seen) -> list[str]:
-    """By the audit log: a stranger deleted it, and a driver made another."""
-    did = [
-        (effects.did(each), effects.by_driver(each))
-        for each in seen.audited
-        if _is_lease(each.get("objectRef", {})) and effects.was_done(each)
-    ]
-    gone = did.index(("delete leases", False)) if ("delete leases", False) in did else len(did)
-    made = ("create leases", True) in did[gone:]
+    """By the audit log: a stranger deleted it, and a driver made another, by a PUT that says so."""
+    of_it = [each for each in seen.audited if _is_lease(each.get("objectRef", {}))]
+    done = [each for each in of_it if effects.was_done(each)]
+    gone = [effects.did(each) == "delete leases" and not effects.by_driver(each) for each in done]
+    after = done[gone.index(True) :] if any(gone) else []
+    made = any(effects.by_driver(each) and each["responseStatus"]["code"] == 201 for each in after)
     return [] if made else ["nobody deleted the Lease that a driver then made anew"]
 
 
