@@ -58,8 +58,8 @@ class Plain:
 
 
 class AsShipped(Plain):
-    """A PostgreSQL over TCP, TLS of the drivers' own CA, and the Lease: the words are those of
-    `deploy/kubernetes/base/driver.yaml`. There is no second driver, nor a network to cross.
+    """A PostgreSQL over TCP, TLS of the drivers' own CA, and the Lease: words and environment are
+    those of `deploy/kubernetes/base/driver.yaml`. There is no second driver, and no network.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,8 @@ class AsShipped(Plain):
         words = ["--journal", url, "--standby", "--lease", "/".join(LEASE), "--tls"]
         words += ["--driver-urls", f"https://{SWITCH_ADDRESS}:{PORT}"]
         words += ["--listen", f"127.0.0.1:{self._port}"]
-        return Start(words, os.environ | {"PGPASSWORD": self._server.password})
+        more = {"PGPASSWORD": self._server.password, "MALLOC_ARENA_MAX": "2"}
+        return Start(words, os.environ | more)
 
     def journal(self, state: RunPaths) -> SqlJournal:
         return open_postgres(self._server.url(self._database))
