@@ -63,7 +63,7 @@ def _played(scenarios: Sequence[Scenario], stage: Stage, *, as_json: bool) -> li
             sys.stdout.write(msgspec.json.encode(score).decode() + "\n")
             sys.stdout.flush()
         else:
-            console.print(_row(score))
+            console.print(_row(score), soft_wrap=True)
     return passed
 
 

@@ -12,6 +12,7 @@ what it does not show from outside (audit log, processes): asking for that raise
 import base64
 import json
 import secrets
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -43,7 +44,7 @@ class NotPossible(Exception):
 class GivenCluster:
     """The cluster of a kubeconfig, in the place of a `ControlPlane`.
 
-    `folder` has the identities; kubectl's own file is only read.
+    `folder` has the identities while it is used; kubectl's own file is only read.
     """
 
     def __init__(self, kubeconfig: Path, folder: Path) -> None:
@@ -56,23 +57,33 @@ class GivenCluster:
         self._cluster: dict[str, str] = {}
 
     def __enter__(self) -> Self:
-        from holdfast.driver.adapters import authority  # needs an extra
-
         said = checked(self.admin)
         check_socket_path(self._socket, "--folder")
-        private_folder(self._folder)
-        self.ca.write_bytes(base64.b64decode(said.pop("certificate-authority-data")))
-        self._cluster = {**said, "certificate-authority": str(self.ca)}
-        self._authority = authority.new_authority(SystemClock().wall())
-        (self._folder / "ca.crt").write_text(self._authority.certificate)
-        self.certificate("server", LOCAL)
         with ExitStack() as up:
+            up.callback(self._forget)
+            self._identify(said)
             self._http = up.enter_context(self._reach(up))
             self._up = up.pop_all()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self._up.close()
+
+    def _identify(self, said: dict[str, str]) -> None:
+        """Whom we trust, and an authority of our own for what listens here."""
+        from holdfast.driver.adapters import authority  # needs an extra
+
+        private_folder(self._folder)
+        self.ca.write_bytes(base64.b64decode(said.pop("certificate-authority-data")))
+        self._cluster = {**said, "certificate-authority": str(self.ca)}
+        self._authority = authority.new_authority(SystemClock().wall())
+        (self._folder / "ca.crt").write_text(self._authority.certificate)
+        self.certificate("server", LOCAL)
+
+    def _forget(self) -> None:
+        """No key that the cluster has signed, and no token, stays here."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._socket.unlink(missing_ok=True)
 
     @property
     def url(self) -> str:

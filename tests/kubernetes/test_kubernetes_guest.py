@@ -93,6 +93,7 @@ def test_a_ctrl_c_leaves_nothing_of_the_nodes_that_had_joined(theirs: Path, fold
     stage = GivenStage(folder, kubeconfig=theirs, steps=30, seed=1, say=lambda _: None)
     with pytest.raises(KeyboardInterrupt):
         joined_then_cut(stage, theirs)
+    assert not list((folder / "given").rglob("*.key")), "nor of the keys that it had signed"
     assert (all_there(theirs), leases(theirs)) == (before, [])
 
 
