@@ -171,10 +171,16 @@ def installed(
     if best_kind()[0] is Kind.LOOPBACK:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
     folder = tmp_path_factory.mktemp("uninstalled")
+    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
+        yield from _installed(plane, folder)
+
+
+def _installed(plane: ControlPlane, folder: Path) -> Iterator[Installed]:
+    """On a control plane of its own: on that of other tests objects of theirs are left."""
     options = [*QUICK_LEASES, "--driver-socket", str(folder / "driver" / "driver.sock")]
-    with Joined(own_plane, folder / "nodes", nodes=2, more=options) as nodes:
+    with Joined(plane, folder / "nodes", nodes=2, more=options) as nodes:
         nodes.ready(within_s=240.0)
-        yield Installed(own_plane, nodes, folder)
+        yield Installed(plane, nodes, folder)
     assert nodes.leftovers().count == 0
 
 
