@@ -70,7 +70,7 @@ def kubernetes(
     if quick:
         nodes, gang, rounds = "100", 60, 1
     set_up_logs("bench")  # on stderr: stdout may be JSON
-    part = parts.BENCH_ON_KUBERNETES.load()
+    part = (parts.BENCH_AS_SHIPPED if as_shipped else parts.BENCH_ON_KUBERNETES).load()
     sizes = parts.BENCH_SIZES.load()
     try:
         chosen = sizes.chosen(nodes, gang, quick=quick)

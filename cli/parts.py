@@ -12,7 +12,12 @@ from typing import Any, NamedTuple
 from holdfast.cli.errors import Stopped
 from holdfast.protocol import exitcodes
 
-EXTRAS = {"cryptography": "tls", "kubernetes": "kubernetes", "torch": "train"}
+EXTRAS = {
+    "cryptography": "tls",
+    "kubernetes": "kubernetes",
+    "psycopg": "postgres",
+    "torch": "train",
+}
 """Libraries, and which extra of ours brings each."""
 
 
@@ -54,6 +59,7 @@ CHAOS_ON_GIVEN = Part("holdfast.lab.chaos.kubernetes.main", ON_GIVEN)
 
 BENCH = Part("holdfast.bench.main", TRAINS)
 BENCH_ON_KUBERNETES = Part("holdfast.bench.main", ON_KUBERNETES)
+BENCH_AS_SHIPPED = Part("holdfast.bench.main", (*ON_GIVEN, "psycopg"))
 BENCH_SIZES = Part("holdfast.bench.kubernetes.sizes")
 
 CONTROL_PLANE = Part("holdfast.lab.kubernetes.serve")

@@ -14,8 +14,6 @@ from typing import Any, Self
 
 import yaml
 
-from holdfast.driver.adapters.journal import SqlJournal
-from holdfast.driver.adapters.journal_sqlite import read_only
 from holdfast.driver.adapters.kubernetes import paths, podspec
 from holdfast.driver.ports import Entry
 from holdfast.keeper.state import KeeperState
@@ -26,6 +24,7 @@ from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.leftovers import Leftovers
+from holdfast.lab.journals import opened
 from holdfast.lab.kubernetes import marks, proxy
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.given import AnyPlane
@@ -150,7 +149,7 @@ class KubernetesLab(Lab):
 
     def entries(self) -> list[Entry]:
         """The driver's journal."""
-        with closing(self._open_journal()) as journal:
+        with closing(opened(self._journal, self.run)) as journal:
             return journal.entries()
 
     def drivers_up(self) -> list[str]:
@@ -167,13 +166,6 @@ class KubernetesLab(Lab):
         """Of two drivers people ask the one that leads."""
         states = {each.name: each.run for each in self._operators}
         return states.get(self.leader(), self.run) if len(states) > 1 else self.run
-
-    def _open_journal(self) -> SqlJournal:
-        if not self._journal:
-            return read_only(self.run.journal)[0]
-        from holdfast.driver.adapters.journal_postgres import open_postgres  # needs an extra
-
-        return open_postgres(self._journal)
 
     def leftovers(self) -> Leftovers:
         return self.joined.leftovers()

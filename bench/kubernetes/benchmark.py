@@ -13,7 +13,7 @@ from holdfast.bench.kubernetes.seen import Late
 from holdfast.bench.kubernetes.sizes import Size
 from holdfast.bench.kubernetes.slopes import slopes
 from holdfast.bench.kubernetes.stage import Stage
-from holdfast.bench.kubernetes.ways import AsShipped, Plain
+from holdfast.bench.kubernetes.ways import Plain
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.supervise import DoesNotStayUp
 from holdfast.lab import postgres
@@ -53,11 +53,18 @@ def measure(
             build(say, module)
         say("a control plane, kwok and emulated nodes")
         with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as root:
-            stage = Stage(Path(root), AsShipped() if as_shipped else Plain())
-            _played(stage, rounds, take, say, sizes)
+            _played(Stage(Path(root), _way(as_shipped)), rounds, take, say, sizes)
     except* FAILURES as failures:
         reasons = "; ".join(str(reason) for reason in failures.exceptions)
         raise Incomplete(reasons) from failures
+
+
+def _way(as_shipped: bool) -> Plain:
+    if not as_shipped:
+        return Plain()
+    from holdfast.bench.kubernetes.shipped import AsShipped  # needs extras
+
+    return AsShipped()
 
 
 def _played(

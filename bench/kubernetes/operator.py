@@ -22,6 +22,7 @@ from holdfast.driver.core.encode import decode
 from holdfast.driver.core.model import State
 from holdfast.driver.ports import Entry
 from holdfast.kit.supervise import Child, Lifeline
+from holdfast.lab.journals import opened
 from holdfast.lab.nursery import Nursery
 
 T = TypeVar("T")
@@ -45,11 +46,12 @@ class Operator:
         words = ["--state", str(self._paths.root), "--cluster", "kubernetes"]
         words += ["--kubeconfig", str(stage.driver), "--namespace", fleet.NAMESPACE]
         words += ["--probes", "127.0.0.1:0"]
-        more, environment = self._way.start()
+        start = self._way.start()
+        self._journal = start.journal
         module, log = "holdfast.driver.main", root / "driver.log"
-        self._child = Child(
-            "driver", module, words + more, log=log, lifeline=lifeline, environment=environment
-        )
+        words += start.words
+        around = start.environment
+        self._child = Child("driver", module, words, log=log, lifeline=lifeline, environment=around)
         self._nursery = Nursery([self._child], lifeline)
         simulate = [sys.executable, "-m", "holdfast.bench.kubernetes.simulate"]
         with (root / "simulate.log").open("ab") as out:
@@ -89,12 +91,12 @@ class Operator:
 
     def state(self) -> State:
         """The newest that it has committed."""
-        with closing(self._way.journal(self._paths)) as journal:
+        with closing(opened(self._journal, self._paths)) as journal:
             return decode(journal.load()[0] or b"")
 
     def entry(self, fact: Callable[[Entry], bool], after: int, within_s: float) -> Entry:
         """The first entry after `after` of which the fact is true. Raises `Late`."""
-        with closing(self._way.journal(self._paths)) as journal:
+        with closing(opened(self._journal, self._paths)) as journal:
             return _awaited(lambda: _first(journal.entries(after=after), fact), within_s)
 
     def ready(self, within_s: float = UP_WITHIN_S) -> None:

@@ -21,7 +21,7 @@ from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.kubernetes import flags
 from holdfast.lab.kubernetes.fake import FakeNodes
 from holdfast.lab.kubernetes.plane import ControlPlane
-from holdfast.lab.on_kubernetes import DRIVER, MANIFESTS, SHIPPED
+from holdfast.lab.on_kubernetes import DRIVER, install
 from holdfast.protocol.paths import RunPaths
 
 LEASE_S = 200
@@ -67,11 +67,8 @@ class Stage:
         with ExitStack() as up:
             up.enter_context(self.way)
             up.enter_context(self.plane)
-            for manifest in MANIFESTS:
-                self.plane.kubectl("apply", "-f", str(SHIPPED / manifest))
+            install(self.plane)
             self.way.install(self.plane)
-            definition = ("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
-            self.plane.kubectl(*definition)
             self.driver = self.plane.kubeconfig(
                 DRIVER, ["system:serviceaccounts"], name="holdfast-driver"
             )

@@ -1,5 +1,8 @@
 """How large the benchmark on Kubernetes is, from what a person asks for."""
 
+import subprocess
+import sys
+
 import pytest
 
 pytest.importorskip("kubernetes")
@@ -39,3 +42,9 @@ def test_sizes_that_cannot_be_are_refused_with_a_fix(
     with pytest.raises(BadSizes, match=said) as refused:
         chosen(nodes, gang, quick=False)
     assert refused.value.fix.startswith("Give ")
+
+
+def test_a_plain_run_needs_nothing_of_a_driver_as_it_is_shipped() -> None:
+    look = "import sys; import holdfast.bench.kubernetes.benchmark; print('psycopg' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert said.stdout == "False\n"

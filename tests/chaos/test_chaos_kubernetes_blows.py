@@ -8,7 +8,7 @@ from made_seen import STARTED, asked, at, at_s, entry, seen
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.ports import Entry
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.kubernetes import blows
+from holdfast.lab.chaos.kubernetes import blows, leading
 from holdfast.lab.chaos.kubernetes.rows import GONE
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
 from holdfast.lab.emulator.kubelet.joined import WATCHER
@@ -163,10 +163,10 @@ def test_a_lease_is_deleted_by_a_stranger_and_made_anew_by_a_driver() -> None:
     made = asked("update leases", objectRef=about, responseStatus={"code": 201})
     renewed = asked("update leases", objectRef=about, responseStatus={"code": 200})
     others = deleted | {"objectRef": about | {"namespace": "kube-system"}}
-    assert blows.lease_was_deleted(seen(made, deleted, made)) == []
+    assert leading.lease_was_deleted(seen(made, deleted, made)) == []
     strange = [[made], [made, deleted], [others, made], [deleted, renewed]]
     for audited in (*strange, [deleted | {"user": made["user"]}, made]):
-        assert blows.lease_was_deleted(seen(*audited)) != []
+        assert leading.lease_was_deleted(seen(*audited)) != []
 
 
 def test_what_else_was_hurt_carries_nothing_in_the_end() -> None:

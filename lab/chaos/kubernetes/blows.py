@@ -6,16 +6,14 @@ fault that comes besides. One that did not take effect has shown nothing, and fa
 
 import re
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from itertools import pairwise
 from math import inf
 
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.lab.chaos.kubernetes import effects
-from holdfast.lab.chaos.kubernetes.seen import Object, Seen
+from holdfast.lab.chaos.kubernetes.seen import Object, Seen, at_s
 from holdfast.lab.chaos.kubernetes.witnesses import Witness, by_audit_log
 from holdfast.lab.emulator.kubelet.joined import WATCHER
-from holdfast.lab.operators import LEASE
 
 LED_NOWHERE = re.compile(r"did not receive a valid HTTP response.*no driver")
 """What an executor says whose connection is taken and ended at once: nobody is behind it."""
@@ -81,7 +79,7 @@ def api_server_was_away(for_s: float) -> Witness:
 
     @by_audit_log
     def holds(seen: Seen) -> list[str]:
-        written_s = sorted(_at_s(each["stageTimestamp"]) for each in seen.audited)
+        written_s = sorted(at_s(each["stageTimestamp"]) for each in seen.audited)
         silent_s = max((after - before for before, after in pairwise(written_s)), default=0.0)
         return [] if silent_s >= for_s else [f"the API server was away for {silent_s:.1f} s only"]
 
@@ -117,24 +115,13 @@ def clock_was_stepped(by_s: float) -> Witness:
     """By the driver's journal, in which each entry has both of its clocks."""
 
     def holds(seen: Seen) -> list[str]:
-        off_s = [_at_s(entry.at) - entry.now for entry in seen.entries]
+        off_s = [at_s(entry.at) - entry.now for entry in seen.entries]
         step_s = max((abs(after - before) for before, after in pairwise(off_s)), default=0.0)
         return (
             [] if step_s >= by_s * NEARLY else [f"the driver's clock was {step_s:.1f} s off only"]
         )
 
     return holds
-
-
-@by_audit_log
-def lease_was_deleted(seen: Seen) -> list[str]:
-    """By the audit log: a stranger deleted it, and a driver made another, by a PUT that says so."""
-    of_it = [each for each in seen.audited if _is_lease(each.get("objectRef", {}))]
-    done = [each for each in of_it if effects.was_done(each)]
-    gone = [effects.did(each) == "delete leases" and not effects.by_driver(each) for each in done]
-    after = done[gone.index(True) :] if any(gone) else []
-    made = any(effects.by_driver(each) and each["responseStatus"]["code"] == 201 for each in after)
-    return [] if made else ["nobody deleted the Lease that a driver then made anew"]
 
 
 def others_carry_nothing(seen: Seen) -> list[str]:
@@ -167,20 +154,9 @@ def _listed_after(audited: Sequence[Object], began_s: float) -> set[str]:
         if effects.by_driver(each)
         and each["verb"] == "list"
         and effects.was_done(each)
-        and _at_s(each["stageTimestamp"]) >= began_s
+        and at_s(each["stageTimestamp"]) >= began_s
     }
 
 
 def _names(paths: Collection[str], what: str) -> bool:
     return any(path.rpartition("/")[2] == what for path in paths)
-
-
-def _is_lease(about: Object) -> bool:
-    """The API server names a new object only in its answer."""
-    namespace, name = LEASE
-    of_all = (about.get("resource"), about.get("namespace")) == ("leases", namespace)
-    return of_all and about.get("name", name) == name
-
-
-def _at_s(told: str) -> float:
-    return datetime.fromisoformat(told).timestamp()

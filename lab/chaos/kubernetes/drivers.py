@@ -111,7 +111,7 @@ DRIVERS: tuple[OnKubernetes, ...] = (
         longer=rows.MIDDLE,
         holds=(witnesses.driver_lived, leading.lease_is_back),
         shared=True,
-        there=(blows.lease_was_deleted,),
+        there=(leading.lease_was_deleted,),
     ),
     OnKubernetes(
         36,

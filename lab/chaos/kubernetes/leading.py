@@ -37,8 +37,20 @@ def theft_was_borne(seen: Seen) -> list[str]:
     return ["a driver wrote the Lease while a stranger held it"] if any(stolen) else []
 
 
+@by_audit_log
+def lease_was_deleted(seen: Seen) -> list[str]:
+    """By the audit log: a stranger deleted it, and a driver made another, by a PUT that says so."""
+    done = [each for each in seen.audited if _is_lease(each) and effects.was_done(each)]
+    gone = [effects.did(each) == "delete leases" and not effects.by_driver(each) for each in done]
+    after = done[gone.index(True) :] if any(gone) else []
+    made = any(effects.by_driver(each) and each["responseStatus"]["code"] == 201 for each in after)
+    return [] if made else ["nobody deleted the Lease that a driver then made anew"]
+
+
 def _writes_lease(event: Object) -> bool:
-    about, (namespace, name) = event.get("objectRef", {}), LEASE
-    which = (about.get("resource"), about.get("namespace"), about.get("name"))
-    done = event.get("verb") in ("update", "patch") and effects.was_done(event)
-    return done and which == ("leases", namespace, name)
+    return event["verb"] in ("update", "patch") and effects.was_done(event) and _is_lease(event)
+
+
+def _is_lease(event: Object) -> bool:
+    about = event.get("objectRef", {})
+    return (about.get("resource"), about.get("namespace"), about.get("name")) == ("leases", *LEASE)

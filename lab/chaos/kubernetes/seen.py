@@ -5,6 +5,7 @@ it says it did, to be held against what others saw it do.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,8 @@ def printed(node: Path) -> list[str]:
 def lines(file: Path) -> list[str]:
     """Of a log; none where there is no such file."""
     return file.read_text(errors="replace").splitlines() if file.exists() else []
+
+
+def at_s(told: str) -> float:
+    """Unix time of what the audit log or the journal says (RFC 3339)."""
+    return datetime.fromisoformat(told).timestamp()

@@ -6,12 +6,11 @@ nothing where that log is not to be had, as on a cluster that a person gives. Pu
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 from holdfast.driver.adapters.kubernetes import facts, names
 from holdfast.driver.core.effects import Instruct
 from holdfast.lab.chaos.kubernetes import effects, intentions
-from holdfast.lab.chaos.kubernetes.seen import Object, Seen
+from holdfast.lab.chaos.kubernetes.seen import Object, Seen, at_s
 from holdfast.lab.demo.writers import writers_of
 
 REFUSED = re.compile(r"writing to the store has ended: epoch \d+ has begun, this is epoch \d+")
@@ -60,9 +59,7 @@ def only_nodes_wrote_of_their_pods(seen: Seen) -> list[str]:
 def each_call_once(seen: Seen) -> list[str]:
     """The journal joined with the audit log."""
     calls = effects.calls(seen.audited)
-    return [
-        *intentions.wrong(calls, seen.entries, settled=seen.settled, left=seen.pods),
-    ]
+    return intentions.wrong(calls, seen.entries, settled=seen.settled, left=seen.pods)
 
 
 def each_fork_once(seen: Seen) -> list[str]:
@@ -218,7 +215,7 @@ def is_marked(node: Object) -> bool:
 
 def _is_starting(seen: Seen, event: Object) -> bool:
     """Whether the API server was asked before it said that it is ready."""
-    asked_s = datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
+    asked_s = at_s(event["requestReceivedTimestamp"])
     return any(began_s <= asked_s <= ready_s for began_s, ready_s in seen.api_starts)
 
 
