@@ -20,6 +20,19 @@ from holdfast.protocol.wire import Decoder, encode
 pytestmark = pytest.mark.slow
 
 
+def follower_of(term: int) -> Hello:
+    """An executor that has followed a driver of this term."""
+    return Hello(
+        protocol=PROTOCOL_VERSION,
+        process="executor",
+        node="n",
+        incarnation="i",
+        generation=7,
+        term=term,
+        epoch=9,
+    )
+
+
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[DriverProcess]:
     made = DriverProcess(tmp_path / "state")
@@ -63,15 +76,7 @@ async def test_executors_are_led_again_by_the_second_start_after_it(
     for _ in range(2):
         await driver.start()
         assert driver.end() == exitcodes.OK
-    follower = Hello(
-        protocol=PROTOCOL_VERSION,
-        process="executor",
-        node="n",
-        incarnation="i",
-        generation=7,
-        term=3,
-        epoch=9,
-    )
+    follower = follower_of(3)
     put_back(driver, tmp_path / "backup")
     async with executor(driver, await driver.start(), follower) as said:
         assert said == Welcome(term=2, heartbeat_period_s=0.5), "as the backup would have it"
@@ -95,15 +100,7 @@ async def test_a_term_that_was_given_twice_is_passed_over_too(
     await driver.start()
     assert driver.end() == exitcodes.OK
     put_back(driver, tmp_path / "backup")
-    follower = Hello(
-        protocol=PROTOCOL_VERSION,
-        process="executor",
-        node="n",
-        incarnation="i",
-        generation=7,
-        term=2,
-        epoch=9,
-    )
+    follower = follower_of(2)
     async with executor(driver, await driver.start(), follower) as said:
         assert said.term == 2
         assert driver.process is not None
