@@ -31,6 +31,7 @@ from holdfast.lab.kubernetes.given import AnyPlane
 from holdfast.lab.nursery import Nursery
 
 LOOK_S = 0.05
+NOT_READY = "node.kubernetes.io/not-ready"
 WATCHER = "holdfast:emulated-kubelet"
 
 
@@ -100,7 +101,7 @@ class Joined:
         return self.state().nodes[name]
 
     def ready(self, within_s: float = 60.0) -> None:
-        """Wait until every node is Ready. Raises `NotReady`."""
+        """Wait until every node is Ready and takes pods. Raises `NotReady`."""
 
         def all_ready() -> bool:
             if states.load(self.root) is None:
@@ -163,5 +164,8 @@ class Joined:
 
 
 def _ready(node: dict[str, Any]) -> bool:
+    """Also without the taint of a node that is new, which a controller takes off a little later."""
+    if any(taint["key"] == NOT_READY for taint in node["spec"].get("taints", ())):
+        return False
     conditions = node["status"].get("conditions", [])
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
