@@ -9,11 +9,12 @@ import logging
 import socket
 import ssl
 from asyncio.sslproto import SSLProtocol
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from holdfast.driver.handshakes import Handshakes
 from holdfast.driver.listening import BACKLOG
 from holdfast.protocol.messages import MAX_FRAME_BYTES
 
@@ -24,9 +25,9 @@ ACCEPTED_AT_ONCE = 32
 """In one turn of the event loop, of those that wait in the socket's queue: a thousand handshakes in
 one turn would hold up everything else for a second."""
 
-TLS_READ_BYTES = 16 * 1_024
-"""As much as a record of TLS holds (RFC 8446, 5.1). asyncio would keep 256 KiB beside each of a
-node's two connections to read into, which for a thousand nodes is half a gigabyte (0144).
+TLS_READ_BYTES = 4 * 1_024
+"""Most that nodes say is less. asyncio would keep 256 KiB beside each of a node's two connections
+to read into, which for a thousand nodes is half a gigabyte (0144).
 """
 
 
@@ -49,6 +50,7 @@ class Server(uvicorn.Server):
         self._tls = tls
         if tls:
             SSLProtocol.max_size = TLS_READ_BYTES
+        self._handshakes: list[Handshakes] = []
         self.servers = []
         self.told = asyncio.Event()
         """Somebody wants this driver to end, which is not all that ends a server."""
@@ -69,20 +71,36 @@ class Server(uvicorn.Server):
         try:
             await super().serve(sockets)
         finally:
+            for each in self._handshakes:
+                each.close()
             for server in self.servers:
                 server.close()
             for connection in tuple(self.server_state.connections):
                 connection.transport.abort()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """uvicorn knows one context for all its sockets, so each is started by itself."""
-        servers = []
+        """uvicorn would accept whoever comes, and knows one context for all its sockets."""
+        plain = []
         for each in sockets or ():
-            self.config.ssl = None if each.family == socket.AF_UNIX else self._tls
-            await super().startup([each])
+            if self._tls and each.family != socket.AF_UNIX:
+                self._handshakes.append(Handshakes(each, self._tls, self._connection))
+            else:
+                plain.append(each)
+        await super().startup(plain)
+        for each in plain:
             each.listen(BACKLOG)  # which uvicorn made as short as what it accepts at a time
-            servers += self.servers
-        self.servers = servers
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for each in self._handshakes:
+            each.close()
+        await super().shutdown(sockets)
+
+    def _connection(self) -> asyncio.Protocol:
+        """As uvicorn makes it for its own servers."""
+        make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        return make(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
 
 def server_config(app: ASGIApp) -> uvicorn.Config:
