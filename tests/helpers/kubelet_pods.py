@@ -3,6 +3,7 @@
 Used by tests of the emulated kubelet.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,13 +47,16 @@ class Pods:
         return self._plane.read(paths.pods("default", name)) or None
 
     def seen(self, name: str, fact: Callable[[dict[str, Any]], Any], what: str) -> dict[str, Any]:
-        """The pod once `fact` holds for it."""
+        """The pod once `fact` holds for it; where it never does, how the pod is."""
 
         def holds() -> dict[str, Any] | None:
             pod = self.get(name)
             return pod if pod and fact(pod) else None
 
-        return eventually(holds, what)
+        try:
+            return eventually(holds, what)
+        except TimeoutError as late:
+            raise TimeoutError(f"{late}, but {json.dumps(self.get(name))}") from late
 
     def running(self, name: str) -> dict[str, Any]:
         return self.seen(name, ready, f"{name} is ready")

@@ -146,6 +146,16 @@ def test_a_deleted_pod_is_asked_first_and_killed_after_its_grace(pods):
     assert pods.output("stubborn").split() == ["up", "no"]
 
 
+def test_who_deletes_a_pod_again_can_shorten_its_grace(pods):
+    pods.run("patient", "trap 'echo no' TERM; echo up; while :; do sleep 0.05; done")
+    pods.running("patient")
+    eventually(lambda: "up" in pods.output("patient"), "it handles SIGTERM")
+    pods.delete("patient", "--grace-period=600")
+    eventually(lambda: "no" in pods.output("patient"), "it was asked")
+    pods.delete("patient", "--grace-period=1")
+    eventually(lambda: pods.get("patient") is None, "it is gone")
+
+
 def test_an_unknown_image_is_not_pulled_and_a_missing_command_is_said(pods):
     pods.run("unknown", "true", container={"image": "no/such:1"})
     pods.run("nothing", "", restartPolicy="Never", container={"command": ["/no/such/command"]})

@@ -47,15 +47,15 @@ def test_a_nodes_identity_is_that_node_and_no_other(plane: ControlPlane) -> None
 
 
 def test_the_audit_log_says_who_wrote_what_and_by_which_right(plane: ControlPlane) -> None:
-    person = plane.kubeconfig("ada", ["speech"], name="ada")
-    with pytest.raises(KubectlFailed, match="ada"):
-        kubectl(person, ["create", "namespace", "of-ada"])
+    person = plane.kubeconfig("carla", ["speech"], name="carla")
+    with pytest.raises(KubectlFailed, match="carla"):
+        kubectl(person, ["create", "namespace", "of-carla"])
 
     def refused() -> list[str]:
         return [
             event["annotations"]["authorization.k8s.io/decision"]
             for event in plane.audit()
-            if event["user"].get("username") == "ada" and event["verb"] == "create"
+            if event["user"].get("username") == "carla" and event["verb"] == "create"
         ]
 
     assert eventually(refused, "the refusal is in the audit log") == ["forbid"]

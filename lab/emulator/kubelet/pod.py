@@ -6,6 +6,7 @@ Must not act on anything but what the node itself has read over its own link.
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +51,7 @@ class Pod:
         self._probing: dict[tuple[str, int], Probing] = {}
         self._preparation = Preparation(around)
         self._restarts = Restarts(around.restart_base_s)
-        self._stop_sent = False
+        self._stops_within_s = math.inf
         self._told: Object | None = None
         self._started_at = stamp(time.time())
 
@@ -142,10 +143,10 @@ class Pod:
         meta = self._pod["metadata"]
         self.close()
         if self.runs:
-            if not self._stop_sent:
-                grace_s = float(meta.get("deletionGracePeriodSeconds", 0))
+            grace_s = float(meta.get("deletionGracePeriodSeconds", 0))
+            if grace_s < self._stops_within_s:  # who deletes it again may be less patient
                 await self._around.runtime.order(orders.Stop(uid=self.uid, grace_s=grace_s))
-                self._stop_sent = True
+                self._stops_within_s = grace_s
             await self._tell(self._seen())
             return LOOK_AGAIN_S
         await self._tell(self._seen(ending=True))
