@@ -187,4 +187,4 @@ def _asked(kubeconfig: Path, arguments: Sequence[str], otherwise: str) -> str:
     except KubectlFailed as failed:
         said = str(failed).strip().splitlines() or [""]
         why = f"{otherwise}: {said[-1].removeprefix('error: ').rstrip('.')}".rstrip(": ")
-        raise Unusable(f"{why}. {NAMED}") from failed
+        raise Unusable(f"{why}{'' if why.endswith('?') else '.'} {NAMED}") from failed

@@ -164,6 +164,18 @@ def test_what_is_wrong_is_refused_by_the_api_server_itself(
     assert said in refusal(cluster, document)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"nodes": 0}, {"ranksPerNode": 0}, {"topology": {"tp": 0}}, {"topology": {"pp": 0, "dp": 2}}],
+)
+def test_nothing_follows_from_a_size_that_is_out_of_bounds(
+    cluster: ControlPlane, wrong: dict[str, Any]
+) -> None:
+    said = refusal(cluster, job(**wrong))
+    assert said.count("Invalid value") == 1
+    assert "greater than or equal to 1" in said
+
+
 def test_another_version_is_refused_by_its_name(cluster: ControlPlane) -> None:
     said = refusal(cluster, job() | {"apiVersion": "holdfast.dev/v1"})
     assert 'no matches for kind "TrainingJob" in version "holdfast.dev/v1"' in said

@@ -46,8 +46,11 @@ def _other_sizes(ranks: str) -> str:
     return f"({fits_dp} ? {with_dp} : ({fits_nodes} ? {nodes} : {neither}))"
 
 
+_OUT_OF_BOUNDS = " || ".join(f"{size} < 1" for size in (_NODES, _PER_NODE, _PP, _TP))
+"""What is refused already, and nothing follows from it."""
+
 _SIZES = {
-    "rule": f"{_DP} == 0 ? {_WORLD} % {_INNER} == 0 : {_RANKS} == {_WORLD}",
+    "rule": f"{_OUT_OF_BOUNDS} || ({_DP} == 0 ? {_WORLD} % {_INNER} == 0 : {_RANKS} == {_WORLD})",
     "message": "tp x pp x dp is not nodes x ranksPerNode.",
     "messageExpression": _format(
         "%s, but nodes %d x ranksPerNode %d = %d.  Set %s.",
