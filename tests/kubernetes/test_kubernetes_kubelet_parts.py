@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.lab.emulator.kubelet import nodeobject, options, podspec, podstatus, volumes
+from holdfast.lab.emulator.kubelet import (
+    container,
+    nodeobject,
+    options,
+    podspec,
+    podstatus,
+    volumes,
+)
 from holdfast.lab.emulator.kubelet.images import Images
 from holdfast.lab.emulator.kubelet.knobs import Knobs, KnobsOf, turn
 from holdfast.lab.emulator.kubelet.logs import start_of_last
@@ -254,3 +261,17 @@ def test_a_folder_too_deep_for_sockets_is_refused_with_the_limit(tmp_path, capsy
     with pytest.raises(SystemExit):
         options.read(words)
     assert "Use a shorter folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        ("pid 42\n", (42, "")),
+        ("pid 42\nwhy cannot be run: No such file\n", (42, "cannot be run: No such file")),
+        ("why cannot be run: No such file\npid 42\n", (42, "cannot be run: No such file")),
+        ("why no namespaces\n", (0, "no namespaces")),
+        ("", (0, "")),
+    ],
+)
+def test_an_init_that_fails_may_say_so_before_its_pid_is_told(said, known):
+    assert container.told(said) == known

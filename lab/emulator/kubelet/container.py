@@ -24,6 +24,9 @@ QUIET = namespaces.MS_NODEV | namespaces.MS_NOSUID
 SHARED_MEMORY_MIB = 64
 """Of a container that mounts nothing at /dev/shm, as container runtimes have it."""
 
+PID, WHY = "pid", "why"
+"""How lines begin that forked children say to the runtime."""
+
 OURS = Path(holdfast.__path__[0]).resolve().parents[1]
 PROGRAMS = (Path(sys.base_prefix), Path(sys.prefix), OURS)
 """Where Python, its libraries and Holdfast are: a checkout in /tmp, too, runs pods with a /tmp."""
@@ -48,13 +51,23 @@ def launch(order: Start, shown: list[Mount], group: Path | None) -> int:
         _never_returning(lambda: _make(order, shown, group, says), says)
     os.close(says)
     with os.fdopen(hears) as said:
-        pid, _, refusal = said.read().partition("\n")
+        pid, refusal = told(said.read())
     os.waitpid(outer, 0)
     if refusal or not pid:
-        with contextlib.suppress(ChildProcessError, ValueError):
-            os.waitpid(int(pid), 0)
+        with contextlib.suppress(ChildProcessError):
+            if pid:
+                os.waitpid(pid, 0)
         raise CannotStart(refusal or "its namespaces could not be made")
-    return int(pid)
+    return pid
+
+
+def told(said: str) -> tuple[int, str]:
+    """Pid of the container's init and why it cannot run, 0 and "" where that was not said.
+
+    Each is a line of its own: an init may have failed before whoever forked it has told its pid.
+    """
+    lines = dict(line.split(" ", 1) for line in said.splitlines())
+    return int(lines.get(PID, 0)), lines.get(WHY, "")
 
 
 def execute(init: int, argv: list[str], environment: dict[str, str]) -> int:
@@ -79,7 +92,7 @@ def _make(order: Start, shown: list[Mount], group: Path | None, says: int) -> No
     namespaces.unshare(OWN)
     init = os.fork()
     if init:
-        os.write(says, f"{init}\n".encode())
+        os.write(says, f"{PID} {init}\n".encode())
         os._exit(0)
     if group is not None:
         (group / "cgroup.procs").write_text("0")
@@ -160,5 +173,6 @@ def _never_returning(run: Callable[[], None], says: int) -> None:
         signal.set_wakeup_fd(-1)
         run()
     except BaseException as error:  # noqa: BLE001 - a forked child must never go on as its parent
-        os.write(says, str(error).encode() or repr(error).encode())
+        why = " ".join((str(error) or repr(error)).split())
+        os.write(says, f"{WHY} {why}\n".encode())
     os._exit(127)
