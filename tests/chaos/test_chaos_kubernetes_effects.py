@@ -75,6 +75,22 @@ def test_an_effect_is_all_orders_of_it_until_it_has_come_about() -> None:
     ]
 
 
+def test_an_allocation_whose_node_is_given_back_before_is_over_and_the_next_is_another() -> None:
+    """Of a start that others could not take part in."""
+    entries = [
+        entry(1, STARTED, ALLOCATE),
+        entry(2, STARTED, RELEASE),
+        entry(3, NodeReleased(node="node-1", cause=2)),
+        entry(4, STARTED, ALLOCATE),
+        entry(5, NodeAllocated(job="j", node="node-1", cause=4)),
+    ]
+    allocations = [each for each in intentions(entries, settled=5) if each.doing == "Allocate"]
+    assert allocations == [
+        Intention("Allocate", "node-1", frozenset({1}), came_about=False),
+        Intention("Allocate", "node-1", frozenset({4}), came_about=True),
+    ]
+
+
 def test_a_trial_that_is_asked_for_again_is_the_same_one() -> None:
     tried = NodeAllocated(job="j", node="node-1", cause=1)
     entries = [*order(tried, ON_TRIAL), entry(3, DriverStarted(term=2), ON_TRIAL, term=2)]

@@ -18,13 +18,14 @@ from waiting import eventually
 
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.lab.kubernetes import flags
-from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed
 
 pytestmark = pytest.mark.kubernetes
 
 RUNS = ("Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy")
 """Kinds of the overlay that are of its pods; the driver is a process here."""
 ACCOUNT = ("holdfast", "holdfast-driver")
+ROLE = "clusterrole/holdfast-driver"
 HALF = {"resources": {"requests": {"cpu": "5"}}}
 """More than half of the eight that a node has: no two pods that want it are on one node."""
 
@@ -116,6 +117,52 @@ def test_a_job_that_is_deleted_takes_its_group_with_it(grouped: Operated) -> Non
     eventually(lambda: not grouped.pods("over"), "its pods are to go")
     grouped.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")  # as kubelets would
     eventually(lambda: not groups(grouped, "over"), "its group is gone")
+
+
+@contextmanager
+def barred(grouped: Operated, verb: str) -> Iterator[None]:
+    """The role of a driver that leads is without this verb of podgroups, for as long as a `with`.
+
+    One that does not lead yet would not come to.
+    """
+    assert grouped.url()
+    shipped = json.loads(grouped.plane.kubectl("get", ROLE, "-o", "json"))["rules"]
+    less = json.loads(json.dumps(shipped))
+    (rule,) = (each for each in less if each["resources"] == ["podgroups"])
+    rule["verbs"].remove(verb)
+    try:
+        has_rules(grouped, less)
+        eventually(lambda: not may(grouped, verb), f"it may not {verb} podgroups")
+        yield
+    finally:
+        has_rules(grouped, shipped)
+        eventually(lambda: may(grouped, verb), f"it may {verb} podgroups again")
+
+
+def has_rules(grouped: Operated, rules: list[dict[str, Any]]) -> None:
+    patch = json.dumps({"rules": rules})
+    grouped.plane.kubectl("patch", ROLE, "--type=merge", "-p", patch)
+
+
+def may(grouped: Operated, verb: str) -> bool:
+    """By the API server's own word."""
+    who = f"--as=system:serviceaccount:{':'.join(ACCOUNT)}"
+    try:
+        said = grouped.kubectl("auth", "can-i", verb, "podgroups.scheduling.k8s.io", who)
+    except KubectlFailed:
+        return False
+    return said.strip() == "yes"
+
+
+def test_without_the_right_to_make_groups_no_pod_is_made_until_it_is_there_again(
+    grouped: Operated,
+) -> None:
+    with barred(grouped, "create"):
+        grouped.apply("barred", nodes=2)
+        why = 'cannot create resource "podgroups"'
+        grouped.until("barred", lambda status: why in status.get("message", ""), "it says why")
+        assert not grouped.pods("barred")
+    grouped.bound("barred", 2)
 
 
 def groups(operator: Operated, job: str) -> set[str]:

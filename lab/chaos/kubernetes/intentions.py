@@ -171,7 +171,7 @@ def _intentions(entries: Sequence[Entry], settled: int) -> Iterator[Intention]:
     came_about: set[Key] = set()
     for entry in entries:
         for key in [key for key, orders in opened.items() if _ends(entry.event, key, orders)]:
-            if entry.sequence <= settled and not isinstance(entry.event, AllocationFailed):
+            if entry.sequence <= settled and _as_ordered(entry.event, key):
                 came_about.add(key)
             if not key.trial:
                 yield _intention(key, opened.pop(key), came_about)
@@ -189,9 +189,17 @@ def _key(effect: OnNode) -> Key:
 
 
 def _ends(event: AnyEvent, key: Key, orders: Collection[int]) -> bool:
-    if not isinstance(event, ENDS) or key.doing not in ENDED_BY[type(event)]:
+    """An allocation also ends where its node is given back before it came about."""
+    if not isinstance(event, ENDS) or event.node != key.node:
         return False
-    return event.node == key.node and event.cause in orders
+    if key.doing == "Allocate" and isinstance(event, NodeReleased):
+        return (event.cause or 0) > max(orders)
+    return key.doing in ENDED_BY[type(event)] and event.cause in orders
+
+
+def _as_ordered(event: AnyEvent, key: Key) -> bool:
+    given_back = key.doing == "Allocate" and isinstance(event, NodeReleased)
+    return not given_back and not isinstance(event, AllocationFailed)
 
 
 def _intention(key: Key, orders: Collection[int], came_about: Collection[Key]) -> Intention:

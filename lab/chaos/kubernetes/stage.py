@@ -94,6 +94,8 @@ class Stage(play.Stage):
                 )
                 yield up.enter_context(lab)
             _clear(plane, lab.namespace)
+            if row.starts_api:
+                self._end_plane()  # its scheduler does not look again for half a minute and more
         except BaseException:
             self._give_up()
             raise
