@@ -26,7 +26,7 @@ DRIVER = f"system:serviceaccount:{':'.join(ACCOUNT)}"
 """As the audit log calls it."""
 
 QUICK_LEASES = ("--lease-s", "4")
-"""For nodes that are lost sooner than Kubernetes would say."""
+"""Renewed each second: a control plane of ours takes a node for lost after eight."""
 
 RUNNING: list[Path] = []
 """Folders of the drivers that run now: a test that fails shows what they decided."""
@@ -40,10 +40,10 @@ def shipped_driver(
     namespace: str,
     nodes: int,
     driver: Sequence[str] = (),
-    emulator: Sequence[str] = QUICK_LEASES,
 ) -> Iterator[Joined]:
-    """The nodes, with a driver outside that they reach by their gateway. `driver` and `emulator`:
-    options of theirs. All of it is gone at the end, with the namespace, which is made here.
+    """The nodes, with a driver outside that they reach by their gateway. `driver`: options of it.
+
+    All of it is gone at the end, with the namespace, which is made here.
     """
     if best_kind()[0] is Kind.LOOPBACK:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
@@ -54,7 +54,7 @@ def shipped_driver(
     words = ["--state", str(state), "--cluster", "kubernetes", "--namespace", namespace]
     words += ["--kubeconfig", str(plane.as_account(*ACCOUNT)), "--driver-urls", DRIVER_URL]
     words += ["--node-selector", "kubernetes.io/os=linux", *driver]
-    options = [*emulator, "--driver-socket", str(state / "driver.sock")]
+    options = [*QUICK_LEASES, "--driver-socket", str(state / "driver.sock")]
     with Joined(plane, folder / "nodes", nodes=nodes, more=options) as joined:
         joined.ready()
         lifeline = Lifeline()

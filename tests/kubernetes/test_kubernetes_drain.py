@@ -115,7 +115,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def play(plane: ControlPlane, folder: Path) -> Iterator[Play]:
     (shared := folder / "shared").mkdir()
     (shared / "store").mkdir()
-    with shipped_driver(plane, folder, namespace=NAMESPACE, nodes=3, emulator=()):
+    with shipped_driver(plane, folder, namespace=NAMESPACE, nodes=3):
         yield Play(plane, shared)
 
 
