@@ -48,7 +48,13 @@ def _stat(pid: int) -> list[str] | None:
 def start_ticks(pid: int) -> int | None:
     """When `pid` started, in clock ticks since boot: with the pid it names one process for ever."""
     fields = _stat(pid)
-    return int(fields[19]) if fields and fields[0] not in "ZX" else None
+    return int(fields[19]) if fields and _acts(fields) else None
+
+
+def _acts(fields: list[str]) -> bool:
+    """A process whose first thread has ended is a zombie to Linux, and its other threads go on."""
+    state, threads = fields[0], int(fields[17])
+    return state not in "ZX" or (state == "Z" and threads > 1)
 
 
 def children_of(parent: int) -> list[int]:

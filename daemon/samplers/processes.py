@@ -4,6 +4,7 @@ Used by the progress sampler and the heartbeat. Must not signal or trace anythin
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,11 @@ EXECUTOR = b"holdfast.executor.main"
 
 
 class Stat(msgspec.Struct, frozen=True, kw_only=True):
-    """What /proc/PID/stat says, see proc(5). `cpu_s` holds that of children already reaped."""
+    """What /proc/PID/stat says, see proc(5). `cpu_s` holds that of children already reaped.
+
+    `state` is that of another thread where the first one has ended: Linux calls such a process a
+    zombie, and it is none to those who wait for it.
+    """
 
     state: str
     parent: int
@@ -22,20 +27,35 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float
 
 
+def _fields(process: Path) -> list[str]:
+    """From the third on, of a process or a thread."""
+    text = (process / "stat").read_text(errors="replace")
+    # The name stands in brackets and may hold anything, brackets among it.
+    return text[text.rindex(")") + 2 :].split()
+
+
 def stat(pid: int) -> Stat | None:
     """The process, or None where there is none (any more)."""
     try:
-        text = (PROC / str(pid) / "stat").read_text(errors="replace")
+        fields = _fields(PROC / str(pid))
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name stands in brackets and may hold anything, brackets among it.
-    fields = text[text.rindex(")") + 2 :].split()
     return Stat(
-        state=fields[0],
+        state=_state_of_others(pid) if fields[0] == "Z" and int(fields[17]) > 1 else fields[0],
         parent=int(fields[1]),
         started_ticks=int(fields[19]),
         cpu_s=sum(map(int, fields[11:15])) / TICKS_PER_S,
     )
+
+
+def _state_of_others(pid: int) -> str:
+    """Of the first thread that has not ended; Z where all have meanwhile."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for thread in sorted((PROC / str(pid) / "task").iterdir()):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                if (state := _fields(thread)[0]) not in "ZX":
+                    return state
+    return "Z"
 
 
 def children(pid: int) -> list[int]:

@@ -1,7 +1,7 @@
 """The processes below this one, from /proc; and signals to them.
 
-Called by `adapters.sweep` and `adapters.arrivals`. A zombie counts as gone: nothing of it can act
-any more.
+Called by `adapters.sweep` and `adapters.arrivals`. A zombie counts as gone once its threads are:
+until then they act, and its children are below it.
 """
 
 import os
@@ -34,13 +34,15 @@ def below(root: int, *, keep: Collection[int] = ()) -> list[int]:
 
 
 def place(pid: int) -> Place | None:
-    """Of a living process, None for one that is gone or a zombie."""
+    """Of a living process; None for one that is gone, or of which nothing can act any more."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in (b"Z", b"X") else Place(int(fields[1]), int(fields[19]))
+    state, parent, threads, started_ticks = fields[0], fields[1], int(fields[17]), fields[19]
+    ended = state == b"X" or (state == b"Z" and threads <= 1)
+    return None if ended else Place(int(parent), int(started_ticks))
 
 
 def signal_all(pids: Collection[int], number: signal.Signals) -> None:

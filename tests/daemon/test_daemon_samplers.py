@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from headless import headless
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import eventually_async
+from waiting import eventually, eventually_async
 
 from holdfast.daemon.probes import responder
 from holdfast.daemon.probes.prober import Prober
@@ -134,6 +135,15 @@ def test_a_process_is_seen_until_it_is_gone(child: Any) -> None:
     child.kill()
     child.wait()
     assert stat(child.pid) is None
+
+
+def test_a_process_whose_first_thread_has_ended_has_the_state_of_another_until_all_have() -> None:
+    """Else a rank of which a device still holds a thread would be taken for one that ended."""
+    with headless() as process:
+        assert (seen := stat(process.pid)) is not None
+        assert seen.state == "S"
+        process.kill()
+        eventually(lambda: (seen := stat(process.pid)) is None or seen.state == "Z", "all ended")
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError, ProcessLookupError, PermissionError])

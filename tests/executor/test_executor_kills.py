@@ -145,6 +145,29 @@ async def test_the_grace_is_over_with_the_last_rank_though_its_helpers_were_told
     assert not any(alive(helper) for helper in helpers)
 
 
+ENDED_FIRST = """
+import ctypes, subprocess, sys, threading, time
+helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+threading.Thread(target=time.sleep, args=[1000]).start()
+print(helper.pid, flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+async def test_a_rank_whose_first_thread_has_ended_is_ended_with_the_threads_and_children_it_has(
+    node: Any,
+) -> None:
+    """Linux shows it as a zombie, and its children below it: while it is killed, so do all."""
+    await node.launch(node.python(ENDED_FIRST), ranks=1)
+    (rank,) = await node.running(1)
+    await eventually_async(lambda: node.output() and not alive(rank), "its first thread ended")
+    helper = int(node.output())
+    await node.want(node.python(ENDED_FIRST))
+    await quiet(node)
+    assert not alive(helper)
+    assert not Path(f"/proc/{rank}").exists()
+
+
 async def test_a_rank_that_is_asked_to_stop_can_save_first(node: Any) -> None:
     task = node.python(POLITE, grace_s=20)
     await node.launch(task, ranks=1)
