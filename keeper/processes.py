@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.kit import procstat
+
 RUN_MARK = "HOLDFAST_RUN_ID"
 """Environment that every process of a run inherits: how a sweep tells its own, never by name."""
 
@@ -36,35 +38,16 @@ def all_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the third on, or None where there is no such process."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return text[text.rindex(")") + 2 :].split()
-
-
 def start_ticks(pid: int) -> int | None:
     """When `pid` started, in clock ticks since boot: with the pid it names one process for ever."""
-    fields = _stat(pid)
-    return int(fields[19]) if fields and _acts(fields) else None
-
-
-def _acts(fields: list[str]) -> bool:
-    """A process whose first thread has ended is a zombie to Linux, and its other threads go on."""
-    state, threads = fields[0], int(fields[17])
-    return state not in "ZX" or (state == "Z" and threads > 1)
+    seen = procstat.stat(pid)
+    return seen.started_ticks if seen is not None and seen.acts else None
 
 
 def children_of(parent: int) -> list[int]:
     """Pids whose parent is `parent`, zombies among them."""
-    found = []
-    for pid in all_pids():
-        fields = _stat(pid)
-        if fields and int(fields[1]) == parent:
-            found.append(pid)
-    return found
+    seen = ((pid, procstat.stat(pid)) for pid in all_pids())
+    return [pid for pid, stat in seen if stat is not None and stat.parent == parent]
 
 
 def command_of(pid: int) -> bytes:

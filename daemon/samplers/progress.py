@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from holdfast.daemon.samplers import processes
+from holdfast.kit import procstat
 from holdfast.protocol.messages import GroupProgress, RankProgress
 from holdfast.telemetry.ring import RingError, RingReader
 
@@ -97,7 +98,7 @@ class Ring:
         self._pulse, self._pulsed_s = -1, 0.0
         self._gone_s: float | None = None
         if processes.maps(self._pid, path.name):
-            stat = processes.stat(self._pid)
+            stat = procstat.stat(self._pid)
             self._started_ticks = stat.started_ticks if stat else None
 
     def close(self) -> None:
@@ -143,7 +144,7 @@ class Ring:
         return path if self._process != "gone" and path.is_file() else None
 
     def _state(self) -> str:
-        stat = processes.stat(self._pid)
+        stat = procstat.stat(self._pid)
         if stat is None or stat.started_ticks != self._started_ticks:
             return "gone"
         return stat.state
@@ -152,9 +153,9 @@ class Ring:
         """CPU time of the rank and all below it, and which of those below are stopped."""
         if self._process == "gone":
             return 0.0, ()
-        below = {pid: processes.stat(pid) for pid in processes.descendants(self._pid)}
+        below = {pid: procstat.stat(pid) for pid in processes.descendants(self._pid)}
         alive = {pid: stat for pid, stat in below.items() if stat is not None}
-        own = processes.stat(self._pid)
+        own = procstat.stat(self._pid)
         cpu_s = sum(stat.cpu_s for stat in alive.values()) + (own.cpu_s if own else 0.0)
         return cpu_s, tuple(pid for pid, stat in alive.items() if stat.state in "Tt")
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from holdfast.keeper import processes
 from holdfast.keeper.state import KeeperState, NodeRecord
+from holdfast.kit import procstat
 from holdfast.lab.cluster import Lab
 
 T = TypeVar("T")
@@ -142,10 +143,8 @@ def _output_of(pid: int) -> str:
 
 
 def _parent_of(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
+    seen = procstat.stat(pid)
+    return seen.parent if seen is not None else 0
 
 
 def _title(pid: int) -> str:

@@ -1,0 +1,66 @@
+"""A process as /proc/PID/stat shows it, proc(5). Nothing else of ours reads that file.
+
+Used by executor, daemon, keeper and lab. Must not signal or trace anything.
+"""
+
+import os
+from contextlib import suppress
+from typing import NamedTuple
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
+"""What /proc answers for a process that has ended, or that is hidden from us (hidepid)."""
+
+
+class Stat(NamedTuple):
+    """One look at a process. Its pid and `started_ticks`, since boot, name it for ever.
+
+    `state` is a letter of proc(5), of the first thread that has not ended: Linux says Z of a
+    process whose first thread has ended, and the others go on. `cpu_s` holds that of children
+    already reaped.
+    """
+
+    state: str
+    parent: int
+    started_ticks: int
+    cpu_s: float
+
+    @property
+    def acts(self) -> bool:
+        """False where no thread is left: nobody acts any more, and it waits to be reaped."""
+        return self.state not in "ZX"
+
+
+def stat(pid: int) -> Stat | None:
+    """The process, or None where there is none to see. Raises `OSError` where /proc fails us."""
+    try:
+        fields = _fields(f"/proc/{pid}")
+    except GONE:
+        return None
+    others_left = fields[0] == b"Z" and int(fields[17]) > 1
+    return Stat(
+        state=_state_of_others(pid) if others_left else _state(fields),
+        parent=int(fields[1]),
+        started_ticks=int(fields[19]),
+        cpu_s=sum(map(int, fields[11:15])) / TICKS_PER_S,
+    )
+
+
+def _fields(at: str) -> list[bytes]:
+    """From the third on, of a process or a thread. The name before may hold any character."""
+    with open(f"{at}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+
+
+def _state(fields: list[bytes]) -> str:
+    return fields[0].decode("ascii")
+
+
+def _state_of_others(pid: int) -> str:
+    """Of the first thread that has not ended; Z where all have meanwhile."""
+    with suppress(*GONE):
+        for thread in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
+            with suppress(*GONE):
+                if (state := _state(_fields(f"/proc/{pid}/task/{thread}"))) not in "ZX":
+                    return state
+    return "Z"
