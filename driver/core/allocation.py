@@ -30,6 +30,12 @@ def ready(node: Node) -> bool:
     return node.allocated and node.connected
 
 
+def came(job: Job, node: Node) -> bool:
+    """Whether the node's executor was there since the job was given the node."""
+    at_work = job.seated and node.name in job.places
+    return at_work or node.name in job.quiet or node.name in job.ending or ready(node)
+
+
 def free_nodes(turn: Turn) -> list[str]:
     """Usable nodes, those with an executor first, then by rack and name."""
     nodes = [node for node in turn.nodes.values() if usable(node, turn.now)]
@@ -255,12 +261,21 @@ def drop_unready(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
         turn.node(node, rest_until_s=turn.now + turn.policy.rest_s, rest_why=why)
 
 
-def drop_unfit(turn: Turn, name: str, node: str, why: str) -> None:
+def drop_unfit(turn: Turn, name: str, node: str, why: str, *, for_s: float | None = None) -> None:
     """Do without a node that cannot run this job as it is. Other jobs may have it at once."""
     turn.say(f"{name} does without {node}: {why}", name)
     leave(turn, node)
-    unfit = Unfit(until_s=turn.now + turn.policy.rest_s, why=why)
-    turn.job(name, unfit={**turn.jobs[name].unfit, node: unfit})
+    until_s = turn.now + (turn.policy.rest_s if for_s is None else for_s)
+    turn.job(name, unfit={**turn.jobs[name].unfit, node: Unfit(until_s=until_s, why=why)})
+
+
+def drop_start(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
+    """Do without nodes none of which came: the job may itself be why (its image, a volume), so that
+    nobody else does without them. It has others first for a while, then tries other nodes.
+    """
+    for node in nodes:
+        drop_unfit(turn, name, node, why, for_s=2 * turn.policy.rest_s)
+    turn.job(name, barred=Unfit(until_s=turn.now + turn.policy.rest_s, why=why))
 
 
 def bar(turn: Turn, name: str, node: str, why: str) -> None:

@@ -5,9 +5,9 @@ see `gone`.
 """
 
 from holdfast.driver.core import gone, ladder, putback
-from holdfast.driver.core.allocation import drop_unready, ready
+from holdfast.driver.core.allocation import came, drop_start, drop_unready
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
-from holdfast.driver.core.model import Fault, Job, Node, Timer
+from holdfast.driver.core.model import Fault, Node, Timer
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -84,14 +84,12 @@ def _ranks_died(turn: Turn, node: str, name: str) -> None:
 
 
 def check_connect(turn: Turn, name: str) -> None:
-    """Executors that were allocated and never came: others take their places."""
+    """Executors that were allocated and never came: others take their places where one did."""
     job = turn.jobs[name]
     turn.drop_timers(name, Timer.CONNECT)
-    late = [node for node in job.members if _never_came(job, turn.nodes[node])]
-    drop_unready(turn, name, late, "its executor did not come in time")
-
-
-def _never_came(job: Job, node: Node) -> bool:
-    at_work = job.seated and node.name in job.places
-    known = node.name in job.quiet or node.name in job.ending
-    return not (at_work or known or ready(node))
+    late = [node for node in job.members if not came(job, turn.nodes[node])]
+    if late != [*job.members]:
+        drop_unready(turn, name, late, "its executor did not come in time")
+    elif late:
+        within_s = turn.policy.connect_s
+        drop_start(turn, name, late, f"none of its executors came within {within_s:g} s")

@@ -4,7 +4,7 @@ Called by `decide`. Pure. What it says of a node's end is one source of two; see
 """
 
 from holdfast.driver.core import gone, ladder, moves, trials
-from holdfast.driver.core.allocation import bar, drop_unfit, drop_unready
+from holdfast.driver.core.allocation import bar, came, drop_unfit, drop_unready
 from holdfast.driver.core.effects import Release
 from holdfast.driver.core.events import (
     AllocationFailed,
@@ -112,12 +112,17 @@ def on_call_failed(turn: Turn, event: ClusterCallFailed) -> None:
 
 
 def on_ended(turn: Turn, event: ExecutorEnded) -> None:
-    """Its place goes to a standby, to another node, or to the same one once it is given back."""
+    """Its place goes to a standby, to another node, or to the same one once it is given back: after
+    a while, where it ended before it came, for its node may refuse the next in the same way.
+    """
     node = turn.nodes.get(event.node)
     if node is not None and node.trial is not None:
         trials.put_off(turn, event.node, event.why)
         return
     if node is None or node.job != event.job or not node.allocated:
+        return
+    if not came(turn.jobs[event.job], node):
+        drop_unfit(turn, event.job, event.node, f"its executor ended before it came: {event.why}")
         return
     fault = Fault(
         kind=Kind.EXECUTOR_LOST,

@@ -53,3 +53,36 @@ def test_a_start_whose_executor_is_ended_gives_everything_back(life) -> None:
     life.do(ended("n1"))
     assert life.phase is Phase.PENDING
     assert sorted(effect.node for effect in life.ordered(Release)) == ["n0", "n1"]
+
+
+def test_a_node_that_ends_each_executor_before_it_comes_is_asked_again_only_after_a_while(
+    life,
+) -> None:
+    """A kubelet that refuses a pod after it was bound: TopologyAffinityError, OutOfcpu."""
+    for node in ("n0", "n1", "n2"):
+        life.do(e.NodeAppeared(node=node))
+    life.submit(nodes=1)
+    for node in ("n0", "n1", "n2"):
+        life.do(e.NodeAllocated(job="job", node=node))
+        life.do(ended(node))
+        life.do(e.NodeReleased(node=node))
+    asked = [effect.node for effect in life.ordered(Allocate)]
+    assert (asked, life.state.incidents) == (["n0", "n1", "n2"], {})
+    assert "ended before it came: pod job-1-1 was deleted" in life.job.waiting
+    life.wait(until_s=life.now + life.policy.rest_s)
+    assert [effect.node for effect in life.ordered(Allocate)][3:] == ["n0"]
+
+
+def test_so_is_the_node_of_a_standby(training) -> None:
+    life = training(nodes=2, standbys=1, spare=0)
+    life.do(ended("n2"))
+    life.do(e.NodeReleased(node="n2"))
+    assert life.job.standbys == ("n2",), "it was there before, and may come again"
+    life.effects.clear()
+    for _ in range(5):
+        life.do(e.ExecutorDisconnected(node="n2", incarnation="n2-first"))
+        life.do(e.NodeAllocated(job="job", node="n2"))
+        life.do(ended("n2"))
+        life.do(e.NodeReleased(node="n2"))
+    assert life.ordered(Allocate) == []
+    assert life.phase is Phase.RUNNING

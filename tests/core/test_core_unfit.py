@@ -57,15 +57,57 @@ def test_neither_an_empty_place_nor_a_standby_is_filled_with_one(training) -> No
     assert asked(life, "job").count("n9") == 1
 
 
-def test_an_executor_that_never_came_is_the_nodes_matter_for_every_job(life) -> None:
+def given(life) -> None:
+    """What the cluster does at once: each node is given, and given back."""
+    for name, node in life.state.nodes.items():
+        if node.releasing:
+            life.do(e.NodeReleased(node=name))
+        if node.job is not None and not node.allocated:
+            life.do(e.NodeAllocated(job=node.job, node=name))
+
+
+def test_an_executor_that_never_came_while_others_did_is_the_nodes_matter_for_every_job(
+    life,
+) -> None:
     life.node("n0")
-    life.submit("first", nodes=1)
-    life.do(e.NodeAllocated(job="first", node="n0"))
-    life.silence("n0")
+    life.do(e.NodeAppeared(node="n1"))
+    life.submit("first", nodes=2)
+    given(life)
     life.wait(until_s=life.now + life.policy.connect_s)
-    life.do(e.NodeReleased(node="n0"))
-    life.submit("second", nodes=1)
+    given(life)
+    life.submit("second", nodes=2)
     assert life.state.jobs["second"].phase is Phase.PENDING
+    assert "n1: its executor did not come in time" in life.state.jobs["second"].waiting
+
+
+def test_a_job_of_which_no_executor_ever_comes_leaves_its_nodes_to_others(life) -> None:
+    """An image that does not exist, a volume that nobody has: as young as the others are, they get
+    all nodes as soon as it has waited once."""
+    for node in ("n0", "n1", "n2", "n3"):
+        life.do(e.NodeAppeared(node=node))
+    life.submit("bad", nodes=2)
+    life.submit("good", nodes=4)
+    given(life)
+    assert life.state.jobs["good"].places == ()
+    life.wait(until_s=life.now + life.policy.connect_s)
+    given(life)
+    assert life.state.jobs["good"].places == ("n0", "n1", "n2", "n3")
+    bad = life.state.jobs["bad"]
+    assert (bad.phase, bad.spent) == (Phase.PENDING, ())
+    assert bad.waiting == "none of its executors came within 120 s"
+
+
+def test_it_tries_other_nodes_next_for_its_own_may_be_why(life) -> None:
+    for node in ("n0", "n1", "n2"):
+        life.do(e.NodeAppeared(node=node))
+    life.submit("only", nodes=1)
+    given(life)
+    for _ in range(2):
+        life.wait(until_s=life.now + life.policy.connect_s)
+        given(life)
+        life.wait(until_s=life.now + life.policy.rest_s)
+        given(life)
+    assert asked(life, "only") == ["n0", "n1", "n0"]
 
 
 OVER_QUOTA = "exceeded quota: pods=2"

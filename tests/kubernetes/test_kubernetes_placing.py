@@ -1,13 +1,16 @@
 """A pod that is not where it was to be, or was changed on its way, is said and not trained on."""
 
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.kubernetes import pods, podspec
-from holdfast.driver.adapters.kubernetes.errors import Forbidden
+from holdfast.driver.adapters.kubernetes import placing, pods, podspec
+from holdfast.driver.adapters.kubernetes.errors import Unavailable, error_of_answer
 from holdfast.driver.adapters.kubernetes.holds import Hold, stray
+from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.placing import Placing, Unwanted
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError
@@ -30,13 +33,15 @@ class Placer:
         self._changed = changed
         self.deleted: list[str] = []
         self.refusals: list[str] = []  # of the next creations
+        self.status = 403
 
     async def may_change(self) -> None:
         pass
 
     async def create(self, path: str, body: Object, **query: object) -> Object:
         if self.refusals:
-            raise Forbidden(f"create pod: {self.refusals.pop(0)} (403)", status=403)
+            said = {"kind": "Status", "message": self.refusals.pop(0), "code": self.status}
+            raise error_of_answer("create pod", self.status, {}, msgspec.json.encode(said))
         metadata = {**body["metadata"], "uid": "pod-1", "resourceVersion": "1"}
         spec = {**body["spec"], **self._changed, "nodeName": self._node}
         return {**body, "metadata": metadata, "spec": spec}
@@ -47,22 +52,22 @@ class Placer:
 
 
 async def placed(client: Placer) -> Object:
-    placing = Placing(
+    pods_of = Placing(
         client,  # type: ignore[arg-type]
         PodBook(),
         drivers=Drivers(["http://a:1"]),
         placed_within_s=DEADLINE_S,
     )
-    with placing.joined(JOB) as gang:
+    with pods_of.joined(JOB) as gang:
         hold = Hold("speech", "job-1", 0)
-        pod = await placing.pod(hold, JOB, NODE, gang, check=lambda: None)
-        await placing.placed(pod, gang)
+        pod = await pods_of.pod(hold, JOB, NODE, gang, check=lambda: None)
+        await pods_of.placed(pod, gang)
     return pod
 
 
 async def test_a_pod_of_a_node_that_was_given_up_meanwhile_does_not_make_its_start_whole() -> None:
     client, book = Placer(""), PodBook()
-    placing = Placing(client, book, drivers=Drivers(["http://a:1"]))  # type: ignore[arg-type]
+    pods_of = Placing(client, book, drivers=Drivers(["http://a:1"]))  # type: ignore[arg-type]
     job = {**JOB, "spec": {**JOB["spec"], "nodes": 1 + 1}}
     looks = iter((False, True))
 
@@ -70,9 +75,9 @@ async def test_a_pod_of_a_node_that_was_given_up_meanwhile_does_not_make_its_sta
         if next(looks):
             raise Unwanted("node node-1 is wanted no more")
 
-    with placing.joined(job) as gang:
+    with pods_of.joined(job) as gang:
         with pytest.raises(Unwanted):
-            await placing.pod(Hold("speech", "job-1", 0), job, NODE, gang, check=check)
+            await pods_of.pod(Hold("speech", "job-1", 0), job, NODE, gang, check=check)
         assert gang.coming == 0
         assert not gang.why
     assert [each["metadata"]["uid"] for each in book.on("node-1")] == ["pod-1"]
@@ -100,10 +105,41 @@ async def test_a_role_that_is_missing_for_a_moment_is_held_against_nobody() -> N
     assert pods.owner_uid(await placed(client)) == "job-1"
 
 
-async def test_what_admission_does_not_want_is_told_at_once() -> None:
+DENIED = 'admission webhook "policy.example" denied the request: no label "team"'
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "told"),
+    [
+        (403, 'pods "speech-0-1" is forbidden: violates PodSecurity "restricted"', "violates Pod"),
+        (400, DENIED, DENIED),
+        (404, 'namespaces "lab" not found', 'namespaces "lab" not found'),
+        (422, 'Pod "speech-0-1" is invalid: spec.x: no', "spec.x: no"),
+    ],
+)
+async def test_what_the_api_server_does_not_want_is_the_jobs_matter_and_is_told_at_once(
+    status: int, said: str, told: str
+) -> None:
     client = Placer("node-1")
-    client.refusals = ['pods "speech-0-1" is forbidden: violates PodSecurity "restricted"']
-    with pytest.raises(BarredError, match="violates PodSecurity"):
+    client.refusals, client.status = [said], status
+    with pytest.raises(BarredError, match=told):
+        await placed(client)
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ('failed calling webhook "policy.example": connection refused', BarredError),
+        ("etcdserver: request timed out", Unavailable),
+    ],
+)
+async def test_a_webhook_that_cannot_be_called_is_the_jobs_matter_a_server_that_cannot_is_not(
+    monkeypatch: pytest.MonkeyPatch, said: str, error: type[Exception]
+) -> None:
+    monkeypatch.setattr(placing, "insist", partial(insist, within_s=0.0))
+    client = Placer("node-1")
+    client.refusals, client.status = [said], 500
+    with pytest.raises(error, match=said):
         await placed(client)
 
 

@@ -67,6 +67,11 @@ class Malformed(TemporaryAnswer):
 class Unavailable(TemporaryAnswer):
     """The server says that it cannot now (5xx, 408)."""
 
+    @property
+    def of_webhook(self) -> bool:
+        """Whether the server asked somebody else's admission webhook in vain."""
+        return "failed calling webhook" in str(self)
+
 
 class TooMany(TemporaryAnswer):
     """429: too many requests, or an eviction that a PodDisruptionBudget does not allow now."""

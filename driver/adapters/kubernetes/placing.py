@@ -15,9 +15,10 @@ from holdfast.driver.adapters.kubernetes.errors import (
     ApiError,
     Conflict,
     Forbidden,
-    Invalid,
     NotFound,
     OverQuota,
+    PermanentAnswer,
+    Unavailable,
 )
 from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
 from holdfast.driver.adapters.kubernetes.holds import Hold
@@ -181,11 +182,15 @@ class Placing:
         namespace = order.job["metadata"]["namespace"]
         try:
             return await insist(lambda: self._create(paths.pods(namespace), order))
-        except (Forbidden, Invalid, OverQuota) as refusal:
-            raise _barred(refusal) from refusal
         except AlreadyExists:
             at = paths.pods(namespace, order.name)
             found = await insist(lambda: self._client.get(at))
+        except (PermanentAnswer, OverQuota) as refusal:
+            raise _barred(refusal) from refusal
+        except Unavailable as failed:
+            if failed.of_webhook:  # others' pods may pass it
+                raise _barred(failed) from failed
+            raise
         owner = pods.owner_uid(found)
         if not owner and not pods.ending(found):
             raise BarredError(
