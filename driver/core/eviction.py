@@ -32,7 +32,20 @@ def too_many(turn: Turn, *, silent: bool) -> bool:
 
 def cap(turn: Turn, share: float) -> int:
     """How many nodes this share is: at least one."""
-    return max(1, int(len(turn.nodes) * share))
+    return max(1, int(_size(turn) * share))
+
+
+def _size(turn: Turn) -> int:
+    """Of how many nodes the shares are: those that are there, or held, or that were lately. A
+    cluster that grows and shrinks knows the names of many more, and one more at each change.
+    """
+    since = turn.now - turn.policy.at_once_s
+    counted = {node.name for node in _lately(turn)}
+    for node in turn.nodes.values():
+        went = node.gone_s is not None and node.gone_s > since
+        if node.present or node.job is not None or went:
+            counted.add(node.name)
+    return len(counted)
 
 
 def _lately(turn: Turn) -> list[Node]:
@@ -143,7 +156,7 @@ def _notice_mass(turn: Turn, node: str) -> None:
     lately = len(_lately(turn))
     if lately >= cap(turn, turn.policy.eviction_share):
         window_s = turn.policy.at_once_s
-        why = f"{lately} of {len(turn.nodes)} nodes were evicted within {window_s:g} s, {node} next"
+        why = f"{lately} of {_size(turn)} nodes were evicted within {window_s:g} s, {node} next"
         _put(turn, Brake(on=True, why=why, at_s=turn.now))
 
 

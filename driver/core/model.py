@@ -117,6 +117,7 @@ class Node(Value, frozen=True):
     name: str
     rack: str = ""
     present: bool = False  # the cluster says that it is there
+    gone_s: float | None = None  # since when it says that it is not
     closed: str = ""  # why the cluster wants no new work there
     notice: Notice | None = None  # it is to be free: no new work, and what it has moves
     stranger: bool = False  # it connected, and the cluster has never had it: kept no longer

@@ -28,7 +28,14 @@ def on_appeared(turn: Turn, event: NodeAppeared) -> None:
     rack = event.rack or known.rack
     if not known.present or (known.rack, known.closed) != (rack, event.closed):
         turn.put_node(known)
-        turn.node(event.node, present=True, stranger=False, rack=rack, closed=event.closed)
+        turn.node(
+            event.node,
+            present=True,
+            gone_s=None,
+            stranger=False,
+            rack=rack,
+            closed=event.closed,
+        )
         closed = f", closed to new work: {event.closed}" if event.closed else ""
         turn.say(f"{event.node} is there{closed}")
     _notice(turn, event)
@@ -51,10 +58,26 @@ def on_vanished(turn: Turn, event: NodeVanished) -> None:
     node = turn.nodes.get(event.node)
     if node is None or not node.present:
         return
-    turn.node(event.node, present=False)
+    turn.node(event.node, present=False, gone_s=turn.now)
     turn.say(f"the cluster says that {event.node} is gone ({event.why or 'no reason given'})")
     gone.gone(turn, event.node)
     gone.explain_echoes(turn, event.node)
+    _forget_long_gone(turn)
+
+
+def _forget_long_gone(turn: Turn) -> None:
+    """Else a cluster whose machines come and go is known by every name that it ever had."""
+    since = turn.now - turn.policy.forget_s
+    for node in list(turn.nodes.values()):
+        if node.gone_s is not None and node.gone_s < since and not _kept(node):
+            turn.drop_node(node.name)
+
+
+def _kept(node: Node) -> bool:
+    """Whether something is open with it, or against it."""
+    people = node.notice is not None and node.notice.source is Source.PERSON
+    open_calls = node.releasing or node.trusting or node.trial is not None
+    return node.connected or node.job is not None or open_calls or node.quarantined or people
 
 
 def on_allocated(turn: Turn, event: NodeAllocated) -> None:

@@ -9,7 +9,7 @@ import msgspec
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds and shares; change the version with any of them."""
 
-    version: int = 5
+    version: int = 6
     gather_s: float = 0.03
     """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
@@ -42,6 +42,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How long a job keeps its nodes while it waits for one more and another job waits too."""
     rest_s: float = 60.0
     """A node that failed us without proof against it is not chosen again before."""
+    forget_s: float = 86_400.0
+    """A node that has been gone for so long, and that nobody holds or distrusts, is forgotten when
+    the next one goes: machines that are made anew have new names."""
     retry_s: float = 5.0
     """Until a failed call to the cluster is made again."""
     correlation_s: float = 10.0

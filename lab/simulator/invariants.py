@@ -11,7 +11,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core import moves
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.incidents import LOSSES
-from holdfast.driver.core.model import FINISHED, Incident, Job, Phase, State, Wanted
+from holdfast.driver.core.model import FINISHED, Incident, Job, Node, Phase, State, Wanted
 from holdfast.driver.core.turn import Decision
 from holdfast.protocol.faults import Blame, Kind
 
@@ -239,10 +239,18 @@ def brake_holds(
     require("the-brake-holds", not before.brake.on, f"{evicted}: {before.brake.why}")
     since_s = max(now - 60, before.brake.at_s)
     lately = [n for n in after.nodes.values() if n.evicted_s is not None and n.evicted_s > since_s]
-    total = len(after.nodes)
+    total = len(
+        {n.name for n in after.nodes.values() if _is_one(n, now)} | {n.name for n in lately}
+    )
     require("never-too-many-evicted", len(lately) <= max(1, total // 2) + len(world.asked), evicted)
     silent = [node for node in lately if node.silenced]
     require("few-are-evicted-for-silence", len(silent) <= max(1, total // 5), evicted)
+
+
+def _is_one(node: Node, now: float) -> bool:
+    """Whether it counts among those that the brake's shares are of: it is there, held, or was."""
+    went = node.gone_s is not None and node.gone_s > now - 60
+    return node.present or node.job is not None or went
 
 
 def brake_is_a_persons_to_release(before: State, after: State, event: e.AnyEvent) -> None:

@@ -112,3 +112,27 @@ def test_a_dry_run_says_what_it_would_evict_and_does_not(training) -> None:
     assert life.phase is Phase.RUNNING
     life.do(e.NodeEvictRequested(node="n2", reason="loud"))
     assert life.evicted == ["n2"], "what a person wants is done"
+
+
+def test_names_of_nodes_that_are_gone_are_no_nodes_to_take_a_share_of(life) -> None:
+    """A cluster that grows and shrinks has known hundreds: half of those would never be reached."""
+    for k in range(100):
+        life.do(e.NodeAppeared(node=f"old{k}"))
+        life.do(e.NodeVanished(node=f"old{k}", why="its Node object is deleted"))
+    life.now += life.policy.at_once_s
+    for k in range(4):
+        life.node(f"n{k}")
+    for node in ("n0", "n1", "n2"):
+        life.do(broken(node))
+    assert life.evicted == ["n0", "n1"]
+    assert life.state.brake.why == "2 of 4 nodes were evicted within 60 s, n2 next"
+
+
+def test_those_that_went_lately_count_as_they_are_what_went_wrong(life) -> None:
+    for k in range(4):
+        life.node(f"n{k}")
+    for node in ("n0", "n1"):
+        life.do(broken(node))
+        life.do(e.NodeVanished(node=node, why="its Node object is deleted"))
+    life.do(broken("n2"))
+    assert life.state.brake.why == "2 of 4 nodes were evicted within 60 s, n2 next"

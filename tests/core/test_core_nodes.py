@@ -373,3 +373,25 @@ def test_a_stranger_cannot_be_evicted(life) -> None:
     refusal = refuse(life.state, e.NodeEvictRequested(node="n9", reason="who is this?"))
     assert refusal is not None
     assert "the cluster does not know 'n9'" in refusal.sentence
+
+
+def test_a_node_that_is_gone_for_a_day_is_forgotten_when_the_next_one_goes(life) -> None:
+    for name in ("n0", "n1", "n2"):
+        life.do(e.NodeAppeared(node=name))
+    life.do(e.NodeMaintainRequested(node="n1", reason="the rack is moved", by="ada"))
+    for name in ("n0", "n1"):
+        life.do(e.NodeVanished(node=name, why="its Node object is deleted"))
+    life.do(e.NodeVanished(node="n2", why="NotReady"), after_s=life.policy.forget_s - 1)
+    assert [*life.state.nodes] == ["n0", "n1", "n2"]
+    life.do(e.NodeAppeared(node="n2"))
+    life.do(e.NodeVanished(node="n2", why="NotReady"), after_s=2)
+    assert [*life.state.nodes] == ["n1", "n2"], "what a person said of a node stands"
+
+
+def test_a_node_that_is_distrusted_is_never_forgotten(training) -> None:
+    life = training(nodes=2, standbys=1)
+    life.lose("n1")
+    assert life.evicted == ["n1"]
+    life.do(e.NodeAppeared(node="n7"))
+    life.do(e.NodeVanished(node="n7", why="NotReady"), after_s=2 * life.policy.forget_s)
+    assert life.evicted == ["n1"]

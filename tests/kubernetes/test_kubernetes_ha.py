@@ -181,7 +181,7 @@ def test_without_an_api_server_ranks_begin_again_in_place_and_on_a_standby(left:
     assert len(left.lives["a rank killed"]) == len(left.lives["a node unplugged"]) == 2
     assert left.status["phase"] == "Succeeded"
     assert left.status["restarts"] == 2
-    assert left.status["incident"]["evicted"] == [left.unplugged]
+    assert left.status["incident"]["evicted"] == [left.unplugged], left.status["incident"]
 
 
 def test_of_leases_each_granted_verb_is_used_on_that_one_name(left: Left) -> None:
