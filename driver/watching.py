@@ -116,6 +116,7 @@ def _event_of(fact: Fact | Ending | Ended | Lingering) -> AnyEvent:
         node=fact.node,
         rack=fact.rack,
         closed=fact.closed,
+        unmarked=not fact.distrusted,
         notice=fact.notice,
         within_s=fact.within_s,
     )

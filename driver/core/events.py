@@ -123,11 +123,13 @@ class NodeAppeared(Event, frozen=True):
     """A node is there (again): its lease is alive. `closed`: why it is to get no new work.
 
     `notice`: why it is to be free, within `within_s` where there is a limit; "" where it is not.
+    `unmarked`: the cluster has no mark on it that we distrust it.
     """
 
     node: str
     rack: str = ""
     closed: str = ""
+    unmarked: bool = False
     notice: str = ""
     within_s: float | None = None
 

@@ -5,7 +5,7 @@ Called by `decide`. Pure. What it says of a node's end is one source of two; see
 
 from holdfast.driver.core import gone, ladder, moves, trials
 from holdfast.driver.core.allocation import bar, came, drop_unfit, drop_unready
-from holdfast.driver.core.effects import Release
+from holdfast.driver.core.effects import Distrust, Release
 from holdfast.driver.core.events import (
     AllocationFailed,
     ClusterCallFailed,
@@ -38,7 +38,18 @@ def on_appeared(turn: Turn, event: NodeAppeared) -> None:
         )
         closed = f", closed to new work: {event.closed}" if event.closed else ""
         turn.say(f"{event.node} is there{closed}")
+    if event.unmarked and known.quarantined and known.marked:
+        _mark_again(turn, known)
     _notice(turn, event)
+
+
+def _mark_again(turn: Turn, node: Node) -> None:
+    """Its machine was made anew under its name, or somebody took our mark off: the cluster would
+    put the work of others there, and nobody who looks at it would see why we do not.
+    """
+    turn.node(node.name, marked=False)
+    turn.order(Distrust(node=node.name, incident=node.incident or 0, reason=node.reason))
+    turn.say(f"{node.name} lost the mark that it is distrusted, and gets it again")
 
 
 def _notice(turn: Turn, event: NodeAppeared) -> None:

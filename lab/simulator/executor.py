@@ -35,6 +35,7 @@ class Machine:
         self.unkillable = False
         self.store_lives_s: float | None = None  # the next rendezvous store here, if it dies
         self.cordoned = False
+        self.marked = False  # the cluster keeps others off it, for it is distrusted
         self.accepted = (0, 0)  # term and epoch, on disk
         self.memory: dict[str, tuple[Snapshot, ...]] = {}
         self.executor: Executor | None = None

@@ -126,8 +126,9 @@ def _lose(world: World, machine: Machine, fault: Fault) -> None:
 
 
 def _return(world: World, machine: Machine) -> None:
+    """As a machine that was made anew: the cluster knows nothing of the one before."""
     if not machine.up:
-        machine.up = True
+        machine.up, machine.marked = True, False
         world.appear(machine)
         world.boot(machine)
 

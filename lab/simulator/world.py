@@ -88,12 +88,19 @@ class World:
             outcome = _failure(outcome, node, unfit=dice < 0.01)
         elif dice < 0.04:
             self.agenda.after(self.rng.uniform(0.0, 20.0), lambda: self.driver.receive(outcome))
-        self.agenda.after(self.delay() + late_s, lambda: self.driver.receive(outcome))
+        self.agenda.after(self.delay() + late_s, lambda: self._done(node, outcome))
+
+    def _done(self, node: str, outcome: e.AnyEvent) -> None:
+        if isinstance(outcome, e.NodeDistrusted | e.NodeTrusted):
+            self.machines[node].marked = isinstance(outcome, e.NodeDistrusted)
+        self.driver.receive(outcome)
 
     def appear(self, machine: Machine) -> None:
         """The cluster says what the node is."""
         closed = "it is cordoned" if machine.cordoned else ""
-        event = e.NodeAppeared(node=machine.name, rack=machine.rack, closed=closed)
+        event = e.NodeAppeared(
+            node=machine.name, rack=machine.rack, closed=closed, unmarked=not machine.marked
+        )
         self.driver.receive(event)
 
     # ------------------------------------------------------------ connections and processes

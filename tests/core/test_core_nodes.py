@@ -395,3 +395,23 @@ def test_a_node_that_is_distrusted_is_never_forgotten(training) -> None:
     life.do(e.NodeAppeared(node="n7"))
     life.do(e.NodeVanished(node="n7", why="NotReady"), after_s=2 * life.policy.forget_s)
     assert life.evicted == ["n1"]
+
+
+def test_a_distrusted_node_that_has_no_mark_of_it_any_more_is_marked_again(training) -> None:
+    """Its machine was made anew under its name; the cluster would put others' work there."""
+    life = training(nodes=2, standbys=1)
+    life.lose("n1")
+    life.do(e.NodeDistrusted(node="n1"))
+    life.effects.clear()
+    life.do(e.NodeAppeared(node="n1"))
+    assert life.ordered(Distrust) == [], "nothing was said of marks"
+    life.do(e.NodeAppeared(node="n1", unmarked=True))
+    reason = life.state.nodes["n1"].reason
+    number = life.incident.id
+    assert life.ordered(Distrust) == [Distrust(node="n1", incident=number, reason=reason)]
+    assert life.whys[-1].endswith("n1 lost the mark that it is distrusted, and gets it again")
+    life.do(e.NodeAppeared(node="n1", unmarked=True))
+    assert len(life.ordered(Distrust)) == 1, "once, until that is done"
+    life.do(e.NodeDistrusted(node="n1"))
+    assert life.state.nodes["n1"].marked
+    assert life.do(e.NodeAppeared(node="n0", unmarked=True)).idle

@@ -288,6 +288,26 @@ async def test_a_person_may_mark_a_node_too_and_keeps_that_mark(trial: Trial) ->
     assert said["Ready"] == "True"
 
 
+async def test_a_node_is_said_to_be_trusted_though_somebody_took_our_marks_off_before(
+    trial: Trial,
+) -> None:
+    """And that they are gone is told, as it is of a Node that was made anew."""
+    unmarked = {"metadata": {"annotations": dict.fromkeys(names.MARKS)}, "spec": {"taints": None}}
+    async with trial.cluster() as cluster, aclosing(cluster.facts()) as facts_of:
+        await cluster.distrust(NODES[0], incident=7, reason="it lies")
+        async with asyncio.timeout(DEADLINE_S):
+            while not getattr(await anext(facts_of), "distrusted", False):
+                pass
+            await trial.client.patch(paths.nodes(NODES[0]), unmarked)
+            while getattr(told := await anext(facts_of), "distrusted", True):
+                pass
+        assert told.node == NODES[0]
+        await cluster.trust(NODES[0])
+        seen = await trial.client.get(paths.nodes(NODES[0]))
+    said = {each["type"]: each["status"] for each in seen["status"]["conditions"]}
+    assert said[names.CONDITION] == "False"
+
+
 def spec_of(trial: Trial) -> bytes:
     """Of job "one", as it was accepted."""
     metadata = {"name": "one", "namespace": trial.namespace}

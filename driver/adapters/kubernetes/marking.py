@@ -57,7 +57,7 @@ class Marking:
 
         async def once() -> Object:
             seen = await self._client.get(paths.nodes(node))
-            if mark(seen) is None:
+            if mark(seen) is None and not marks.denies(seen, condition):
                 return seen
             if not marks.says(seen, condition):
                 status = paths.nodes(node, "status")

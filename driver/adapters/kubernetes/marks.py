@@ -65,6 +65,14 @@ def says(node: Json, condition: Patch) -> bool:
     )
 
 
+def denies(node: Json, condition: Patch) -> bool:
+    """Whether the Node says the opposite of this condition."""
+    (wanted,) = condition["status"]["conditions"]
+    found = node.get("status", {}).get("conditions", ())
+    told = [each["status"] for each in found if each.get("type") == wanted["type"]]
+    return told not in ([], [wanted["status"]])
+
+
 def marked(node: Json, *, incident: int) -> bool:
     """Whether it has our taint for this incident already."""
     return any(
