@@ -101,7 +101,22 @@ def test_the_object_of_a_job_that_is_over_lives_as_long_as_it_says() -> None:
     assert jobs.left_s(JOB | {"status": ended["status"]}, now) is None, "for ever"
 
 
-def told(job: Job, before: Object | None = None, at: str = "now", changed: str = "") -> Object:
+def test_the_core_forgets_no_job_before_the_status_of_its_object_says_that_it_is_over() -> None:
+    """Else it would be taken for a new one: the object's end is what ends it."""
+    wanted = changed_spec(ttlS=0)
+    submitted = jobs.missing(wanted, None, "speech")
+    assert isinstance(submitted, e.JobSubmitted)
+    assert submitted.plan.ttl_s is None
+    assert json.loads(submitted.plan.spec)["spec"]["ttlS"] == 0
+
+
+def told(
+    job: Job,
+    before: Object | None = None,
+    at: str = "now",
+    changed: str = "",
+    hindered: str = "",
+) -> Object:
     return status.status_of(
         job,
         State(jobs={"speech": job}),
@@ -109,10 +124,19 @@ def told(job: Job, before: Object | None = None, at: str = "now", changed: str =
         pods_ready=1,
         hindrance="",
         changed=changed,
+        hindered=hindered,
         before=before or {},
         generation=4,
         at=at,
     )
+
+
+def test_what_cannot_be_done_now_comes_first_of_all_that_is_said() -> None:
+    said = told(core_job(), hindered="job: 'speech' is parked. Stop it.")
+    assert said["message"].startswith("job: 'speech' is parked. Stop it.")
+    accepted = condition(said, "Accepted")
+    assert (accepted["status"], accepted["reason"]) == ("False", "NotNow")
+    assert said["phase"] == "Pending"
 
 
 def condition(said: Object, kind: str) -> Object:

@@ -100,7 +100,8 @@ def _submission(wanted: Json, name: str) -> e.AnyEvent | None:
     document = job.model_dump(mode="json", by_alias=True)
     document["metadata"] |= kept
     plan = plan_of(_stored(job), paths, life=metadata["uid"])
-    plan = replace(plan, spec=json.dumps(document).encode())
+    # Its time to live is that of the object, whose end ends the job here.
+    plan = replace(plan, spec=json.dumps(document).encode(), ttl_s=None)
     return e.JobSubmitted(job=name, plan=plan, by=_author(wanted))
 
 

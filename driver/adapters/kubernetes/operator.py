@@ -19,7 +19,6 @@ from holdfast.driver.adapters.kubernetes.events import Braked, Met, Rejected, Te
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
-from holdfast.driver.core.events import JobSubmitted
 from holdfast.driver.core.model import Job, State
 from holdfast.driver.loop import Loop, NotAccepting, Refused
 from holdfast.driver.ports import PermanentError, TemporaryError
@@ -68,7 +67,6 @@ class Operator:
         self._teller = Teller(client)
         book.when_news(self._look_again)
         self._state = loop.state
-        self._had: dict[str, str] = {}  # UID of the object of each job that the core had
         self._written: dict[str, tuple[str, float]] = {}  # UID of the object, and when
 
     def follow(self, state: State) -> None:
@@ -133,38 +131,41 @@ class Operator:
             await self._follow_through(name)
 
     async def _follow_through(self, name: str) -> None:
-        """Bring one job nearer to its object, and its object's status to the job."""
+        """Bring one job nearer to its object, and its object's status to the job.
+
+        Raises what the core answers that cannot take the request, once the status says so.
+        """
         wanted, job = self._objects.owner(name), self._loop.state.jobs.get(name)
-        if wanted is not None and job is None and self._has_lived(name, wanted):
+        if wanted is not None and self._has_lived(name, wanted, job):
             await self._delete(wanted)
             return
-        why = ""
+        why, hindered = "", None
         try:
             await self._ask(name, wanted, job)
         except jobs.Refused as refused:
             why = str(refused)
         except BadDocument as bad:
             why = "\n".join(str(mistake) for mistake in bad.mistakes)
+        except (TemporaryError, PermanentError) as error:
+            hindered = error
         if wanted is not None and not jobs.going(wanted):
-            await self._say(name, wanted, why)
+            await self._say(name, wanted, why, str(hindered or ""))
+        if hindered is not None:
+            raise hindered
 
-    def _has_lived(self, name: str, wanted: Object) -> bool:
-        """Whether the time to live of the object is over: the core had its job, and has it no more.
-
-        Where that was under a driver before this one, the object tells.
+    def _has_lived(self, name: str, wanted: Object, job: Job | None) -> bool:
+        """Whether the time to live of the object is over, which begins once its status says that
+        its job has ended: were a job forgotten before that, it would be taken for a new one.
         """
-        if self._had.get(name) == wanted["metadata"]["uid"]:
-            return not jobs.going(wanted)
         left_s = jobs.left_s(wanted, self._clock.wall())
-        if left_s is not None and left_s > 0.0:
+        if left_s is None or not (job is None or job.finished):
+            return False
+        if left_s > 0.0:
             self.queue.add(name, after_s=left_s)
-        return left_s is not None and left_s <= 0.0
+        return left_s <= 0.0
 
     async def _ask(self, name: str, wanted: Object | None, job: Job | None) -> None:
-        if job is not None:
-            self._had[name] = jobs.uid_of(job)
-        elif wanted is None:
-            self._had.pop(name, None)
+        if job is None and wanted is None:
             self._written.pop(name, None)
             self.queue.forget(name)
         event = jobs.missing(wanted, job, name)
@@ -176,8 +177,6 @@ class Operator:
             raise TemporaryError(str(error)) from error
         except Refused as error:
             raise PermanentError(str(error)) from error
-        if isinstance(event, JobSubmitted) and wanted is not None:
-            self._had[name] = wanted["metadata"]["uid"]
 
     async def _delete(self, wanted: Object) -> None:
         metadata = wanted["metadata"]
@@ -187,13 +186,21 @@ class Operator:
         except (NotFound, Conflict):
             _log.info("gone already", object=at)
 
-    async def _say(self, name: str, wanted: Object, why: str) -> None:
-        """Write the status, at once where a person would want to know, else now and then."""
+    async def _say(self, name: str, wanted: Object, why: str, hindered: str) -> None:
+        """Write the status, at once where a person would want to know, else now and then.
+
+        `why`: no job can be made of it; `hindered`: what it wants cannot be done now.
+        """
         job = self._loop.state.jobs.get(name)
         if job is not None and jobs.uid_of(job) != wanted["metadata"]["uid"]:
             return  # that of an object before it, on its way out
-        new = self._refusal(wanted, why) if why else self._status(job, wanted) if job else None
-        if new is None:
+        if why:
+            new = self._refusal(wanted, why, status.REFUSED)
+        elif job is not None:
+            new = self._status(job, wanted, hindered)
+        elif hindered:
+            new = self._refusal(wanted, hindered, status.WAITING)
+        else:
             return
         if why and wanted.get("status", {}).get("message") != new["message"]:
             state = self._loop.state
@@ -223,16 +230,16 @@ class Operator:
             return  # another object has the name: its own change brings us back
         self._written[name] = uid, now_s
 
-    def _refusal(self, wanted: Object, why: str) -> status.Status:
+    def _refusal(self, wanted: Object, why: str, verdict: status.Verdict) -> status.Status:
         return status.refused(
             why,
             wanted.get("status", {}),
-            reason="Invalid",
+            verdict=verdict,
             generation=wanted["metadata"]["generation"],
             at=self._at(),
         )
 
-    def _status(self, job: Job, wanted: Object) -> status.Status:
+    def _status(self, job: Job, wanted: Object, hindered: str) -> status.Status:
         mine = self._book.of(wanted["metadata"]["uid"])
         return status.status_of(
             job,
@@ -241,6 +248,7 @@ class Operator:
             pods_ready=sum(pods.ready(pod) for pod in mine),
             hindrance=self._book.hindrance(wanted["metadata"]["uid"]),
             changed=self._changed(wanted, job),
+            hindered=hindered,
             before=wanted.get("status", {}),
             generation=wanted["metadata"]["generation"],
             at=self._at(),

@@ -32,6 +32,17 @@ class Said(NamedTuple):
     message: str
 
 
+class Verdict(NamedTuple):
+    """What is said of an object of which there is no job."""
+
+    phase: str
+    reason: str
+
+
+REFUSED = Verdict("Refused", "Invalid")
+WAITING = Verdict("Pending", "NotNow")
+
+
 def status_of(
     job: Job,
     state: State,
@@ -40,20 +51,22 @@ def status_of(
     pods_ready: int,
     hindrance: str,
     changed: str,
+    hindered: str,
     before: Json,
     generation: int,
     at: str,
 ) -> Status:
     """The whole status. `before`: what the object has now; `at`: now, RFC 3339.
 
-    `hindrance`: what keeps a pod from running; `changed`: what of the spec is not followed.
+    `hindrance`: what keeps a pod from running; `changed`: what of the spec is not followed;
+    `hindered`: why what it wants is not done.
     """
     incident = _latest(job, state)
     ready = 0 if job.finished else pods_ready  # those that are left only end
     return {
         "observedGeneration": generation,
         "phase": job.phase.value,
-        "message": _message(job, hindrance),
+        "message": _message(job, hindrance, hindered),
         "nodes": list(job.nodes),
         "standbys": list(job.standbys),
         "ready": f"{ready}/{job.plan.nodes + job.plan.standbys}",
@@ -64,17 +77,17 @@ def status_of(
         "lastRecoverySeconds": _recovery_s(incident),
         **_live(job, live),
         "conditions": conditions(
-            _said(job, hindrance, changed), before, generation=generation, at=at
+            _said(job, hindrance, changed, hindered), before, generation=generation, at=at
         ),
     }
 
 
-def refused(why: str, before: Json, *, reason: str, generation: int, at: str) -> Status:
-    """The status of an object of whose spec no job can be made."""
-    said = [Said("Accepted", False, reason, why)]
+def refused(why: str, before: Json, *, verdict: Verdict, generation: int, at: str) -> Status:
+    """The status of an object of which no job can be made, or not yet."""
+    said = [Said("Accepted", False, verdict.reason, why)]
     return {
         "observedGeneration": generation,
-        "phase": "Refused",
+        "phase": verdict.phase,
         "message": why[:MAX_MESSAGE_CHARACTERS],
         "conditions": conditions(said, before, generation=generation, at=at),
     }
@@ -126,15 +139,17 @@ def _condition(said: Said, old: Json, generation: int, at: str) -> dict[str, Any
     }
 
 
-def _said(job: Job, hindrance: str, changed: str) -> list[Said]:
+def _said(job: Job, hindrance: str, changed: str, hindered: str) -> list[Said]:
     phase, failure = job.phase.value, str(job.failure or "")
     over = job.phase in (Phase.FAILED, Phase.STOPPED)
     allocated = bool(job.places) and "" not in job.places
     recovering = job.phase in RECOVERING and job.attempt > 0
     accepted = Said("Accepted", True, "Accepted", "the spec is good")
+    if changed or hindered:
+        accepted = Said("Accepted", False, "Changed" if changed else "NotNow", changed or hindered)
     return [
-        Said("Accepted", False, "Changed", changed) if changed else accepted,
-        Said("Allocated", allocated, phase, _message(job, hindrance)),
+        accepted,
+        Said("Allocated", allocated, phase, _message(job, hindrance, "")),
         Said("Running", job.phase is Phase.RUNNING, phase, job.why),
         Said("Recovering", recovering, phase, job.why if recovering else ""),
         Said("Suspended", job.phase is Phase.SUSPENDED, phase, ""),
@@ -143,8 +158,8 @@ def _said(job: Job, hindrance: str, changed: str) -> list[Said]:
     ]
 
 
-def _message(job: Job, hindrance: str) -> str:
-    parts = [job.parked or job.waiting or job.why, hindrance]
+def _message(job: Job, hindrance: str, hindered: str) -> str:
+    parts = [hindered, job.parked or job.waiting or job.why, hindrance]
     return "; ".join(filter(None, parts))[:MAX_MESSAGE_CHARACTERS]
 
 
