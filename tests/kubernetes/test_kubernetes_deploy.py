@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from deployed import DEPLOY, container_of, kustomized
+from deployed import ALL, DEPLOY, container_of, kustomized
 from operated import operated
 from pydantic_settings import CliApp
 from waiting import eventually
@@ -147,6 +147,13 @@ def test_held_to_one_namespace_it_has_rights_on_jobs_and_pods_there_alone(
     everywhere = {what for rule in role["rules"] for what in rule["resources"]}
     assert everywhere == {"nodes", "nodes/status", "tokenreviews"}
     assert "--namespace=training" in container_of(parts)["args"]
+
+
+@pytest.mark.parametrize("folder", ALL)
+def test_no_namespace_is_installed_but_holdfasts_own(plane: ControlPlane, folder: str) -> None:
+    """Jobs, claims and secrets are in the others: whoever uninstalls it would delete them, too."""
+    namespaces = [each for each in kustomized(plane, folder) if each["kind"] == "Namespace"]
+    assert {each["metadata"]["name"] for each in namespaces} <= {"holdfast", "holdfast-nodes"}
 
 
 def test_uninstalled_in_the_wrong_order_nothing_is_stuck(deployed: ControlPlane) -> None:

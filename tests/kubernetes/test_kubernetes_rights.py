@@ -40,6 +40,8 @@ ROLES = (
 LEASE = "holdfast/holdfast-driver"
 GRANTING = ["overlays/one-namespace", "overlays/pod-groups"]
 """Overlays with rights that the base does not have, or has elsewhere."""
+TRAINING = "training"
+"""The namespace of the first of them, which a person has made."""
 ROLE_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 OF_RIGHTS = ("Namespace", "ServiceAccount", *ROLE_KINDS)
 
@@ -125,16 +127,15 @@ async def test_so_it_does_without_any_one_verb_that_an_overlay_grants(
     needs: Callable[[str], list[Asked]],
 ) -> None:
     parts = [each for each in kustomized(installed, folder) if each["kind"] in OF_RIGHTS]
-    namespaces = [each for each in parts if each["metadata"]["name"] == "training"]
     try:
+        installed.kubectl("create", "namespace", TRAINING)
         for part in parts:
             installed.kubectl("apply", "-f", "-", input=json.dumps(part))
         roles = [await admin.get(path_of(each)) for each in parts if is_the_drivers(each)]
         await refusals(admin, driver, roles, needs(folder))
     finally:
         apply_roles(installed)
-        for each in namespaces:
-            installed.kubectl("delete", "namespace", each["metadata"]["name"], "--wait=false")
+        installed.kubectl("delete", "namespace", TRAINING)
 
 
 def is_the_drivers(part: Object) -> bool:
