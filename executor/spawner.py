@@ -18,6 +18,7 @@ from holdfast.executor.adapters.launcher import Launcher, NoLauncher
 from holdfast.executor.command import NotStartable, python_program, resolve
 from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import Program
+from holdfast.executor.launcher.readable import let_be_read
 from holdfast.executor.launcher.scan import modules_of
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import Task
@@ -168,7 +169,13 @@ class Spawner:
     ) -> int:
         try:
             return self._children.spawn(
-                command, on_exit, env=env, cwd=workdir, stdout=stdout, stderr=stderr
+                command,
+                on_exit,
+                env=env,
+                cwd=workdir,
+                stdout=stdout,
+                stderr=stderr,
+                before=let_be_read,
             )
         except (OSError, ValueError) as error:  # ValueError: what no C string can carry
             why = error.strerror if isinstance(error, OSError) else error

@@ -55,8 +55,13 @@ class Children:
         stdout: int = subprocess.DEVNULL,
         stderr: int | None = None,
         pass_fds: Sequence[int] = (),
+        before: Callable[[], None] | None = None,
     ) -> int:
-        """Start `command` in a session of its own; its pid. Raises `OSError`."""
+        """Start `command` in a session of its own; its pid. Raises `OSError`.
+
+        `before` is called in the new process before it executes; it may take no lock, and import
+        nothing: a thread that is not there any more may have it.
+        """
         process = subprocess.Popen(
             command,
             env=env,
@@ -66,6 +71,7 @@ class Children:
             stderr=stderr,
             pass_fds=pass_fds,
             start_new_session=True,
+            preexec_fn=before,  # noqa: PLW1509 see above
         )
         self._popen[process.pid] = process
         self.watch(process.pid, on_exit)

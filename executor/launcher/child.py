@@ -17,14 +17,16 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from holdfast.executor.launcher.importing import evict_shadowed, user_folders
 from holdfast.executor.launcher.leaving import leave
 from holdfast.executor.launcher.orders import Program
+from holdfast.executor.launcher.readable import let_be_read
 
 _OURS = (__file__, runpy.__file__, "<frozen runpy>")
 """Frames that are cut from the top of the traceback of a program."""
 
 
 def become(program: Program, stdout: int, stderr: int) -> None:
-    """Leave the launcher's session, folder, output and environment."""
+    """Leave the launcher's session, folder, output and environment, and let py-spy look."""
     os.setsid()
+    let_be_read()
     os.chdir(program.workdir)
     stdin = os.open(os.devnull, os.O_RDONLY)
     for fd, target in ((stdin, 0), (stdout, 1), (stderr, 2)):
