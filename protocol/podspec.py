@@ -197,7 +197,7 @@ class Pod(Model):
     resources: Resources = Resources()
     """What each pod gets. Devices such as nvidia.com/gpu belong here."""
     rdma_devices: Amounts = Field(default_factory=dict)
-    """RDMA devices of each pod by resource, e.g. `rdma/hca: 8`. It may then lock memory."""
+    """RDMA devices of each pod by resource, e.g. `rdma/hca: 8`. As root it may then lock memory."""
     shm: Quantity | None = None
     """Size of /dev/shm, e.g. 64Gi. It counts against the pod's memory; default: the runtime's."""
     volumes: tuple[Volume, ...] = Field(default=(), max_length=32)
