@@ -1,7 +1,7 @@
 """Holdfast is taken away piece by piece, in any order, while a job of it runs: nothing is stuck.
 
 One driver process in the place of the Deployment's, two emulated nodes; each order begins with all
-of it installed anew, a job that runs and a node that is distrusted.
+of it installed anew, a job that runs and a node that is distrusted and being tested.
 """
 
 import json
@@ -21,11 +21,12 @@ from running_driver import DriverProcess
 from shipped_driver import ACCOUNT, QUICK_LEASES
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes import names, paths, trialpods
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 from holdfast.lab.emulator.nodes import DRIVER_URL
 from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed
+from holdfast.protocol.nodeenv import Drivers
 
 pytestmark = [
     pytest.mark.kubernetes,
@@ -36,10 +37,15 @@ pytestmark = [
 
 NAMESPACE, JOB = "uninstalled", "trains"
 DISTRUSTED = "node-2"
+OF_OTHERS = "default"
+"""A namespace that stays, and that the driver does not see: the pod of a trial there is the test's.
+"""
 ORDERS = 4
 """Permutations of some twenty pieces that are tried, the same ones each time."""
 UNKNOWN = ("no matches for kind", "doesn't have a resource type")
 """What kubectl says of a kind whose definition has gone before."""
+DELETED_WITHIN_S = 130.0
+"""A little more than the grace of a pod, for which kubectl waits."""
 UNTAINTED = (f'taint "{names.TAINT}" not found',)
 """What it says besides, of the nodes that nobody distrusted."""
 DOCS = Path(__file__).parents[2] / "docs" / "kubernetes.md"
@@ -64,6 +70,8 @@ class Installed:
         self.driver.spawn()
         eventually(lambda: self._phase() == "Running", "the job runs")
         self._distrust()
+        self._kubectl("apply", trial := self._trial())
+        eventually(lambda: self._runs(trial), "the pod of its trial runs")
 
     def uninstall(self, order: Random) -> None:
         """Nobody waits for a piece to be gone before the next one goes, nor at the end for ranks
@@ -104,6 +112,17 @@ class Installed:
     def _phase(self) -> str:
         found = self.plane.read(paths.training_jobs(NAMESPACE, JOB))
         return str(found.get("status", {}).get("phase", ""))
+
+    def _trial(self) -> Object:
+        """The pod by which the node is tested, as a driver makes it."""
+        job = _job()
+        job["metadata"]["namespace"] = OF_OTHERS
+        node = self.plane.read(paths.nodes(DISTRUSTED))
+        return trialpods.manifest(trialpods.TrialOrder(job, node, 1, Drivers([DRIVER_URL])))
+
+    def _runs(self, pod: Object) -> bool:
+        found = self.plane.read(paths.pods(OF_OTHERS, pod["metadata"]["name"]))
+        return bool(found["status"]["phase"] == "Running")
 
     def _distrust(self) -> None:
         url = json.loads(self.driver.paths.address.read_text())["http"]
@@ -158,9 +177,9 @@ def _marked(node: Object) -> bool:
     return bool({*names.MARKS} & {*annotations}) or names.TAINT in [each["key"] for each in taints]
 
 
-def _cure() -> list[list[str]]:
-    """The commands of the docs that take marks off after an uninstall."""
-    lines = [line for line in DOCS.read_text().splitlines() if f"--all {names.TAINT}-" in line]
+def _documented(words: str) -> list[list[str]]:
+    """The commands of the docs with these words, for what an uninstall leaves."""
+    lines = [line for line in DOCS.read_text().splitlines() if words in line]
     return [line.split()[1:] for line in lines if line.startswith("kubectl ")]
 
 
@@ -191,13 +210,17 @@ def test_in_whatever_order_it_is_uninstalled_nothing_is_left_and_nothing_is_stuc
     try:
         installed.install()
         installed.uninstall(Random(seed))
+        trial = f"Pod {names.trial_name(DISTRUSTED, 1)}"
         with suppress(TimeoutError):
-            eventually(lambda: not installed.left(), "nothing is left")
-        assert installed.left() == [], "nothing is left, and nothing is being deleted"
+            eventually(lambda: installed.left() == [trial], "but for the trial nothing is left")
+        assert installed.left() == [trial], "nothing else is left, and nothing is being deleted"
+        for words in _documented(f"pods -A -l {names.TRIAL}"):
+            installed.plane.kubectl(*words, within_s=DELETED_WITHIN_S)
+        assert installed.left() == []
     finally:
         installed.driver.end(signal.SIGKILL)
     assert installed.marked() == [DISTRUSTED], "whom nobody trusts is not trusted by an uninstall"
-    for words in _cure():
+    for words in _documented(f"--all {names.TAINT}-"):
         with suppressed(UNTAINTED):
             installed.plane.kubectl(*words)
     assert installed.marked() == []
