@@ -35,6 +35,8 @@ cluster holdfast --config deploy/kind/cluster.yaml
 kind load docker-image holdfast-driver:0.1.0 holdfast-executor:0.1.0 --name holdfast
 
 k() { kubectl --context kind-holdfast "$@"; }
+again=
+! k -n holdfast get deployment holdfast-driver >/dev/null 2>&1 || again=yes
 k apply -k deploy/kubernetes/overlays/trial-database
 if ! k -n holdfast get secret holdfast-journal >/dev/null 2>&1; then
   k -n holdfast create secret generic holdfast-journal \
@@ -42,6 +44,8 @@ if ! k -n holdfast get secret holdfast-journal >/dev/null 2>&1; then
     --from-literal=password="$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
 fi
 k -n holdfast rollout status statefulset/holdfast-postgres --timeout=180s
+# the new image has the tag of the one before, so that nothing else tells the drivers of it
+[ -z "$again" ] || k -n holdfast rollout restart deployment/holdfast-driver
 k -n holdfast rollout status deployment/holdfast-driver --timeout=180s
 
 echo "Holdfast is up: kubectl --context kind-holdfast get tj"

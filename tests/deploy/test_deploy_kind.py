@@ -18,7 +18,9 @@ FAKE = """\
 echo "${{0##*/}} $*" >> {calls}
 [ "$*" != "get clusters" ] || echo {there}
 [ "${{*:1:2}}" != "get kubeconfig" ] || echo "of ${{*: -1}}"
+[[ "$*" != *" get deployment "* || "$*" == *" {there}" ]]
 """
+DRIVERS = "deployment/holdfast-driver"
 
 
 class Machine:
@@ -101,6 +103,20 @@ def test_without_words_images_are_built_and_two_drivers_installed(machine: Machi
     assert made in machine.calls("kind")
     (applied,) = [call for call in machine.calls("kubectl") if " apply " in call]
     assert applied.endswith("-k deploy/kubernetes/overlays/trial-database")
+    assert not [call for call in machine.calls("kubectl") if "rollout restart" in call]
+
+
+def test_again_drivers_that_are_there_begin_anew_with_the_new_image(machine: Machine) -> None:
+    """Its tag is the same one, so applying changes nothing."""
+    machine.put("kind", there="holdfast")
+    machine.put("kubectl", there="holdfast-driver")
+    done = machine.up()
+    assert (done.returncode, done.stderr) == (0, "")
+    calls = machine.calls("kubectl")
+    within = "kubectl --context kind-holdfast -n holdfast"
+    restarted = calls.index(f"{within} rollout restart {DRIVERS}")
+    assert restarted < calls.index(f"{within} rollout status {DRIVERS} --timeout=180s")
+    assert restarted > next(place for place, call in enumerate(calls) if " apply " in call)
 
 
 def test_what_is_not_installed_or_not_known_is_said(machine: Machine) -> None:
