@@ -16,7 +16,7 @@ from shipped_driver import DRIVER
 from shipped_pair import DEPLOYMENT, Pair, apply_job, shipped_pair
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import paths
+from holdfast.driver.adapters.kubernetes import facts, paths
 from holdfast.driver.ports import Entry
 from holdfast.lab.kubernetes.plane import ControlPlane
 
@@ -42,14 +42,16 @@ while not os.path.exists(f"{{shared}}/over"):
 
 
 class Left(NamedTuple):
-    """What the play left. `lives`: of the ranks, after each of its scenes; `acted`: term and
-    sequence of entries that writes to the API server were for; `audited`: what drivers asked it
-    until it was stopped, for one that starts allows nothing yet.
+    """What the play left. `lives`: of the ranks, after each of its scenes; `distrusted`: nodes,
+    once there are any; `acted`: term and sequence of entries that writes to the API server were
+    for; `audited`: what drivers asked it until it was stopped, for one that starts allows nothing
+    yet.
     """
 
     leaders: list[str]
     lives: dict[str, tuple[str, ...]]
     unplugged: str
+    distrusted: list[str]
     status: dict[str, Any]
     entries: list[Entry]
     acted: set[tuple[int, int]]
@@ -150,11 +152,19 @@ def left(since_bytes: int, play: Play) -> Left:
         pair.plane.start("kube-apiserver")
     play.tell("over")
     eventually(lambda: play.status().get("phase") in ("Succeeded", "Failed"), "it ends")
+    distrusted = eventually(lambda: _distrusted(pair), "a node is distrusted")
     whole = drivers_asked(pair, since_bytes)
     acted = {
         (int(said[1]), int(said[2])) for each in whole if (said := ACTED.match(each["userAgent"]))
     }
-    return Left(leaders, lives, unplugged, play.status(), pair.entries(), acted, audited)
+    status, entries = play.status(), pair.entries()
+    return Left(leaders, lives, unplugged, distrusted, status, entries, acted, audited)
+
+
+def _distrusted(pair: Pair) -> list[str]:
+    """Nodes of ours that have the taint."""
+    found = {node: pair.plane.read(paths.nodes(node)) for node in pair.nodes.names}
+    return [node for node, seen in found.items() if facts.distrust_of(seen) is not None]
 
 
 def test_the_leader_is_replaced_and_the_ranks_do_not_notice(left: Left) -> None:
@@ -181,7 +191,7 @@ def test_without_an_api_server_ranks_begin_again_in_place_and_on_a_standby(left:
     assert len(left.lives["a rank killed"]) == len(left.lives["a node unplugged"]) == 2
     assert left.status["phase"] == "Succeeded"
     assert left.status["restarts"] == 2
-    assert left.status["incident"]["evicted"] == [left.unplugged], left.status["incident"]
+    assert left.distrusted == [left.unplugged], left.status["incident"]
 
 
 def test_of_leases_each_granted_verb_is_used_on_that_one_name(left: Left) -> None:
