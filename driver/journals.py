@@ -4,11 +4,11 @@ Called by `driver.main`. Must not decide anything else; each adapter says what i
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
-from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.driver.ports import PermanentError
 from holdfast.driver.settings import Settings
 
 
@@ -23,13 +23,12 @@ def open_journal(settings: Settings) -> SqlJournal:
 
 def check_journal(settings: Settings) -> None:
     """Raise `PermanentError` where this driver, which is to share a journal, could never lead: one
-    of an earlier Holdfast that stood by would let whoever leads be stopped. A database that does
-    not answer says nothing.
+    of an earlier Holdfast that stood by would let whoever leads be stopped. `TemporaryError` where
+    a database does not answer.
     """
     with _installed():
         from holdfast.driver.adapters.journal_postgres import check_postgres
-    with suppress(TemporaryError):
-        check_postgres(settings.journal)
+    check_postgres(settings.journal)
 
 
 @contextmanager

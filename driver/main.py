@@ -11,14 +11,15 @@ import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import structlog
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 from pydantic_settings import CliApp
 from starlette.types import Receive, Scope, Send
 
+from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.tokens import Tokens, load_tokens
 from holdfast.driver.journals import check_journal, open_journal
 from holdfast.driver.leads import open_lead
@@ -27,10 +28,12 @@ from holdfast.driver.lock import Locked, take_lock
 from holdfast.driver.outside import Outside, check_rights, outside
 from holdfast.driver.ports import Journal, PermanentError, TakenOver, TemporaryError
 from holdfast.driver.probes import Readiness, probed
+from holdfast.driver.saying import say, say_all, say_to_people, wrong
 from holdfast.driver.serving import Server
 from holdfast.driver.settings import Settings
 from holdfast.driver.standby import Lead, keep_lead, stand_by, title
 from holdfast.driver.tls import Tls, open_tls
+from holdfast.driver.trying import LeadWithJournal, insist, tried
 from holdfast.driver.wired import Driver
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.files import private_folder
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
         settings = CliApp.run(Settings, cli_args=list(arguments))
     except ValidationError as error:
         for each in error.errors():
-            _say(_wrong(each))
+            say(wrong(each))
         return exitcodes.USAGE
     set_up_logs("driver", level=settings.log_level)
     raise_open_files()
@@ -66,9 +69,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         asyncio.run(_serve(settings))
     except* (Locked, TakenOver, TemporaryError) as now:
-        code = _say_all(now, exitcodes.TRY_AGAIN)
+        code = say_all(now, exitcodes.TRY_AGAIN)
     except* PermanentError as permanent:
-        code = _say_all(permanent, exitcodes.CONFIGURATION)
+        code = say_all(permanent, exitcodes.CONFIGURATION)
     return code
 
 
@@ -82,40 +85,64 @@ async def _serve(settings: Settings) -> None:
         raise PermanentError(text) from error
     take_lock(paths.lock)
     tokens = load_tokens(paths)
-    tls = open_tls(settings, SystemClock()) if settings.tls else None
     sockets = listen(settings)
     async with contextlib.AsyncExitStack() as stack:
+        for each in filter(None, sockets):
+            stack.enter_context(each)
         stack.callback(withdraw, paths)
+        await check_rights(settings)
+        if settings.standby:
+            with contextlib.suppress(TemporaryError):  # a database that is away says nothing
+                await tried(partial(check_journal, settings))
+        readiness = await stack.enter_async_context(probed(sockets.probes))
+        tls = await _tls(settings) if settings.tls else None
+        if settings.tls and not tls:
+            return
         if tls:
             tls.publish(paths)
             stack.callback(asyncio.create_task(tls.keep()).cancel)
-        await check_rights(settings)
-        if settings.standby:
-            await asyncio.to_thread(check_journal, settings)
-        readiness = await stack.enter_async_context(probed(sockets.probes))
+        readiness.able = True
         lead = None
         if settings.standby:
             name = title(settings.name, settings.advertise or url(settings, sockets.tcp))
             lead = await stack.enter_async_context(open_lead(settings, name=name))
-            if not await _wait_for(lead, settings, sockets, tls):
-                return
-        journal = open_journal(settings)
-        stack.callback(journal.close)
-        await _serve_on(settings, sockets, tls, tokens, journal, lead, readiness)
+            journal = await _wait_for(lead, settings, sockets, tls)
+        else:
+            journal = open_journal(settings)
+        if journal:
+            stack.callback(journal.close)
+            await _serve_on(settings, sockets, tls, tokens, journal, lead, readiness)
 
 
-async def _wait_for(lead: Lead, settings: Settings, sockets: Listening, tls: Tls | None) -> bool:
-    """Until this driver leads; False where it was told to end before."""
+async def _tls(settings: Settings) -> Tls | None:
+    """With `--standby` once the database answers; None where this driver was told to end before."""
+    opening = partial(open_tls, settings, SystemClock())
+    if not settings.standby:
+        return opening()
+    told = asyncio.Event()
+    _end_when_told(told.set, settings.die_with_fd)
+    try:
+        return await insist(opening, told)
+    finally:
+        _end_at_once()
+
+
+async def _wait_for(
+    lead: Lead, settings: Settings, sockets: Listening, tls: Tls | None
+) -> SqlJournal | None:
+    """The journal, once this driver leads; None where it was told to end before."""
     from holdfast.driver.adapters.rest.standby import Waiting
 
     waiting = Waiting()
     server = Server(waiting.app, tls.context if tls else None)
-    _end_when_told(server, settings.die_with_fd)
-    _say_to_people(f"driver stands by at {url(settings, sockets.tcp)}")
+    _end_when_told(server.tell, settings.die_with_fd)
+    say_to_people(f"driver stands by at {url(settings, sockets.tcp)}")
+    whole = LeadWithJournal(lead, settings)
     try:
-        return await stand_by(lead, server, [sockets.tcp, sockets.unix], say=waiting.say)
+        led = await stand_by(whole, server, [sockets.tcp, sockets.unix], say=waiting.say)
     finally:
         _end_at_once()
+    return whole.journal if led else None
 
 
 async def _serve_on(
@@ -137,7 +164,7 @@ async def _serve_on(
             await (await loading)(scope, receive, send)
 
         server = Server(app, tls.context if tls else None)
-        _end_when_told(server, settings.die_with_fd)
+        _end_when_told(server.tell, settings.die_with_fd)
         async with asyncio.TaskGroup() as group:
             leading = [group.create_task(keep_lead(lead))] if lead else []
 
@@ -150,7 +177,7 @@ async def _serve_on(
             if not server.told.is_set():
                 driver.answers(readiness)
                 announce(settings, sockets)
-                _say_to_people(f"driver ready at {at}, state in {settings.paths.root}")
+                say_to_people(f"driver ready at {at}, state in {settings.paths.root}")
                 term = driver.loop.state.term
                 _log.info("driver.started", state=str(settings.paths.root), term=term)
                 await server.serve([sockets.tcp, sockets.unix])
@@ -187,44 +214,18 @@ async def _seen(around: Outside) -> None:
             await around.seen()
 
 
-def _end_when_told(server: Server, die_with_fd: int | None) -> None:
+def _end_when_told(tell: Callable[[], object], die_with_fd: int | None) -> None:
     """By a signal, or by the end of whoever started us."""
     for number in SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, server.tell)
+        asyncio.get_running_loop().add_signal_handler(number, tell)
     if die_with_fd is not None:
-        when_owner_is_gone(die_with_fd, server.tell)
+        when_owner_is_gone(die_with_fd, tell)
 
 
 def _end_at_once() -> None:
     """On a signal that comes between two servers: nothing is led yet."""
     for number in SIGNALS:
         asyncio.get_running_loop().remove_signal_handler(number)
-
-
-def _wrong(error: ErrorDetails) -> str:
-    """What is wrong with a setting, by the option that it is."""
-    option = "".join(f"--{str(part).replace('_', '-')}: " for part in error["loc"])
-    if error["type"] == "value_error":
-        return option + error["msg"].removeprefix("Value error, ")
-    if error["type"] == "missing":
-        return f"{option}it is missing"
-    return f"{option}{error['msg'].replace('Input', 'it')}, not {error['input']!r}"
-
-
-def _say_all(group: BaseExceptionGroup[Exception], code: int) -> int:
-    for error in group.exceptions:
-        _say(str(error))
-    return code
-
-
-def _say_to_people(sentence: str) -> None:
-    """A machine reads the address file."""
-    sys.stderr.write(f"holdfast  {sentence}\n")
-    sys.stderr.flush()
-
-
-def _say(sentence: str) -> None:
-    sys.stderr.write(f"holdfast-driver: {sentence}\n")
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ class Settings(BaseSettings):
     listen: str = "127.0.0.1:0"
     """IP address and port for people and nodes; port 0 takes a free one, and later the same."""
     probes: str = ""
-    """IP address and port of /healthz and /readyz alone, without TLS: what a kubelet asks there
-    does not stand behind the nodes that connect; empty: only with everything else."""
+    """IP address and port of /healthz, /readyz and /ablez alone, without TLS: what a kubelet asks
+    there does not stand behind the nodes that connect; empty: only with everything else."""
     journal: str = ""
     """postgresql://USER@HOST/DATABASE, its password by PGPASSFILE; empty: a file in the state."""
     standby: CliImplicitFlag[bool] = False

@@ -14,6 +14,7 @@ import structlog
 
 from holdfast.driver.ports import TemporaryError
 from holdfast.driver.serving import Server
+from holdfast.kit.together import until_first
 
 SEEK_S = 1.0
 """Between two looks at the lead."""
@@ -37,7 +38,7 @@ class Lead(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give it up."""
+        """Give it up; it may be sought again."""
         ...
 
 
@@ -64,17 +65,12 @@ async def stand_by(
     False if told to end.
     """
     serving = asyncio.create_task(server.serve([each.dup() for each in sockets]))
-    why = None
-    while not serving.done() and (news := await _not_ours(lead)):
-        say(news.why, news.url)
-        if news != why:
-            _log.info("lead.waits", why=news.why)
-        why = news
-        await asyncio.wait({serving}, timeout=SEEK_S)
-    led = not serving.done()
-    server.should_exit = True
-    await serving
-    return led and not server.told.is_set()
+    try:
+        await until_first(_until_ours(lead, say), asyncio.wait({serving}))
+    finally:
+        server.should_exit = True
+        await serving
+    return not server.told.is_set()
 
 
 async def keep_lead(lead: Lead) -> None:
@@ -95,6 +91,16 @@ class _NotOurs(NamedTuple):
 
     why: str
     url: str
+
+
+async def _until_ours(lead: Lead, say: Callable[[str, str], None]) -> None:
+    why = None
+    while news := await _not_ours(lead):
+        say(news.why, news.url)
+        if news != why:
+            _log.info("lead.waits", why=news.why)
+        why = news
+        await asyncio.sleep(SEEK_S)
 
 
 async def _not_ours(lead: Lead) -> _NotOurs | None:

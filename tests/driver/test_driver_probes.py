@@ -36,6 +36,9 @@ async def test_it_lives_before_it_is_ready_and_says_why_it_is_not() -> None:
         starting = await client.get(f"{url}/readyz")
         assert starting.status_code == 503
         assert starting.json() == {"ready": False, "why": "this driver starts, or stands by"}
+        assert (await client.get(f"{url}/ablez")).status_code == 503
+        readiness.able = True
+        assert (await client.get(f"{url}/ablez")).json() == {"able": True}
         readiness.why = lambda: None
         readiness.away = lambda: "no nodes are known"
         ready = await client.get(f"{url}/readyz")

@@ -19,6 +19,7 @@ from cuttable import Cuttable, cuttable
 from ports import free_port
 from postgres import Postgres
 from running_driver import DriverProcess
+from sharing_drivers import MakeDriver, sharing_drivers
 from starlette.applications import Starlette
 from waiting import DEADLINE_S, LOOK_S, eventually_async
 from websockets.asyncio.client import connect
@@ -36,9 +37,6 @@ from holdfast.protocol import exitcodes, keeping
 from holdfast.protocol.leading import leader_of
 
 pytestmark = pytest.mark.slow
-
-MakeDriver = Callable[..., DriverProcess]
-"""Of a name for its state folder, the port to the database, and further arguments."""
 
 
 class Keeper:
@@ -82,24 +80,8 @@ async def relay(postgres: Postgres) -> AsyncIterator[Cuttable]:
 
 @pytest.fixture
 def driver(postgres: Postgres, database: str, tmp_path: Path) -> Iterator[MakeDriver]:
-    """A driver with a state folder of its own, which goes to the database through a port."""
-    passwords = tmp_path / "passwords"
-    passwords.write_text(f"127.0.0.1:*:*:*:{postgres.password}\n")
-    passwords.chmod(0o600)
-    made: list[DriverProcess] = []
-
-    def make(name: str, port: int, *more: str) -> DriverProcess:
-        journal = f"--journal={postgres.url(database, port=port)}"
-        keeper = f"--keeper={tmp_path / 'keeper.sock'}"
-        made.append(
-            DriverProcess(tmp_path / name, journal, keeper, *more, PGPASSFILE=str(passwords))
-        )
-        return made[-1]
-
-    yield make
-    for each in made:
-        if each.process is not None:
-            each.end(signal.SIGKILL)
+    with sharing_drivers(postgres, database, tmp_path) as make:
+        yield make
 
 
 async def submit(driver: DriverProcess, job: str) -> httpx.Response:

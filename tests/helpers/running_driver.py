@@ -30,11 +30,12 @@ class DriverProcess:
         self._environment = environment
         self.process: subprocess.Popen[bytes] | None = None
 
-    def spawn(self) -> subprocess.Popen[bytes]:
+    def spawn(self, stdin: int | None = None) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "holdfast.driver.main", "--state", str(self.paths.root)]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [*command, *self._arguments],
+                stdin=stdin,
                 stderr=log,
                 env=os.environ | self._environment,
                 preexec_fn=die_with_parent,

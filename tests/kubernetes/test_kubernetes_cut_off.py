@@ -149,6 +149,30 @@ async def test_cut_off_from_the_api_server_it_goes_on_until_another_has_taken_th
     assert decided.term == 1
 
 
+async def test_started_while_cut_off_from_its_database_it_leaves_the_lease_to_another(
+    drivers: Drivers,
+) -> None:
+    """And leads in the same process once it has both."""
+    await drivers.database.cut()
+    assert await drivers.led() == exitcodes.TRY_AGAIN
+    process = drivers.leader.spawn()
+
+    def given_up() -> bool:
+        assert process.poll() is None, drivers.said()
+        return "driver waits: journal: the database is away" in drivers.said()
+
+    await eventually_async(given_up, "it took the Lease and cannot open the journal")
+    await eventually_async(lambda: drivers.holder() == "", "it gives the Lease up")
+    await drivers.other.start()
+    assert drivers.holder() == "other"
+    await drivers.database.mend()
+    await eventually_async(lambda: "driver goes on" in drivers.said(), "it reaches the journal")
+    assert drivers.other.end() == exitcodes.OK
+    await eventually_async(drivers.leader.paths.address.exists, "it leads")
+    assert process.poll() is None
+    assert drivers.holder() == "leader"
+
+
 async def test_stopped_between_decision_and_call_and_woken_after_another_led_it_changes_nothing(
     drivers: Drivers, crd: ControlPlane
 ) -> None:

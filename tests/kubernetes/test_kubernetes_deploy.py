@@ -71,7 +71,8 @@ def test_the_driver_starts_with_the_settings_that_its_deployment_gives(
     assert ports == {"https": parts(settings.listen)[1], "probes": parts(settings.probes)[1]}
     assert settings.tls
     probes = (container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness"))
-    assert [(each["path"], each["port"]) for each in probes] == [("/healthz", "probes")] * 3
+    asked = [(each["path"], each["port"]) for each in probes]
+    assert asked == [("/healthz", "probes"), ("/healthz", "probes"), ("/ablez", "probes")]
     assert settings.standby is bool(settings.journal) is bool(settings.lease)
     assert str(settings.state) in [each["mountPath"] for each in container["volumeMounts"]]
 
