@@ -21,6 +21,9 @@ ORDINARY_USER = "nobody"
 
 USER = "holdfast"
 
+INSTALLED = Path("/usr/lib/postgresql")
+"""Where Debian puts each version."""
+
 _GUARD = 'cat >/dev/null; "$@" 2>/dev/null >&2; rm -rf "$0"'
 
 
@@ -121,7 +124,7 @@ def _programs() -> Path:
     """Folder of the newest installed."""
     on_path = shutil.which("initdb")
     found = [Path(on_path).resolve()] if on_path else []
-    found += Path("/usr/lib/postgresql").glob("*/bin/initdb")
+    found += INSTALLED.glob("*/bin/initdb")
     if not found:
         raise NotInstalled(
             "no PostgreSQL here: install its server, e.g. apt-get install postgresql"

@@ -14,7 +14,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from cuttable import Cuttable, cuttable
-from postgres import Postgres
+from postgres import Postgres, running_postgres
 from running_driver import DriverProcess
 from sqlalchemy import create_engine
 from waiting import DEADLINE_S, eventually
@@ -284,3 +284,17 @@ def test_of_a_server_whose_owner_was_killed_nothing_is_left(postgres: Postgres) 
         os.kill(tests.pid, signal.SIGKILL)
     eventually(lambda: not folder.exists(), "its files are gone")
     assert not psutil.pid_exists(server) or psutil.Process(server).status() == "zombie"
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_without_a_server_tests_are_skipped_or_fail_where_it_is_required(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, required: bool
+) -> None:
+    monkeypatch.setattr("holdfast.lab.postgres.INSTALLED", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOLDFAST_TEST_POSTGRES", "required" if required else "")
+    outcomes = (pytest.fail.Exception, pytest.skip.Exception)
+    missing = "no PostgreSQL here: install its server"
+    with pytest.raises(outcomes, match=missing) as ended, running_postgres():
+        raise AssertionError("there is none")
+    assert ended.type is outcomes[0 if required else 1]

@@ -1,5 +1,8 @@
-"""A PostgreSQL of the tests' own, with a database for each who asks; skips where there is none."""
+"""A PostgreSQL of the tests' own, with a database for each who asks; skips where there is none, or
+fails where it is required.
+"""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,4 +53,6 @@ def running_postgres() -> Iterator[Postgres]:
         with postgres.running_postgres() as server:
             yield Postgres(server)
     except postgres.NotInstalled as missing:
+        if os.environ.get("HOLDFAST_TEST_POSTGRES") == "required":
+            pytest.fail(f"HOLDFAST_TEST_POSTGRES=required: {missing}", pytrace=False)
         pytest.skip(str(missing))
