@@ -146,11 +146,13 @@ async def test_facts_reach_the_detectors_and_the_core(
     class Cluster:
         async def facts(self) -> Any:
             yield Fact(node="n1", rack="r")
+            yield Fact(node="n1", rack="r", distrusted=True)
             yield Fact(node="n1", present=False, why="its lease is over")
 
     await watching.facts(Cluster())  # type: ignore[arg-type]
-    assert watch.calls == [("n1", True), ("n1", False)]
+    assert watch.calls == [("n1", True), ("n1", True), ("n1", False)]
     assert events == [
+        NodeAppeared(node="n1", rack="r", unmarked=True),
         NodeAppeared(node="n1", rack="r"),
         NodeVanished(node="n1", why="its lease is over"),
     ]
