@@ -5,6 +5,7 @@ the detectors. Must not decide anything: it keeps what a node was told, and says
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from starlette.websockets import WebSocket
 
 from holdfast.driver.adapters.sessions_daemon import Daemons, Emit
 from holdfast.driver.adapters.sessions_executor import ExecutorSide
-from holdfast.driver.adapters.sessions_link import Link
+from holdfast.driver.adapters.sessions_link import Link, Rejected
 from holdfast.driver.adapters.tokens import bearer
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
@@ -76,6 +77,7 @@ class Sessions:
         self._now = now
         self._heartbeat_period_s = heartbeat_period_s
         self._executors: dict[str, ExecutorSide] = {}
+        self._drops: Counter[str] = Counter()  # by node
         self.daemons = Daemons(watch=watch, emit=emit, now=now, term=term)
 
     def before(self, app: ASGIApp) -> ASGIApp:
@@ -90,7 +92,10 @@ class Sessions:
         return Router(routes, redirect_slashes=False, default=app)
 
     def drop(self, node: str, why: str) -> None:
-        """Its processes are gone: their connections end, and others have to be admitted anew."""
+        """Its processes are gone: their connections end, those that have said no Hello yet with
+        them, and others have to be admitted anew.
+        """
+        self._drops[node] += 1
         refused = Refused(what="connection", why=why, fix="Nothing is to be done.")
         if (side := self._executors.get(node)) and side.link is not None:
             link = side.link
@@ -154,12 +159,17 @@ class Sessions:
     # ------------------------------------------------------------ the endpoints
 
     async def _executor(self, socket: WebSocket, node: str) -> None:
-        if not await self._admit(socket, node):
+        if (drops := await self._admit(socket, node)) is None:
             return
         link = Link(socket, _EXECUTOR, node=node, process="executor")
+
+        def opened(hello: Hello) -> None:
+            self._check_still(node, drops)
+            self._of(node).opened(link, hello)
+
         why = await link.run(
             self._welcome(),
-            opened=lambda hello: self._of(node).opened(link, hello),
+            opened=opened,
             received=lambda message: self._of(node).received(link, message),
         )
         side = self._of(node)  # looked up each time: another's end forgets one without a link
@@ -168,29 +178,41 @@ class Sessions:
             self._executors.pop(node, None)
 
     async def _daemon(self, socket: WebSocket, node: str) -> None:
-        if not await self._admit(socket, node):
+        if (drops := await self._admit(socket, node)) is None:
             return
         link = Link(socket, _DAEMON, node=node, process="daemon")
+
+        def opened(hello: Hello) -> None:
+            self._check_still(node, drops)
+            self.daemons.opened(node, link, hello)
+
         why = await link.run(
             self._welcome(),
-            opened=lambda hello: self.daemons.opened(node, link, hello),
+            opened=opened,
             received=lambda message: self.daemons.received(node, link, message),
         )
         self.daemons.ended(node, link, why)
 
-    async def _admit(self, socket: WebSocket, node: str) -> bool:
+    async def _admit(self, socket: WebSocket, node: str) -> int | None:
+        """How often the node was dropped before; None where it is refused."""
         try:
             why = await self._refusal(node, bearer(socket.headers.get("authorization")))
         except TemporaryError as unknown:
             self._say_once("nodes.not_known_yet", why=str(unknown))
             await _deny(socket, 503, "not known now", f"{unknown}. Try again.")
-            return False
+            return None
         if why:
             self._say_once("node.refused", node=node, why=why)
             await _deny(socket, 401, "not a node of this driver", f"Authorization: {why}.")
-            return False
+            return None
+        drops = self._drops[node]
         await socket.accept()
-        return True
+        return drops
+
+    def _check_still(self, node: str, drops: int) -> None:
+        """Raise `Rejected` where the node was dropped since its peer was admitted."""
+        if self._drops[node] != drops:
+            raise Rejected("connection", f"its pod has lost node {node} since", "Connect again.")
 
     def _say_once(self, event: str, **about: str) -> None:
         """Not at each try; who is refused may call itself what it likes."""

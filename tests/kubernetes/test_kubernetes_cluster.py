@@ -373,6 +373,94 @@ async def test_a_pod_that_is_being_deleted_is_heard_while_nothing_has_its_place(
         await cluster.release(NODES[0])
 
 
+async def test_a_node_that_a_job_gets_is_nobodys_until_its_pod_is_known_and_then_its_alone(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = await forge(trial, NODES[0])
+    create, asked, may = trial.client.create, asyncio.Event(), asyncio.Event()
+
+    async def later(path: str, body: dict[str, Any], **query: object) -> dict[str, Any]:
+        made = await create(path, body, **query)
+        asked.set()
+        await may.wait()
+        return made
+
+    async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
+        who = identity.PodIdentity(
+            trial.client, cluster.book, hears=cluster.hears, listed=cluster.listed
+        )
+        assert await who.refusal(NODES[0], forged) == ""  # nobody has the node
+        with monkeypatch.context() as patched:
+            patched.setattr(trial.client, "create", later)
+            allocating = asyncio.create_task(cluster.allocate("one", NODES[0]))
+            await asked.wait()
+        not_its_own = f"is not the one that has node {NODES[0]}"
+        assert not_its_own in await who.refusal(NODES[0], forged)
+        may.set()
+        await allocating
+        assert await who.refusal(NODES[0], await token_of(trial, "one-0-1")) == ""
+        assert not_its_own in await who.refusal(NODES[0], forged)
+        await cluster.release(NODES[0])
+
+
+async def test_a_node_that_the_journal_gives_to_somebody_is_nobodys_before_it_is_asked_for(
+    trial: Trial,
+) -> None:
+    forged = await forge(trial, NODES[0])
+    async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
+        who = identity.PodIdentity(
+            trial.client, cluster.book, hears=cluster.hears, listed=cluster.listed
+        )
+        dropped: list[str] = []
+        cluster.when_replaced(who.when_gone(lambda node, why: dropped.append(node)))
+        assert await who.refusal(NODES[0], forged) == ""
+        cluster.want([NODES[0]])
+        assert dropped == [NODES[0]]
+        assert "is not the one" in await who.refusal(NODES[0], forged)
+        await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+        cluster.want([NODES[0]])
+        tests = token_of(trial, f"holdfast-trial-{NODES[0]}-7")
+        assert await who.refusal(NODES[0], await tests) == ""
+        assert "is not the one" in await who.refusal(NODES[0], forged)
+        assert dropped == [NODES[0]]
+        cluster.want([])
+        await cluster.release(NODES[0])
+
+
+async def forge(trial: Trial, node: str) -> str:
+    """The token of a pod of job "other" that its owner put on a node which that job does not have,
+    once the pod is there.
+    """
+    job = await trial.client.get(paths.training_jobs(trial.namespace, "other"))
+    owner = {key: job["metadata"][key] for key in ("name", "uid")} | {"controller": True}
+    owner |= {"apiVersion": names.API_VERSION, "kind": names.KIND}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "forged",
+            "labels": {"app.kubernetes.io/managed-by": names.MANAGER},
+            "annotations": {names.NODE: node},
+            "ownerReferences": [owner],
+        },
+        "spec": {"containers": [{"name": "c", "image": "x"}], "nodeName": node},
+    }
+    await trial.client.create(paths.pods(trial.namespace), pod)
+    return await token_of(trial, "forged")
+
+
+async def token_of(trial: Trial, pod: str) -> str:
+    """As the pod's node mounts it."""
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": pod}
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"audiences": [names.AUDIENCE], "boundObjectRef": bound},
+    }
+    at = paths.service_accounts(trial.namespace, "default", "token")
+    return str((await trial.client.create(at, body))["status"]["token"])
+
+
 async def test_a_pod_of_another_with_the_name_of_a_trials_is_left_alone(trial: Trial) -> None:
     foreign = {
         "apiVersion": "v1",

@@ -66,7 +66,10 @@ async def test_a_token_that_was_good_is_no_use_once_its_pod_is_gone() -> None:
 
 
 async def test_a_pod_that_is_heard_no_more_is_refused_in_a_sentence() -> None:
-    who, _, _ = made(Reviewer(), hears=lambda pod: False)
+    who, _, pod = made(Reviewer(), hears=lambda pod: False)
+    why = "pod job-0-1 is not the one that has node node-7"
+    assert await who.refusal("node-7", "good") == why
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     why = "pod job-0-1 is being deleted, and nothing waits for its end"
     assert await who.refusal("node-7", "good") == why
 

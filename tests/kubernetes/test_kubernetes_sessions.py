@@ -131,6 +131,17 @@ async def test_the_connection_of_a_pod_that_goes_ends_and_says_why_and_no_other_
         await asyncio.wait_for(await stays.ping(), DEADLINE_S)
 
 
+async def test_nor_is_one_welcomed_that_was_admitted_while_its_pod_was_there(edge: Edge) -> None:
+    async with edge.connect("node-1") as client:
+        edge.book.drop(edge.pods["node-1"])
+        hello = Hello(protocol=PROTOCOL_VERSION, process="executor", node="node-1", incarnation="i")
+        await client.send(encode(hello))
+        refused = await told(client)
+        assert isinstance(refused, Refused)
+        assert refused.why == "its pod has lost node node-1 since"
+    assert edge.events == []
+
+
 async def test_nor_is_it_admitted_again_though_its_token_is_still_good(edge: Edge) -> None:
     async with edge.connect("node-1") as client:
         await greeted(client, "node-1")

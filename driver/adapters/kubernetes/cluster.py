@@ -99,6 +99,7 @@ class KubernetesCluster:
         self._facts: dict[str, Fact] = {}
         self._holds = Holds()
         self._current: dict[str, str] = {}  # UID of the pod of each hold or trial, by node
+        self._wanted: frozenset[str] = frozenset()  # nodes that the journal gives to somebody
         self._replaced: list[Callable[[str, str], None]] = []
         self._given_up: set[str] = set()  # nodes that are to be released
         self._expected: dict[str, str] = {}
@@ -131,20 +132,30 @@ class KubernetesCluster:
         """By collection, for figures."""
         return {"nodes": self._nodes, "pods": self._pods}
 
-    def hears(self, pod: Object) -> bool:
-        """Whether what runs in this pod of ours is listened to: one that is being deleted is while
-        it is what its node is held by, or nothing else is there: it has a job to leave, or, back
-        from a cut link, has yet to hear that nothing is wanted of it.
+    def want(self, nodes: Collection[str]) -> None:
+        """By the journal, jobs and trials have these nodes. Of one that is new among them every
+        connection ends, before anything is told there: its pod is yet to be made, or found.
         """
-        if not pods.ending(pod):
-            return True
+        before, self._wanted = self._wanted, frozenset(nodes)
+        for node in self._wanted - before:
+            self._replace(node, "")
+
+    def hears(self, pod: Object) -> bool:
+        """Whether what runs in this pod of ours is listened to. A node that somebody has is its
+        holder's alone, and nobody's until that is known. On any other a pod is heard that has yet
+        to hear that nothing is wanted of it: back from a cut link, or being deleted, but not beside
+        another.
+        """
         node = pods.node_of(pod)
-        if not self._seen.is_set() or node in self._current or node in self._holds:
+        has = node in self._wanted or node in self._holds or node in self._current
+        if has or not self._seen.is_set():
             return bool(self._current.get(node) == pod["metadata"]["uid"])
-        return len(self.book.on(node)) == 1
+        return not pods.ending(pod) or len(self.book.on(node)) == 1
 
     def when_replaced(self, tell: Callable[[str, str], None]) -> None:
-        """Call `tell(node, uid)` when the node is held by the pod with this UID from now on."""
+        """Call `tell(node, uid)` when no other pod than the one with this UID has the node from now
+        on; "" while it is not known which.
+        """
         self._replaced.append(tell)
 
     def away(self) -> str:
@@ -359,8 +370,11 @@ class KubernetesCluster:
 
     def _hold_by(self, node: str, pod: Object) -> None:
         self._current[node] = pod["metadata"]["uid"]
+        self._replace(node, self._current[node])
+
+    def _replace(self, node: str, uid: str) -> None:
         for tell in self._replaced:
-            tell(node, self._current[node])
+            tell(node, uid)
 
     def _let_go(self, node: str) -> None:
         self._holds.drop(node)

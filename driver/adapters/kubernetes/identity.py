@@ -53,7 +53,7 @@ class PodIdentity:
     def when_gone(self, drop: Callable[[str, str], None]) -> Callable[[str, str], None]:
         """Call `drop(node, why)` once the pod is gone whose processes are connected as `node`.
 
-        Gives what is to be called with node and UID where another pod has its place.
+        Gives what is to be called with node and UID where no other pod has its place any more.
         """
 
         def gone(pod: Object) -> None:
@@ -88,9 +88,14 @@ class PodIdentity:
         return why
 
     def _unfit(self, pod: Object | None, node: str) -> str:
-        if pod is not None and not self._hears(pod):
-            return f"pod {pod['metadata']['name']} is being deleted, and nothing waits for its end"
-        return unfit(pod, node)
+        if why := unfit(pod, node):
+            return why
+        if pod is None or self._hears(pod):
+            return ""
+        name = pod["metadata"]["name"]
+        if pods.ending(pod):
+            return f"pod {name} is being deleted, and nothing waits for its end"
+        return f"pod {name} is not the one that has node {node}"
 
     async def _reviewed(self, token: str) -> Reviewed:
         """By a review that goes on, or was good a moment ago; any other is asked anew."""

@@ -5,7 +5,7 @@ Used by `driver.main` where the cluster is Kubernetes, and imported only then: i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 import structlog
@@ -101,7 +101,13 @@ class Kubernetes:
         self.cluster.when_replaced(self._identity.when_gone(sessions.drop))
         present = [node.name for node in loop.state.nodes.values() if node.present]
         self.cluster.expect(held(loop.state), present)
-        return operator.follow, [
+        self.cluster.want(wanted(loop.state))
+
+        def follow(state: State) -> None:
+            self.cluster.want(wanted(state))
+            operator.follow(state)
+
+        return follow, [
             group.create_task(self.cluster.run()),
             group.create_task(operator.run()),
             group.create_task(self._confirm_rights()),
@@ -151,6 +157,12 @@ def held(state: State) -> Mapping[str, str]:
         for node in state.nodes.values()
         if node.job is not None and node.allocated
     }
+
+
+def wanted(state: State) -> Collection[str]:
+    """Nodes that jobs and trials have, or are to get."""
+    nodes = state.nodes.values()
+    return [node.name for node in nodes if node.job is not None or node.trial is not None]
 
 
 @asynccontextmanager
