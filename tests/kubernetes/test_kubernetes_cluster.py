@@ -15,6 +15,7 @@ from waiting import DEADLINE_S, LOOK_S
 from holdfast.driver.adapters.kubernetes import identity, marks, names, paths, pods
 from holdfast.driver.adapters.kubernetes.client import Client, Patch
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
+from holdfast.driver.adapters.kubernetes.errors import Unreachable
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.ports import Ended, PermanentError, TemporaryError, UnfitError
 from holdfast.kit.clock import SystemClock
@@ -386,9 +387,7 @@ async def test_a_node_that_a_job_gets_is_nobodys_until_its_pod_is_known_and_then
         return made
 
     async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
-        who = identity.PodIdentity(
-            trial.client, cluster.book, hears=cluster.hears, listed=cluster.listed
-        )
+        who = identity_of(trial, cluster)
         assert await who.refusal(NODES[0], forged) == ""  # nobody has the node
         with monkeypatch.context() as patched:
             patched.setattr(trial.client, "create", later)
@@ -408,9 +407,7 @@ async def test_a_node_that_the_journal_gives_to_somebody_is_nobodys_before_it_is
 ) -> None:
     forged = await forge(trial, NODES[0])
     async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
-        who = identity.PodIdentity(
-            trial.client, cluster.book, hears=cluster.hears, listed=cluster.listed
-        )
+        who = identity_of(trial, cluster)
         dropped: list[str] = []
         cluster.when_replaced(who.when_gone(lambda node, why: dropped.append(node)))
         assert await who.refusal(NODES[0], forged) == ""
@@ -425,6 +422,39 @@ async def test_a_node_that_the_journal_gives_to_somebody_is_nobodys_before_it_is
         assert dropped == [NODES[0]]
         cluster.want([])
         await cluster.release(NODES[0])
+
+
+async def test_a_token_that_the_api_server_vouched_for_is_good_while_that_is_away(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "REVIEWED_S", 0.0)
+    asked: list[str] = []
+
+    async def away(path: str, question: dict[str, Any]) -> dict[str, Any]:
+        asked.append(path)
+        raise Unreachable("POST: no answer in time")
+
+    async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
+        who = identity_of(trial, cluster)
+        await cluster.allocate("one", NODES[0])
+        token, unseen = [await token_of(trial, "one-0-1") for _ in range(2)]
+        assert await who.refusal(NODES[0], token) == ""
+        monkeypatch.setattr(trial.client, "ask", away)
+        while not asked:
+            assert await who.refusal(NODES[0], token) == ""
+        with pytest.raises(TemporaryError, match="does not say whose token it is"):
+            await who.refusal(NODES[0], unseen)
+        await cluster.release(NODES[0])
+
+
+def identity_of(trial: Trial, cluster: KubernetesCluster) -> identity.PodIdentity:
+    return identity.PodIdentity(
+        trial.client,
+        cluster.book,
+        hears=cluster.hears,
+        listed=cluster.listed,
+        clock=SystemClock(),
+    )
 
 
 async def forge(trial: Trial, node: str) -> str:

@@ -11,6 +11,7 @@ from holdfast.driver.adapters.kubernetes import identity, names
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import TemporaryError
+from holdfast.kit.clock import SystemClock
 
 Object = dict[str, Any]
 
@@ -47,7 +48,8 @@ def made(
     book = PodBook()
     book.put(pod)
     client = cast(Client, reviewer)
-    return identity.PodIdentity(client, book, hears=hears, listed=listed), book, pod
+    who = identity.PodIdentity(client, book, hears=hears, listed=listed, clock=SystemClock())
+    return who, book, pod
 
 
 async def test_both_processes_of_a_pod_are_admitted_by_one_review() -> None:

@@ -21,6 +21,7 @@ from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.serving import Server
 from holdfast.driver.watch import Settings as WatchSettings
 from holdfast.driver.watch import Watch
+from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Hello, Refused, ToExecutor, Welcome
 from holdfast.protocol.version import PROTOCOL_VERSION
 from holdfast.protocol.wire import Decoder, encode
@@ -85,7 +86,9 @@ class Edge:
 async def edge() -> AsyncIterator[Edge]:
     made = Edge()
     client = cast(Client, Reviewer())
-    who = PodIdentity(client, made.book, hears=lambda pod: True, listed=made.listed)
+    who = PodIdentity(
+        client, made.book, hears=lambda pod: True, listed=made.listed, clock=SystemClock()
+    )
     sessions = Sessions(
         refusal=who.refusal,
         watch=Watch(WatchSettings()),

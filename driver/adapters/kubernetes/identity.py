@@ -6,14 +6,16 @@ token outlives its pod by some seconds.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names, paths, pods
 from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes.errors import Unavailable, Unreachable
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.adapters.kubernetes.remembered import Remembered, digest_of
 from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.kit.clock import Clock
 
 Object = dict[str, Any]
 
@@ -28,8 +30,15 @@ REVIEWED_S = 10.0
 the same token, and connect together. Whether the pod is there is looked up at each connect.
 """
 
+ANSWERED_WITHIN_S = 3.0
+"""How long a review is waited for where an earlier one will do: nodes give up after 5 s."""
+
 Reviewed = tuple[str, str]
 """UID of a token's pod, or "" and why the token is refused."""
+
+
+class Away(TemporaryError):
+    """There is no API server to say whose token it is."""
 
 
 class PodIdentity:
@@ -42,11 +51,13 @@ class PodIdentity:
         *,
         hears: Callable[[Object], bool],
         listed: Callable[[], Awaitable[None]],
+        clock: Clock,
     ) -> None:
         self._client = client
         self._book = book
         self._hears = hears
         self._listed = listed
+        self._remembered = Remembered(book, clock)
         self._admitted: dict[str, str] = {}  # UID of the pod by node
         self._reviews: dict[bytes, asyncio.Task[Reviewed | TemporaryError]] = {}  # by token's hash
 
@@ -81,10 +92,11 @@ class PodIdentity:
                 await self._listed()
         except TimeoutError:
             raise TemporaryError("this driver has not seen the pods of the cluster yet") from None
-        uid, why = await self._reviewed(token)
+        uid, why = await self._whose(token, node)
         why = why or self._unfit(self._book.get(uid), node)
         if not why:
             self._admitted[node] = uid
+            self._remembered.keep(uid, token)
         return why
 
     def _unfit(self, pod: Object | None, node: str) -> str:
@@ -97,9 +109,20 @@ class PodIdentity:
             return f"pod {name} is being deleted, and nothing waits for its end"
         return f"pod {name} is not the one that has node {node}"
 
+    async def _whose(self, token: str, node: str) -> Reviewed:
+        """As a review says; while the API server is away, as one said that was good."""
+        known = self._remembered.whose(token, node)
+        if not known:
+            return await self._reviewed(token)
+        try:
+            async with asyncio.timeout(ANSWERED_WITHIN_S):
+                return await self._reviewed(token)
+        except (Away, TimeoutError):
+            return known, ""
+
     async def _reviewed(self, token: str) -> Reviewed:
         """By a review that goes on, or was good a moment ago; any other is asked anew."""
-        digest = hashlib.sha256(token.encode()).digest()
+        digest = digest_of(token)
         if digest not in self._reviews:
             self._reviews[digest] = asyncio.create_task(self._review(digest, token))
         found = await asyncio.shield(self._reviews[digest])
@@ -113,7 +136,9 @@ class PodIdentity:
             found = reviewed(await self._client.ask(paths.token_reviews(), review(token)))
         except (TemporaryError, PermanentError) as error:
             del self._reviews[digest]
-            return TemporaryError(f"the API server does not say whose token it is: {error}")
+            away = isinstance(error, Unreachable | Unavailable)
+            why = f"the API server does not say whose token it is: {error}"
+            return Away(why) if away else TemporaryError(why)
         if found[1]:
             del self._reviews[digest]
         else:

@@ -72,7 +72,11 @@ class Kubernetes:
             placed_within_s=settings.placed_within_s,
         )
         self._identity = PodIdentity(
-            client, self.cluster.book, hears=self.cluster.hears, listed=self.cluster.listed
+            client,
+            self.cluster.book,
+            hears=self.cluster.hears,
+            listed=self.cluster.listed,
+            clock=clock,
         )
         self._queue: KeyedQueue | None = None
         self.refusal = self._identity.refusal
