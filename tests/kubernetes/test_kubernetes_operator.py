@@ -110,8 +110,13 @@ def test_an_object_made_anew_under_its_name_is_another_job(operated: Operated) -
     operated.kubectl("delete", "tj", "again", "--wait=false")
     operated.apply("again", nodes=2)
     operated.start()
-    eventually(lambda: len(operated.pods("again")) == 2, "both pods of the new one are there")
-    assert not set(first.values()) & set(operated.pods("again").values())
+    old = set(first.values())
+
+    def new() -> bool:
+        now = set(operated.pods("again").values())
+        return len(now) == 2 and not now & old
+
+    eventually(new, "both pods of the new one are there, and none of the old one")
     operated.clear("again")
 
 

@@ -56,6 +56,8 @@ async def test_what_a_job_is_to_do_is_told_to_its_own_pod_and_to_no_other_of_its
             await connected(operated, "forged")
         assert f"pod forged is not the one that has node {NODE}" in str(refused.value.response.body)
         await asyncio.wait_for(await mine.ping(), DEADLINE_S)
+    operated.kubectl("delete", "pod", "forged", "--force", "--grace-period=0")
+    operated.clear("mine")
 
 
 def forge(operated: Operated) -> None:
