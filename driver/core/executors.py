@@ -50,8 +50,9 @@ def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
     if node.stranger:
         forget_stranger(turn, node)
         return
+    had_come = node.job is not None and came(turn.jobs[node.job], node)
     turn.node(event.node, connected=False, left=True)
-    if node.job is not None:
+    if had_come:  # else it was that of whoever had the node before
         turn.node(event.node, silent_check_s=turn.now + turn.policy.reconnect_s)
     gone.gone(turn, event.node)
 

@@ -415,3 +415,20 @@ def test_a_distrusted_node_that_has_no_mark_of_it_any_more_is_marked_again(train
     life.do(e.NodeDistrusted(node="n1"))
     assert life.state.nodes["n1"].marked
     assert life.do(e.NodeAppeared(node="n0", unmarked=True)).idle
+
+
+def test_an_executor_that_leaves_as_the_next_job_gets_its_node_is_not_missed_by_that(life) -> None:
+    """Its own may take minutes to come: an image has to be pulled."""
+    life.node("n0")
+    life.submit("first", nodes=1)
+    life.do(e.NodeAllocated(job="first", node="n0"))
+    life.do(e.DeleteRequested(job="first"))
+    life.do(e.NodeReleased(node="n0"))
+    life.submit("second", nodes=1)
+    life.silence("n0")
+    life.do(e.NodeAllocated(job="second", node="n0"))
+    life.wait(until_s=life.now + life.policy.connect_s - 1)
+    assert (life.evicted, life.phase, life.state.incidents) == ([], Phase.ALLOCATING, {})
+    life.connect("n0", "n0-second")
+    life.silence("n0")
+    assert life.state.nodes["n0"].silent_check_s is not None, "this one came, and is missed"
