@@ -295,14 +295,17 @@ async def test_a_node_is_said_to_be_trusted_though_somebody_took_our_marks_off_b
     """And that they are gone is told, as it is of a Node that was made anew."""
     unmarked = {"metadata": {"annotations": dict.fromkeys(names.MARKS)}, "spec": {"taints": None}}
     async with trial.cluster() as cluster, aclosing(cluster.facts()) as facts_of:
+
+        async def told(distrusted: bool) -> None:
+            async with asyncio.timeout(DEADLINE_S):
+                async for fact in facts_of:
+                    if (fact.node, getattr(fact, "distrusted", None)) == (NODES[0], distrusted):
+                        return
+
         await cluster.distrust(NODES[0], incident=7, reason="it lies")
-        async with asyncio.timeout(DEADLINE_S):
-            while not getattr(await anext(facts_of), "distrusted", False):
-                pass
-            await trial.client.patch(paths.nodes(NODES[0]), unmarked)
-            while getattr(told := await anext(facts_of), "distrusted", True):
-                pass
-        assert told.node == NODES[0]
+        await told(distrusted=True)
+        await trial.client.patch(paths.nodes(NODES[0]), unmarked)
+        await told(distrusted=False)
         await cluster.trust(NODES[0])
         seen = await trial.client.get(paths.nodes(NODES[0]))
     said = {each["type"]: each["status"] for each in seen["status"]["conditions"]}

@@ -204,7 +204,7 @@ class KubernetesCluster:
             raise PermanentError(f"node: there is no Node {node!r}")
         if why := facts.distrust_of(seen):
             raise PermanentError(f"node {node} is distrusted: {why}")
-        hold = self._take(job, owner["metadata"]["uid"], node)
+        hold = self._take(job, owner, node)
         try:
             with self._placing.joined(owner) as gang:
                 pod = await self._placing.pod(
@@ -291,15 +291,15 @@ class KubernetesCluster:
         """Take over the pods that the journal knows of, by the UID of their owner."""
         for node, job in tuple(self._expected.items()):
             owner = self._owners.owner(job)
-            pod = self._adoptable(node, owner["metadata"]["uid"]) if owner else None
+            pod = self._adoptable(node, owner) if owner else None
             if pod is not None:
                 self._holds.put(node, hold_of(pod, job))
                 self._hold_by(node, pod)
                 del self._expected[node]
 
-    def _adoptable(self, node: str, owner: str) -> Object | None:
+    def _adoptable(self, node: str, owner: Object) -> Object | None:
         """Of this node, the pod that works for the owner: to stay, or for a while yet."""
-        mine = [pod for pod in self.book.on(node) if pods.owner_uid(pod) == owner]
+        mine = [pod for pod in self.book.on(node) if pods.works_for(pod, owner)]
         return self.book.living(node, owner) or next(filter(self._works, mine), None)
 
     def _works(self, pod: Object) -> bool:
@@ -357,14 +357,15 @@ class KubernetesCluster:
         for listener in self._listeners:
             listener.put_nowait(what)
 
-    def _take(self, job: str, owner: str, node: str) -> Hold:
+    def _take(self, job: str, owner: Object, node: str) -> Hold:
         hold = self._holds.get(node)
         if hold is not None and hold.job != job:
             raise TemporaryError(f"node {node} is held by {hold.job}")
-        if hold is None or hold.owner != owner:
+        uid = owner["metadata"]["uid"]
+        if hold is None or hold.owner != uid:
             known = self.book.living(node, owner)
-            slot = self._holds.lowest_slot(owner)
-            hold = hold_of(known, job) if known else Hold(job, owner, slot)
+            slot = self._holds.lowest_slot(uid)
+            hold = hold_of(known, job) if known else Hold(job, uid, slot)
             self._holds.put(node, hold)
         return hold
 

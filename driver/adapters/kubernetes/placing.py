@@ -163,7 +163,7 @@ class Placing:
 
     async def _pod(self, hold: Hold, owner: Object, node: Object, gang: Gang) -> Object:
         name = node["metadata"]["name"]
-        if known := self._book.living(name, hold.owner):
+        if known := self._book.living(name, owner):
             return known
         while True:
             incarnation = self._book.next_incarnation(hold.owner, hold.slot)

@@ -86,10 +86,10 @@ class PodBook:
         """How many `of` gives."""
         return len(self._jobs.get(job, ()))
 
-    def living(self, node: str, job: str) -> Object | None:
-        """The pod for this node of the job with this UID, if it is there to stay."""
+    def living(self, node: str, owner: Object) -> Object | None:
+        """The pod for this node of this TrainingJob, if it is there to stay."""
         for pod in self.on(node):
-            if pods.owner_uid(pod) == job and not pods.end(pod) and self.stays(pod):
+            if pods.works_for(pod, owner) and not pods.end(pod) and self.stays(pod):
                 return pod
         return None
 

@@ -24,6 +24,12 @@ def owner_uid(pod: Json) -> str:
     return ""
 
 
+def works_for(pod: Json, owner: Json) -> bool:
+    """Whether this TrainingJob controls the pod. One of another namespace may only say so."""
+    same = pod["metadata"]["namespace"] == owner["metadata"]["namespace"]
+    return bool(same and owner_uid(pod) == owner["metadata"]["uid"])
+
+
 def on_trial(pod: Json) -> bool:
     """Whether it tests its node, and is no job's."""
     return names.TRIAL in pod["metadata"].get("labels", {})
