@@ -62,7 +62,7 @@ async def insist(work: Callable[[], T], told: asyncio.Event) -> T | None:
             await until_first(trying(), told.wait())
     except TimeoutError as error:
         raise TemporaryError(news.why) from error
-    return had[0] if had else None
+    return None if told.is_set() else had[0]
 
 
 async def tried(work: Callable[[], T]) -> T:

@@ -30,10 +30,15 @@ def ready(node: Node) -> bool:
     return node.allocated and node.connected
 
 
-def came(job: Job, node: Node) -> bool:
-    """Whether the node's executor was there since the job was given the node."""
+def there(job: Job, node: Node) -> bool:
+    """Whether the job has, or had in this epoch, an executor on the node."""
     at_work = job.seated and node.name in job.places
     return at_work or node.name in job.quiet or node.name in job.ending or ready(node)
+
+
+def came(job: Job, node: Node) -> bool:
+    """Whether the node's executor was ever there since the job was given the node."""
+    return node.came or there(job, node)
 
 
 def free_nodes(turn: Turn) -> list[str]:
@@ -202,7 +207,7 @@ def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
 def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
     """Have the cluster give these nodes to the job."""
     for node in nodes:
-        turn.node(node, job=name, allocated=False, forget=None, called=turn.sequence)
+        turn.node(node, job=name, allocated=False, came=False, forget=None, called=turn.sequence)
         turn.order(Allocate(job=name, node=node))
     turn.set_timer(name, Timer.CONNECT, turn.policy.connect_s)
 
@@ -215,6 +220,7 @@ def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
         job=None,
         notice=None if notice and notice.source is Source.EXECUTOR else notice,
         allocated=False,
+        came=False,
         releasing=True,
         called=turn.sequence,
         forget=forget,

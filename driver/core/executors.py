@@ -5,7 +5,7 @@ see `gone`.
 """
 
 from holdfast.driver.core import gone, ladder, putback
-from holdfast.driver.core.allocation import came, drop_start, drop_unready
+from holdfast.driver.core.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.core.model import Fault, Node, Timer
 from holdfast.driver.core.turn import Turn
@@ -21,7 +21,9 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
     turn.node(
         event.node,
         connected=True,
+        came=node.allocated,
         left=False,
+        generation=max(node.generation, event.generation),  # it has forgotten nothing, if we have
         incarnation=event.incarnation,
         address=event.address,
         silent_check_s=None,
@@ -88,8 +90,8 @@ def check_connect(turn: Turn, name: str) -> None:
     """Executors that were allocated and never came: others take their places where one did."""
     job = turn.jobs[name]
     turn.drop_timers(name, Timer.CONNECT)
-    late = [node for node in job.members if not came(job, turn.nodes[node])]
-    if late != [*job.members]:
+    late = [node for node in job.members if not there(job, turn.nodes[node])]
+    if any(came(job, turn.nodes[node]) for node in job.members):
         drop_unready(turn, name, late, "its executor did not come in time")
     elif late:
         within_s = turn.policy.connect_s

@@ -127,6 +127,7 @@ class Node(Value, frozen=True):
     address: str = ""
     job: str | None = None  # who holds it
     allocated: bool = False  # the cluster confirmed it for that job
+    came: bool = False  # and its executor was there since
     releasing: bool = False  # asked to be given back, not yet confirmed
     called: int = 0  # entry that ordered the newest allocation or release: older outcomes are late
     forget: str | None = None  # a finished job whose snapshots it drops, until it has another

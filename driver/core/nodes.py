@@ -95,7 +95,7 @@ def on_allocated(turn: Turn, event: NodeAllocated) -> None:
     node = turn.nodes.get(event.node)
     if node is None or node.job != event.job or node.allocated or _late(node, event.cause):
         return
-    turn.node(event.node, allocated=True)
+    turn.node(event.node, allocated=True, came=node.connected)
     turn.say(f"{event.node} is allocated to {event.job}")
 
 
@@ -155,7 +155,8 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
         return
     if node is None or node.job != event.job or not node.allocated:
         return
-    if not came(turn.jobs[event.job], node):
+    job = turn.jobs[event.job]
+    if not (came(job, node) or job.parked):
         drop_unfit(turn, event.job, event.node, f"its executor ended before it came: {event.why}")
         return
     fault = Fault(

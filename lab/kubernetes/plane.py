@@ -168,6 +168,14 @@ class ControlPlane:
         """End one of COMPONENTS in its own time, and wait until it has ended."""
         self._running.pop(component).stop()
 
+    def renew(self) -> None:
+        """Start anew what follows the API server: the longer that was away, the more seldom they
+        look for it, and for a minute after it is back nodes stay as they were.
+        """
+        for component in ("kube-controller-manager", "kube-scheduler"):
+            self.stop(component)
+            self.start(component)
+
     def pid(self, component: str) -> int:
         """Of one of COMPONENTS: what can be stopped and continued from outside."""
         return self._running[component].pid

@@ -1,5 +1,7 @@
 """Executors that the cluster ends: a pod deleted, evicted or preempted. The node is no suspect."""
 
+from msgspec.structs import replace
+
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Allocate, Distrust, Release
 from holdfast.driver.core.model import Phase
@@ -86,3 +88,28 @@ def test_so_is_the_node_of_a_standby(training) -> None:
         life.do(e.NodeReleased(node="n2"))
     assert life.ordered(Allocate) == []
     assert life.phase is Phase.RUNNING
+
+
+def test_one_that_came_and_lost_its_connection_before_it_ended_is_not_said_not_to_have_come(
+    life,
+) -> None:
+    for node in ("n0", "n1"):
+        life.do(e.NodeAppeared(node=node))
+    life.submit(nodes=2)
+    life.do(e.NodeAllocated(job="job", node="n0"))
+    life.connect("n0", "n0-first")
+    life.silence("n0")
+    life.do(ended("n0"))
+    assert life.job.unfit == {}
+    assert "pod job-1-1 was deleted" in life.incident.summary
+
+
+def test_a_parked_job_keeps_its_nodes_whatever_becomes_of_their_pods(life) -> None:
+    for node in ("n0", "n1"):
+        life.do(e.NodeAppeared(node=node))
+    life.submit(nodes=2)
+    life.do(e.NodeAllocated(job="job", node="n0"))
+    parked = replace(life.job, parked="a mistake of ours")
+    life.state = replace(life.state, jobs={"job": parked})
+    life.do(ended("n0"))
+    assert (life.job.places, life.ordered(Release)) == (("n0", "n1"), [])

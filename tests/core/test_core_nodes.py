@@ -432,3 +432,11 @@ def test_an_executor_that_leaves_as_the_next_job_gets_its_node_is_not_missed_by_
     life.connect("n0", "n0-second")
     life.silence("n0")
     assert life.state.nodes["n0"].silent_check_s is not None, "this one came, and is missed"
+
+
+def test_an_executor_that_remembers_more_than_we_do_is_told_what_is_newer_than_that(life) -> None:
+    """A node that was forgotten comes back with its folder, and refuses what is older than that."""
+    life.do(e.NodeAppeared(node="n0"))
+    life.do(e.ExecutorConnected(node="n0", incarnation="old", address="10.0.0.0", generation=10))
+    life.submit(nodes=1)
+    assert life.told("n0").generation > 10

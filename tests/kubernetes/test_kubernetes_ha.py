@@ -103,6 +103,7 @@ def play(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
     (shared := folder / "shared").mkdir()
     with running_postgres() as server, shipped_pair(plane, folder, server, nodes=3) as pair:
         yield Play(pair, shared)
+    plane.renew()
 
 
 @pytest.fixture(scope="module")
