@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cuttable import Cuttable, cuttable
 from fastapi import FastAPI
 from postgres import Postgres, running_postgres
+from sharing_drivers import MakeDriver, sharing_drivers
 from starlette.types import ASGIApp
 from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.client import ClientConnection, connect
@@ -35,6 +37,20 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture
 def database(postgres: Postgres) -> str:
     return postgres.new_database()
+
+
+@pytest.fixture
+async def relay(postgres: Postgres) -> AsyncIterator[Cuttable]:
+    """A way to the database that can be cut."""
+    async with cuttable("127.0.0.1", postgres.port) as made:
+        yield made
+
+
+@pytest.fixture
+def sharing(postgres: Postgres, database: str, tmp_path: Path) -> Iterator[MakeDriver]:
+    """Makes drivers on one journal."""
+    with sharing_drivers(postgres, database, tmp_path) as make:
+        yield make
 
 
 @pytest.fixture

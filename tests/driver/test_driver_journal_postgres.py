@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -13,9 +13,10 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from cuttable import Cuttable, cuttable
+from cuttable import Cuttable
 from postgres import Postgres, running_postgres
 from running_driver import DriverProcess
+from sharing_drivers import password_file
 from sqlalchemy import create_engine
 from waiting import DEADLINE_S, eventually
 
@@ -58,16 +59,12 @@ def journal(postgres: Postgres, database: str) -> Iterator[SqlJournal]:
 
 
 @pytest.fixture
-async def relay(
-    postgres: Postgres, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> AsyncIterator[Cuttable]:
-    """A way to the server over TCP, for which libpq has the password."""
-    passwords = tmp_path / "passwords"
-    passwords.write_text(f"127.0.0.1:*:*:*:{postgres.password}\n")
-    passwords.chmod(0o600)
-    monkeypatch.setenv("PGPASSFILE", str(passwords))
-    async with cuttable("127.0.0.1", postgres.port) as made:
-        yield made
+def relay(
+    relay: Cuttable, postgres: Postgres, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Cuttable:
+    """Over which libpq has the password, too."""
+    monkeypatch.setenv("PGPASSFILE", str(password_file(postgres, tmp_path)))
+    return relay
 
 
 # ---------------------------------------------------------------- its tables

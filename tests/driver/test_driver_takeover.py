@@ -15,11 +15,11 @@ from typing import Any
 
 import httpx
 import pytest
-from cuttable import Cuttable, cuttable
+from cuttable import Cuttable
 from ports import free_port
 from postgres import Postgres
 from running_driver import DriverProcess
-from sharing_drivers import MakeDriver, sharing_drivers
+from sharing_drivers import MakeDriver
 from starlette.applications import Starlette
 from waiting import DEADLINE_S, LOOK_S, eventually_async
 from websockets.asyncio.client import connect
@@ -72,18 +72,6 @@ def journal(postgres: Postgres, database: str) -> Iterator[SqlJournal]:
     opened.close()
 
 
-@pytest.fixture
-async def relay(postgres: Postgres) -> AsyncIterator[Cuttable]:
-    async with cuttable("127.0.0.1", postgres.port) as made:
-        yield made
-
-
-@pytest.fixture
-def driver(postgres: Postgres, database: str, tmp_path: Path) -> Iterator[MakeDriver]:
-    with sharing_drivers(postgres, database, tmp_path) as make:
-        yield make
-
-
 async def submit(driver: DriverProcess, job: str) -> httpx.Response:
     document = {
         "apiVersion": "holdfast.dev/v1alpha1",
@@ -127,13 +115,13 @@ async def readiness(driver: DriverProcess, is_ready: bool) -> str:
 
 
 async def test_a_leader_that_is_stopped_between_commit_and_effect_ends_when_it_wakes(
-    driver: MakeDriver,
+    sharing: MakeDriver,
     postgres: Postgres,
     relay: Cuttable,
     keeper: Keeper,
     journal: SqlJournal,
 ) -> None:
-    old, new = driver("old", relay.at_port), driver("new", postgres.port)
+    old, new = sharing("old", relay.at_port), sharing("new", postgres.port)
     await old.start()
     await committed(journal, lambda each: "node-1" in each.nodes)
     relay.hold_answers(rb'"held".*COMMIT')
@@ -167,9 +155,9 @@ async def test_a_leader_that_is_stopped_between_commit_and_effect_ends_when_it_w
 
 
 async def test_a_driver_goes_on_when_its_database_was_away_and_says_so_meanwhile(
-    driver: MakeDriver, postgres: Postgres, keeper: Keeper
+    sharing: MakeDriver, postgres: Postgres, keeper: Keeper
 ) -> None:
-    one = driver("one", postgres.port)
+    one = sharing("one", postgres.port)
     address = await one.start()
     assert (await submit(one, "before")).status_code == 201
     await asyncio.to_thread(postgres.stop)
@@ -187,19 +175,19 @@ async def test_a_driver_goes_on_when_its_database_was_away_and_says_so_meanwhile
 
 
 async def test_without_its_database_a_driver_does_not_start_and_says_why(
-    driver: MakeDriver, relay: Cuttable
+    sharing: MakeDriver, relay: Cuttable
 ) -> None:
     await relay.cut()
-    one = driver("one", relay.at_port)
+    one = sharing("one", relay.at_port)
     assert await asyncio.to_thread(one.spawn().wait, 60) == exitcodes.TRY_AGAIN
     assert "journal: the database is away" in one.log.read_text()
     assert not one.paths.address.exists()
 
 
 async def test_the_password_of_the_database_is_written_nowhere(
-    driver: MakeDriver, postgres: Postgres
+    sharing: MakeDriver, postgres: Postgres
 ) -> None:
-    one = driver("one", postgres.port)
+    one = sharing("one", postgres.port)
     await one.start()
     await submit(one, "job")
     assert one.end() == exitcodes.OK
@@ -227,11 +215,11 @@ async def standing_by(port: int) -> dict[str, Any]:
 
 
 async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gone(
-    driver: MakeDriver, postgres: Postgres, journal: SqlJournal
+    sharing: MakeDriver, postgres: Postgres, journal: SqlJournal
 ) -> None:
     port = free_port()
-    first = driver("first", postgres.port, "--standby")
-    second = driver("second", postgres.port, "--standby", "--listen", f"127.0.0.1:{port}")
+    first = sharing("first", postgres.port, "--standby")
+    second = sharing("second", postgres.port, "--standby", "--listen", f"127.0.0.1:{port}")
     leads_at = (await first.start())["http"].removeprefix("http://")
     process = second.spawn()
     said = await standing_by(port)
@@ -256,7 +244,7 @@ async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gon
     assert process.poll() is None
     assert {each.term for each in await entries(journal) if "job" in each.jobs} == {2}
 
-    third = driver("third", postgres.port, "--standby", "--listen", f"127.0.0.1:{free_port()}")
+    third = sharing("third", postgres.port, "--standby", "--listen", f"127.0.0.1:{free_port()}")
     waiting = third.spawn()
     await eventually_async(lambda: "stands by" in third.log.read_text())
     waiting.terminate()
@@ -266,10 +254,10 @@ async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gon
 
 @pytest.mark.parametrize("ends", [True, False], ids=["told to end", "to lead"])
 async def test_a_driver_in_waiting_gives_up_a_session_on_which_nobody_answers(
-    driver: MakeDriver, postgres: Postgres, relay: Cuttable, ends: bool
+    sharing: MakeDriver, postgres: Postgres, relay: Cuttable, ends: bool
 ) -> None:
-    first = driver("first", postgres.port, "--standby")
-    second = driver("second", relay.at_port, "--standby", "--listen", f"127.0.0.1:{free_port()}")
+    first = sharing("first", postgres.port, "--standby")
+    second = sharing("second", relay.at_port, "--standby", "--listen", f"127.0.0.1:{free_port()}")
     await first.start()
     second.spawn()
     await eventually_async(lambda: "stands by" in second.log.read_text())
@@ -331,11 +319,11 @@ async def test_a_driver_that_cannot_begin_ends_when_it_is_told(tmp_path: Path) -
 
 @pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])
 async def test_a_leader_that_is_cut_off_from_the_database_steps_down_for_another(
-    driver: MakeDriver, postgres: Postgres, relay: Cuttable, journal: SqlJournal, silent: bool
+    sharing: MakeDriver, postgres: Postgres, relay: Cuttable, journal: SqlJournal, silent: bool
 ) -> None:
     """Else executors would stay with a driver that can decide nothing."""
-    cut_off = driver("cut-off", relay.at_port, "--standby")
-    other = driver("other", postgres.port, "--standby")
+    cut_off = sharing("cut-off", relay.at_port, "--standby")
+    other = sharing("other", postgres.port, "--standby")
     await cut_off.start()
     other.spawn()
     await eventually_async(lambda: "stands by" in other.log.read_text())

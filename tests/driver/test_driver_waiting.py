@@ -7,18 +7,18 @@ import asyncio
 import json
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from threading import Event
 
 import httpx
 import pytest
-from cuttable import Cuttable, cuttable
+from cuttable import Cuttable
 from ports import free_port
 from postgres import Postgres
 from running_driver import DriverProcess
-from sharing_drivers import MakeDriver, password_file, sharing_drivers
+from sharing_drivers import MakeDriver, password_file
 from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.journal_postgres import open_postgres
@@ -35,18 +35,6 @@ OPENS = rb"pg_advisory_xact_lock"
 
 WAITS = "driver waits: journal: the database is away"
 GOES_ON = "driver goes on"
-
-
-@pytest.fixture
-async def relay(postgres: Postgres) -> AsyncIterator[Cuttable]:
-    async with cuttable("127.0.0.1", postgres.port) as made:
-        yield made
-
-
-@pytest.fixture
-def driver(postgres: Postgres, database: str, tmp_path: Path) -> Iterator[MakeDriver]:
-    with sharing_drivers(postgres, database, tmp_path) as make:
-        yield make
 
 
 async def said(driver: DriverProcess, words: str) -> None:
@@ -80,10 +68,10 @@ async def probed(port: int) -> list[int]:
 
 
 async def test_it_lives_and_is_not_ready_without_its_database_and_leads_when_that_is_back(
-    driver: MakeDriver, postgres: Postgres
+    sharing: MakeDriver, postgres: Postgres
 ) -> None:
     port = free_port()
-    one = driver("one", postgres.port, "--standby", "--tls", f"--probes=127.0.0.1:{port}")
+    one = sharing("one", postgres.port, "--standby", "--tls", f"--probes=127.0.0.1:{port}")
     await asyncio.to_thread(postgres.stop)
     try:
         process = one.spawn()
@@ -117,13 +105,13 @@ def _owner_gone(process: subprocess.Popen[bytes]) -> None:
     ids=["SIGTERM", "SIGINT", "owner gone"],
 )
 async def test_while_it_waits_it_ends_as_soon_as_it_is_told(
-    driver: MakeDriver,
+    sharing: MakeDriver,
     relay: Cuttable,
     end: Callable[[subprocess.Popen[bytes]], None],
     silent: bool,
 ) -> None:
     """Also where a thread waits for an answer of the database that never comes."""
-    one = driver("one", relay.at_port, "--standby", "--tls", "--die-with-fd=0")
+    one = sharing("one", relay.at_port, "--standby", "--tls", "--die-with-fd=0")
     if silent:
         relay.hold_answers(OPENS)
     else:
@@ -142,10 +130,10 @@ async def test_while_it_waits_it_ends_as_soon_as_it_is_told(
 
 @pytest.mark.parametrize("other_leads", [False, True], ids=["alone", "another leads meanwhile"])
 async def test_who_took_the_lead_and_lost_the_database_leads_once_it_has_both(
-    driver: MakeDriver, postgres: Postgres, relay: Cuttable, other_leads: bool
+    sharing: MakeDriver, postgres: Postgres, relay: Cuttable, other_leads: bool
 ) -> None:
     port = free_port()
-    one = driver("one", relay.at_port, "--standby", f"--probes=127.0.0.1:{port}")
+    one = sharing("one", relay.at_port, "--standby", f"--probes=127.0.0.1:{port}")
     relay.hold_answers(OPENS)
     one.spawn()
     await asyncio.wait_for(relay.holds.wait(), DEADLINE_S)
@@ -153,7 +141,7 @@ async def test_who_took_the_lead_and_lost_the_database_leads_once_it_has_both(
     await relay.cut()
     await said(one, WAITS)
     assert await probed(port) == [200, 503, 200], "it stands by"
-    other = driver("other", postgres.port, "--standby", f"--listen=127.0.0.1:{free_port()}")
+    other = sharing("other", postgres.port, "--standby", f"--listen=127.0.0.1:{free_port()}")
     if other_leads:
         await other.start()
     await relay.mend()

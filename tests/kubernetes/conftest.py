@@ -1,14 +1,18 @@
 """A real control plane for the tests that need one, started once for all of them."""
 
+import asyncio
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import cast
 
 import pytest
+from cluster_trial import JOBS, Trial, there, training_job
 from shipped_driver import RUNNING, entries_in
-from waiting import eventually
+from waiting import DEADLINE_S, eventually
 
+from holdfast.driver.adapters.kubernetes import paths
+from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.given import KUBECONFIG, GivenCluster, NotPossible
 from holdfast.lab.kubernetes.plane import ControlPlane
@@ -98,3 +102,25 @@ def _possible() -> Generator[None, None, None]:
         return (yield)
     except NotPossible as not_ours:
         pytest.skip(str(not_ours))
+
+
+@pytest.fixture
+async def trial(crd, request) -> AsyncIterator[Trial]:
+    namespace = f"trial-{abs(hash(request.node.name)) % 10**8}"
+    crd.kubectl("create", "namespace", namespace)
+    async with Client.from_kubeconfig(crd.admin, user_agent="tests") as client:
+        made = Trial(client, namespace)
+        for job in JOBS:
+            await client.create(paths.training_jobs(namespace), training_job(job))
+        at = paths.service_accounts(namespace, "default")
+
+        async with asyncio.timeout(DEADLINE_S):
+            while not await there(client, at):
+                await asyncio.sleep(0.05)
+        await made.nodes.make()
+        keeping = asyncio.create_task(made.nodes.keep())
+        yield made
+        keeping.cancel()
+        await asyncio.wait([keeping])
+        await made.nodes.remove()
+        crd.kubectl("delete", "namespace", namespace, "--wait=false")

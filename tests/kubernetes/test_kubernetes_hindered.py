@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from made_objects import JOB, Object
+from written_status import Written
 
 from holdfast.driver.adapters.kubernetes import jobs
 from holdfast.driver.adapters.kubernetes.operator import Operator
@@ -18,17 +19,6 @@ from holdfast.driver.watch import Watch
 
 FULL = "the journal has no room. Free some."
 PARKED = "job: 'speech' is parked (a mistake). Stop it, or leave it to run."
-
-
-class Written:
-    """An API server that notes each status."""
-
-    def __init__(self) -> None:
-        self.said: list[Object] = []
-
-    async def patch(self, path: str, body: Object) -> Object:
-        self.said.append(body["status"])
-        return {}
 
 
 class Objects:

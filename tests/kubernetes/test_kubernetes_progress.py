@@ -2,21 +2,10 @@
 
 from typing import Any
 
+from written_status import Object, Written
+
 from holdfast.driver.adapters.kubernetes.operator import PROGRESS_EVERY_S, Operator
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
-
-Object = dict[str, Any]
-
-
-class Written:
-    """An API server that notes each status."""
-
-    def __init__(self) -> None:
-        self.said: list[Object] = []
-
-    async def patch(self, path: str, body: Object) -> Object:
-        self.said.append(body["status"])
-        return {}
 
 
 class Clock:

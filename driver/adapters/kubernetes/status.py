@@ -66,7 +66,7 @@ def status_of(
     return {
         "observedGeneration": generation,
         "phase": job.phase.value,
-        "message": _message(job, hindrance, hindered),
+        "message": _joined(hindered, _message(job, hindrance)),
         "nodes": list(job.nodes),
         "standbys": list(job.standbys),
         "ready": f"{ready}/{job.plan.nodes + job.plan.standbys}",
@@ -149,7 +149,7 @@ def _said(job: Job, hindrance: str, changed: str, hindered: str) -> list[Said]:
         accepted = Said("Accepted", False, "Changed" if changed else "NotNow", changed or hindered)
     return [
         accepted,
-        Said("Allocated", allocated, phase, _message(job, hindrance, "")),
+        Said("Allocated", allocated, phase, _message(job, hindrance)),
         Said("Running", job.phase is Phase.RUNNING, phase, job.why),
         Said("Recovering", recovering, phase, job.why if recovering else ""),
         Said("Suspended", job.phase is Phase.SUSPENDED, phase, ""),
@@ -158,8 +158,11 @@ def _said(job: Job, hindrance: str, changed: str, hindered: str) -> list[Said]:
     ]
 
 
-def _message(job: Job, hindrance: str, hindered: str) -> str:
-    parts = [hindered, job.parked or job.waiting or job.why, hindrance]
+def _message(job: Job, hindrance: str) -> str:
+    return _joined(job.parked or job.waiting or job.why, hindrance)
+
+
+def _joined(*parts: str) -> str:
     return "; ".join(filter(None, parts))[:MAX_MESSAGE_CHARACTERS]
 
 
