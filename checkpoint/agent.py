@@ -46,13 +46,14 @@ class Agent:
             thread.start()
 
     def take(self, given: AgentOrder) -> None:
-        """Follow this order; every snapshot is verified anew for it."""
+        """Follow this order; a snapshot that was believed for the job is not hashed again."""
         self._order = given
         self._notes.clear()
         if self._memory:
             self._memory.leave()
         forgotten = given.forget_job == given.job
-        self._memory = Memory(given.job, {} if forgotten else given.slots, self._tell)
+        slots = {} if forgotten else given.slots
+        self._memory = Memory(given.job, slots, self._tell, before=self._memory)
         self._keeper.give(given)
 
     def report(self) -> AgentReport | None:
@@ -62,17 +63,23 @@ class Agent:
             return None
         settled, error = keeper.settled_id == given.id, keeper.error
         snapshots = memory.look()  # after the store's error: what failed to be written is in it
-        skipped, reasons = memory.skipped(given.epoch)
+        skips = memory.skipped(given.epoch)
+        reasons = skips.reasons
         found = AgentReport(
             id=given.id,
             job=given.job,
             epoch=given.epoch,
             snapshots=snapshots,
-            stored=keeper.stored if settled else None,
+            stored=keeper.stored if settled else (),
+            damaged=keeper.damaged if settled else (),
+            looked=settled and keeper.looked,
             persisted_step=keeper.persisted_step if settled else None,
-            skipped_saves=skipped + (keeper.skipped if settled else 0),
+            skipped_saves=skips.total + (keeper.skipped if settled else 0),
             skipped_why=reasons[-1] if reasons else keeper.skipped_why if settled else "",
+            skipped_in_a_row=skips.in_a_row,
             store_error=error,
+            store_shared=keeper.shared if settled else None,
+            store_missing=keeper.missing if settled else "",
             notes=(*self._notes, *reasons)[-MAX_NOTES:],
         )
         if found == self._last:

@@ -27,26 +27,31 @@ class AgentOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     store_interval_steps: int = 0  # 0 writes nothing
     retention: int = 2  # whole checkpoints kept in the store
     save: Stored | None = None  # write this snapshot, due or not, then look the store up again
-    look_up_store: bool = False  # list the whole checkpoints, the newest one's bytes verified
+    look_up_store: bool = False  # list the whole checkpoints, by manifest and sizes
     forget_job: str | None = None  # drop that job's slots, once what is due is in the store
 
 
 class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that the agent knows, sent when it changes. `snapshots` were verified for order `id`.
+    """All that the agent knows, sent when it changes. `snapshots` were hashed once.
 
-    `stored` stays None until the store was looked up for order `id`; where it cannot be read,
-    `store_error` says why and `stored` is what could be found (often nothing).
+    `stored` is what was found for order `id` so far; only once `looked` there is no other. Where
+    the store cannot be read `store_error` says why, and it is tried again.
     """
 
     id: int
     job: str
     epoch: int
     snapshots: tuple[Snapshot, ...] = ()
-    stored: tuple[Stored, ...] | None = None
+    stored: tuple[Stored, ...] = ()
+    damaged: tuple[Stored, ...] = ()  # there, and not to be believed
+    looked: bool = False
     persisted_step: int | None = None  # newest of this epoch written (rank 0's node: committed)
     skipped_saves: int = 0  # snapshots and drains refused so far in this epoch
     skipped_why: str = ""  # why the last one was
+    skipped_in_a_row: int = 0  # snapshots that a rank refused since the last it made; the worst one
     store_error: str = ""
+    store_shared: bool | None = None  # what the neighbour's node wrote is seen here; None: unknown
+    store_missing: str = ""  # what of it is not
     notes: tuple[str, ...] = ()  # what was refused and why, newest last; at most 20
 
 

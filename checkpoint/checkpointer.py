@@ -12,19 +12,24 @@ from typing import Any
 
 import msgspec
 import torch
+import xxhash
 
 from holdfast.checkpoint import rng, tree
-from holdfast.checkpoint.fetch import Refused, fetch, refuse
-from holdfast.checkpoint.filling import Area, claimed
+from holdfast.checkpoint.declared import check_keys, check_shards
+from holdfast.checkpoint.fetch import Foreign, Identity, Refused, fetch, refuse
+from holdfast.checkpoint.filling import Area, Claim
 from holdfast.checkpoint.layout import PLAN_KEY, Layout, Shard, ShardPlan, Spec, lay_out, parse_head
 from holdfast.checkpoint.plan import writers
+from holdfast.checkpoint.putback import Fitting
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.settings import Settings, from_environment
-from holdfast.checkpoint.slots import NoRoom, Seal, Slot, SlotFolder
+from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
 from holdfast.checkpoint.stores import StoreError, open_store
 from holdfast.checkpoint.tensors import spec, view
+from holdfast.checkpoint.words import Seal
 from holdfast.protocol.messages import Restore
 from holdfast.protocol.topology import Axis
+from holdfast.telemetry.pauses import during
 
 MARGIN_BYTES = 1 << 20
 """Room in a slot that is made early for headers, random generators and scalars."""
@@ -34,6 +39,13 @@ _LOG = logging.getLogger("holdfast.checkpoint")
 
 class RestoreFailed(Exception):
     """What all ranks agreed to start from cannot be had here; the message says why."""
+
+
+class CheckpointRefused(RestoreFailed):
+    """The step, in memory or store, cannot be believed or read: the job goes back to an older one.
+
+    The driver knows it by this name (`protocol.faults.CHECKPOINT_REFUSED`).
+    """
 
 
 class Checkpointer:
@@ -51,7 +63,10 @@ class Checkpointer:
         self._folder = SlotFolder(settings.slots) if settings.slots else None
         self._areas: dict[Slot, Area] = {}
         self._known: tuple[dict[str, Spec], Mapping[str, Shard], Layout] | None = None
+        self._tried = 0  # saves outside Holdfast
         self._skipped = 0
+        self._in_a_row = 0  # of the skipped ones, those since the last that was made
+        self._why = ""  # the last one was
 
     @classmethod
     def from_env(cls, *, replicated: Collection[str] = ()) -> "Checkpointer":
@@ -71,6 +86,7 @@ class Checkpointer:
         intervals = (self._settings.memory_interval_steps, self._settings.store_interval_steps)
         return self._folder is not None and any(due(step, every) for every in intervals)
 
+    @during("saves its state")
     def save(
         self, step: int, state: Mapping[str, Any], *, shards: Mapping[str, Shard] | None = None
     ) -> bool:
@@ -79,22 +95,23 @@ class Checkpointer:
         `shards` tells of tensors (by their path in the state, joined with dots) where they lie in a
         whole one. Raises `TypeError` for what cannot be saved; a full memory is only counted.
         """
-        if self._folder is None or not self.due(step):
+        if self._folder is None:
+            self._try_out(step, state, shards or {})
             return False
-        taken = tree.take_apart(dict(state))
-        extra = tree.take_apart(rng.capture(), "holdfast.rng")
-        tensors = {**taken.tensors, **extra.tensors}
-        layout = self._lay_out(tensors, shards or {})
+        if not self.due(step):
+            return False
+        seal, layout, tensors = self._prepare(step, state, shards or {})
         try:
-            every = self._settings.store_interval_steps
-            with claimed(self._folder, layout.size_bytes, store_interval_steps=every) as slot:
+            with self._claim(self._folder, seal).taken() as slot:
                 self._fill(slot, layout, tensors)
-                slot.put_seal(self._seal(step, layout, [taken.tree, extra.tree]))
+                slot.put_seal(seal)
         except NoRoom as reason:
             self._skip(step, str(reason))
             return False
+        self._saved()
         return True
 
+    @during("loads")
     def restore(self, state: dict[str, Any]) -> int | None:
         """Put back, in place, what all ranks agreed on; its step, or None for a fresh start.
 
@@ -104,16 +121,41 @@ class Checkpointer:
         if self._folder is None:
             return None
         wanted = self._settings.restore
-        self._forget_after(self._folder, wanted)
-        if wanted:
+        if wanted is None:
+            self._forget_after(self._folder, -1)
+        else:
             source = self._memory if wanted.source == "memory" else self._store
             with source(wanted) as (saved, find):
-                tree.put_back(state, saved[0], find)
-                rng.put_back(tree.build(saved[1], find))
+                fitting = Fitting(state, saved[0], find)
+                generators = tree.build(saved[1], find)
+                fitting.check(*rng.misfits(generators))
+                self._forget_after(self._folder, wanted.step)
+                fitting.carry_out()
+                rng.put_back(generators)
         self._folder.ask_room(_expected_bytes(state))
         return wanted.step if wanted else None
 
     # ------------------------------------------------------------ saving
+
+    def _prepare(
+        self, step: int, state: Mapping[str, Any], shards: Mapping[str, Shard]
+    ) -> tuple[Seal, Layout, dict[str, torch.Tensor]]:
+        """All of a save that may raise because of the state, and nothing of what writes."""
+        check_keys(self._replicated, state)
+        taken = tree.take_apart(dict(state))
+        extra = tree.take_apart(rng.capture(), "holdfast.rng")
+        tensors = {**taken.tensors, **extra.tensors}
+        layout = self._lay_out(tensors, shards)
+        return self._seal(step, layout, [taken.tree, extra.tree]), layout, tensors
+
+    def _try_out(self, step: int, state: Mapping[str, Any], shards: Mapping[str, Shard]) -> None:
+        """Outside Holdfast: what is refused inside is refused here, seen at saves 1, 2, 4, 8 ….
+
+        Not at each, for nothing is saved, and a script should not be slower for that.
+        """
+        self._tried += 1
+        if self._tried & (self._tried - 1) == 0:
+            self._prepare(step, state, shards)
 
     def _lay_out(self, tensors: Mapping[str, torch.Tensor], shards: Mapping[str, Shard]) -> Layout:
         specs = {name: spec(name, tensor) for name, tensor in tensors.items()}
@@ -122,9 +164,7 @@ class Checkpointer:
         return self._known[2]
 
     def _new_layout(self, specs: dict[str, Spec], shards: Mapping[str, Shard]) -> Layout:
-        unknown = sorted(set(shards) - set(specs))
-        if unknown:
-            raise ValueError(f"shards: {unknown[0]!r} is no tensor of the state. Correct its name.")
+        check_shards(shards, specs)
         known = {
             name: Shard(one.shape, (0,) * len(one.shape), (Axis.DP,))
             for name, one in specs.items()
@@ -147,7 +187,18 @@ class Checkpointer:
             world_size=settings.world_size,
             topology=settings.topology,
             used_bytes=layout.size_bytes,
+            head_bytes=len(layout.head),
+            head_xxh3=xxhash.xxh3_64_hexdigest(layout.head),
             tree=msgspec.Raw(tree.encode(trees)),
+        )
+
+    def _claim(self, folder: SlotFolder, seal: Seal) -> Claim:
+        return Claim(
+            folder=folder,
+            epoch=seal.epoch,
+            size_bytes=seal.used_bytes,
+            seal_bytes=len(bytes(seal.tree)),
+            store_interval_steps=self._settings.store_interval_steps,
         )
 
     def _fill(self, slot: Slot, layout: Layout, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -158,21 +209,38 @@ class Checkpointer:
 
     def _skip(self, step: int, why: str) -> None:
         self._skipped += 1
+        self._in_a_row += 1
         _LOG.warning("snapshot of step %d skipped (%d so far): %s", step, self._skipped, why)
-        if self._folder:
-            epoch = self._settings.epoch
-            try:
-                self._folder.put_skipped(
-                    epoch=epoch, count=self._skipped, why=f"step {step}: {why}"
-                )
-            except OSError as error:
-                _LOG.warning("nor can the agent be told: %s", error)
+        self._tell_skips(f"step {step}: {why}")
+
+    def _saved(self) -> None:
+        if self._in_a_row:
+            self._in_a_row = 0
+            self._tell_skips("")
+
+    def _tell_skips(self, why: str) -> None:
+        if self._folder is None:
+            raise AssertionError("save() has looked")
+        self._why = why or self._why
+        try:
+            self._folder.put_skipped(
+                epoch=self._settings.epoch,
+                count=self._skipped,
+                in_a_row=self._in_a_row,
+                why=self._why,
+            )
+        except OSError as error:
+            _LOG.warning("the agent cannot be told of skipped snapshots: %s", error)
 
     # ------------------------------------------------------------ restoring
 
-    def _forget_after(self, folder: SlotFolder, wanted: Restore | None) -> None:
+    @property
+    def _identity(self) -> Identity:
+        settings = self._settings
+        return Identity(settings.job, settings.world_size, settings.topology)
+
+    def _forget_after(self, folder: SlotFolder, last: int) -> None:
         """Break the seals of a history that no longer is: steps after what all agreed on."""
-        last = wanted.step if wanted else -1
         for slot, seal in folder.sealed():
             if seal.step > last:
                 slot.break_seal()
@@ -184,11 +252,16 @@ class Checkpointer:
         what = f"step {wanted.step} of epoch {wanted.epoch} in the memory of this node"
         found = self._folder.find(step=wanted.step, epoch=wanted.epoch)
         if found is None:
-            raise RestoreFailed(f"{what}: not there")
+            raise CheckpointRefused(f"{what}: not there")
         slot, seal = found
+        if stranger := self._identity.refuses(Identity(seal.job, seal.world_size, seal.topology)):
+            raise RestoreFailed(f"{what}: {stranger}")
+        if seal.rank != self._settings.rank:
+            raise RestoreFailed(f"{what}: it is rank {seal.rank}'s, this is {self._settings.rank}")
         with slot.locked(exclusive=False) as fd:
-            if fd is None or slot.known_sum(seal) != slot.digest(fd, seal):
-                raise RestoreFailed(f"{what}: its checksum does not match")
+            known = slot.known_sum(seal)
+            if fd is None or known is None or known != slot.digest(fd, seal):
+                raise CheckpointRefused(f"{what}: its checksum does not match")
             data = mmap.mmap(fd, 0, mmap.MAP_SHARED | mmap.MAP_POPULATE)
             placed = parse_head(memoryview(data)).tensors
             yield tree.decode(bytes(seal.tree)), lambda name: view(memoryview(data), placed[name])
@@ -203,13 +276,13 @@ class Checkpointer:
                 step=wanted.step,
                 epoch=wanted.epoch,
                 rank=settings.rank,
-                world_size=settings.world_size,
+                of=self._identity,
             )
-        except Refused as error:
-            refuse(store, step=wanted.step, epoch=wanted.epoch, why=str(error))
+        except Foreign as error:
             raise RestoreFailed(str(error)) from error
-        except StoreError as error:
-            raise RestoreFailed(str(error)) from error
+        except (Refused, StoreError) as error:
+            refuse(settings.store_url, step=wanted.step, epoch=wanted.epoch, why=str(error))
+            raise CheckpointRefused(str(error)) from error
         yield tree.decode(pieces.tree), lambda name: view(*pieces.find(name))
 
 

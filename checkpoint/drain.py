@@ -26,11 +26,16 @@ from holdfast.checkpoint.manifest import BadManifest, decode_part, encode, merge
 from holdfast.checkpoint.retention import Kept, expendable
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.shards import Damaged, write_part
-from holdfast.checkpoint.slots import Seal, Slot, SlotFolder
+from holdfast.checkpoint.slots import Slot, SlotFolder
 from holdfast.checkpoint.stores import Store, open_store
+from holdfast.checkpoint.words import Seal
 
 Tell = Callable[[str], None]
 """Says a note to the executor, and in the log."""
+
+
+PATIENCE_INTERVALS = 3
+"""So many checkpoints come due before it is said that other nodes' parts of one are missing."""
 
 
 class Superseded(Exception):
@@ -61,6 +66,7 @@ class Drain:
         self._folders = {rank: SlotFolder(Path(order.slots[rank])) for rank in order.ranks}
         self._begun: int | None = None  # step that the leader has begun and not ended
         self._written = False  # this node's parts of that step are in the store
+        self._told_absent = False
         self._last = -1  # last step that is dealt with
         self.persisted_step: int | None = None
         self.skipped = 0
@@ -212,6 +218,24 @@ class Drain:
                 self._retire(step, set(there))
                 self.persisted_step = step
             self._deal_with(step)
+        else:
+            self._tell_of_absent(step, [rank for rank in world if part_name(rank) not in there])
+
+    def _tell_of_absent(self, step: int, ranks: list[int]) -> None:
+        """Once: other nodes are slow, or what they write is not what this node reads."""
+        newest, every = self._newest_due(), self._order.store_interval_steps
+        if self._told_absent or self._only is not None or newest is None:
+            return
+        if newest < step + PATIENCE_INTERVALS * every:
+            return
+        self._told_absent = True
+        some = ", ".join(str(rank) for rank in ranks[:8]) + (", …" if len(ranks) > 8 else "")
+        self._skip(
+            1,
+            f"checkpoint of step {step} still lacks what ranks {some} have to write, and training "
+            f"is at step {newest}: their nodes are slow, or have another folder at "
+            f"{self._order.store_url} than this one. Mount the same there on every node",
+        )
 
     def _skip(self, count: int, why: str) -> None:
         self.skipped += count

@@ -1,15 +1,17 @@
 """Claiming a slot and copying tensors into it. Used by the checkpointer in ranks only."""
 
+import logging
 import mmap
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from threading import Event
 
+import msgspec
 import torch
 
 from holdfast.checkpoint.layout import Layout
-from holdfast.checkpoint.rotation import candidates
-from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
+from holdfast.checkpoint.rotation import LEAST, candidates, in_need
+from holdfast.checkpoint.slots import SPARE_BYTES, NoRoom, Slot, SlotFolder, free_bytes, no_room
 from holdfast.checkpoint.tensors import view
 
 PATIENCE_S = 0.1
@@ -17,37 +19,97 @@ PATIENCE_S = 0.1
 
 _POLL_S = 0.005
 
+_LOG = logging.getLogger("holdfast.checkpoint")
 
-@contextmanager
-def claimed(folder: SlotFolder, size_bytes: int, *, store_interval_steps: int) -> Iterator[Slot]:
-    """A slot of this size without a seal that nobody reads, locked for the block.
 
-    Raises `NoRoom` where there is none: memory is full, or the agent reads all that may be had.
-    """
-    waited_s = 0.0
-    trouble = NoRoom("the agent still reads every slot that may be overwritten")
-    while waited_s <= PATIENCE_S:
-        held = {number: slot.seal() for number, slot in enumerate(folder.slots)}
-        for number in candidates(
-            {number: seal.age if seal else None for number, seal in held.items()},
-            store_interval_steps=store_interval_steps,
-            drained=folder.drained(),
-        ):
-            slot = folder.slots[number]
-            try:
-                slot.make_room(size_bytes, replace=False)
-            except NoRoom as error:
-                trouble = error
-                continue
-            with slot.locked(exclusive=True) as fd:
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """What a save needs of its rank's slots: a place of so many bytes, and a seal beside it."""
+
+    folder: SlotFolder
+    epoch: int
+    size_bytes: int
+    seal_bytes: int
+    store_interval_steps: int
+
+    @contextmanager
+    def taken(self) -> Iterator[Slot]:
+        """A slot of this size without a seal that nobody reads, locked for the block.
+
+        Raises `NoRoom` where there is none: memory is full, or the agent reads all that may be had.
+        """
+        with ExitStack() as lock:
+            yield self._take_one(lock)
+
+    def _take_one(self, lock: ExitStack) -> Slot:
+        waited_s = 0.0
+        while True:
+            busy, short = False, None
+            for slot, others in self._turns():
+                try:
+                    if self._take(slot, others, lock):
+                        return slot
+                    busy = True
+                except NoRoom as error:
+                    short = error
+            if not busy or waited_s > PATIENCE_S:
+                raise short or NoRoom("the agent still reads every slot that may be overwritten")
+            Event().wait(_POLL_S)
+            waited_s += _POLL_S
+
+    def _turns(self) -> Iterator[tuple[Slot, list[Slot]]]:
+        """Slots to try in turn, each with those that may be emptied to make room for it."""
+        ages = {n: seal.age if (seal := s.seal()) else None for n, s in enumerate(self._slots)}
+        every, drained = self.store_interval_steps, self.folder.drained()
+        spare = candidates(ages, store_interval_steps=every, drained=drained)
+        for number in spare:
+            yield self._slots[number], [self._slots[other] for other in spare if other != number]
+        if self._room_for() < LEAST:
+            for turn in in_need(
+                ages, store_interval_steps=every, drained=drained, epoch=self.epoch
+            ):
+                gives = [self._slots[other] for other in (*spare, *turn.gives)]
+                yield self._slots[turn.number], gives
+
+    @property
+    def _slots(self) -> tuple[Slot, ...]:
+        return self.folder.slots
+
+    def _room_for(self) -> int:
+        """How many slots of this size there could be, with what the rank has and what is free."""
+        own = sum(slot.room_bytes for slot in self._slots)
+        return max(0, own + free_bytes(self.folder.folder) - SPARE_BYTES) // self.size_bytes
+
+    def _take(self, slot: Slot, others: Sequence[Slot], lock: ExitStack) -> bool:
+        """Lock the slot and have its room; False while another holds it. Raises `NoRoom`."""
+        slot.make(0)
+        with ExitStack() as mine:
+            fd = mine.enter_context(slot.locked(exclusive=True))
+            if fd is None:
+                return False
+            self._make_way(slot, others)
+            if slot.unreadable:
+                _LOG.warning("%s: its seal is not what was written; it is used anew", slot)
+            slot.break_seal()
+            slot.grow(fd, self.size_bytes)
+            lock.enter_context(mine.pop_all())
+        return True
+
+    def _make_way(self, slot: Slot, others: Sequence[Slot]) -> None:
+        """Empty of the others as many as it takes; none where all of them would not do."""
+        grown = max(0, self.size_bytes - slot.room_bytes)
+        wanted = self.seal_bytes + (grown + SPARE_BYTES if grown else 0)
+        folder = self.folder.folder
+        if wanted > free_bytes(folder) + sum(other.room_bytes for other in others):
+            raise no_room(folder, self.size_bytes)
+        for other in others:
+            if wanted <= free_bytes(folder):
+                return
+            with other.locked(exclusive=True) as fd:
                 if fd is not None:
-                    slot.break_seal()
-                    slot.make_room(size_bytes, replace=True)
-                    yield slot
-                    return
-        Event().wait(_POLL_S)
-        waited_s += _POLL_S
-    raise trouble
+                    other.break_seal()
+                    other.empty(fd)
+        if wanted > free_bytes(folder):  # the agent reads one of them
+            raise no_room(folder, self.size_bytes)
 
 
 class Area:
@@ -55,19 +117,21 @@ class Area:
 
     def __init__(self, slot: Slot) -> None:
         with slot.data.open("r+b") as file:
-            self._inode = slot.data.stat().st_ino
+            self._file = _identity(slot)
             self._memory = mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED | mmap.MAP_POPULATE)
         self._head = b""
         self._views: dict[str, torch.Tensor] = {}
 
     def maps(self, slot: Slot) -> bool:
-        """Whether this is still the slot's file: it is another one once it was made larger."""
-        return slot.data.stat().st_ino == self._inode
+        """Whether this is still the whole of the slot's file: a slot may grow, or be emptied."""
+        return _identity(slot) == self._file
 
     def fill(self, layout: Layout, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Write the header, unless it is there, and copy every tensor to its place."""
+        """Write the header and copy every tensor to its place."""
+        # Each time: one that has changed in memory would speak for all that comes after it.
+        self._memory[: len(layout.head)] = layout.head
         if self._head != layout.head:
-            self._memory[: len(layout.head)] = self._head = layout.head
+            self._head = layout.head
             data = memoryview(self._memory)
             self._views = {
                 name: view(data, placed)
@@ -78,3 +142,8 @@ class Area:
             torch._foreach_copy_(
                 list(self._views.values()), [tensors[name] for name in self._views]
             )
+
+
+def _identity(slot: Slot) -> tuple[int, int]:
+    info = slot.data.stat()
+    return info.st_ino, info.st_size

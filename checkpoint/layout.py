@@ -160,6 +160,12 @@ def parse_fence(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def token_name(rank: int) -> str:
+    """Left at the start of an attempt by the node whose first rank this is: its epoch. One a node,
+    written over at the next."""
+    return f"nodes/rank-{rank:05d}"
+
+
 def key_in_store(name: str, rank: int, *, declared: bool) -> str:
     """What a tensor is called in its shard.
 

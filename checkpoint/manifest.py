@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
-import xxhash
+from msgspec.structs import replace
 
+from holdfast.checkpoint import checked
 from holdfast.protocol.topology import Topology
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     shard: File | None = None  # None: all its tensors are written by replicas
     tree: msgspec.Raw = msgspec.Raw(b"null")  # the state's structure, with all but its tensors
     elsewhere: dict[str, int] = {}  # tensors that a replica wrote: name -> its rank
+    replicas: dict[str, str] = {}  # of what others hold, too: name -> XXH3; not in the manifest
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,25 +56,23 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: tuple[Part, ...]
 
 
-class _Sealed(msgspec.Struct, frozen=True):
-    xxh3: str
-    content: msgspec.Raw
+_PART = msgspec.json.Decoder(Part)
+_MANIFEST = msgspec.json.Decoder(Manifest)
 
 
 def encode(content: Part | Manifest) -> bytes:
     """The file's bytes: `{"xxh3": …, "content": …}`."""
-    data = msgspec.json.encode(content)
-    return msgspec.json.encode(_Sealed(xxhash.xxh3_64_hexdigest(data), msgspec.Raw(data))) + b"\n"
+    return checked.encode(content) + b"\n"
 
 
 def decode_part(data: bytes) -> Part:
     """Raises `BadManifest`."""
-    return _decode(data, Part)
+    return _decode(data, _PART)
 
 
 def decode_manifest(data: bytes, *, step: int, epoch: int) -> Manifest:
     """The manifest of the checkpoint (step, epoch). Raises `BadManifest`."""
-    manifest = _decode(data, Manifest)
+    manifest = _decode(data, _MANIFEST)
     if manifest.format != FORMAT:
         raise BadManifest(f"format {manifest.format}, this Holdfast reads {FORMAT}")
     if (manifest.step, manifest.epoch) != (step, epoch):
@@ -88,13 +88,14 @@ def merge(job: str, parts: Iterable[Part]) -> Manifest:
         raise BadManifest("it has no parts")
     first = ordered[0]
     _check(ordered, step=first.step, epoch=first.epoch, world_size=first.world_size)
+    _check_replicas(ordered)
     return Manifest(
         job=job,
         step=first.step,
         epoch=first.epoch,
         world_size=first.world_size,
         topology=first.topology,
-        parts=ordered,
+        parts=tuple(replace(part, replicas={}) for part in ordered),
     )
 
 
@@ -114,11 +115,25 @@ def _check(parts: tuple[Part, ...], *, step: int, epoch: int, world_size: int) -
             raise BadManifest(f"rank {part.rank} needs a shard of rank {absent[0]}: there is none")
 
 
-def _decode(data: bytes, kind: type[T]) -> T:
+def _check_replicas(parts: tuple[Part, ...]) -> None:
+    """What one rank writes for others has to be what they have, or a mixture comes back."""
+    wrong = [
+        (name, writer, part.rank)
+        for part in parts
+        for name, writer in part.elsewhere.items()
+        if name in part.replicas and part.replicas[name] != parts[writer].replicas.get(name)
+    ]
+    if wrong:
+        name, writer, rank = wrong[0]
+        more = f" ({len({each[0] for each in wrong})} tensors differ)" if len(wrong) > 1 else ""
+        raise BadManifest(
+            f"{name!r} is declared the same on ranks {writer} and {rank}, and is not{more}. Leave "
+            "it out of `replicated`, or of the replicas in `shards`"
+        )
+
+
+def _decode(data: bytes, words: msgspec.json.Decoder[T]) -> T:
     try:
-        sealed = msgspec.json.decode(data, type=_Sealed)
-        if xxhash.xxh3_64_hexdigest(bytes(sealed.content)) != sealed.xxh3:
-            raise BadManifest("its checksum does not match its content")
-        return msgspec.json.decode(sealed.content, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadManifest(f"it cannot be read: {error}") from error
+        return checked.decode(data, words)
+    except checked.Altered as error:
+        raise BadManifest(str(error)) from error

@@ -8,19 +8,44 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
-from holdfast.checkpoint.slots import NoRoom, Seal, Slot, SlotFolder
+from holdfast.checkpoint.slots import SLOTS, NoRoom, Slot, SlotFolder
+from holdfast.checkpoint.words import Seal
 from holdfast.protocol.messages import Snapshot
 
 
-class Memory:
-    """The slots of one job on this node. `tell` takes notes for the executor."""
+class Skips(NamedTuple):
+    """How many saves were refused, how many one after another up to now by the rank that fares
+    worst, and why the last one of each rank was.
+    """
 
-    def __init__(self, job: str, slots: Mapping[int, str], tell: Callable[[str], None]) -> None:
+    total: int
+    in_a_row: int
+    reasons: tuple[str, ...]
+
+
+class Memory:
+    """The slots of one job on this node. `tell` takes notes for the executor.
+
+    `before`: that of an earlier order. What it believed is not hashed again: a rank hashes the one
+    snapshot that it restores, and to read all slots of large ranks takes seconds.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        slots: Mapping[int, str],
+        tell: Callable[[str], None],
+        *,
+        before: "Memory | None" = None,
+    ) -> None:
         self._job = job
         self._tell = tell
         self._folders = {rank: SlotFolder(Path(folder)) for rank, folder in slots.items()}
         self._verified: set[tuple[int, int, int]] = set()
+        if before is not None and before._job == job:
+            self._verified |= before._verified
         self._filling = Lock()
         self._left = False
 
@@ -28,6 +53,7 @@ class Memory:
         """What may be restored from, by rank and newest first; hashes what is new."""
         found = []
         for rank, folder in sorted(self._folders.items()):
+            self._free_unreadable(rank, folder)
             for slot, seal in folder.sealed():
                 try:
                     believed = seal.job == self._job and self._believe(rank, slot, seal)
@@ -38,29 +64,48 @@ class Memory:
                     found.append(Snapshot(rank=rank, step=seal.step, epoch=seal.epoch))
         return tuple(found)
 
-    def skipped(self, epoch: int) -> tuple[int, tuple[str, ...]]:
-        """Saves that the ranks refused in this epoch, and why the last one of each."""
+    def skipped(self, epoch: int) -> Skips:
+        """Saves that the ranks refused in this epoch."""
         told = [folder.skipped(epoch) for _, folder in sorted(self._folders.items())]
-        return sum(count for count, _ in told), tuple(why for count, why in told if count)
+        return Skips(
+            total=sum(each.count for each in told),
+            in_a_row=max((each.in_a_row for each in told), default=0),
+            reasons=tuple(each.why for each in told if each.count),
+        )
 
     def fill(self) -> None:
         """Make the slots that are missing, where their size is known, so that no save waits."""
-        for rank, folder in self._folders.items():
-            size_bytes = folder.room_bytes()
-            for slot in folder.slots if size_bytes else ():
-                with self._filling:
-                    if self._left:
-                        return
-                    try:
-                        slot.make_room(size_bytes, replace=False)
-                    except (NoRoom, OSError) as error:
-                        self._tell(f"rank {rank}: a slot could not be made early: {error}")
-                        return
+        # The first of every rank before the second of one: where memory is short, all have some.
+        for number in range(SLOTS):
+            for rank, folder in self._folders.items():
+                if (size_bytes := folder.room_bytes()) and not self._make(
+                    rank, folder.slots[number], size_bytes
+                ):
+                    return
+
+    def _make(self, rank: int, slot: Slot, size_bytes: int) -> bool:
+        with self._filling:
+            if self._left:
+                return False
+            try:
+                slot.make(size_bytes)
+            except (NoRoom, OSError) as error:
+                self._tell(f"rank {rank}: a slot could not be made early: {error}")
+                return False
+        return True
 
     def leave(self) -> None:
         """Make no slot any more once this has returned: somebody may delete them."""
         with self._filling:
             self._left = True
+
+    def _free_unreadable(self, rank: int, folder: SlotFolder) -> None:
+        for slot in folder.slots:
+            if slot.free_unreadable():
+                self._tell(
+                    f"rank {rank}: the seal of {slot.data.name} in memory has changed since it was "
+                    "put; the slot is not used, and is written anew"
+                )
 
     def _believe(self, rank: int, slot: Slot, seal: Seal) -> bool:
         key = (rank, *seal.age)

@@ -17,15 +17,18 @@ def expendable(folders: Iterable[Kept], *, step: int, epoch: int, keep: int) -> 
     """What may be deleted once (step, epoch) is committed, oldest first.
 
     Whole ones beyond the newest `keep`, newest by epoch first: a later epoch knows that its own
-    history is the true one. Torn ones that nobody writes any more: of an older epoch, or before
-    `step`. What a newer epoch wrote is never touched.
+    history is the true one. But the furthest of all stays until that history is as far, for it was
+    acknowledged once: whoever began again from an older step may want it back. Torn ones that
+    nobody writes any more: of an older epoch, or before `step`. What a newer epoch wrote is never
+    touched.
     """
     older = sorted(
         (folder for folder in folders if folder.epoch <= epoch),
         key=lambda folder: (folder.epoch, folder.step),
     )
     whole = [folder for folder in older if folder.whole]
-    spare = whole[: max(0, len(whole) - keep)]
+    furthest = max(whole, key=lambda folder: (folder.step, folder.epoch), default=None)
+    spare = [one for one in whole[: max(0, len(whole) - keep)] if one != furthest]
     torn = [
         folder
         for folder in older

@@ -5,6 +5,7 @@ Used by the checkpointer. Must not draw a number, nor wake a device that was not
 
 import random  # noqa: TID251 - its state is saved here; nothing is drawn from it
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -29,6 +30,16 @@ def capture() -> dict[str, Any]:
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         state["cuda"] = torch.cuda.get_rng_state()
     return state
+
+
+def misfits(state: dict[str, Any]) -> list[str]:
+    """What of a captured state cannot be put back here, a sentence each."""
+    wrong = []
+    if "cuda" in state and not torch.cuda.is_available():
+        wrong.append("holdfast.rng.cuda: the checkpoint has a GPU's generator, and here is no GPU")
+    if "numpy" in state and find_spec("numpy") is None:
+        wrong.append("holdfast.rng.numpy: the checkpoint has NumPy's generator. Install NumPy.")
+    return wrong
 
 
 def put_back(state: dict[str, Any]) -> None:

@@ -21,8 +21,9 @@ from holdfast.checkpoint.layout import (
     shard_name,
 )
 from holdfast.checkpoint.manifest import File, Part, encode
-from holdfast.checkpoint.slots import Seal, Slot, mapped
+from holdfast.checkpoint.slots import Slot, mapped
 from holdfast.checkpoint.stores import Store
+from holdfast.checkpoint.words import Seal
 
 CHUNK_BYTES = 4 << 20
 
@@ -50,6 +51,11 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
             for name in source.tensors
             if name not in plan.elsewhere
         }
+        replicas = {
+            name: xxhash.xxh3_64_hexdigest(memory[placed.begin : placed.end])
+            for name, placed in source.tensors.items()
+            if name in plan.shards and plan.shards[name].replicas
+        }
         shard = _write_shard(store, folder, seal, own, memory, source, plan, go_on) if own else None
     part = Part(
         rank=seal.rank,
@@ -60,6 +66,7 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
         shard=shard,
         tree=seal.tree,
         elsewhere=plan.elsewhere,
+        replicas=replicas,
     )
     store.put(f"{folder}/{part_name(seal.rank)}", [encode(part)])
 

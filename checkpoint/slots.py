@@ -13,68 +13,27 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 import xxhash
 
-from holdfast.kit.files import beside, write_atomic
-from holdfast.protocol.topology import Topology
-
-T = TypeVar("T")
+from holdfast.checkpoint import words
+from holdfast.checkpoint.words import Seal
+from holdfast.kit.files import beside
 
 SLOTS = 4
 """One being written, two newest (the older of them is sealed by all), one being drained."""
 
 HASH_CHUNK_BYTES = 16 << 20
 
+SPARE_BYTES = 256 << 10
+"""Left free beside the slots: a snapshot without room for its seal would be none."""
+
+_FULL = {errno.ENOSPC, errno.ENOMEM}
+
 
 class NoRoom(Exception):
     """The node's memory folder is full; the message says how much was wanted and is there."""
-
-
-class Seal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sealed slot holds. `tree` is the state's structure, with all but its tensors."""
-
-    job: str
-    epoch: int
-    step: int
-    rank: int
-    world_size: int
-    topology: Topology
-    used_bytes: int
-    tree: msgspec.Raw
-
-    @property
-    def age(self) -> tuple[int, int]:
-        """Order of seals: later epochs know the true history, then later steps."""
-        return (self.epoch, self.step)
-
-
-class _Sum(msgspec.Struct, frozen=True):
-    epoch: int
-    step: int
-    xxh3: str
-
-
-class _Drained(msgspec.Struct, frozen=True):
-    epoch: int
-    step: int
-
-
-class _Skipped(msgspec.Struct, frozen=True):
-    epoch: int
-    count: int
-    why: str
-
-
-# Made at import: where two threads decode a Struct for the first time at one moment, msgspec 0.22
-# shows the second one a type whose fields are not known yet, and the process ends by SIGSEGV.
-_SEAL = msgspec.json.Decoder(Seal)
-_SUM = msgspec.json.Decoder(_Sum)
-_DRAINED = msgspec.json.Decoder(_Drained)
-_SKIPPED = msgspec.json.Decoder(_Skipped)
-_ROOM = msgspec.json.Decoder(int)
 
 
 class Slot:
@@ -84,7 +43,7 @@ class Slot:
         self.data = folder / f"slot-{number}.data"
         self._seal = folder / f"slot-{number}.seal"
         self._sum = folder / f"slot-{number}.sum"
-        self._read: tuple[tuple[int, int, int], Seal] | None = None  # of the seal file as it was
+        self._read: tuple[tuple[int, int, int], Seal | None] | None = None  # of the file as it was
 
     def __repr__(self) -> str:
         return f"Slot({self.data})"
@@ -96,30 +55,49 @@ class Slot:
         except FileNotFoundError:
             return 0
 
-    def make_room(self, size_bytes: int, *, replace: bool) -> None:
-        """Have a data file of this size, all its memory given out. Raises `NoRoom`.
-
-        With `replace` one that is too small gives way to it (only the rank may do that, once the
-        seal is broken); without it, one that is there stays as it is.
-        """
-        if self.room_bytes >= size_bytes or (self.data.exists() and not replace):
+    def make(self, size_bytes: int) -> None:
+        """Have a data file; a new one of this size, all its memory given out. Raises `NoRoom`."""
+        if self.data.exists():
             return
-        self.data.parent.mkdir(parents=True, exist_ok=True)
         new = beside(self.data)
-        fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            self.data.parent.mkdir(parents=True, exist_ok=True)
+            with new.open("wb") as file:
+                new.chmod(0o600)
+                if size_bytes:
+                    self._allocate(file.fileno(), size_bytes)
+            with suppress(FileExistsError):
+                self.data.hardlink_to(new)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            raise no_room(self.data.parent, size_bytes) from error
+        finally:
+            new.unlink(missing_ok=True)
+
+    def grow(self, fd: int, size_bytes: int) -> None:
+        """Have room for so much, where it is. Raises `NoRoom` with the file as it was.
+
+        For the rank alone, which holds the lock by `fd` and has broken the seal.
+        """
+        if os.fstat(fd).st_size < size_bytes:
+            self._allocate(fd, size_bytes)
+
+    def empty(self, fd: int) -> None:
+        """Give its memory back, for other slots. For the rank alone, as `grow`."""
+        os.ftruncate(fd, 0)
+
+    def _allocate(self, fd: int, size_bytes: int) -> None:
+        wanted = size_bytes - os.fstat(fd).st_size
+        if wanted + SPARE_BYTES > free_bytes(self.data.parent):
+            raise no_room(self.data.parent, size_bytes)
         try:
             # Not ftruncate: a hole would end the rank by SIGBUS when the tmpfs is full.
             os.posix_fallocate(fd, 0, size_bytes)
-            if replace:
-                new.rename(self.data)
-            else:
-                with suppress(FileExistsError):
-                    self.data.hardlink_to(new)
         except OSError as error:
-            raise _no_room(error, self.data.parent, size_bytes) from error
-        finally:
-            os.close(fd)
-            new.unlink(missing_ok=True)
+            if error.errno not in _FULL:
+                raise
+            raise no_room(self.data.parent, size_bytes) from error
 
     @contextmanager
     def locked(self, *, exclusive: bool) -> Iterator[int | None]:
@@ -148,23 +126,39 @@ class Slot:
         return os.fstat(fd).st_ino == self.data.stat().st_ino
 
     def seal(self) -> Seal | None:
-        """What the slot holds, or None while it is not sealed."""
+        """What the slot holds, or None while it is not sealed, or its seal is not what was put."""
         try:
             info = self._seal.stat()
-            mark = (info.st_ino, info.st_mtime_ns, info.st_size)
-            if self._read is None or self._read[0] != mark:
-                self._read = mark, _SEAL.decode(self._seal.read_bytes())
-            return self._read[1]
-        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+        except FileNotFoundError:
             return None
+        mark = (info.st_ino, info.st_mtime_ns, info.st_size)
+        if self._read is None or self._read[0] != mark:
+            self._read = mark, words.read(self._seal, words.SEAL)
+        return self._read[1]
 
     def put_seal(self, seal: Seal) -> None:
         """Say that the slot is whole. Raises `NoRoom`."""
-        data = msgspec.json.encode(seal)
         try:
-            write_atomic(self._seal, data, mode=0o600)
+            words.write(self._seal, seal)
         except OSError as error:
-            raise _no_room(error, self._seal.parent, len(data)) from error
+            if error.errno not in _FULL:
+                raise
+            raise no_room(self._seal.parent, len(seal.tree)) from error
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether there is a seal that is not what was put: the slot holds nothing then."""
+        return self.seal() is None and self._seal.exists()
+
+    def free_unreadable(self) -> bool:
+        """Break a seal that cannot be believed, unless the rank is just writing; whether it was."""
+        if not self.unreadable:
+            return False
+        with self.locked(exclusive=False) as fd:
+            if fd is None or not self.unreadable:
+                return False
+            self.break_seal()
+            return True
 
     def break_seal(self) -> None:
         """Say that the slot holds nothing: before it is written, or when it proved wrong."""
@@ -173,24 +167,28 @@ class Slot:
 
     def known_sum(self, seal: Seal) -> str | None:
         """The checksum that was taken of this seal's content, if any."""
-        try:
-            known = _SUM.decode(self._sum.read_bytes())
-        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
-            return None
-        return known.xxh3 if (known.epoch, known.step) == seal.age else None
+        known = words.read(self._sum, words.SUM)
+        return known.xxh3 if known and (known.epoch, known.step) == seal.age else None
 
     def confirm(self, fd: int, seal: Seal) -> bool:
         """Whether the content still has its checksum; the first to ask takes it. Agents only."""
         known, now = self.known_sum(seal), self.digest(fd, seal)
+        if now is None:
+            return False
         if known is None:
-            record = _Sum(seal.epoch, seal.step, now)
-            write_atomic(self._sum, msgspec.json.encode(record), mode=0o600)
+            words.write(self._sum, words.Sum(seal.epoch, seal.step, now))
         return known in (None, now)
 
-    def digest(self, fd: int, seal: Seal) -> str:
-        """XXH3 (64 bit, hexadecimal) of the seal and of the data it speaks for."""
+    def digest(self, fd: int, seal: Seal) -> str | None:
+        """XXH3 (64 bit, hexadecimal) of the seal and of the data it speaks for.
+
+        None where the header is not the one that was sealed.
+        """
         state = xxhash.xxh3_64(msgspec.json.encode(seal))
         with mapped(fd, writable=False) as view:
+            with view[: seal.head_bytes] as head:
+                if xxhash.xxh3_64_hexdigest(head) != seal.head_xxh3:
+                    return None
             for at in range(0, seal.used_bytes, HASH_CHUNK_BYTES):
                 state.update(view[at : min(at + HASH_CHUNK_BYTES, seal.used_bytes)])
         return state.hexdigest()
@@ -230,7 +228,7 @@ class SlotFolder:
 
     def room_bytes(self) -> int:
         """What one slot needs, as far as is known: the largest there is, or what was asked for."""
-        asked = self._read("wanted", _ROOM) or 0
+        asked = words.read(self.folder / "wanted", words.ROOM) or 0
         return max(asked, *(slot.room_bytes for slot in self.slots))
 
     def ask_room(self, size_bytes: int) -> None:
@@ -239,37 +237,35 @@ class SlotFolder:
 
     def drained(self) -> tuple[int, int]:
         """(epoch, step) of the last snapshot that the agent has dealt with for the store."""
-        mark = self._read("drained", _DRAINED)
+        mark = words.read(self.folder / "drained", words.DRAINED)
         return (mark.epoch, mark.step) if mark else (-1, -1)
 
     def put_drained(self, *, epoch: int, step: int) -> None:
-        self._write("drained", _Drained(epoch, step))
+        self._write("drained", words.Drained(epoch, step))
 
-    def skipped(self, epoch: int) -> tuple[int, str]:
-        """How many saves the rank refused in this epoch, and why the last one."""
-        record = self._read("skipped", _SKIPPED)
-        return (record.count, record.why) if record and record.epoch == epoch else (0, "")
+    def skipped(self, epoch: int) -> words.Skipped:
+        """The saves that the rank refused in this epoch."""
+        record = words.read(self.folder / "skipped", words.SKIPPED)
+        return record if record and record.epoch == epoch else words.Skipped(epoch, 0, 0, "")
 
-    def put_skipped(self, *, epoch: int, count: int, why: str) -> None:
-        self._write("skipped", _Skipped(epoch, count, why))
+    def put_skipped(self, *, epoch: int, count: int, in_a_row: int, why: str) -> None:
+        self._write("skipped", words.Skipped(epoch, count, in_a_row, why))
 
-    def _read(self, name: str, words: msgspec.json.Decoder[T]) -> T | None:
-        try:
-            return words.decode((self.folder / name).read_bytes())
-        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
-            return None
-
-    def _write(self, name: str, value: object) -> None:
+    def _write(self, name: str, word: object) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(self.folder / name, msgspec.json.encode(value), mode=0o600)
+        words.write(self.folder / name, word)
 
 
-def _no_room(error: OSError, folder: Path, size_bytes: int) -> Exception:
-    if error.errno not in {errno.ENOSPC, errno.ENOMEM}:
-        return error
+def free_bytes(folder: Path) -> int:
+    """What the file system of a folder has left for us."""
     info = os.statvfs(folder)
-    free = info.f_bavail * info.f_frsize
+    return info.f_bavail * info.f_frsize
+
+
+def no_room(folder: Path, size_bytes: int) -> NoRoom:
+    """The error where so much is not to be had there, with what is."""
     return NoRoom(
-        f"memory slots: {size_bytes / 1e6:.1f} MB wanted in {folder}, {free / 1e6:.1f} MB free. "
+        f"memory slots: {size_bytes / 1e6:.1f} MB wanted in {folder}, "
+        f"{free_bytes(folder) / 1e6:.1f} MB free. "
         "Give the node's memory folder more room, or save less."
     )

@@ -12,11 +12,12 @@ from threading import Event, Lock
 from msgspec.structs import replace
 
 from holdfast.checkpoint.agent_protocol import AgentOrder
-from holdfast.checkpoint.drain import Drain, Superseded, raise_fence
-from holdfast.checkpoint.fetch import Refused, whole
+from holdfast.checkpoint.drain import Drain, Superseded
+from holdfast.checkpoint.lookup import LookUp
 from holdfast.checkpoint.memory import forget
+from holdfast.checkpoint.neighbour import Neighbour, neighbour
 from holdfast.checkpoint.slots import SlotFolder
-from holdfast.checkpoint.stores import StoreError, open_store
+from holdfast.checkpoint.stores import StoreError
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.clock import Clock
 from holdfast.protocol.messages import Stored
@@ -42,11 +43,11 @@ class StoreKeeper:
         self._order: AgentOrder | None = None
         self._drain: Drain | None = None
         self._farewell_until_s: float | None = None
-        self._looked = True  # the order's look-up is done
+        self._look_up: LookUp | None = None  # of the order, done or under way
+        self._neighbour: Neighbour | None = None  # of the attempt
         self._saving = False  # a snapshot that was ordered is on its way to the store
         self._waits = full_jitter(base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S)
         self.settled_id = 0  # last order whose `forget_job` is carried out
-        self.stored: tuple[Stored, ...] | None = None  # of the order with `settled_id`
         self.error = ""
 
     @property
@@ -60,6 +61,31 @@ class StoreKeeper:
     @property
     def skipped_why(self) -> str:
         return self._drain.skipped_why if self._drain else ""
+
+    @property
+    def shared(self) -> bool | None:
+        """Whether what the neighbour's node wrote is seen here; None: not known."""
+        return self._neighbour.seen if self._neighbour else None
+
+    @property
+    def missing(self) -> str:
+        """What of the neighbour's node is not seen here."""
+        return self._neighbour.missing if self._neighbour else ""
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """Whole checkpoints, as far as they have been found for the order with `settled_id`."""
+        return self._look_up.found if self._look_up else ()
+
+    @property
+    def damaged(self) -> tuple[Stored, ...]:
+        """Checkpoints that are there, and cannot be believed."""
+        return self._look_up.damaged if self._look_up else ()
+
+    @property
+    def looked(self) -> bool:
+        """The look-up has come to its end: there is no other."""
+        return self._look_up is not None and self._look_up.done
 
     def give(self, order: AgentOrder) -> None:
         """Do this from now on; what an older epoch was writing is given up.
@@ -87,8 +113,10 @@ class StoreKeeper:
         """Do what there is to do; how long to wait then, in seconds."""
         try:
             self._settle()
-            if self._order and not self._looked:
-                self._look_up(self._order)
+            if self._look_up and not self._look_up.done:
+                self._look_up.advance(self._go_on)
+            if self._neighbour:
+                self._neighbour.advance()
             if self._drain:
                 self._drain.advance()
                 self._look_again(self._drain)
@@ -131,13 +159,13 @@ class StoreKeeper:
         changed = last is None or _task(last) != _task(order)
         if order.forget_job or not same or (order.ranks and changed):
             self._drain = self._new_drain(order)
+            self._neighbour = neighbour(order, self._clock)
         if order.save is not None and not (same and last and last.save == order.save):
             self._drain = self._new_save(order, order.save)
             self._saving = self._drain is not None
         self._order = order
         self._farewell_until_s = None
-        self._looked = not order.look_up_store
-        self.stored = None
+        self._look_up = LookUp(order, self._tell) if order.look_up_store else None
         self.settled_id = order.id
 
     def _has_to_finish(self, order: AgentOrder) -> bool:
@@ -173,7 +201,8 @@ class StoreKeeper:
     def _look_again(self, drain: Drain) -> None:
         """Once a snapshot that was ordered is written, whoever asked what there is hears of it."""
         if self._saving and drain.done and self._order is not None:
-            self._saving, self._looked = False, not self._order.look_up_store
+            self._saving = False
+            self._look_up = LookUp(self._order, self._tell) if self._order.look_up_store else None
 
     def _go_on(self) -> None:
         """Raise `Superseded` where what is being written is no longer wanted."""
@@ -185,22 +214,6 @@ class StoreKeeper:
             return
         if (given.job, given.epoch) != (order.job, order.epoch):
             raise Superseded(f"epoch {given.epoch} of job {given.job} has begun")
-
-    def _look_up(self, order: AgentOrder) -> None:
-        """List whole checkpoints. Where that fails, what was found until then is told."""
-        found: list[Stored] = []
-        try:
-            if order.store_url:
-                store = open_store(order.store_url)
-                raise_fence(store, order.epoch)
-                for one in whole(store):
-                    if isinstance(one, Refused):
-                        self._tell(f"checkpoint refused: {one}")
-                    else:
-                        found.append(one)
-            self._looked = True
-        finally:
-            self.stored = tuple(found)
 
 
 def _replaces(new: AgentOrder, old: AgentOrder) -> bool:

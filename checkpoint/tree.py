@@ -6,7 +6,6 @@ Used by the checkpointer. No pickle: what is neither a tensor nor JSON is refuse
 import json
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +20,7 @@ class Unsaveable(TypeError):
 
 
 class Mismatch(ValueError):
-    """The saved state does not fit the state to restore into; nothing was changed."""
+    """The saved state does not fit the state to restore into: how, by path; nothing was changed."""
 
 
 class Taken:
@@ -39,12 +38,15 @@ class Taken:
                 f"{name}: a {type(tensor).__name__} ({tensor.layout}). Save a plain tensor; of a "
                 "distributed one its local part, with its place in `shards`."
             )
-        same = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+        # A view that is lazily conjugated or negated has its base's memory, and other values.
+        lazy = (tensor.is_conj(), tensor.is_neg())
+        place = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+        same = (*place, *lazy)
         if tensor.numel() and same in self._seen:
             return self._seen[same]
         if name in self.tensors:
             raise Unsaveable(f"{name}: two tensors of the state get this name. Rename a key.")
-        self.tensors[name] = tensor.detach()
+        self.tensors[name] = tensor.detach().resolve_conj().resolve_neg()
         self._seen[same] = name
         return name
 
@@ -57,14 +59,16 @@ def take_apart(state: object, prefix: str = "") -> Taken:
 
 
 def _take(value: object, path: str, taken: Taken) -> Tree:
-    if value is None or type(value) in (bool, int, str):
+    if value is None or type(value) in (bool, int):
         return value
+    if type(value) is str:
+        return _text(value, path)
     if isinstance(value, torch.Tensor):
         return {"$tensor": taken.add(path, value)}
     if isinstance(value, Mapping):
         return _take_mapping(value, path, taken)
     if isinstance(value, (list, tuple)):
-        parts = [_take(part, _join(path, place), taken) for place, part in enumerate(value)]
+        parts = [_take(part, join(path, place), taken) for place, part in enumerate(value)]
         return parts if isinstance(value, list) else {"$tuple": parts}
     if type(value) is float:
         return value if math.isfinite(value) else {"$float": str(value)}
@@ -76,8 +80,21 @@ def _take(value: object, path: str, taken: Taken) -> Tree:
     )
 
 
+def _text(value: str, path: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise Unsaveable(
+            f"{path!a}: the text {value[:40]!a} has a lone surrogate, which UTF-8 lacks, as of a "
+            "file name that is not UTF-8. Save its os.fsencode() as a tensor of numbers."
+        ) from error
+    return value
+
+
 def _take_mapping(value: Mapping[Any, Any], path: str, taken: Taken) -> Tree:
-    items = [(key, _take(part, _join(path, key), taken)) for key, part in value.items()]
+    items = [(key, _take(part, join(path, key), taken)) for key, part in value.items()]
+    for key, _ in items:
+        _text(key if isinstance(key, str) else "", path)
     if all(isinstance(key, str) and not key.startswith("$") for key, _ in items):
         return dict(items)
     for key, _ in items:
@@ -86,7 +103,8 @@ def _take_mapping(value: Mapping[Any, Any], path: str, taken: Taken) -> Tree:
     return {"$items": [[key, part] for key, part in items]}
 
 
-def _join(path: str, key: object) -> str:
+def join(path: str, key: object) -> str:
+    """The path of a part, as it is said to people."""
     return f"{path}.{key}" if path else str(key)
 
 
@@ -111,69 +129,11 @@ def build(tree: Tree, find: Find) -> Any:
     return {key: build(part, find) for key, part in tree.items()}
 
 
-def put_back(target: Any, tree: Tree, find: Find) -> None:
-    """Restore a state in place: tensors keep their memory, objects get `load_state_dict`.
-
-    Raises `Mismatch` for what can be seen before anything is changed: a missing key, a shape.
-    """
-    steps: list[Callable[[], object]] = []
-    _plan(target, tree, find, "", steps)
-    with torch.no_grad():
-        for step in steps:
-            step()
-
-
-def _plan(
-    target: Any, tree: Tree, find: Find, path: str, steps: list[Callable[[], object]]
-) -> None:
-    """Collect what has to be done for `target`; change nothing yet."""
-    if isinstance(target, torch.Tensor):
-        _plan_tensor(target, tree, find, path, steps)
-    elif isinstance(target, dict):
-        _plan_dict(target, tree, find, path, steps)
-    elif isinstance(target, list):
-        steps.append(lambda: target.__setitem__(slice(None), build(tree, find)))
-    elif callable(getattr(target, "load_state_dict", None)):
-        steps.append(lambda: target.load_state_dict(build(tree, find)))
-    else:
-        raise Mismatch(f"{path}: cannot restore into a {type(target).__name__}. Put it in a dict.")
-
-
-def _plan_tensor(
-    target: torch.Tensor, tree: Tree, find: Find, path: str, steps: list[Callable[[], object]]
-) -> None:
-    if not isinstance(tree, dict) or "$tensor" not in tree:
-        raise Mismatch(f"{path}: a tensor here, but the checkpoint has {json.dumps(tree)[:80]}")
-    saved = find(tree["$tensor"])
-    if saved.shape != target.shape or saved.dtype != target.dtype:
-        raise Mismatch(
-            f"{path}: {target.dtype} {list(target.shape)} here, but the checkpoint has "
-            f"{saved.dtype} {list(saved.shape)}"
-        )
-    steps.append(lambda: target.copy_(saved))
-
-
-def _plan_dict(
-    target: dict[Any, Any], tree: Tree, find: Find, path: str, steps: list[Callable[[], object]]
-) -> None:
-    if not isinstance(tree, dict) or "$tensor" in tree or "$tuple" in tree:
-        raise Mismatch(f"{path}: a dict here, but the checkpoint has {json.dumps(tree)[:80]}")
-    saved = dict(tree["$items"]) if "$items" in tree else tree
-    absent = [key for key in target if key not in saved]
-    if absent:
-        raise Mismatch(f"{_join(path, absent[0])}: not in the checkpoint")
-    for key, part in saved.items():
-        mine = target.get(key)
-        if isinstance(mine, (torch.Tensor, dict)) or callable(
-            getattr(mine, "load_state_dict", None)
-        ):
-            _plan(mine, part, find, _join(path, key), steps)
-        else:
-            steps.append(partial(_set, target, key, part, find))
-
-
-def _set(target: dict[Any, Any], key: object, part: Tree, find: Find) -> None:
-    target[key] = build(part, find)
+def entries(tree: Tree) -> dict[Any, Tree] | None:
+    """What a tree of a dict has by its keys; None for what is no dict."""
+    if not isinstance(tree, dict) or any(word in tree for word in ("$tensor", "$tuple", "$float")):
+        return None
+    return dict(tree["$items"]) if "$items" in tree else tree
 
 
 def encode(tree: Tree) -> bytes:

@@ -84,9 +84,14 @@ class Client:
         return self._ask("GET", where, query=query)
 
     def post(
-        self, where: str, body: object = None, *, headers: Mapping[str, str] | None = None
+        self,
+        where: str,
+        body: object = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **query: object,
     ) -> Any:
-        return self._ask("POST", where, body=body, headers=headers or {})
+        return self._ask("POST", where, query=query, body=body, headers=headers or {})
 
     def delete(self, where: str) -> Any:
         return self._ask("DELETE", where)

@@ -3,17 +3,21 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
+from holdfast.cli.errors import misused
 from holdfast.cli.shared import examples
 
 
 def register(app: typer.Typer) -> None:
     app.command(
         "driver",
-        epilog=examples("holdfast driver --state /var/lib/holdfast --listen 127.0.0.1:7480"),
+        epilog=examples(
+            "holdfast driver --state state --local-nodes 2",
+            "holdfast driver --state /var/lib/holdfast --listen 127.0.0.1:7480",
+        ),
     )(driver)
 
 
@@ -23,6 +27,13 @@ def driver(
     keeper: Annotated[
         Path | None, typer.Option(metavar="SOCKET", help="The keeper that has the nodes.")
     ] = None,
+    local_nodes: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Nodes of this machine, which end with the driver."),
+    ] = None,
+    local_standbys: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Nodes of this machine more, held warm.")
+    ] = 0,
     journal: Annotated[
         str,
         typer.Option(
@@ -36,13 +47,25 @@ def driver(
     tls: Annotated[
         bool, typer.Option("--tls", help="Speak TLS on TCP; DIR/ca.crt is whom to trust for it.")
     ] = False,
-) -> None:
-    """Run a driver until Ctrl-C. This process becomes the driver."""
+) -> int:
+    """Run a driver until Ctrl-C, with --local-nodes together with nodes of this machine."""
+    options = ["--listen", listen]
+    options += ["--journal", journal] if journal else []
+    options += ["--standby"] if standby else []
+    options += ["--tls"] if tls else []
+    if local_nodes:
+        if keeper:
+            raise misused("--keeper: --local-nodes starts a keeper of its own.", "Leave out one.")
+        from holdfast.cli import local
+
+        return local.serve(state, options, nodes=local_nodes, standbys=local_standbys)
+    if local_standbys:
+        raise misused("--local-standbys: without --local-nodes there are none.", "Give both.")
+    options += ["--keeper", str(keeper)] if keeper else []
+    return _become(["--state", str(state), *options])
+
+
+def _become(options: list[str]) -> NoReturn:
     sys.stdout.flush()
-    command = [sys.executable, "-m", "holdfast.kit.interrupt", "holdfast.driver.main"]
-    command += ["--state", str(state), "--listen", listen]
-    command += ["--keeper", str(keeper)] if keeper else []
-    command += ["--journal", journal] if journal else []
-    command += ["--standby"] if standby else []
-    command += ["--tls"] if tls else []
-    os.execv(sys.executable, command)
+    module = ["-m", "holdfast.kit.interrupt", "holdfast.driver.main"]
+    os.execv(sys.executable, [sys.executable, *module, *options])

@@ -15,6 +15,9 @@ from holdfast.kit.tls import ca_in
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
+ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
+"""What a driver binds to that listens everywhere, and where it is found then."""
+
 RUNS = Path("runs")
 """Folder of `holdfast run`'s runs, below where it was typed."""
 
@@ -52,8 +55,8 @@ def state_folder(target: Target, *, alive: bool) -> Path | None:
         return Path(given)
     if target.url:
         return None
-    live = (root for root in _runs() if address(root) is not None)
-    return next(live, None) or (None if alive else next(iter(_runs()), None))
+    live = (root for root in runs() if address(root) is not None)
+    return next(live, None) or (None if alive else next(iter(runs()), None))
 
 
 def address(root: Path) -> str | None:
@@ -65,16 +68,35 @@ def address(root: Path) -> str | None:
         told = json.loads(RunPaths(root).address.read_bytes())
         with suppress(PermissionError):  # it is another user's, and alive
             os.kill(int(told["pid"]), 0)
-        return str(told["http"])
+        return _reached(str(told["http"]))
     except PermissionError as error:
         raise not_readable(RunPaths(root).address, error) from error
     except (OSError, ValueError, KeyError):
         return None
 
 
-def _runs() -> list[Path]:
-    """Runs under ./runs that have a journal that this user may read, newest first."""
-    found = (RunPaths(run).journal for run in RUNS.glob("*"))
+def here_alone(target: Target) -> bool:
+    """Whether the nodes of the driver at this state folder are surely of this machine, with its
+    folders. One that listens at all addresses may have nodes elsewhere, as in containers.
+    """
+    root = state_folder(target, alive=True)
+    try:
+        told = json.loads(RunPaths(root).address.read_bytes()) if root else {}
+        return not any(all_of in str(told["http"]) for all_of in ALL_ADDRESSES)
+    except (OSError, ValueError, KeyError):
+        return True  # no driver, or not ours: whoever asks it next says so
+
+
+def _reached(url: str) -> str:
+    """Where a driver of this machine is reached: nobody connects to "all addresses"."""
+    for all_of, one in ALL_ADDRESSES.items():
+        url = url.replace(f"//{all_of}:", f"//{one}:")
+    return url
+
+
+def runs(folder: Path = RUNS) -> list[Path]:
+    """Runs below `folder` that have a journal that this user may read, newest first."""
+    found = (RunPaths(run).journal for run in folder.glob("*") if not run.is_symlink())
     journals = [journal for journal in found if os.access(journal, os.R_OK)]
     newest = sorted(journals, key=lambda journal: journal.stat().st_mtime, reverse=True)
     return [journal.parent for journal in newest]

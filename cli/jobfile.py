@@ -4,6 +4,7 @@ Called by `submit`. Everything that can be known here is checked before the driv
 """
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,15 @@ class Document:
         return 1
 
 
+STANDARD_INPUT = Path("-")
+
+
 def read(file: Path) -> Document:
-    """Read a file. Raises `Stopped` (2) where it cannot be read or is not YAML."""
+    """Read a file, or for "-" standard input. Raises `Stopped` (2) where it cannot be read or is
+    not YAML.
+    """
     try:
-        text = file.read_text()
+        text = sys.stdin.read() if file == STANDARD_INPUT else file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not text"
         raise Stopped(
@@ -72,15 +78,15 @@ def check(document: Document, *, on_this_machine: bool) -> None:
     A relative `workdir` is meant from where `submit` was typed; it can be looked at only where the
     driver was found by its state folder, for then its nodes are those of this machine.
     """
-    mistakes = list(document.twice)
+    mistakes, more = list(document.twice), 0
     if on_this_machine:
         mistakes += _workdir(document.values)
     try:
         check_spec(_without_namespace(document.values))
     except BadDocument as refused:
-        mistakes += refused.mistakes
+        mistakes, more = [*mistakes, *refused.mistakes], refused.more
     if mistakes:
-        raise _told(document, mistakes)
+        raise _told(document, mistakes, more=more)
 
 
 def _without_namespace(values: Any) -> Any:
@@ -99,9 +105,13 @@ def refused(document: Document, problem: Problem) -> Stopped:
     return _told(document, [Mistake(**each) for each in problem.mistakes], code=problem.code)
 
 
-def _told(document: Document, mistakes: list[Mistake], *, code: int = exitcodes.USAGE) -> Stopped:
+def _told(
+    document: Document, mistakes: list[Mistake], *, more: int = 0, code: int = exitcodes.USAGE
+) -> Stopped:
     placed = sorted((document.line(each.field), str(each)) for each in mistakes)
     details = [f"{document.file}:{line}  {text}" for line, text in placed]
+    if more:
+        details.append(f"and {more:,} more")
     return Stopped(NOTHING, details=details, code=code)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli import asking
+from holdfast.cli import asking, find
 from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, last_word, table, toned
@@ -17,10 +17,16 @@ from holdfast.protocol import exitcodes
 def register(app: typer.Typer) -> None:
     app.command(
         "submit",
-        epilog=examples("holdfast submit job.yaml", "holdfast submit --schema > schema.json"),
+        epilog=examples(
+            "holdfast submit job.yaml", "holdfast submit - < job.yaml", "holdfast submit --schema"
+        ),
     )(submit)
     app.command("jobs", epilog=examples("holdfast jobs", "holdfast jobs --phase Running"))(jobs)
     app.command("delete", epilog=examples("holdfast delete my-job"))(delete)
+    app.command(
+        "resume",
+        epilog=examples("holdfast resume my-job", "holdfast resume my-job --from-step 400"),
+    )(resume)
     for name, doing in ACTIONS.items():
         app.command(name, help=doing, epilog=examples(f"holdfast {name} my-job"))(_action(name))
 
@@ -28,13 +34,13 @@ def register(app: typer.Typer) -> None:
 ACTIONS = {
     "stop": "End a job: SIGTERM to its ranks, its grace, then SIGKILL.",
     "suspend": "Hold a job: it gives its nodes back and keeps its place.",
-    "resume": "Let a suspended job go on.",
 }
 
 
 def submit(
     file: Annotated[
-        Path | None, typer.Argument(readable=False, help="The job, in YAML or JSON.")
+        Path | None,
+        typer.Argument(readable=False, help="The job, in YAML or JSON; - reads standard input."),
     ] = None,
     key: Annotated[
         str | None, typer.Option(help="Idempotency-Key: the same one submits only once.")
@@ -55,7 +61,8 @@ def submit(
     if file is None:
         raise Stopped("no file was given.", fix="holdfast submit job.yaml", code=exitcodes.USAGE)
     document = jobfile.read(file)
-    jobfile.check(document, on_this_machine=url is None)
+    here = url is None and find.here_alone(find.Target(state=state))
+    jobfile.check(document, on_this_machine=here)
     driver = client(url, state)
     headers = {"Idempotency-Key": key} if key else None
     try:
@@ -124,6 +131,33 @@ def _action(name: str) -> Any:
         _tell(client(url, state).post(path("jobs", job, name)), json)
 
     return act
+
+
+def resume(
+    job: Annotated[str, typer.Argument(metavar="JOB")],
+    from_step: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Begin at this step, which is found.")
+    ] = None,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Begin at step 0, whatever was saved.")
+    ] = False,
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> None:
+    """Let a suspended job go on, or say where one begins that waits for its checkpoints.
+
+    A job never goes behind a checkpoint that is known to be in its store by itself. Where that is
+    not found it waits, and `holdfast why JOB` says for what; --from-step and --from-start end that.
+    """
+    if from_start and from_step:
+        raise Stopped(
+            "--from-start and --from-step say different things.",
+            fix="Leave one of them out.",
+            code=exitcodes.USAGE,
+        )
+    step = 0 if from_start else from_step
+    _tell(client(url, state).post(path("jobs", job, "resume"), from_step=step), json)
 
 
 def delete(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
-from holdfast.cli.words import counted, duration, plural, sparkline
+from holdfast.cli.words import counted, duration, plural, repeats, sparkline
 from holdfast.driver.core.model import FINISHED
 
 if TYPE_CHECKING:
@@ -56,15 +56,27 @@ def _page(
     lines = [
         f"[bold]{job['name']}[/bold]  {toned(job['phase'])} {since}",
         *_progress(job, losses),
+        *stored(job),
         *_lost(job, incidents),
         f"nodes   {_cells(job)}",
         f"last    {escape(job['why'] or 'nothing was decided yet')}",
     ]
+    if job["phase"] in FINISHED and job["exit"]:
+        lines.append(f"ended   {escape(_ended(job['exit']))}")
     if job["waiting"]:
-        lines.append(f"waits   {escape(job['waiting'])}")
+        unsure = job.get("unsure_s")
+        since = f" (for {duration(unsure)})" if unsure is not None else ""
+        lines.append(f"waits   {escape(job['waiting'])}{since}")
     if incidents:
         lines.append(f"more    holdfast why {job['name']}")
     return Group(*(Text.from_markup(line) for line in lines))
+
+
+def _ended(first: dict[str, Any]) -> str:
+    """The end that explains the others, and how many those are."""
+    how = f"by signal {first['signal']}" if first["signal"] else f"with exit code {first['code']}"
+    more = f", and {first['more']:,} more" if first.get("more") else ""
+    return f"rank {first['rank']} on {first['node']} {how}{more}"
 
 
 def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
@@ -81,6 +93,15 @@ def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
     return [f"at      {' · '.join(parts)}"] if parts else []
 
 
+def stored(job: dict[str, Any]) -> list[str]:
+    """What it goes on from where nothing is left in memory."""
+    if job["stored_step"] is not None:
+        ago = "" if job["stored_s"] is None else f", {duration(job['stored_s'])} ago"
+        return [f"store   step {job['stored_step']:,}{ago}"]
+    every = job["spec"].get("spec", {}).get("checkpoint", {}).get("storeIntervalSteps")
+    return ["store   no checkpoint yet"] if every and job["step"] is not None else []
+
+
 def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     """What was lost so far, and the last recovery as a waterfall."""
     from rich.markup import escape
@@ -92,6 +113,7 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     faults = counted(incidents) or "no fault"
     last = incidents[-1]
     redone = f" and {plural(steps, 'step')} done again" if steps else ""
+    redone += " and what its script repeats" if repeats(incidents) else ""
     lost = f"{duration(down_s)}{redone} to {faults}" if down_s else faults
     what = f"; last: {escape(last['summary'])}{_still(last)}"
     lines = [f"lost    {lost}{'' if last['summary'] in job['why'] else what}"]

@@ -24,6 +24,17 @@ def plural(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
+def size(octets: float) -> str:
+    """`512 B`, `3.1 KiB`, `16 MiB`, `2.4 GiB`."""
+    units = ("B", "KiB", "MiB", "GiB", "TiB")
+    power = 0
+    while octets >= 1024 and power < len(units) - 1:
+        octets, power = octets / 1024, power + 1
+    return (
+        f"{octets:.1f} {units[power]}" if power and octets < 10 else f"{octets:.0f} {units[power]}"
+    )
+
+
 def outcome(name: str, why: str) -> str:
     """What came of a request, from the driver's reasons: the first of them is the request itself.
 
@@ -44,6 +55,12 @@ def counted(incidents: Sequence[Mapping[str, Any]]) -> str:
     faults = sum(each["faults"] for each in incidents) - asked
     counts = {"fault": faults, "request": asked}
     return " and ".join(plural(count, thing) for thing, count in counts.items() if count)
+
+
+def repeats(incidents: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a script began again by itself: nobody counts what it repeats, for its steps are
+    counted from its own start."""
+    return any(each["recovered_s"] is not None and each["steps_lost"] is None for each in incidents)
 
 
 BARS = "▁▂▃▄▅▆▇█"

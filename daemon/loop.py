@@ -12,8 +12,10 @@ import structlog
 from holdfast.daemon.link import Link
 from holdfast.daemon.probes import responder
 from holdfast.daemon.probes.prober import Prober
-from holdfast.daemon.samplers.logs import KernelLog, RankLogs
+from holdfast.daemon.samplers.fence import Fence
+from holdfast.daemon.samplers.logs import KernelLog
 from holdfast.daemon.samplers.nics import Nics
+from holdfast.daemon.samplers.outputs import Outputs
 from holdfast.daemon.samplers.pressure import HostPressure
 from holdfast.daemon.samplers.processes import Sibling
 from holdfast.daemon.samplers.progress import Progress
@@ -26,6 +28,7 @@ from holdfast.protocol.messages import (
     Hello,
     LogHit,
     NicRates,
+    Pressure,
     Refused,
     ToDaemon,
     Watch,
@@ -55,9 +58,10 @@ class Daemon:
         sys = paths.sys if paths.sys.is_dir() else Path("/sys")
         self._nics = Nics(sys, settings.interface)
         self._kernel = KernelLog(_kernel_source(paths))
-        self._rank_logs = RankLogs()
+        self._outputs = Outputs(paths.outputs, paths.outputs_read)
         self._pressure = HostPressure(paths.scratch)
         self._executor = Sibling(parent)
+        self._fence = Fence()
         self._prober = Prober(clock, settings.probe_port)
         self._link = Link(settings, _hello(settings, incarnation))
         self._period_s = 1.0
@@ -106,7 +110,6 @@ class Daemon:
         self._period_s = order.heartbeat_period_s
         self._wake.set()
         self._prober.use(dict(order.neighbours), order.probe_port)
-        self._rank_logs.use(order.log_rules)
 
     def _answered(self, sequence: int) -> None:
         self._acknowledged = max(sequence, self._acknowledged)  # it may come late
@@ -122,14 +125,17 @@ class Daemon:
 
     def _look(self) -> bool:
         """Look at all that may be urgent; whether something is."""
-        ranks = self._progress.sample(self._clock.monotonic_s())
-        down = self._nics.went_down()
-        kernel = self._kernel.hits()
-        hits = kernel + self._rank_logs.hits(self._progress.stderr_of)
-        self._hits.extend((0, hit) for hit in hits)
-        alive = self._executor.alive()
+        now, ask = self._clock.monotonic_s(), self._fence.ask
+        none: list[LogHit] = []
+        ranks = ask("progress", lambda: self._progress.sample(now), False)
+        down = ask("nics", self._nics.went_down, False)
+        kernel = ask("kernel log", self._kernel.hits, none)
+        logs = ask("outputs", lambda: self._outputs.hits(now), none)
+        news = bool(logs) and not self._hits
+        self._hits.extend((0, hit) for hit in kernel + logs)
+        alive = ask("executor", self._executor.alive, self._executor_alive)
         gone, self._executor_alive = self._executor_alive and not alive, alive
-        return ranks or down or gone or bool(kernel)
+        return ranks or down or gone or bool(kernel) or news
 
     async def _beat(self) -> None:
         while True:
@@ -144,7 +150,7 @@ class Daemon:
                 continue
 
     def _heartbeat(self, urgent: bool) -> Heartbeat:
-        now = self._clock.monotonic_s()
+        now, ask = self._clock.monotonic_s(), self._fence.ask
         self._sequence += 1
         self._hits = deque(((at or self._sequence, hit) for at, hit in self._hits), maxlen=HITS)
         return Heartbeat(
@@ -153,11 +159,11 @@ class Daemon:
             sequence=self._sequence,
             uptime_s=now - self._began_s,
             executor_alive=self._executor_alive,
-            ranks=self._progress.ranks(now),
-            nics=self._nics.sample(now),
+            ranks=ask("progress", lambda: self._progress.ranks(now), ()),
+            nics=ask("nics", lambda: self._nics.sample(now), ()),
             probes=self._prober.probes(),
             logs=tuple(hit for _, hit in self._hits),
-            pressure=self._pressure.sample(),
+            pressure=ask("pressure", self._pressure.sample, Pressure()),
             urgent=urgent,
         )
 

@@ -14,12 +14,13 @@ from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
 from holdfast.driver.people import People
-from holdfast.driver.ports import Entry, Figure, Journal, Key, Nodes, TemporaryError
+from holdfast.driver.ports import Entry, Figure, Journal, Key, LastLinesStore, Nodes, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
 
-PAGE_ENTRIES = 200
+PAGE_ENTRIES = 50
+"""Read at once for somebody who follows the journal: they are kept until he has taken them."""
 READ_AGAIN_S = 1.0
 """Until a journal that did not answer is read again."""
 
@@ -32,6 +33,7 @@ class Control:
         loop: Loop,
         *,
         journal: Journal,
+        last_lines: LastLinesStore,
         nodes: Nodes,
         watch: Watch,
         people: People,
@@ -45,6 +47,7 @@ class Control:
     ) -> None:
         self._loop = loop
         self.journal = journal
+        self.last_lines = last_lines
         self.nodes = nodes
         self.watch = watch
         self.people = people

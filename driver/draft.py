@@ -10,16 +10,20 @@ import structlog
 from msgspec.structs import replace
 
 from holdfast.driver.core.decide import decide, park
+from holdfast.driver.core.defects import met_at, put_off
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.transitions import IllegalTransition
-from holdfast.driver.core.turn import Decision
+from holdfast.driver.core.turn import Decision, Subject
 from holdfast.driver.ports import Claim, Entry, Key
 from holdfast.driver.seating import Seating
 
 _log = structlog.get_logger()
+
+MOST_DEFECTS = 100
+"""Jobs and nodes that are left alone for one event, one after the other; then it is refused."""
 
 
 class Draft(msgspec.Struct, kw_only=True):
@@ -79,18 +83,41 @@ class Draft(msgspec.Struct, kw_only=True):
         )
 
     def _decide(self, event: AnyEvent) -> Decision:
-        try:
-            return decide(self.state, event, self.now, self.policy)
-        except IllegalTransition as error:
-            return self._refused(error.job, str(error))
-        except Exception as error:  # noqa: BLE001 a defect met in one job must not end the care of all
-            _log.exception("decide.defect", event_kind=type(event).__name__)
-            return self._refused(getattr(event, "job", None), f"defect: {error!r}")
+        """What follows. Where a defect is met in somebody's affairs who has nothing to do with the
+        event, he is left alone from then on, which is noted first, and the event decided without
+        him; where it is the event's own job, the event is refused, too.
+        """
+        for _ in range(MOST_DEFECTS):
+            try:
+                return decide(self.state, event, self.now, self.policy)
+            except Exception as error:  # noqa: BLE001 a defect met in one job must not end the care of all
+                why = str(error) if isinstance(error, IllegalTransition) else f"defect: {error!r}"
+                at = self._met_at(event, error)
+                _log.exception("decide.defect", event_kind=type(event).__name__, job=at.job)
+                left = self._left_alone(at, why)
+                if left is None or (at.job is not None and at.job == getattr(event, "job", None)):
+                    return left or self._refused(why)
+                self._note(event, left)
+        return self._refused(f"defects in more than {MOST_DEFECTS} jobs and nodes")
 
-    def _refused(self, job: str | None, why: str) -> Decision:
-        """The event is noted and refused; the job is parked, everything else goes on."""
-        _log.error("decide.refused", job=job, why=why)
-        if job is not None and job in self.state.jobs:
-            return park(self.state, job, why, self.now, self.policy)
+    def _met_at(self, event: AnyEvent, error: Exception) -> Subject:
+        at = met_at(self.state, event, self.now, self.policy)
+        job = error.job if isinstance(error, IllegalTransition) else at.job
+        own = None if at.node else getattr(event, "job", None)
+        return Subject(job=job or own, node=at.node)
+
+    def _left_alone(self, at: Subject, why: str) -> Decision | None:
+        """The job is parked, or the node's deadlines put off; None where neither can be done."""
+        job = self.state.jobs.get(at.job or "")
+        if job is not None and not job.parked:
+            return park(self.state, job.name, why, self.now, self.policy)
+        if at.node in self.state.nodes:
+            decision = put_off(self.state, at.node or "", why, self.now, self.policy)
+            return decision if decision.nodes else None
+        return None
+
+    def _refused(self, why: str) -> Decision:
+        """The event is noted and refused; everything else goes on."""
+        _log.error("decide.refused", why=why)
         unchanged = replace(self.state, sequence=self.state.sequence + 1)
         return Decision(state=unchanged, why=f"refused: {why}")

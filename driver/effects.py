@@ -170,6 +170,8 @@ def _failed(effect: ClusterCall, error: TemporaryError | PermanentError) -> AnyE
             why=why,
             unfit=isinstance(error, UnfitError),
             barred=isinstance(error, BarredError),
+            late=isinstance(error, UnfitError) and error.late,
+            others=error.others if isinstance(error, UnfitError) else {},
             cause=effect.cause,
         )
     call = type(effect).__name__.lower()

@@ -10,15 +10,36 @@ from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.ports import PermanentError
 from holdfast.driver.settings import Settings
+from holdfast.protocol.paths import RunPaths
 
 
 def open_journal(settings: Settings) -> SqlJournal:
     """Raises `PermanentError`, and `TemporaryError` where a database does not answer."""
     if not settings.journal:
-        return open_sqlite(settings.paths.journal)
+        journal = open_sqlite(settings.paths.journal)
+        try:
+            _check_not_lost(journal, settings.paths)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
     with _installed():
         from holdfast.driver.adapters.journal_postgres import open_postgres
     return open_postgres(settings.journal)
+
+
+def _check_not_lost(journal: SqlJournal, paths: RunPaths) -> None:
+    """Raise `PermanentError` for an empty journal beside jobs that have run: begun anew, it would
+    count terms and attempts from 1, and end what still runs.
+    """
+    _, sequence, _ = journal.load()
+    ran = sorted(each.name for each in paths.jobs.glob("*") if each.is_dir())
+    if ran and not sequence:
+        which = ", ".join(ran[:3]) + (f" and {len(ran) - 3} more" if len(ran) > 3 else "")
+        raise PermanentError(
+            f"journal {paths.journal}: it is empty, and {paths.jobs} has what {which} wrote. Put "
+            "the journal back from a backup; or move that folder away, and begin anew."
+        )
 
 
 def check_journal(settings: Settings) -> None:

@@ -12,21 +12,32 @@ from collections.abc import Callable, Sequence
 import msgspec
 import structlog
 
+from holdfast.driver.awake import LOOK_S, Looks
 from holdfast.driver.core.admission import Refusal, refuse
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import AnyEffect
-from holdfast.driver.core.encode import decode, encode
+from holdfast.driver.core.encode import LaterState, decode, encode
 from holdfast.driver.core.events import (
     AnyEvent,
     DriverStarted,
     ExecutorConnected,
     JobSubmitted,
+    Stalled,
     Ticked,
 )
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.draft import Draft
-from holdfast.driver.ports import Claim, Entry, InDoubt, Journal, Key, TakenOver, TemporaryError
+from holdfast.driver.ports import (
+    Claim,
+    Entry,
+    InDoubt,
+    Journal,
+    Key,
+    PermanentError,
+    TakenOver,
+    TemporaryError,
+)
 from holdfast.driver.seating import Seating
 from holdfast.kit.clock import Clock
 
@@ -35,6 +46,9 @@ MAX_BATCH = 64
 
 LEAST_TICK_S = 0.02
 """Between two ticks: a deadline that a defect leaves in the state must not spin."""
+
+LONGEST_REST_S = 60.0
+"""After a tick that left it there again and again."""
 
 COMMIT_AGAIN_S = 0.5
 """Until a commit that failed is tried again; what waits for it is not started."""
@@ -96,13 +110,16 @@ class Loop:
         self._trouble: str | None = None  # why nothing can be committed
         self._away: str | None = None  # why nobody knows whether the term is still ours
         self._ticked = float("-inf")
+        self._tick_queued = False
+        self._left_due = 0
         self._ours_s = float("-inf")  # when the last look began that found the term ours
         self._looked = asyncio.Event()
         taken = journal.take_over()
         self._term, self.sequence = taken.term, taken.sequence
         self._followed = 0  # the latest term that any executor has followed of another driver
-        self.state = State() if taken.state is None else decode(taken.state)
+        self.state = _state_of(taken.state)
         self._since_s = taken.now - clock.monotonic_s()
+        self._looks = Looks(self.now())
         self._perform: Callable[[AnyEffect], None]
         self._follow: Callable[[State], None]
 
@@ -160,6 +177,7 @@ class Loop:
 
     async def run(self) -> None:
         """Work until cancelled. Raises `PermanentError` once another driver has taken over."""
+        self._looks = Looks(self.now())
         while True:
             await self._work(await self._batch())
 
@@ -202,20 +220,33 @@ class Loop:
             self._journal.pass_over(self._followed)
 
     async def _batch(self) -> list[Item]:
-        """What is queued, waiting for the first, and a tick where a deadline has passed."""
+        """What is queued, waiting for the first, or a tick where a deadline has passed: behind all
+        that was queued by then. Before all of it what is lost, where this driver stood still.
+        """
         due = next_deadline(self.state)
         if due is not None:
-            due = max(due, self._ticked + LEAST_TICK_S)
+            due = max(due, self._ticked + self._rest_s(due))
         batch: list[Item] = []
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(None if due is None else max(0.0, due - self.now())):
+            async with asyncio.timeout(_until(due, self.now())):
                 batch.append(await self._queue.get())
+        if stood_s := self._looks.look(self.now()):
+            batch.insert(0, Item(event=Stalled(stood_s=stood_s)))
+        elif due is not None and self.now() >= due and not self._tick_queued:
+            self._tick_queued = True
+            self._queue.put_nowait(Item(event=Ticked()))
         while len(batch) < MAX_BATCH and not self._queue.empty():
             batch.append(self._queue.get_nowait())
-        if due is not None and self.now() >= due:
-            self._ticked = self.now()
-            batch.append(Item(event=Ticked()))
+        if any(isinstance(item.event, Ticked) for item in batch):
+            self._ticked, self._tick_queued = self.now(), False
+            self._left_due += 1  # until what is due next shows that nothing was left
         return batch
+
+    def _rest_s(self, due: float) -> float:
+        """After a tick: twice as long each time that it left in the state what was due."""
+        if due > self._ticked:
+            self._left_due = 0
+        return min(LONGEST_REST_S, LEAST_TICK_S * (1 << min(self._left_due, 16)))
 
     async def _work(self, batch: Sequence[Item]) -> None:
         """Decide the batch and commit it as one; where that fails, again, without the requests."""
@@ -331,6 +362,19 @@ async def _unanswered(look: asyncio.Task[None], *, within_s: float) -> str | Non
     except TemporaryError as error:
         return str(error)
     return None
+
+
+def _state_of(encoded: bytes | None) -> State:
+    """Raises `PermanentError` where a later Holdfast has written it."""
+    try:
+        return State() if encoded is None else decode(encoded)
+    except LaterState as error:
+        raise PermanentError(str(error)) from error
+
+
+def _until(due: float | None, now: float) -> float:
+    """Seconds to `due`, or to the next look where that comes first."""
+    return LOOK_S if due is None else min(LOOK_S, max(0.0, due - now))
 
 
 def _first(key: Key | None, draft: Draft, earlier: dict[str, _Earlier]) -> Entry | None:

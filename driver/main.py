@@ -26,7 +26,7 @@ from holdfast.driver.leads import open_lead
 from holdfast.driver.listening import Listening, announce, listen, url, withdraw
 from holdfast.driver.lock import Locked, take_lock
 from holdfast.driver.outside import Outside, check_rights, outside
-from holdfast.driver.ports import Journal, PermanentError, TakenOver, TemporaryError
+from holdfast.driver.ports import PermanentError, TakenOver, TemporaryError
 from holdfast.driver.probes import Readiness, probed
 from holdfast.driver.saying import say, say_all, say_to_people, wrong
 from holdfast.driver.serving import Server
@@ -150,14 +150,14 @@ async def _serve_on(
     sockets: Listening,
     tls: Tls | None,
     tokens: Tokens,
-    journal: Journal,
+    journal: SqlJournal,
     lead: Lead | None,
     readiness: Readiness,
 ) -> None:
     clock, at = SystemClock(), url(settings, sockets.tcp)
     listening = Drivers((at,), tls.ca if tls else "")
     async with outside(settings, tokens, clock=clock, listening=listening) as around:
-        driver = Driver(settings, journal=journal, outside=around, clock=clock)
+        driver = Driver(settings, journal=journal, last_lines=journal, outside=around, clock=clock)
         loading = asyncio.create_task(asyncio.to_thread(driver.app))
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -8,6 +8,11 @@ from holdfast.protocol import jobspec
 from holdfast.protocol.messages import Task
 from holdfast.protocol.paths import RunPaths
 
+TTL_S = 7 * 86_400.0
+"""Of a finished job whose spec says nothing: a week, for each is written with all later commits. On
+Kubernetes the object bounds it instead: without a `ttlS` of its own it stays, and its job with it.
+"""
+
 
 def plan_of(job: jobspec.TrainingJob, paths: RunPaths, *, life: str) -> Plan:
     """The plan of a checked spec. What the spec leaves open is put under `paths`.
@@ -26,13 +31,14 @@ def plan_of(job: jobspec.TrainingJob, paths: RunPaths, *, life: str) -> Plan:
         start_s=spec.timeouts.start_s,
         hang_floor_s=spec.timeouts.hang_floor_s,
         first_step_s=spec.timeouts.first_step_s,
+        pause_max_s=spec.timeouts.pause_max_s,
         diagnose_s=spec.timeouts.diagnose_s,
         grace_s=spec.timeouts.grace_s,
         compute_gflops=spec.node_class.compute_gflops,
         allreduce_mb_per_s=spec.node_class.allreduce_mb_per_s,
         suspend=spec.suspend,
         deadline_s=spec.deadline_s,
-        ttl_s=spec.ttl_s,
+        ttl_s=TTL_S if spec.ttl_s is None else spec.ttl_s,
         log_rules=tuple((rule.pattern, rule.action) for rule in spec.log_rules),
         spec=job.model_dump_json(by_alias=True).encode(),
     )

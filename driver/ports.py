@@ -4,7 +4,7 @@
 exceptions of their technologies and raise only what is named here.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -49,7 +49,18 @@ class Pair:
 
 
 class UnfitError(TemporaryError):
-    """The job cannot have this node now for a reason of the job's own: others may."""
+    """The job cannot have this node now for a reason of the job's own: others may.
+
+    `late`: that was found out by waiting for as long as one may. `others`: why it cannot have these
+    nodes either, as far as that is known without a try.
+    """
+
+    def __init__(
+        self, why: str, *, late: bool = False, others: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(why)
+        self.late = late
+        self.others = dict(others or {})
 
 
 class BarredError(UnfitError):
@@ -113,6 +124,17 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Starved(msgspec.Struct, frozen=True, kw_only=True):
+    """An executor of a job was killed for memory, its ranks with it; it is started again in place.
+
+    `limit_bytes`: of all that runs there; 0 where it has none.
+    """
+
+    job: str
+    node: str
+    limit_bytes: int = 0
+
+
 class Lingering(msgspec.Struct, frozen=True, kw_only=True):
     """An executor that was to end on a node that is away, which never confirms it; or a `stray`
     one, by which nobody holds its node.
@@ -122,6 +144,17 @@ class Lingering(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     why: str
     stray: bool = False
+
+
+class Fits(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that was refused to a job for want of room has room for it. Told once a refusal."""
+
+    job: str
+    node: str
+
+
+Told = Fact | Ending | Ended | Lingering | Starved | Fits
+"""What a cluster tells of its nodes, and of the executors there."""
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -146,6 +179,32 @@ class Claim(msgspec.Struct, frozen=True):
 
     key: Key
     sequence: int
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """The last lines of a rank on a node that its job has left. `number` is the job's."""
+
+    job: str
+    rank: int
+    number: int
+    attempt: int
+    stdout: bytes
+    stderr: bytes
+
+
+class LastLinesStore(Protocol):
+    """Keeps last lines for people, one set a rank: of the newest attempt that was told."""
+
+    async def keep(self, told: Sequence[Kept], *, jobs: Collection[str]) -> None:
+        """Make them durable, while the term is ours; forget those of jobs that are not in `jobs`.
+
+        Raises `TemporaryError`, `PermanentError` with nothing changed.
+        """
+        ...
+
+    def kept(self, job: str, rank: int) -> Kept | None:
+        """What is kept of a rank. Raises `TemporaryError`."""
+        ...
 
 
 class Journal(Protocol):
@@ -201,7 +260,7 @@ class Journal(Protocol):
 class Cluster(Protocol):
     """Where nodes come from. Local (keeper) and Kubernetes."""
 
-    def facts(self) -> AsyncIterator[Fact | Ending | Ended | Lingering]:
+    def facts(self) -> AsyncIterator[Told]:
         """Every node once, then each change, without end; survives a lost connection."""
         ...
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
+from holdfast.driver.connection import Connection
 from holdfast.driver.handshakes import Handshakes
 from holdfast.driver.listening import BACKLOG
 from holdfast.protocol.messages import MAX_FRAME_BYTES
@@ -110,6 +111,7 @@ def server_config(app: ASGIApp) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         lifespan="off",
+        http=Connection,
         proxy_headers=False,  # nothing that a peer says of others is believed
         ws="websockets-sansio",
         ws_per_message_deflate=False,

@@ -13,12 +13,14 @@ from holdfast.driver.core.events import (
     ExecutorEnded,
     ExecutorEnding,
     ExecutorLingers,
+    ExecutorStarved,
     Found,
     NodeAppeared,
+    NodeFits,
     NodeVanished,
 )
 from holdfast.driver.core.model import Job, State
-from holdfast.driver.ports import Cluster, Ended, Ending, Fact, Lingering
+from holdfast.driver.ports import Cluster, Ended, Ending, Fact, Fits, Lingering, Starved, Told
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
@@ -97,9 +99,13 @@ def _finding(fact: Fact) -> Finding:
     )
 
 
-def _event_of(fact: Fact | Ending | Ended | Lingering) -> AnyEvent:
+def _event_of(fact: Told) -> AnyEvent:
     if isinstance(fact, Ended):
         return ExecutorEnded(job=fact.job, node=fact.node, why=fact.why)
+    if isinstance(fact, Fits):
+        return NodeFits(job=fact.job, node=fact.node)
+    if isinstance(fact, Starved):
+        return ExecutorStarved(job=fact.job, node=fact.node, limit_bytes=fact.limit_bytes)
     if isinstance(fact, Lingering):
         return ExecutorLingers(job=fact.job, node=fact.node, why=fact.why, stray=fact.stray)
     if isinstance(fact, Ending):
@@ -130,6 +136,8 @@ def _expectation(job: Job) -> Expectation:
         topology=job.plan.topology,
         hang_floor_s=job.plan.hang_floor_s,
         first_step_s=job.plan.first_step_s,
+        pause_max_s=job.plan.pause_max_s,
+        spots=job.spots,
         best_step=job.best_step,
         log_rules=job.plan.log_rules,
     )

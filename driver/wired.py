@@ -10,13 +10,15 @@ from starlette.types import ASGIApp
 
 from holdfast.driver import watch as watching
 from holdfast.driver.adapters.sessions import Sessions
+from holdfast.driver.awake import Awake
 from holdfast.driver.control import Control
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.effects import Effects
+from holdfast.driver.lastlines import KEEPS_BYTES, LastLinesKeeper
 from holdfast.driver.loop import Loop
 from holdfast.driver.outside import Outside
-from holdfast.driver.ports import Journal
+from holdfast.driver.ports import Journal, LastLinesStore
 from holdfast.driver.probes import Readiness
 from holdfast.driver.settings import Settings
 from holdfast.driver.standby import STEP_DOWN_S
@@ -33,6 +35,7 @@ class Driver:
         settings: Settings,
         *,
         journal: Journal,
+        last_lines: LastLinesStore,
         outside: Outside,
         clock: Clock,
     ) -> None:
@@ -50,20 +53,25 @@ class Driver:
             standby_test_s=settings.standby_test_s,
         )
         self.loop = Loop(journal, clock=clock, policy=policy)
+        awake = Awake(self.loop.now, watch.stood_still)
+        self._last_lines = LastLinesKeeper(last_lines, lambda: self.loop.state)
         self.sessions = Sessions(
             refusal=outside.refusal,
             watch=watch,
             emit=self.loop.post,
             term=lambda: self.loop.state.term,
-            now=self.loop.now,
+            now=awake.now,
             heartbeat_period_s=settings.heartbeat_period_s,
+            keep=self._last_lines.told,
+            keeps_bytes=KEEPS_BYTES,
         )
         self._watching = Watching(
-            watch, daemons=self.sessions.daemons, emit=self.loop.post, now=self.loop.now
+            watch, daemons=self.sessions.daemons, emit=self.loop.post, now=awake.now
         )
         self.control = Control(
             self.loop,
             journal=journal,
+            last_lines=last_lines,
             nodes=self.sessions,
             watch=watch,
             people=outside.people,
@@ -109,6 +117,7 @@ class Driver:
         await self.loop.start(perform=effects.start, follow=show)
         self._tasks += [
             group.create_task(self.loop.run()),
+            group.create_task(self._last_lines.run()),
             group.create_task(self._watching.tick(self._settings.watch_period_s)),
             group.create_task(self._watching.facts(self._outside.cluster)),
         ]

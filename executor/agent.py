@@ -114,7 +114,7 @@ class Agent:
     def _with_slots(self, order: AgentOrder) -> AgentOrder:
         """The folders of the ranks that are here, and of those that left snapshots here."""
         folder = self._paths.slots(order.job, 0).parent
-        held = {int(path.name[1:]) for path in folder.glob("r*") if path.name[1:].isdigit()}
+        held = {int(path.name[1:]) for path in folder.glob("r*") if path.name[1:].isdecimal()}
         ranks = sorted(held | set(order.ranks))
         return replace(
             order, slots={rank: str(self._paths.slots(order.job, rank)) for rank in ranks}

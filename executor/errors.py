@@ -1,8 +1,9 @@
-"""What a rank left behind when it died: its error file, else the end of its stderr.
+"""What a rank left behind when it ended: its error file, else the end of its stderr; its ring.
 
-Called by `executor.ranks`. Pure but for reading the two files.
+Called by `executor.ranks`. Pure but for reading these files.
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ from typing import Any
 import msgspec
 
 from holdfast.protocol.messages import RankError
+from holdfast.telemetry.ring import RingError, RingReader
 
 MAX_MESSAGE, MAX_TRACEBACK = 2_000, 8_000
 """Characters that are passed on: an Observed of 64 ranks that failed has to fit in a frame."""
 STDERR_TAIL_BYTES = 16_384
+MAX_FILE_BYTES = 1 << 20
+"""Of an error file: torch's own has a traceback, and what is longer is not one."""
 
 _PEER_LOST = re.compile(
     r"Connection (closed|reset) by peer|Broken pipe|Connection refused|recvValue failed"
@@ -32,25 +36,35 @@ def rank_error(folder: Path) -> RankError | None:
     return _from_file(folder / "error.json") or _from_stderr(folder / "stderr.log")
 
 
+def last_step(ring: Path) -> int | None:
+    """The step that the rank completed last, by its ring; None where it left none that is whole."""
+    try:
+        reader = RingReader(ring)
+    except (OSError, RingError):
+        return None
+    seen = reader.read()
+    torn = reader.torn
+    reader.close()
+    return None if torn else seen.step
+
+
 def _from_file(path: Path) -> RankError | None:
     """Torch elastic's format: message.message, message.extraInfo.{py_callstack, timestamp}."""
     try:
-        content: Any = msgspec.json.decode(path.read_bytes())
+        content: Any = msgspec.json.decode(_read(path, MAX_FILE_BYTES))
         message = content["message"]
         if isinstance(message, str):
             return _error(message, "", 0.0)
         extra = message.get("extraInfo", {})
         stamp_s = float(extra.get("timestamp", 0) or 0)
         return _error(str(message["message"]), str(extra.get("py_callstack", "")), stamp_s)
-    except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None  # absent, or written by something else: stderr has to do
 
 
 def _from_stderr(path: Path) -> RankError | None:
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - STDERR_TAIL_BYTES))
-            text = file.read().decode("utf-8", "replace").strip()
+        text = _read(path, -STDERR_TAIL_BYTES).decode("utf-8", "replace").strip()
     except OSError:
         return None
     if not text:
@@ -59,6 +73,19 @@ def _from_stderr(path: Path) -> RankError | None:
         return _error(text.rpartition("\n")[2], "", 0.0)
     trace = text[text.rindex(_TRACEBACK) :]
     return _error(_last_words(trace), trace, 0.0)
+
+
+def _read(path: Path, most: int) -> bytes:
+    """Its first bytes, or last where `most` is negative. A pipe is not waited for: it is a rank's.
+
+    Raises `OSError`.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        at = max(0, os.fstat(fd).st_size + most) if most < 0 else 0
+        return os.pread(fd, abs(most), at)
+    finally:
+        os.close(fd)
 
 
 def _last_words(trace: str) -> str:

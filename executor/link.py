@@ -61,6 +61,8 @@ class Served(Protocol):
         """All that is seen now, with a new sequence number."""
         ...
 
+    def welcomed(self, welcome: Welcome) -> None: ...
+
     def instructed(self, desired: Desired) -> None: ...
 
     def asked(self, question: AskStacks | AskLog, answer: Callable[[Message], None]) -> None: ...
@@ -144,6 +146,7 @@ class Link:
         async with asyncio.timeout(OPEN_LIMIT_S):
             first = self._decoder.decode(await connection.recv())
         if isinstance(first, Welcome):
+            self._served.welcomed(first)
             return True
         _log.error("the driver refused this executor", answer=str(first))
         return False

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.executor.adapters.children import Children
+from holdfast.executor.adapters.echo import Echo
 from holdfast.executor.adapters.hardware import hardware
 from holdfast.executor.adapters.sweep import Sweep
 from holdfast.executor.agent import Agent
@@ -22,6 +23,7 @@ from holdfast.executor.core.fence import Fence
 from holdfast.executor.core.model import State, warm_key
 from holdfast.executor.core.observe import free, observed
 from holdfast.executor.diagnosing import diagnose
+from holdfast.executor.lastlines import LeftHere
 from holdfast.executor.link import Link
 from holdfast.executor.meeting import Meeting
 from holdfast.executor.ranks import Ranks
@@ -39,6 +41,7 @@ from holdfast.protocol.messages import (
     Hello,
     Message,
     Observed,
+    Welcome,
 )
 from holdfast.protocol.version import PROTOCOL_VERSION
 
@@ -75,7 +78,9 @@ class Executor:
             node.paths.scratch / "imports",
             lambda state: self.tell(ev.LauncherChanged(state=state)),
         )
-        self._ranks = Ranks(self._spawner, node, self.tell)
+        echo = Echo() if settings.show_output else None
+        self._ranks = Ranks(self._spawner, node, self.tell, echo=echo)
+        self._left_here = LeftHere()
         self._agent = Agent(self._children, node.paths, self.tell)
         self._meeting = Meeting(self._spawner, settings.address, self.tell)
         self._sweep = Sweep(self._children, self._kept, lambda: self._spawner.launcher.busy)
@@ -113,6 +118,7 @@ class Executor:
         self._spawner.launcher.close("the executor ends")
         self._agent.close()
         await self._sweep.clear(0, ())
+        self._ranks.close()
 
     # ------------------------------------------------------------ events and actions
 
@@ -167,7 +173,11 @@ class Executor:
     async def _cleared(self, grace_s: float) -> None:
         leaders = tuple(self._ranks.pids.values())
         await self._sweep.clear(grace_s, leaders)
-        self._ranks.pids.clear()
+        self._ranks.cleared()
+        if self._settings.show_output:
+            wanted = self._state.desired.job if self._state.desired else None
+            for last in self._left_here.told(wanted):
+                self._link.answer(last)
         self.tell(ev.Cleared())
 
     def _kept(self) -> set[int]:
@@ -175,6 +185,7 @@ class Executor:
         return {pid for pid in (self._spawner.launcher.pid, self._agent.pid) if pid is not None}
 
     async def _run_ranks(self, order: do.StartRanks) -> None:
+        self._left_here.started(order.desired)
         await self._ranks.start(order)
         while self._ranks.pids:
             await asyncio.sleep(LEARN_EVERY_S)
@@ -237,6 +248,9 @@ class Executor:
     def observe(self) -> Observed:
         self._sequence += 1
         return observed(self._state, sequence=self._sequence, now=self._now())
+
+    def welcomed(self, welcome: Welcome) -> None:
+        self._left_here.keeps_bytes = welcome.keeps_bytes
 
     def instructed(self, desired: Desired) -> None:
         self._answers.remember(desired)

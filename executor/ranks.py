@@ -8,29 +8,38 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from signal import SIGKILL
 
 import msgspec
 
-from holdfast.executor.adapters.cgroup import oom_kills
+from holdfast.executor.adapters import outputs
+from holdfast.executor.adapters.cgroup import Memory, memory
 from holdfast.executor.adapters.children import Exit
+from holdfast.executor.adapters.echo import Echo
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
 from holdfast.executor.core.actions import StartRanks
-from holdfast.executor.errors import rank_error
+from holdfast.executor.errors import last_step, rank_error
 from holdfast.executor.spawner import Spawner
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import forks
 from holdfast.protocol.forks import Fork
 from holdfast.protocol.messages import Desired, RankError, RankStatus, Seat
 from holdfast.protocol.rankenv import RANK_DIR, NodeFacts, rank_environment
 
+_log = LazyLogger()
+
 Tell = Callable[[ev.AnyEvent], None]
 
 
 class Ranks:
-    """The ranks that were started, by pid."""
+    """The ranks that were started, by pid. `echo`: who shows what they write; None: nobody."""
 
-    def __init__(self, spawner: Spawner, node: NodeFacts, tell: Tell) -> None:
+    def __init__(
+        self, spawner: Spawner, node: NodeFacts, tell: Tell, *, echo: Echo | None = None
+    ) -> None:
         self._spawner = spawner
+        self._echo = echo
         self._node = node
         self._tell = tell
         self._oom_kills = 0
@@ -39,14 +48,29 @@ class Ranks:
     async def start(self, order: StartRanks) -> None:
         """Start every seat of `order`, all at once; each is told as it happens."""
         self._drop_old_rings(order)
-        self._oom_kills = oom_kills()
+        outputs.drop_old(self._node.paths)
+        self._oom_kills = memory().kills
         await asyncio.gather(*(self._start(order, seat) for seat in order.seats))
+
+    def cleared(self) -> None:
+        """None of them is left."""
+        self.pids.clear()
+        if self._echo is not None:
+            self._echo.drop()
+
+    def close(self) -> None:
+        """The executor ends."""
+        if self._echo is not None:
+            self._echo.close()
 
     def _drop_old_rings(self, order: StartRanks) -> None:
         """Nothing that wrote them is left, and they lie in memory."""
         for path in self._node.paths.rings.glob("*.ring"):
             if not path.name.startswith(f"{order.desired.job}.e{order.desired.epoch}."):
-                path.unlink(missing_ok=True)
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:  # a rank has made it something else than a file
+                    _log.warning("old ring stays", ring=str(path), why=error.strerror)
 
     async def _start(self, order: StartRanks, seat: Seat) -> None:
         job, epoch = order.desired.job or "", order.desired.epoch
@@ -64,7 +88,11 @@ class Ranks:
         folder = Path(env[RANK_DIR])
         self._make_folders(folder)
         self._note(folder, desired, seat)
-        stdout, stderr = _open_log(folder / "stdout.log"), _open_log(folder / "stderr.log")
+        logs = folder / "stdout.log", folder / "stderr.log"
+        stdout, stderr = map(_open_log, logs)
+        outputs.show(self._node.paths, folder, desired, seat.rank)
+        if self._echo is not None:
+            self._echo.follow(seat.rank, *logs)
         try:
             pid = await self._spawner.start_rank(
                 task,
@@ -122,14 +150,18 @@ class Ranks:
         if self.pids.get(rank) == pid:
             del self.pids[rank]
         failed = end.code != 0
+        cgroup = memory() if end.signal == SIGKILL else Memory()
+        starved = cgroup.kills > self._oom_kills
         status = RankStatus(
             rank=rank,
             state="exited",
             pid=pid,
             exit_code=end.code,
             signal=end.signal,
-            out_of_memory=end.signal == 9 and oom_kills() > self._oom_kills,
+            out_of_memory=starved,
+            memory_limit_bytes=cgroup.limit_bytes if starved else 0,
             error=rank_error(folder) if failed else None,
+            step=last_step(self._node.paths.ring(job, epoch, rank)),
         )
         self._tell(ev.RankEnded(job=job, epoch=epoch, status=status))
 

@@ -15,7 +15,8 @@ from holdfast.protocol.rankenv import NodeFacts
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """One node's executor. Each driver URL is https://HOST:PORT, http:// or unix:/path.
 
-    `expected`: what the driver is likely to order, to be warm for it before.
+    `expected`: what the driver is likely to order, to be warm for it before. `show_output`: what
+    ranks write is to be read on this process's stdout, too.
     """
 
     node: NodeFacts
@@ -24,6 +25,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     driver_ca: str = ""
     token_file: Path
     expected: Task | None = None
+    show_output: bool = False
 
     def token(self) -> str:
         """The node's token, read anew for each connection. Raises `OSError`."""
@@ -45,6 +47,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         driver_ca=nodeenv.ca_of(environment),
         token_file=Path(environment[nodeenv.TOKEN_FILE]),
         expected=_expected(environment.get(nodeenv.EXPECTED_TASK, "")),
+        show_output=bool(environment.get(nodeenv.SHOW_OUTPUT)),
     )
     _check_token(settings)
     return settings

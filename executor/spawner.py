@@ -29,8 +29,10 @@ _log = LazyLogger()
 HOOKS = "holdfast.telemetry.hooks"
 """Imported by each forked rank before its script."""
 
-RANK_OOM_SCORE = "500"
-"""A rank is the kernel's first choice when memory runs out, not the executor that reports it."""
+RANK_OOM_SCORE = "1000"
+"""A rank is the kernel's first choice when memory runs out, not the executor that reports it. The
+highest there is, which nobody is refused: a kubelet gives all of a pod up to 999.
+"""
 
 
 class Spawner:

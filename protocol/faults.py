@@ -12,6 +12,7 @@ class Kind(StrEnum):
     """What was found. One word for one thing, in the journal, the metrics and on the pages."""
 
     RANK_CRASHED = "rank-crashed"  # 1: a rank died of a signal or an exit code without a traceback
+    ENDED_EARLY = "ended-early"  # 6: a rank ended with exit code 0, and its peers still needed it
     USER_EXCEPTION = "user-exception"  # 7, 8: a Python exception of the user's code
     OUT_OF_MEMORY = "out-of-memory"  # 26
     EXECUTOR_LOST = "executor-lost"  # 2: the executor is gone, its node is not
@@ -19,8 +20,11 @@ class Kind(StrEnum):
     NODE_LOST = "node-lost"  # 3: two sources agree that the node is gone
     HANG = "hang"  # 4, 5: progress stands still, the culprit is named
     NO_PROGRESS = "no-progress"  # progress stands still, nobody can be named
+    STANDSTILL = "standstill"  # either of the two, before anything is done about it; report only
+    GOES_ON = "goes-on"  # and that is over, by itself
     COLLECTIVE_MISMATCH = "collective-mismatch"  # 6
     LINK_DOWN = "link-down"  # 17
+    UNREACHABLE = "unreachable"  # 19: two nodes cannot reach each other, and the driver hears both
     COUNTERS = "counters"  # 18: alert only
     KERNEL_FAULT = "kernel-fault"  # 29: an XID or its like in the kernel log
     LOG_KEYWORD = "log-keyword"  # 30: report only
@@ -28,6 +32,10 @@ class Kind(StrEnum):
     CHECKPOINT_CORRUPT = "checkpoint-corrupt"  # 24, 25
     STORE_FAILED = "store-failed"  # 21, 22: checkpoints do not reach their store; report only
     STORE_BACK = "store-back"  # and now they do again
+    STORE_NOT_SHARED = "store-not-shared"  # nodes have different folders at one path; report only
+    STORE_SHARED = "store-shared"  # and now they see the same
+    SNAPSHOTS_STOPPED = "snapshots-stopped"  # 22: none is made any more; report only
+    SNAPSHOTS_BACK = "snapshots-back"  # and now they are again
     SAVE_SKIPPED = "save-skipped"  # 22: a snapshot or a checkpoint was left out; report only
     DIAGNOSTIC_FAILED = "diagnostic-failed"  # a diagnosis named this node
     START_FAILED = "start-failed"  # a store or ranks did not come up in time, or cannot at all
@@ -37,6 +45,10 @@ class Kind(StrEnum):
     MAINTENANCE = "maintenance"  # 50: a node is to be free, nothing is wrong with it
     JOURNAL_PUT_BACK = "journal-put-back"  # executors know epochs that it does not
     PRESSURE = "pressure"  # 27, 28: the host is short of something
+
+
+CHECKPOINT_REFUSED = "CheckpointRefused"
+"""The exception with which a rank refuses a checkpoint of ours: no mistake of the user's."""
 
 
 class Blame(StrEnum):
@@ -78,3 +90,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stalled_s: float = 0.0  # how long it had lasted before it could be concluded, in seconds
     summary: str = ""
     evidence: tuple[Evidence, ...] = ()
+    apart: tuple[str, ...] = ()  # two nodes that cannot reach each other, where neither is named
+    spot: str = ""  # of a standstill: where in the script, "" where a restart leads elsewhere
+    fix: str = ""  # which option would have let it go on

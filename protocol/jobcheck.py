@@ -4,13 +4,22 @@ Called by the REST edge with what a person sent, and by the command line with wh
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, get_args
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from holdfast.protocol.jobspec import Spec, TrainingJob
-from holdfast.protocol.mistakes import BadDocument, Mistake, in_our_words, shown
+from holdfast.protocol.mistakes import (
+    MOST_TOLD,
+    BadDocument,
+    Mistake,
+    field_of,
+    in_our_words,
+    shown,
+)
 from holdfast.protocol.texts import mended, unusable
 
 _STAND_IN = {"command": ["-"]}
@@ -23,32 +32,57 @@ def check(document: object) -> TrainingJob:
         raise BadDocument(
             [Mistake(field="", value=shown(document), why="this is not a job.", fix=_SHAPE)]
         )
-    if texts := tuple(unusable(document)):
-        raise BadDocument((*texts, *_mistakes_of(mended(document))))
+    wrong = unusable(document)
+    if texts := tuple(islice(wrong, MOST_TOLD)):
+        others = _mistakes_of(mended(document))
+        more = sum(1 for _ in wrong) + others.more
+        raise BadDocument((*texts, *others.told), more=more)
     try:
         return _job_of(document)
     except ValidationError as refused:
-        raise BadDocument(_mistakes(document, refused)) from None
+        found = _mistakes(document, refused)
+        raise BadDocument(found.told, more=found.more) from None
+
+
+class _Found(NamedTuple):
+    """Mistakes in words, and how many more there are."""
+
+    told: Sequence[Mistake] = ()
+    more: int = 0
+
+
+class _Unworded(NamedTuple):
+    """A mistake that is not yet put into words, which takes longer than to find it."""
+
+    field: str
+    error: Mapping[str, Any]
+    known: Mistake | None = None  # in words already
+
+    def worded(self) -> Mistake:
+        return self.known or in_our_words(self.error, _known_at(self.error["loc"][:-1]))
 
 
 def _job_of(document: Mapping[str, Any]) -> TrainingJob:
     return TrainingJob.model_validate_json(_as_json(document), strict=True)
 
 
-def _mistakes_of(document: Mapping[str, Any]) -> list[Mistake]:
+def _mistakes_of(document: Mapping[str, Any]) -> _Found:
     try:
         _job_of(document)
     except ValidationError as refused:
         return _mistakes(document, refused)
-    return []
+    return _Found()
 
 
-def _mistakes(document: Mapping[str, Any], refused: ValidationError) -> list[Mistake]:
-    """All that is wrong with a document that was refused."""
-    mistakes = _outermost_dropped(_told(refused))
-    wrong = _wrong_in_spec(mistakes)
-    found = {mistake.field for mistake in mistakes}
-    return mistakes + [each for each in _contradictions(document, wrong) if each.field not in found]
+def _mistakes(document: Mapping[str, Any], refused: ValidationError) -> _Found:
+    """All that is wrong with a document that was refused, or the first of it."""
+    mistakes = _outermost_dropped(_unworded(refused))
+    fields = {mistake.field for mistake in mistakes}
+    unread = "" in fields  # as JSON, which says nothing of what is in it
+    late = [] if unread else _contradictions(document, _wrong_in_spec(fields))
+    told = [mistake.worded() for mistake in mistakes[:MOST_TOLD]]
+    told += [each for each in late if each.field not in fields]
+    return _Found(told, len(mistakes[MOST_TOLD:]))
 
 
 def check_without_pods(document: object) -> TrainingJob:
@@ -73,33 +107,37 @@ def _as_json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, default=str).encode()
 
 
-def _outermost_dropped(mistakes: list[Mistake]) -> list[Mistake]:
+def _outermost_dropped(mistakes: list[_Unworded]) -> list[_Unworded]:
     """Without those about a list or mapping that is wrong only because of what is in it."""
-    fields = [mistake.field for mistake in mistakes]
-    return [
-        mistake
-        for mistake in mistakes
-        if not any(other.startswith((f"{mistake.field}[", f"{mistake.field}.")) for other in fields)
-    ]
+    outer = {field[:end] for field in {each.field for each in mistakes} for end in _ends(field)}
+    return [each for each in mistakes if each.field not in outer]
 
 
-def _told(refused: ValidationError) -> list[Mistake]:
-    mistakes: list[Mistake] = []
-    for error in refused.errors():
+def _ends(field: str) -> Iterable[int]:
+    """Where the names of what `field` is in end, of the MOST_DEEP outermost."""
+    return islice((at for at, letter in enumerate(field) if letter in ".["), MOST_DEEP)
+
+
+MOST_DEEP = 16
+"""Names have dots too: one of a thousand dots is in no thousand mappings. A spec is less deep."""
+
+
+def _unworded(refused: ValidationError) -> list[_Unworded]:
+    mistakes: list[_Unworded] = []
+    for error in refused.errors(include_url=False):
         if error["type"] == "contradictions":
             prefix = "".join(f"{part}." for part in error["loc"])
-            mistakes += [
-                Mistake(field=prefix + found.field, value=found.value, why=found.why, fix=found.fix)
-                for found in error["ctx"]["mistakes"]
-            ]
+            for found in error["ctx"]["mistakes"]:
+                told = replace(found, field=prefix + found.field)
+                mistakes.append(_Unworded(told.field, error, told))
         else:
-            mistakes.append(in_our_words(dict(error), _known_at(error["loc"][:-1])))
+            mistakes.append(_Unworded(field_of(error), error))
     return mistakes
 
 
-def _wrong_in_spec(mistakes: list[Mistake]) -> set[str]:
+def _wrong_in_spec(fields: Iterable[str]) -> set[str]:
     """Names of the spec's own fields that have a mistake in or below them."""
-    inside = (mistake.field.removeprefix("spec.") for mistake in mistakes)
+    inside = (field.removeprefix("spec.") for field in fields)
     return {field.split(".")[0].split("[")[0] for field in inside}
 
 
@@ -114,8 +152,8 @@ def _contradictions(document: Mapping[str, Any], wrong: set[str]) -> list[Mistak
         Spec.model_validate_json(_as_json(_STAND_IN | kept), strict=True)
     except ValidationError as refused:
         return [
-            Mistake(field=f"spec.{late.field}", value=late.value, why=late.why, fix=late.fix)
-            for late in _told(refused)
+            replace(late.worded(), field=f"spec.{late.field}")
+            for late in _unworded(refused)
             if not wrong & _NEEDS.get(late.field, frozenset())
         ]
     return []

@@ -15,6 +15,10 @@ RESERVED = frozenset(
 """Environment that a job may not set, for it would contradict the rank table."""
 
 
+MOST_NAMED = 20
+"""Names in one sentence."""
+
+
 def sizes(*, nodes: int, ranks_per_node: int, dp: int, pp: int, tp: int) -> Mistake | None:
     """The parallel sizes multiply to the world; `dp` 0 is whatever is left of it."""
     world, inner = nodes * ranks_per_node, tp * pp
@@ -43,7 +47,9 @@ def own_environment(names: Iterable[str]) -> Mistake | None:
     ours = sorted(name for name in names if name in RESERVED or name.startswith("HOLDFAST_"))
     if not ours:
         return None
-    listed = ", ".join(ours)
+    listed = ", ".join(ours[:MOST_NAMED])
+    if len(ours) > MOST_NAMED:
+        listed += f" and {len(ours) - MOST_NAMED:,} more"
     return Mistake(
         field="env",
         value=listed,

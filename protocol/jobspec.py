@@ -5,7 +5,6 @@ mistakes at once. The JSON schema is exported from here (`schema()`); nodes neve
 a `messages.Task`. Must not read a file or ask a clock: what it refuses, it refuses on any machine.
 """
 
-import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -16,6 +15,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from holdfast.kit import patterns
+from holdfast.kit.patterns import NoPattern
 from holdfast.protocol import jobrules, storeurl
 from holdfast.protocol.jobrules import RESERVED as RESERVED
 from holdfast.protocol.podspec import Pod
@@ -98,12 +99,21 @@ class Budget(Model):
     """Length of the sliding window, in seconds."""
 
 
+class InfrastructureBudget(Budget):
+    """The same for what is no fault of the user's; each field has a default of its own."""
+
+    restarts: int = Field(default=100, ge=0, le=100_000)
+    """Recoveries allowed within the window; 0 fails the job at the first fault."""
+    window_s: float = Field(default=86_400, gt=0, le=31_536_000)
+    """Length of the sliding window, in seconds."""
+
+
 class Recovery(Model):
     """Budgets; faults of the infrastructure and of the user's code are counted apart."""
 
-    infrastructure: Budget = Budget(restarts=100, window_s=86_400)
+    infrastructure: InfrastructureBudget = InfrastructureBudget()
     """For nodes lost, ranks killed, hangs."""
-    user: Budget = Budget(restarts=3, window_s=3_600)
+    user: Budget = Budget()
     """For exceptions of the user's code."""
 
 
@@ -116,6 +126,8 @@ class Timeouts(Model):
     """Shortest standstill that counts, in seconds: a hang is max(3 median steps, this)."""
     first_step_s: float = Field(default=600, gt=0, le=86_400)
     """Seconds that a rank may take to its first step: standing still before it is not a hang."""
+    pause_max_s: float = Field(default=600, gt=0, le=86_400)
+    """Seconds without a step that a rank may work on something else, e.g. evaluate or save."""
     grace_s: float = Field(default=30, ge=0, le=3_600)
     """Seconds from SIGTERM to SIGKILL when a job is stopped or suspended."""
     diagnose_s: float = Field(default=60, gt=0, le=3_600)
@@ -126,7 +138,8 @@ class LogRule(Model):
     """A pattern in a rank's output that is worth a finding."""
 
     pattern: str = Field(min_length=1, max_length=1_024)
-    """Regular expression (Python's `re`), searched in each line of stdout and stderr."""
+    """Regular expression of RE2 (Python's without lookaround and backreferences), searched in each
+    line of stdout and stderr."""
     action: Literal["report", "restart", "suspect"] = "report"
     """What a hit may lead to."""
 
@@ -134,12 +147,9 @@ class LogRule(Model):
     @classmethod
     def _compiles(cls, pattern: str) -> str:
         try:
-            re.compile(pattern)
-        except re.error as error:
-            raise sentence(
-                f"this is not a regular expression: {error}.",
-                "Escape what is meant literally with a backslash.",
-            ) from error
+            patterns.check(pattern)
+        except NoPattern as error:
+            raise sentence(str(error), error.fix) from error
         return pattern
 
 
@@ -184,7 +194,8 @@ class Spec(Model):
     deadline_s: float | None = Field(default=None, gt=0, le=31_536_000)
     """Seconds from submission until the job is ended as Failed; none by default."""
     ttl_s: float | None = Field(default=None, ge=0, le=31_536_000)
-    """Seconds that a finished job is kept before it is deleted; for ever by default."""
+    """Seconds that a finished job is kept before it is deleted; a week by default, but for ever on
+    Kubernetes. Its checkpoints stay."""
     pod: Pod | None = None
     """How its pods are made. Needed on Kubernetes, refused by clusters without pods."""
 

@@ -46,6 +46,7 @@ class Welcome(Message, frozen=True):
 
     term: int
     heartbeat_period_s: float = 1.0
+    keeps_bytes: int = 0  # of a job's `LastLines`, all its ranks together (`protocol.lastlines`)
 
 
 class Refused(Message, frozen=True):
@@ -197,8 +198,10 @@ class RankStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     signal: int | None = None
     out_of_memory: bool = False
+    memory_limit_bytes: int = 0  # of what it died of; 0: the node had no more, or nobody knows
     error: RankError | None = None
     order: int = 0  # order of exits on this node, 1 first
+    step: int | None = None  # that it completed last, as it counts them; None: not known
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,13 +241,18 @@ class Observed(Message, frozen=True):
     quiet: bool = False  # no rank, child of a rank or store process of an older epoch is left
     store: Rendezvous | None = None  # the epoch's store process, once it listens
     snapshots: tuple[Snapshot, ...] = ()
-    stored: tuple[Stored, ...] = ()  # looked up when quiet, by the node of rank 0
+    stored: tuple[Stored, ...] = ()  # looked up when quiet, by the node of rank 0: found so far
+    looking: str = ""  # why it is not known yet what else the store holds; "" where it is
+    damaged: tuple[Stored, ...] = ()  # checkpoints that are there, and not to be believed
     store_error: str = ""  # why the store could not be read or written
+    store_shared: bool | None = None  # it sees what its neighbour wrote there; None: unknown
+    store_missing: str = ""  # what of it is not seen
     diagnostics: tuple[DiagnosticResult, ...] = ()
     launcher: str = "cold"  # "cold", "warming", "warm", or why there is none
     persisted_step: int | None = None  # newest step that this node wrote to the store
     skipped_saves: int = 0  # snapshots or drains refused so far in this epoch
     skipped_why: str = ""  # why the last one was
+    skipped_in_a_row: int = 0  # snapshots that a rank refused since the last it made; the worst one
 
 
 class Stacks(Message, frozen=True):
@@ -261,6 +269,19 @@ class LogChunk(Message, frozen=True):
     data: bytes
     end: int
     missing: bool = False
+
+
+class LastLines(Message, frozen=True):
+    """What a rank wrote last, told once its job has left the node, whose folders go with it.
+
+    At most `protocol.lastlines.share_bytes` of each file; told before the node is `quiet`.
+    """
+
+    job: str
+    attempt: int
+    rank: int
+    stdout: bytes = b""
+    stderr: bytes = b""
 
 
 # ---------------------------------------------------------------- daemon to driver
@@ -312,6 +333,13 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     wall_s: dict[str, float] = {}  # by phase, since the start
     thread_s: dict[str, float] = {}
     stopped_children: tuple[int, ...] = ()  # pids of the rank's children in state T
+    frame: str = ""  # where its main thread stands in the user's code; "" where that is unknown
+    frame_still_s: float = 0.0  # since its stack last changed
+    moved_s: float | None = None  # since it or its children last moved bytes, or those used CPU
+    moved: str = ""  # what that was
+    unseen: tuple[str, ...] = ()  # what of that this daemon cannot see
+    pause: str = ""  # what it says that it does in place of steps: "saves", "evaluates", …
+    unsaved: int = 0  # steps since its start or its script's last save
 
 
 class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -343,6 +371,9 @@ class LogHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     line: str
     rank: int | None = None
     xid: int | None = None
+    job: str | None = None
+    epoch: int | None = None
+    always: bool = False  # `rule` is the name of one that every job has, and no pattern of its own
 
 
 class Pressure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -394,13 +425,12 @@ class Watch(Message, frozen=True):
     heartbeat_period_s: float
     neighbours: tuple[tuple[str, str], ...] = ()
     probe_port: int = 0
-    log_rules: tuple[str, ...] = ()
     term: int = 0
     number: int = 0  # counted by the driver over all nodes
 
 
 ToExecutor = Welcome | Refused | Desired | AskStacks | AskLog
-FromExecutor = Hello | Refused | Observed | Stacks | LogChunk
+FromExecutor = Hello | Refused | Observed | Stacks | LogChunk | LastLines
 ToDaemon = Welcome | Refused | Acknowledged | Watch
 FromDaemon = Hello | Refused | Heartbeat
 

@@ -14,6 +14,11 @@ SHOWN_CHARACTERS = 80
 """A value longer than this is cut in a message: it is there to be recognised, not read."""
 
 
+MOST_TOLD = 100
+"""Mistakes of one document that are told: more than a person reads, and each takes its time to be
+put into words (a name that is not known is compared with all that are)."""
+
+
 class Mistake(msgspec.Struct, frozen=True, kw_only=True):
     """One mistake: where, what was there, why it is wrong, and what to write instead."""
 
@@ -27,11 +32,21 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BadDocument(ValueError):
-    """A document was refused. `mistakes` has all that is wrong with it, by field."""
+    """A document was refused. `mistakes` has what is wrong with it, by field: all, or the first
+    MOST_TOLD and in `more` how many others there are.
+    """
 
-    def __init__(self, mistakes: Iterable[Mistake]) -> None:
-        self.mistakes = tuple(mistakes)
-        super().__init__("; ".join(str(mistake) for mistake in self.mistakes))
+    def __init__(self, mistakes: Iterable[Mistake], *, more: int = 0) -> None:
+        given = tuple(mistakes)
+        self.mistakes = given[:MOST_TOLD]
+        self.more = more + len(given) - len(self.mistakes)
+        super().__init__("; ".join(self.sentences))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One for each mistake that is told, and one for the rest."""
+        rest = (f"and {self.more:,} more",) if self.more else ()
+        return (*map(str, self.mistakes), *rest)
 
 
 def shown(value: object) -> str:
@@ -51,18 +66,27 @@ def path_of(place: Iterable[str | int]) -> str:
     return path
 
 
+def field_of(error: Mapping[str, Any]) -> str:
+    """The field that one of pydantic's errors is about."""
+    return path_of(_place(error))
+
+
+def _place(error: Mapping[str, Any]) -> tuple[str | int, ...]:
+    return tuple(part for part in error["loc"] if part != "[key]")
+
+
 def in_our_words(error: Mapping[str, Any], known: Sequence[str]) -> Mistake:
     """One of pydantic's errors as a `Mistake`; `known` are the field names where it happened."""
-    place = tuple(part for part in error["loc"] if part != "[key]")
+    place = _place(error)
     kind, context = error["type"], dict(error.get("ctx", {}))
-    value = "" if kind == "missing" else shown(error["input"])
+    value = "" if kind in ("missing", "json_invalid") else shown(error["input"])
     if kind == "extra_forbidden":
         why, fix = _unknown(str(place[-1]), known)
     elif kind == "sentence":
         why, fix = context["why"], context["fix"]
     else:
         why, fix = _sentence(kind, context, value, str(error["msg"]))
-    return Mistake(field=path_of(place), value=value, why=why, fix=fix)
+    return Mistake(field=field_of(error), value=value, why=why, fix=fix)
 
 
 def _unknown(name: str, known: Sequence[str]) -> tuple[str, str]:
@@ -102,6 +126,8 @@ def _sentence(kind: str, context: dict[str, Any], value: str, message: str) -> t
     """Why, and the fix, for an error that has no sentence of its own."""
     if kind == "missing":
         return "it is missing.", "Add it."
+    if kind == "json_invalid":
+        return f"it cannot be read: {context['error']}.", "A job is a few levels deep."
     if kind in _NUMBER_BOUNDS:
         words, key = _NUMBER_BOUNDS[kind]
         return f"{value} is out of bounds.", f"Set {words} {_plain(context[key])}."

@@ -27,6 +27,10 @@ PROBE_PORT = "HOLDFAST_PROBE_PORT"
 """Of the daemon; 0: none."""
 EXPECTED_TASK = "HOLDFAST_EXPECTED_TASK"
 """Of the executor: JSON of `messages.Task`, for which it is warm before a driver has spoken."""
+SHOW_OUTPUT = "HOLDFAST_SHOW_OUTPUT"
+"""Of the executor: not empty where its stdout is what people read, as a pod's is, and its folders
+go with it: it writes there what ranks write, and tells the driver their last lines.
+"""
 
 LEAVE_SIGNAL = SIGUSR1
 """To an executor: end, but not before nothing is wanted of its node any more."""
@@ -38,7 +42,7 @@ REQUIRED = {
     SCRATCH: "a folder on the node's disk",
     MEMORY: "a folder in the node's tmpfs",
 }
-NAMES = frozenset({*REQUIRED, ADDRESS, IFNAME, DRIVER_CA, PROBE_PORT, EXPECTED_TASK})
+NAMES = frozenset({*REQUIRED, ADDRESS, IFNAME, DRIVER_CA, PROBE_PORT, EXPECTED_TASK, SHOW_OUTPUT})
 
 
 class Drivers(NamedTuple):

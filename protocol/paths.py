@@ -19,6 +19,19 @@ class NodePaths(msgspec.Struct, frozen=True):
     def ring(self, job: str, epoch: int, rank: int) -> Path:
         return self.rings / f"{job}.e{epoch}.r{rank}.ring"
 
+    @property
+    def outputs(self) -> Path:
+        """One file a rank and epoch, `outputs.Output`: the executor's word to the daemon."""
+        return self.memory / "outputs"
+
+    def output(self, job: str, epoch: int, rank: int) -> Path:
+        return self.outputs / f"{job}.e{epoch}.r{rank}.json"
+
+    @property
+    def outputs_read(self) -> Path:
+        """How far the daemon has read each of them."""
+        return self.memory / "outputs.read"
+
     def slots(self, job: str, rank: int) -> Path:
         """Folder of the memory slots and seals of one rank. Outlives the rank's processes."""
         return self.memory / "slots" / job / f"r{rank}"

@@ -14,6 +14,7 @@ _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 """What ends a C string, and halves of surrogate pairs, which have no bytes in UTF-8."""
 
 _STAND_IN = "x"
+_HOLDS_TEXT = (str, dict, list, tuple)
 
 
 def unusable(document: Any, place: tuple[str | int, ...] = ()) -> Iterator[Mistake]:
@@ -23,10 +24,12 @@ def unusable(document: Any, place: tuple[str | int, ...] = ()) -> Iterator[Mista
     elif isinstance(document, dict):
         for name, value in document.items():
             yield from _mistake(str(name), place)
-            yield from unusable(value, (*place, mended(str(name))))
+            if isinstance(value, _HOLDS_TEXT):
+                yield from unusable(value, (*place, mended(str(name))))
     elif isinstance(document, list | tuple):
         for index, value in enumerate(document):
-            yield from unusable(value, (*place, index))
+            if isinstance(value, _HOLDS_TEXT):
+                yield from unusable(value, (*place, index))
 
 
 def mended(document: Any) -> Any:

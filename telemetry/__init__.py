@@ -10,13 +10,15 @@ A script may import this and say more than the hooks can see:
     with telemetry.phase("forward"):
         ...
     telemetry.step(step, loss=loss, tokens=tokens_so_far)
+    with telemetry.pause():
+        upload()
 
-Outside Holdfast both do nothing.
+Outside Holdfast all of them do nothing.
 """
 
 from contextlib import AbstractContextManager, nullcontext, suppress
 
-from holdfast.telemetry import current
+from holdfast.telemetry import current, pauses
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
@@ -31,6 +33,15 @@ def step(step: int, *, loss: float | None = None, tokens: int | None = None) -> 
     if recorder is not None:
         with suppress(Exception):  # a rank is never ended by its telemetry
             recorder.reported(int(step), None if loss is None else float(loss), tokens)
+
+
+def pause() -> AbstractContextManager[None]:
+    """Say that what is inside is no step, and may take long: an upload, a clean-up, an export.
+
+    For as long as something moves there (bytes, lines, child processes) the job is given its
+    `pauseMaxS`.
+    """
+    return pauses.paused("pauses")
 
 
 def phase(name: str) -> AbstractContextManager[None]:

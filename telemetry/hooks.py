@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from holdfast.telemetry import current, errors, schema
+from holdfast.telemetry import current, errors, pauses, schema
 from holdfast.telemetry.recorder import Group, Recorder
 from holdfast.telemetry.ring import RingWriter
 
@@ -74,6 +74,18 @@ def _install(ring: Path) -> None:
         ("torch.distributed.distributed_c10d", _hook_groups),
     ):
         _once_loaded(module, hook)
+    for module, mark in pauses.HOOKS.items():
+        _once_loaded(module, _quietly(mark))
+
+
+def _quietly(hook: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A pause that cannot be marked in this torch is no reason to fail its import."""
+
+    def hooked(module: Any) -> None:
+        with suppress(Exception):
+            hook(module)
+
+    return hooked
 
 
 def _forget() -> None:

@@ -14,6 +14,7 @@ from struct import pack
 from typing import Protocol
 
 from holdfast.telemetry import schema
+from holdfast.telemetry.frames import Frames
 from holdfast.telemetry.ring import RingWriter
 
 PULSE_S = 0.05
@@ -44,6 +45,9 @@ class Recorder:
         self._peers: dict[int, Peer] = {}
         self._phases: dict[str, Phase] = {}
         self._draining = threading.Lock()
+        self._paused: list[str] = []
+        self._until_step = ""  # a pause that the next step ends
+        self._frames = Frames(ring)
         self._pulse = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -85,6 +89,9 @@ class Recorder:
 
     def _set_step(self, step: int) -> None:
         self.step = step
+        if self._until_step:
+            self._until_step = ""
+            self._store_pause()
         for group in self._groups:
             group.mark(step)
         self._store_state()
@@ -108,6 +115,30 @@ class Recorder:
             phase.add(time.perf_counter_ns() - wall_ns, time.thread_time_ns() - thread_ns)
             self._phase = outer
             self._store_state()
+
+    @contextmanager
+    def pause(self, name: str) -> Iterator[None]:
+        """Say that the rank does something else than steps: one of `schema.PAUSES`."""
+        self._paused.append(name)
+        self._store_pause()
+        try:
+            yield
+        finally:
+            self._paused.remove(name)
+            self._store_pause()
+
+    def saved(self) -> None:
+        """The script saved by itself: where it does not number its steps, they count from here."""
+        self.ring.word(schema.SAVED_AT, self.step)
+
+    def pause_until_step(self, name: str) -> None:
+        """The same, until the next step."""
+        self._until_step = name
+        self._store_pause()
+
+    def _store_pause(self) -> None:
+        name = [self._until_step, *self._paused][-1]
+        self.ring.word(schema.PAUSE, schema.PAUSES.index(name))
 
     def _new_phase(self, name: str) -> "Phase | None":
         slot = len(self._phases)
@@ -190,6 +221,8 @@ class Recorder:
             # A work of a destroyed group may raise anything; what is lost is one `done`.
             with suppress(Exception):
                 self._drain(tuple(self._groups))
+            if not self._frames.sample():
+                self.missing("stack")
 
 
 class Group:

@@ -65,6 +65,14 @@ class RingWriter:
         schema.GROUP.pack_into(self._map, at, stamp, *fields)
         words[at // 8] = stamp + 1
 
+    def frame(self, stack: int, where: bytes) -> None:
+        """Store where the main thread stands: a hash of its stack, and its line as text."""
+        at, words = schema.FRAME_AT, self._words
+        stamp = words[at // 8] + 1 | 1
+        words[at // 8] = stamp
+        schema.FRAME.pack_into(self._map, at, stamp, stack, where[: schema.FRAME_TEXT_BYTES])
+        words[at // 8] = stamp + 1
+
     def done(self, slot: int, count: int) -> None:
         self._words[schema.DONE_AT // 8 + slot] = count
 
@@ -87,15 +95,21 @@ class RingWriter:
         self._members[first : first + len(ranks)] = memoryview(array.array("I", ranks))
 
 
+def _at_once(path: str, flags: int) -> int:
+    """Opens what may be a pipe that nobody writes to without waiting for it."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 class RingReader:
     """Reads a ring file that a live, dead or dying rank writes.
 
-    Raises `RingError` for a file that is no ring, is cut short, or has another version; `OSError`
-    where it cannot be opened.
+    Raises `RingError` for a file that is no ring, is cut short, or has another version, and later
+    for one that says what no writer does; `OSError` where it cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
+        self._name = path.name
+        with open(path, "rb", opener=_at_once) as file:
             size = os.fstat(file.fileno()).st_size
             if size < schema.HEADER.size:
                 raise RingError(f"{path.name}: cut short, {size} bytes are less than a header")
@@ -110,8 +124,8 @@ class RingReader:
                 f"{path.name}: written by {age} Holdfast, ring version {version}; "
                 f"this one reads version {schema.VERSION}"
             )
-        if size < whole:
-            raise RingError(f"{path.name}: cut short, {size} of {whole} bytes")
+        if size < (needed := max(whole, schema.SIZE)):
+            raise RingError(f"{path.name}: cut short, {size} of {needed} bytes")
         self._words = memoryview(self._map)[: schema.MEMBERS_AT].cast("Q")
         self._whole: dict[int, bytes] = {}
         self._ranks: dict[int, tuple[int, ...]] = {}
@@ -127,13 +141,23 @@ class RingReader:
         """A number that the rank's own thread moves some times a second."""
         return self._word(schema.PULSE)
 
+    def stack(self) -> int:
+        """A number that differs where the main thread's stack does; 0: it is not known."""
+        return int(schema.FRAME.unpack(self._record(schema.FRAME_AT, schema.FRAME.size))[1])
+
     def read(self) -> RankProgress:
         """The rank's progress now; what only the daemon can see is left at its default."""
         self.torn = 0
+        if (size := self._map.size()) < schema.SIZE:  # of the file, now: to read on is a SIGBUS
+            raise RingError(f"{self._name}: cut short, {size} of {schema.SIZE} bytes")
         _, step, tokens, loss, phase = schema.STATE.unpack(
             self._record(schema.STATE_AT, schema.STATE.size)
         )
-        clocks = [self._phase(slot) for slot in range(self._word(schema.PHASES))]
+        phases = self._below(schema.PHASE_SLOTS, self._word(schema.PHASES), "phases")
+        groups = self._below(schema.GROUP_SLOTS, self._word(schema.GROUPS), "groups")
+        peers = self._below(schema.PEER_SLOTS, self._word(schema.PEERS), "peers")
+        phase = self._below(schema.PHASE_SLOTS, phase, "phase")
+        clocks = [self._phase(slot) for slot in range(phases)]
         return RankProgress(
             rank=self.rank,
             epoch=self.epoch,
@@ -142,14 +166,27 @@ class RingReader:
             tokens=tokens,
             loss=None if math.isnan(loss) else loss,
             phase=self._phase_name(phase - 1) if phase else "",
-            groups=tuple(self._group(slot) for slot in range(self._word(schema.GROUPS))),
-            peers=tuple(self._peer(slot) for slot in range(self._word(schema.PEERS))),
+            groups=tuple(self._group(slot) for slot in range(groups)),
+            peers=tuple(self._peer(slot) for slot in range(peers)),
             waiting=bool(self._word(schema.WAITING)),
             partial=self._partial(),
             hooks=True,
+            frame=self._frame(),
+            pause=schema.PAUSES[min(self._word(schema.PAUSE), len(schema.PAUSES) - 1)],
+            unsaved=max(0, step - self._word(schema.SAVED_AT)),
             wall_s={name: wall_ns / 1e9 for name, wall_ns, _ in clocks},
             thread_s={name: thread_ns / 1e9 for name, _, thread_ns in clocks},
         )
+
+    def _below(self, slots: int, said: int, what: str) -> int:
+        if said > slots:
+            raise RingError(f"{self._name}: it says {said} {what}, and there are {slots} slots")
+        return said
+
+    def _frame(self) -> str:
+        text = schema.FRAME.unpack(self._record(schema.FRAME_AT, schema.FRAME.size))[2]
+        shown = bytes(text).rstrip(b"\0").decode(errors="ignore")
+        return "".join(letter if letter.isprintable() else "?" for letter in shown)
 
     def _word(self, place: int) -> int:
         return self._words[schema.WORDS_AT // 8 + place]
@@ -173,6 +210,7 @@ class RingReader:
             self._record(at, schema.GROUP.size)
         )
         if slot not in self._ranks and count:
+            self._below(schema.MEMBER_SLOTS, first + count, "member ranks")
             at = schema.MEMBERS_AT + 4 * first
             self._ranks[slot] = tuple(memoryview(self._map[at : at + 4 * count]).cast("I"))
         pairs = sorted(set(zip(marks[::2], marks[1::2], strict=True)))

@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 MAGIC: Final = b"HFRING\r\n"
-VERSION: Final = 1
+VERSION: Final = 2
 
 HEADER: Final = struct.Struct("<8sIIqqq4I")
 """magic, version, size of the file in bytes, rank, epoch, pid, and slots for groups, peers, phases
@@ -23,9 +23,10 @@ MEMBER_SLOTS: Final = 16_384
 """Members of all groups together: the world of the largest published job and its small groups."""
 
 WORDS_AT: Final = 128
-PULSE, PARTIAL, GROUPS, PEERS, PHASES, WAITING = range(6)
+PULSE, PARTIAL, GROUPS, PEERS, PHASES, WAITING, PAUSE, SAVED_AT = range(8)
 WORDS: Final = 16
-"""Words for the whole rank: pulse, bits of PARTS missing, slots used, and whether it waits."""
+"""Words for the whole rank: pulse, bits of PARTS missing, slots used, whether it waits, in which of
+PAUSES it is, and the step at which it last saved."""
 
 PARTS: Final = (
     "collectives",
@@ -37,6 +38,7 @@ PARTS: Final = (
     "members full",
     "step numbers",
     "waits",
+    "stack",
 )
 """What may be missing from a ring, by bit of the word PARTIAL."""
 
@@ -63,7 +65,12 @@ PHASE_NAME_BYTES: Final = 32
 PHASE_BYTES: Final = PHASE_NAME_BYTES + 16
 """name, then two words: wall and thread CPU time so far in nanoseconds."""
 
-MEMBERS_AT: Final = PHASES_AT + PHASE_BYTES * PHASE_SLOTS
+FRAME_AT: Final = PHASES_AT + PHASE_BYTES * PHASE_SLOTS
+FRAME_TEXT_BYTES: Final = 112
+FRAME: Final = struct.Struct(f"<QQ{FRAME_TEXT_BYTES}s")
+"""sequence, hash of the main thread's whole stack, and where in the user's code that stands."""
+
+MEMBERS_AT: Final = FRAME_AT + FRAME.size
 SIZE: Final = MEMBERS_AT + 4 * MEMBER_SLOTS
 
 KINDS: Final = tuple(
@@ -73,3 +80,16 @@ KINDS: Final = tuple(
     "all_to_all_base".split()
 )
 """Names of collectives by the number that a GROUP record holds."""
+
+SAVING: Final = "saves"
+PAUSES: Final = (
+    "",
+    SAVING,
+    "saves its state",
+    "loads",
+    "compiles",
+    "starts a data loader",
+    "evaluates",
+    "pauses",
+)
+"""What a rank says it does while it does no step, by the number in the word PAUSE: after "it"."""

@@ -6,9 +6,11 @@ import re
 import signal
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("holdfast", deadline=None)  # machines are noisy: no test is timed
+settings.register_profile(  # machines are noisy: no test is timed, nor is what draws its input
+    "holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("holdfast")
 
 

@@ -1,17 +1,20 @@
 """The command `run`: its options, in torchrun's spellings too."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from holdfast.cli.run import options
+from holdfast.cli.run import options, torchrun
 from holdfast.cli.shared import examples
 
 
 def register(app: typer.Typer) -> None:
     app.command(
         "run",
+        cls=_Command,
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
         epilog=examples(
             "holdfast run -n 4 train.py --lr 3e-4",
@@ -22,30 +25,45 @@ def register(app: typer.Typer) -> None:
     )(run)
 
 
+class _Command(TyperCommand):
+    """Knows torchrun's options, and all of ours with _ for -."""
+
+    def parse_args(self, context: Any, args: list[str]) -> list[str]:
+        named = [(parameter, [*parameter.opts]) for parameter in self.params]
+        ours = {name for _, names in named for name in names} | {"--help"}
+        with_value = {
+            name
+            for parameter, names in named
+            if not getattr(parameter, "is_flag", True)
+            for name in names
+        }
+        kept, context.meta[__name__] = torchrun.parted(args, ours, with_value)
+        return super().parse_args(context, kept)
+
+
 Words = Annotated[
     list[str],
     typer.Argument(metavar="SCRIPT", help="A .py script or any program, and its arguments."),
 ]
 Ranks = Annotated[
-    int | None,
+    str,
     typer.Option(
-        *("-n", "--ranks", "--nproc-per-node", "--nproc_per_node"),
-        min=1,
-        max=1_024,
-        help="Ranks on each node. Default: one a GPU, else 1.",
+        *("-n", "--ranks", "--nproc-per-node"),
+        metavar="N",
+        help="Ranks on each node, or gpu, cpu, auto. Default: one a GPU, else 1.",
     ),
 ]
 Nodes = Annotated[
-    int, typer.Option("--nodes", "--nnodes", min=1, help="Nodes, all on this machine.")
+    str, typer.Option("--nodes", "--nnodes", metavar="N", help="Nodes, all on this machine.")
 ]
 Standbys = Annotated[int, typer.Option(min=0, help="Nodes more, held warm.")]
 Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a module.")]
 MaxRestarts = Annotated[
     int,
     typer.Option(
-        *("--max-restarts", "--max_restarts"),
+        "--max-restarts",
         min=0,
-        help="Restarts in an hour after exceptions of the script's own.",
+        help="Restarts in an hour after faults of the ranks' own: exceptions, exit codes, signals.",
     ),
 ]
 Grace = Annotated[
@@ -61,6 +79,16 @@ FirstStep = Annotated[
         "that does not run at all is a hang.",
     ),
 ]
+PauseMax = Annotated[
+    float,
+    typer.Option(
+        "--pause-max",
+        min=1,
+        max=86_400,
+        help="Seconds without a step that a rank may work on something else: evaluate, save, "
+        "upload. One that does nothing at all is a hang long before.",
+    ),
+]
 Runs = Annotated[
     Path, typer.Option(metavar="DIR", help="Where the run's folder (logs, journal) is made.")
 ]
@@ -68,14 +96,16 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but faul
 
 
 def run(
+    context: typer.Context,
     words: Words,
-    ranks: Ranks = None,
-    nodes: Nodes = 1,
+    ranks: Ranks = "",
+    nodes: Nodes = "1",
     standbys: Standbys = 0,
     module: Module = False,
     max_restarts: MaxRestarts = 3,
     grace_s: Grace = 30.0,
     first_step_s: FirstStep = 600.0,
+    pause_max_s: PauseMax = 600.0,
     runs: Runs = Path("runs"),
     quiet: Quiet = False,
 ) -> int:
@@ -84,20 +114,31 @@ def run(
     The driver is embedded; nothing is configured. The script's output and exit code are its own:
     a line that all ranks print alike is shown once, [rN] marks one of rank N alone, once more than
     one rank has printed. stdin is not passed on: every rank reads an empty one, for what was read
-    once is lost to a restarted rank.
+    once is lost to a restarted rank. torchrun's options are taken; of one that means nothing here a
+    line says so.
     """
+    theirs = context.meta[__name__]
+    count, fixed = torchrun.nodes_of(nodes)
+    torchrun.check_one_host(theirs, count)
+    folder = dict(theirs).get("log-dir")
+    no_python = ("no-python", "") in theirs
+    each = torchrun.ranks_of(ranks, options.gpus) if ranks else options.gpus() or 1
     asked = options.Options(
-        command=options.command_of(words, module=module),
-        ranks=ranks or options.gpus() or 1,
-        nodes=nodes,
+        command=options.command_of(words, module=module, program=no_python),
+        ranks=each,
+        nodes=count,
         standbys=standbys,
         max_restarts=max_restarts,
         grace_s=grace_s,
         first_step_s=first_step_s,
-        runs=runs,
+        pause_max_s=pause_max_s,
+        runs=runs if folder is None else Path(folder),
         quiet=quiet,
     )
     options.check_nodes(asked)
+    for line in (torchrun.ignored(theirs), fixed):
+        if line and not quiet:
+            print(f"holdfast: {line}", file=sys.stderr)
     from holdfast.cli.run.follow import Run
 
     return Run(asked, options.new_run(asked)).execute()

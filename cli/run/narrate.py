@@ -7,7 +7,7 @@ can be piped on. Silent when all is well.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.cli.words import counted, duration, plural
+from holdfast.cli.words import counted, duration, plural, repeats
 
 
 class Narrator:
@@ -89,6 +89,8 @@ def back(incident: Mapping[str, Any]) -> str:
     at = f" at step {incident['step']}" if incident["step"] is not None else ""
     lost = incident["steps_lost"]
     what = f", {plural(lost, 'step')} redone" if lost else ", nothing lost" if lost == 0 else ""
+    if repeats([incident]):
+        what = "; its script began again, and repeats what it had not saved"
     stages = [f"{stage} {took:.2f}" for stage, took in incident["stages_s"].items()]
     tail = f"   ({' · '.join(stages)})" if stages else ""
     return f"back{at} after {duration(incident['down_s'])}{what}{tail}"
@@ -100,7 +102,8 @@ def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> s
     parts.append(counted(incidents) or "no fault")
     down_s = sum(each["down_s"] or 0.0 for each in incidents)
     took = duration(job["age_s"])
-    parts.append(f"{duration(down_s)} lost of {took}" if down_s else took)
+    more = " and what its script repeated" if repeats(incidents) else ""
+    parts.append(f"{duration(down_s)}{more} lost of {took}" if down_s else took)
     told = ", ".join(parts)
     if job["phase"] == "Failed":
         return f"failed: {(_reason(job) or str(job['why'])).rstrip('.')}. ({told})"

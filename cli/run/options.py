@@ -35,6 +35,7 @@ class Options:
     max_restarts: int = 3
     grace_s: float = 30.0
     first_step_s: float = 600.0
+    pause_max_s: float = 600.0
     runs: Path = Path("runs")
     workdir: Path = field(default_factory=Path.cwd)
     quiet: bool = False
@@ -44,18 +45,22 @@ class Options:
         return self.ranks * self.nodes
 
 
-def command_of(words: Sequence[str], *, module: bool = False) -> tuple[str, ...]:
-    """The command that `words` mean: a Python script, a module, or any program.
+def command_of(
+    words: Sequence[str], *, module: bool = False, program: bool = False
+) -> tuple[str, ...]:
+    """The command that `words` mean: a Python script, a module, or any program (`program`: that).
 
     Raises `Stopped` (2) with a sentence that names what is not there.
     """
     if not words:
         raise misused("no script was given.", "holdfast run -n 4 train.py --lr 3e-4")
     first, *rest = words
+    if module and program:
+        raise misused("-m and --no-python exclude each other.", "Leave out one of them.")
     if module:
         _check_module(first)
         return (sys.executable, "-m", first, *rest)
-    if first.endswith(".py"):
+    if first.endswith(".py") and not program:
         _check_script(first)
         return (sys.executable, first, *rest)
     if re.fullmatch(r"python[\d.]*", Path(first).name) and rest and rest[0].endswith(".py"):
@@ -155,7 +160,11 @@ def job_of(
             "workdir": str(options.workdir),
             "env": _environment(options, environment),
             "recovery": {"user": {"restarts": options.max_restarts, "windowS": 3600}},
-            "timeouts": {"graceS": options.grace_s, "firstStepS": options.first_step_s},
+            "timeouts": {
+                "graceS": options.grace_s,
+                "firstStepS": options.first_step_s,
+                "pauseMaxS": options.pause_max_s,
+            },
         },
     }
 

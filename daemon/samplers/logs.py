@@ -1,13 +1,9 @@
-"""The kernel log's faults, and the lines of the ranks' stderr that match a rule.
+"""The kernel log's faults.
 
 Called by the daemon's loop ten times a second. Must not judge a hit: the driver has the tables.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-
-import structlog
 
 from holdfast.daemon.samplers.tail import KernelMessages, Tail
 from holdfast.protocol.messages import LogHit
@@ -16,7 +12,23 @@ XID = re.compile(r"NVRM: Xid \((?P<device>[^)]*)\): (?P<xid>\d{1,9})\b")
 """NVIDIA's driver: `NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.`"""
 LINE_CHARACTERS = 500
 
-_log = structlog.get_logger()
+
+RECORD = re.compile(r"(?P<priority>[0-9]{1,9}),[0-9]+,[0-9]+,[^;]*;")
+"""Before the text of a record of /dev/kmsg; Documentation/ABI/testing/dev-kmsg."""
+FACILITY_BITS = 3
+"""A record's priority is its level in so many bits, above them the facility: 0 is the kernel, and
+whatever a program writes there gets 1 (user) or more."""
+
+
+def text_of_kernel(line: str) -> str | None:
+    """What the kernel says in a line of its log; None for what a program wrote there.
+
+    A feed without such heads, as of an emulated node or a file, is all the kernel's.
+    """
+    record = RECORD.match(line)
+    if record is None:
+        return line
+    return line[record.end() :] if int(record["priority"]) >> FACILITY_BITS == 0 else None
 
 
 class KernelLog:
@@ -29,36 +41,6 @@ class KernelLog:
         return [
             LogHit(source="kernel", rule="xid", line=line[:LINE_CHARACTERS], xid=int(match["xid"]))
             for line in self._source.lines()
-            if (match := XID.search(line)) is not None
-        ]
-
-
-class RankLogs:
-    """Rules searched in each new line of each rank's stderr."""
-
-    def __init__(self) -> None:
-        self._rules: dict[str, re.Pattern[str]] = {}
-        self._tails: dict[tuple[int, Path], Tail] = {}
-
-    def use(self, rules: Iterable[str]) -> None:
-        """Take these rules; one that is no regular expression is said and left out."""
-        self._rules = {}
-        for rule in rules:
-            try:
-                self._rules[rule] = re.compile(rule)
-            except re.error as error:
-                _log.warning("log-rule.refused", rule=rule, why=str(error))
-
-    def hits(self, files: Callable[[], Mapping[int, Path]]) -> list[LogHit]:
-        """Hits since the last call in the stderr of each rank."""
-        if not self._rules:
-            return []
-        wanted = set(files().items())
-        self._tails = {key: self._tails.get(key) or Tail(key[1]) for key in wanted}
-        return [
-            LogHit(source=f"rank {rank} stderr", rule=rule, line=line[:LINE_CHARACTERS], rank=rank)
-            for (rank, _), tail in self._tails.items()
-            for line in tail.lines()
-            for rule, pattern in self._rules.items()
-            if pattern.search(line[:LINE_CHARACTERS])
+            if (text := text_of_kernel(line)) is not None
+            and (match := XID.search(text)) is not None
         ]

@@ -5,8 +5,11 @@ sysfs-class-infiniband of the Linux kernel; `port_*_data` count four octets each
 `hw_counters` are cached for `lifespan` (10 ms by default), far below our period.
 """
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.daemon.samplers.readings import Readings
 from holdfast.protocol.messages import NicRates
 
 WRAP = 1 << 32
@@ -21,6 +24,8 @@ class Nics:
         self._interface = interface
         self._last: dict[str, tuple[float, dict[str, int]]] = {}
         self._up: dict[str, bool] = {}
+        self._links: dict[Path, bool] = {}
+        self._files = Readings("nics")
 
     def sample(self, now: float) -> tuple[NicRates, ...]:
         """Rates since the sample before; zero at the first."""
@@ -32,7 +37,7 @@ class Nics:
     def went_down(self) -> bool:
         """Whether a link that was up is down now; cheap, for between heartbeats."""
         before = self._up
-        self._up = {folder.name: _up(folder) for folder in self._net_folders()}
+        self._up = {folder.name: self._carries(folder) for folder in self._net_folders()}
         return any(before.get(name, False) and not up for name, up in self._up.items())
 
     def _net_folders(self) -> list[Path]:
@@ -45,14 +50,14 @@ class Nics:
 
     def _net(self, folder: Path, now: float) -> NicRates:
         counts = {
-            name: _number(folder / "statistics" / name)
+            name: self._files.number(folder / "statistics" / name)
             for name in ("tx_bytes", "rx_bytes", "tx_errors", "rx_errors")
         }
         rates = self._rates(folder.name, counts, now)
         return NicRates(
-            name=folder.name,
-            up=_up(folder),
-            carrier_changes=_number(folder / "carrier_changes") or 0,
+            name=_told(folder.name),
+            up=self._carries(folder),
+            carrier_changes=self._files.number(folder / "carrier_changes") or 0,
             sent_bytes_per_s=rates["tx_bytes"],
             received_bytes_per_s=rates["rx_bytes"],
             errors_per_s=rates["tx_errors"] + rates["rx_errors"],
@@ -61,16 +66,25 @@ class Nics:
     def _port(self, folder: Path, now: float) -> NicRates:
         name = f"{folder.parent.parent.name}/{folder.name}"
         files = [*(folder / "counters").glob("*"), *(folder / "hw_counters").glob("*")]
-        counts = {file.name: _number(file) for file in files if _counts(file.name)}
+        counts = {file.name: self._files.number(file) for file in files if _counts(file.name)}
         rates = self._rates(name, counts, now)
         data = 4 * rates.pop("port_xmit_data", 0.0), 4 * rates.pop("port_rcv_data", 0.0)
         return NicRates(
-            name=name,
-            up="ACTIVE" in _text(folder / "state"),
+            name=_told(name),
+            up=self._link(folder / "state", lambda text: "ACTIVE" in text),
             sent_bytes_per_s=data[0],
             received_bytes_per_s=data[1],
             errors_per_s=sum(rates.values()),
         )
+
+    def _carries(self, folder: Path) -> bool:
+        return self._link(folder / "carrier", lambda text: text == "1")
+
+    def _link(self, file: Path, up: Callable[[str], bool]) -> bool:
+        """Whether the link is up; as before where that cannot be read, which is not down."""
+        if (text := self._files.text(file)) is not None:
+            self._links[file] = up(text)
+        return self._links.get(file, True)
 
     def _rates(self, name: str, counts: dict[str, int | None], now: float) -> dict[str, float]:
         known = {key: count for key, count in counts.items() if count is not None}
@@ -99,19 +113,6 @@ def _counts(name: str) -> bool:
     return name in ("port_xmit_data", "port_rcv_data") or "err" in name or name == "link_downed"
 
 
-def _up(folder: Path) -> bool:
-    """Reading `carrier` of a NIC that is administratively down fails with EINVAL: it is down."""
-    return _text(folder / "carrier") == "1"
-
-
-def _number(file: Path) -> int | None:
-    """A counter's value; None for `N/A`, or where it cannot be read."""
-    text = _text(file)
-    return int(text) if text.isdecimal() else None
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text().strip()
-    except OSError:
-        return ""
+def _told(name: str) -> str:
+    """A name that can be sent: the kernel takes any bytes for that of an interface."""
+    return os.fsencode(name).decode(errors="replace")

@@ -4,8 +4,10 @@ Called by the daemon's loop once a heartbeat. Figures that this kernel does not 
 """
 
 import os
+from math import isfinite
 from pathlib import Path
 
+from holdfast.daemon.samplers.readings import Readings, counter
 from holdfast.protocol.messages import Pressure
 
 
@@ -15,6 +17,7 @@ class HostPressure:
     def __init__(self, scratch: Path, proc: Path = Path("/proc")) -> None:
         self._scratch, self._proc = scratch, proc
         self._cpu: tuple[int, int] | None = None
+        self._files = Readings("pressure")
 
     def sample(self) -> Pressure:
         return Pressure(
@@ -26,33 +29,49 @@ class HostPressure:
             steal=self._steal(),
         )
 
-    def _text(self, name: str) -> str:
-        try:
-            return (self._proc / name).read_text()
-        except OSError:
-            return ""
-
     def _stalled(self, resource: str) -> float:
-        """Share of the last ten seconds that some task waited (Documentation/accounting/psi)."""
-        for word in self._text(f"pressure/{resource}").partition("\n")[0].split():
-            if word.startswith("avg10="):
-                return float(word.removeprefix("avg10=")) / 100
-        return 0.0
+        return self._files.parsed(self._proc / "pressure" / resource, _average) or 0.0
 
     def _memory_used(self) -> float:
-        sizes = dict(line.split(":", 1) for line in self._text("meminfo").splitlines())
-        total, free = (sizes.get(name, "0 kB").split()[0] for name in ("MemTotal", "MemAvailable"))
-        return 1 - int(free) / int(total) if int(total) else 0.0
+        return self._files.parsed(self._proc / "meminfo", _used) or 0.0
 
     def _steal(self) -> float:
-        """Share of CPU time stolen since the call before; fields of `cpu` in proc(5)."""
-        fields = [int(field) for field in self._text("stat").partition("\n")[0].split()[1:9]]
-        if len(fields) < 8:
+        """Share of CPU time stolen since the call before."""
+        now = self._files.parsed(self._proc / "stat", _stolen)
+        if now is None:
             return 0.0
-        before, self._cpu = self._cpu, (sum(fields), fields[7])
-        if before is None or self._cpu[0] == before[0]:
+        before, self._cpu = self._cpu, now
+        if before is None or now[0] <= before[0]:
             return 0.0
-        return (self._cpu[1] - before[1]) / (self._cpu[0] - before[0])
+        return _share((now[1] - before[1]) / (now[0] - before[0]))
+
+
+def _average(text: str) -> float:
+    """Share of the last ten seconds that some task waited (Documentation/accounting/psi)."""
+    words = dict(word.partition("=")[::2] for word in text.partition("\n")[0].split())
+    return _share(float(words["avg10"]) / 100)
+
+
+def _used(text: str) -> float:
+    """Share of the memory, from the lines of meminfo in proc(5)."""
+    sizes = {
+        name: rest.split() for name, _, rest in (line.partition(":") for line in text.split("\n"))
+    }
+    total, free = (counter(sizes[name][0]) for name in ("MemTotal", "MemAvailable"))
+    return _share(1 - free / total) if total > 0 else 0.0
+
+
+def _stolen(text: str) -> tuple[int, int]:
+    """All ticks, and those stolen: fields of `cpu` in proc(5)."""
+    fields = [counter(field) for field in text.partition("\n")[0].split()[1:9]]
+    return sum(fields), fields[7]
+
+
+def _share(value: float) -> float:
+    """Between 0 and 1. Raises `ValueError` for what is no number."""
+    if not isfinite(value):
+        raise ValueError("no number")
+    return min(max(value, 0.0), 1.0)
 
 
 def _disk_used(folder: Path) -> float:

@@ -17,7 +17,7 @@ def children(pid: int) -> list[int]:
     try:
         for task in (PROC / str(pid) / "task").iterdir():
             found += _children_of_thread(task)
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
+    except procstat.GONE:
         return found
     return found
 
@@ -25,7 +25,7 @@ def children(pid: int) -> list[int]:
 def _children_of_thread(task: Path) -> list[int]:
     try:
         return [int(pid) for pid in (task / "children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
+    except procstat.GONE:
         return []
 
 
@@ -41,7 +41,7 @@ def maps(pid: int, name: str) -> bool:
     """Whether the process has a file called `name` mapped: is this pid still that process?"""
     try:
         return name in (PROC / str(pid) / "maps").read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
+    except procstat.GONE:
         return False
 
 
@@ -75,7 +75,8 @@ class Sibling:
 
 
 def _command(pid: int) -> list[bytes]:
+    """Its words; none where it has ended, nor in the middle of an exec: the next look has them."""
     try:
         return (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError):
+    except procstat.GONE:
         return []

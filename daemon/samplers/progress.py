@@ -11,14 +11,21 @@ import msgspec
 import structlog
 
 from holdfast.daemon.samplers import processes
+from holdfast.daemon.samplers.moves import Moves
+from holdfast.daemon.samplers.sockets import Sockets
 from holdfast.kit import procstat
 from holdfast.protocol.messages import GroupProgress, RankProgress
 from holdfast.telemetry.ring import RingError, RingReader
 
-_NAME = re.compile(r"^(?P<job>.+)\.e(?P<epoch>\d+)\.r(?P<rank>\d+)\.ring$")
+_NAME = re.compile(
+    r"(?P<job>[\w.-]{1,200})\.e(?P<epoch>\d{1,9})\.r(?P<rank>\d{1,9})\.ring", re.ASCII
+)
+"""As `protocol.paths.NodePaths.ring` has it: ranks write to that folder, too."""
 FORGET_GONE_S = 30.0
 """How long the ring of a process that is gone is still told of."""
 LISTED_MEMBERS = 64
+LOOK_AFTER_S = 1.0
+"""A rank that has stood still for so long is looked at for what else it does: bytes, children."""
 
 _log = structlog.get_logger()
 
@@ -29,13 +36,22 @@ class Progress:
     def __init__(self, rings: Path) -> None:
         self._rings = rings
         self._open: dict[Path, Ring] = {}
+        self._sockets = Sockets()
         self._refused: set[Path] = set()
 
     def sample(self, now: float) -> bool:
         """Look at everything once. True where something happened that cannot wait."""
         self._scan()
-        urgent = [ring.sample(now) for ring in self._open.values()]
+        urgent = [self._sampled(path, now) for path in tuple(self._open)]
         return any(urgent)
+
+    def _sampled(self, path: Path, now: float) -> bool:
+        try:
+            return self._open[path].sample(now)
+        except (RingError, OSError) as error:
+            self._open.pop(path).close()
+            self._refuse(path, error)
+            return False
 
     def ranks(self, now: float) -> tuple[RankProgress, ...]:
         """The ranks of the newest epoch of each job, in rank order."""
@@ -43,16 +59,6 @@ class Progress:
         rings = [ring for ring in self._open.values() if ring.epoch == newest[ring.job]]
         told = [ring.told(now) for ring in rings if ring.gone_s(now) < FORGET_GONE_S]
         return tuple(sorted(told, key=lambda progress: (progress.job, progress.rank)))
-
-    def stderr_of(self) -> dict[int, Path]:
-        """Where each rank's stderr goes, for those whose process is there."""
-        newest = self._newest()
-        found = {
-            ring.rank: ring.stderr()
-            for ring in self._open.values()
-            if ring.epoch == newest[ring.job]
-        }
-        return {rank: path for rank, path in found.items() if path is not None}
 
     def _newest(self) -> dict[str, int]:
         newest: dict[str, int] = {}
@@ -62,7 +68,7 @@ class Progress:
 
     def _scan(self) -> None:
         try:
-            paths = {path for path in self._rings.iterdir() if _NAME.match(path.name)}
+            paths = {path for path in self._rings.iterdir() if _NAME.fullmatch(path.name)}
         except FileNotFoundError:
             paths = set()
         for path in self._open.keys() - paths:
@@ -73,23 +79,28 @@ class Progress:
 
     def _add(self, path: Path) -> None:
         try:
-            self._open[path] = Ring(path)
+            self._open[path] = Ring(path, self._sockets)
         except FileNotFoundError:
             return
         except (RingError, OSError) as error:
-            self._refused.add(path)
-            _log.warning("ring.refused", ring=path.name, why=str(error))
+            self._refuse(path, error)
+
+    def _refuse(self, path: Path, error: Exception) -> None:
+        self._refused.add(path)
+        _log.warning("ring.refused", ring=path.name, why=str(error))
 
 
 class Ring:
     """One rank: its ring, and its process as /proc shows it."""
 
-    def __init__(self, path: Path) -> None:
-        match = _NAME.match(path.name)
+    def __init__(self, path: Path, sockets: Sockets | None = None) -> None:
+        match = _NAME.fullmatch(path.name)
         assert match is not None, path
         self.job, self.epoch = match["job"], int(match["epoch"])
         self.rank = int(match["rank"])
         self._reader = RingReader(path)
+        if (self._reader.epoch, self._reader.rank) != (self.epoch, self.rank):
+            raise RingError(f"{path.name}: of epoch {self._reader.epoch} rank {self._reader.rank}")
         self._pid = self._reader.pid
         self._seen = RankProgress(rank=self.rank, epoch=self.epoch, job=self.job)
         self._process = ""
@@ -97,6 +108,8 @@ class Ring:
         self._changed_s: float | None = None
         self._pulse, self._pulsed_s = -1, 0.0
         self._gone_s: float | None = None
+        self._stack, self._stack_s = 0, 0.0
+        self._moves = Moves(self._pid, sockets or Sockets())
         if processes.maps(self._pid, path.name):
             stat = procstat.stat(self._pid)
             self._started_ticks = stat.started_ticks if stat else None
@@ -113,6 +126,8 @@ class Ring:
             self._changed_s = now
         if pulse != self._pulse:
             self._pulse, self._pulsed_s = pulse, now
+        if (stack := self._reader.stack()) != self._stack:
+            self._stack, self._stack_s = stack, now
         self._process = self._state()
         if self._process == "gone":
             self._gone_s = self._gone_s if self._gone_s is not None else now
@@ -124,6 +139,11 @@ class Ring:
 
     def told(self, now: float) -> RankProgress:
         cpu_s, stopped = self._tree()
+        still_s = now - (self._changed_s if self._changed_s is not None else now)
+        if still_s > LOOK_AFTER_S and self._process != "gone":
+            self._moves.look(now)
+        else:
+            self._moves.rest()
         return msgspec.structs.replace(
             self._seen,
             job=self.job,
@@ -131,17 +151,13 @@ class Ring:
             process=self._process,
             cpu_s=cpu_s,
             stopped_children=stopped,
-            still_s=now - (self._changed_s if self._changed_s is not None else now),
+            still_s=still_s,
             silent_s=now - self._pulsed_s,
+            frame_still_s=now - self._stack_s,
+            moved_s=self._moves.ago_s(now),
+            moved=self._moves.what,
+            unseen=self._moves.unseen,
         )
-
-    def stderr(self) -> Path | None:
-        """The file behind the process's stderr, where it is one."""
-        try:
-            path = (processes.PROC / str(self._pid) / "fd" / "2").readlink()
-        except OSError:
-            return None
-        return path if self._process != "gone" and path.is_file() else None
 
     def _state(self) -> str:
         stat = procstat.stat(self._pid)

@@ -3,20 +3,15 @@
 Called by the loop of signals. Must not judge beyond the table of XIDs that the driver has too.
 """
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from holdfast.daemon.samplers.logs import text_of_kernel
 from holdfast.protocol.messages import LogHit
 from holdfast.protocol.xids import CONDITIONS, UNKNOWN, XID_ERRORS, XIDS
-
-RECORD = re.compile(r"(?P<priority>\d{1,9}),\d+,\d+,[^;]*;")
-"""Before the text of a record of /dev/kmsg; Documentation/ABI/testing/dev-kmsg."""
-FACILITIES_FROM = 8
-"""Priority of a record that a program wrote and not the kernel, or more."""
 
 LAST_XID = "DCGM_FI_DEV_XID_ERRORS"
 """It stays as it is until the exporter is started again: NVIDIA/dcgm-exporter issue 500."""
@@ -39,10 +34,8 @@ class Found(NamedTuple):
 
 def of_kernel(hit: LogHit) -> Found | None:
     """None where it is no fault of the node's, or no word of its kernel's."""
-    record = RECORD.match(hit.line)
-    if record is not None and int(record["priority"]) >= FACILITIES_FROM:
-        return None
-    return _of_xid(hit.xid or 0, hit.line[record.end() :] if record is not None else hit.line)
+    text = text_of_kernel(hit.line)
+    return _of_xid(hit.xid or 0, text) if text is not None else None
 
 
 def of_dcgm(text: str, node: str) -> list[Found]:

@@ -3,10 +3,13 @@
 ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim AS build
+COPY pyproject.toml requirements/pins.txt deploy/docker/wanted.py /wanted/
+RUN cd /wanted \
+ && python -m venv /opt/holdfast \
+ && python wanted.py pyproject.toml pins.txt kubernetes postgres tls > wanted.txt 2> kept.txt \
+ && /opt/holdfast/bin/pip install --no-cache-dir --constraint kept.txt --requirement wanted.txt
 COPY . /source
-RUN python -m venv /opt/holdfast \
- && /opt/holdfast/bin/pip install --no-cache-dir --constraint /source/requirements/pins.txt \
-    "/source[kubernetes,postgres,tls]"
+RUN /opt/holdfast/bin/pip install --no-cache-dir --no-deps /source
 
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/holdfast /opt/holdfast

@@ -6,7 +6,7 @@ was replaced can write nothing more. Must not hold SQL that only one database un
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -16,12 +16,14 @@ from sqlalchemy import Connection, Engine, Row, Table, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
+from holdfast.driver.adapters import journal_lastlines
 from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters.journal_reserve import Reserve
 from holdfast.driver.ports import (
     Claim,
     Entry,
     InDoubt,
+    Kept,
     Key,
     Pair,
     PermanentError,
@@ -44,9 +46,10 @@ class NoRoom(TemporaryError):
 
 
 class SqlJournal:
-    """A `ports.Journal` on an SQLAlchemy engine. `translate` makes our errors of the engine's.
+    """A `ports.Journal` and `ports.LastLinesStore` on an SQLAlchemy engine.
 
-    `hang_up` has to end what waits for an answer that may never come.
+    `translate` makes our errors of the engine's. `hang_up` has to end what waits for an answer that
+    may never come.
     """
 
     def __init__(
@@ -56,8 +59,11 @@ class SqlJournal:
         translate: Callable[[SQLAlchemyError], TemporaryError | PermanentError],
         reserve: Reserve | None = None,
         hang_up: Callable[[], None] = lambda: None,
+        secure: Callable[[], None] | None = None,
     ) -> None:
+        """`secure` is called once after the first commit, on the writer's thread."""
         self._engine = engine
+        self._secure = secure
         self._translate = translate
         self._reserve = reserve
         self._hang_up = hang_up
@@ -148,6 +154,22 @@ class SqlJournal:
         certificate, key = self._read(query)[0]
         return Pair(certificate=certificate, key=key)
 
+    async def keep(self, told: Sequence[Kept], *, jobs: Collection[str]) -> None:
+        writing = self._writer.submit(self._keep, told, jobs)
+        await asyncio.wrap_future(writing)
+
+    def _keep(self, told: Sequence[Kept], jobs: Collection[str]) -> None:
+        try:
+            with self._engine.begin() as connection:
+                _same_term(self._term, connection.scalar(select(tables.head.c.term)) or 0)
+                journal_lastlines.put(connection, told, jobs)
+        except SQLAlchemyError as error:
+            raise self._translate(error) from error
+
+    def kept(self, job: str, rank: int) -> Kept | None:
+        rows = self._read(journal_lastlines.of(job, rank))
+        return Kept(**rows[0]._mapping) if rows else None
+
     def shortage(self) -> str | None:
         return self._reserve.missing() if self._reserve else None
 
@@ -190,11 +212,14 @@ class SqlJournal:
                     _append(connection, entries, claims)
                     sent = True
                     connection.commit()
+            secure, self._secure = self._secure, None
         except SQLAlchemyError as error:
             failure = self._translate(error)
             if sent and type(failure) is TemporaryError:
                 raise InDoubt(str(failure)) from error
             raise failure from error
+        if secure is not None:
+            secure()
 
 
 def _advance(

@@ -30,6 +30,9 @@ ANSWER_S = 5
 STATEMENT_S = 10
 """A statement or a wait for a lock that takes longer is given up by the server."""
 
+ENCODING = "UTF8"
+"""The one that holds whatever jobs write."""
+
 POOL_TIMEOUT_S = 5.0
 READERS = 9
 """Connections beside the writer's: as many people's questions are answered at once."""
@@ -64,8 +67,8 @@ from a replica, rolled back for another's sake, out of something, ended by its a
 def open_postgres(url: str) -> SqlJournal:
     """The journal in the database at `url`, made or migrated where needed.
 
-    Raises `PermanentError` where it is no journal, of a later Holdfast, or the address has a
-    password; `TemporaryError` where the database does not answer.
+    Raises `PermanentError` where it is no journal, of a later Holdfast or no database for all text,
+    or the address has a password; `TemporaryError` where the database does not answer.
     """
     way = _Way(connection_arguments(url))
     engine = _engine(way)
@@ -113,6 +116,7 @@ class _Way:
         if self._over.is_set():
             raise psycopg.OperationalError("this driver has hung up")
         made = psycopg.connect(**self._arguments)
+        _check_encoding(made)
         with self._lock:
             self._made.add(made)
         if self._over.is_set():
@@ -126,6 +130,23 @@ class _Way:
             made = list(self._made)
         for each in made:
             hang_up(each)
+
+
+def _check_encoding(connection: Connection) -> None:
+    """End a connection to a database that cannot hold all text. Raises `PermanentError`.
+
+    In SQL_ASCII even what was written comes back as bytes. The server says it unasked; where a
+    pooler between leaves it out it is believed.
+    """
+    encoding = connection.info.parameter_status("server_encoding") or ENCODING
+    if encoding != ENCODING:
+        name = connection.info.dbname
+        connection.close()
+        raise PermanentError(
+            f"--journal: the database {name!r} has the encoding {encoding}, which cannot hold all "
+            "text. Make one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0 "
+            "(createdb --encoding UTF8 --template template0), and name that."
+        )
 
 
 def connection_arguments(url: str) -> dict[str, Any]:

@@ -6,9 +6,11 @@ that is SQLite's own stands here.
 
 import contextlib
 import sqlite3
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+import structlog
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -17,6 +19,8 @@ from holdfast.driver.adapters.journal import NoRoom, SqlJournal
 from holdfast.driver.adapters.journal_reserve import RESERVE_BYTES, Reserve
 from holdfast.driver.adapters.journal_upgrade import bring_up_to_date
 from holdfast.driver.ports import PermanentError, TemporaryError
+
+_log = structlog.get_logger()
 
 BUSY_S = 5.0
 """A reader such as `holdfast why` may hold a lock for a moment."""
@@ -39,7 +43,21 @@ def open_sqlite(path: Path, *, reserve_bytes: int = RESERVE_BYTES) -> SqlJournal
     except SQLAlchemyError as error:
         raise translate(error) from error
     reserve = Reserve(path.with_suffix(".reserve"), size_bytes=reserve_bytes)
-    return SqlJournal(engine, translate=translate, reserve=reserve)
+    secure = partial(_into_the_file, engine)
+    secure()
+    return SqlJournal(engine, translate=translate, reserve=reserve, secure=secure)
+
+
+def _into_the_file(engine: Engine) -> None:
+    """What lies in the log beside the file, where a young journal would be as a whole: who copies
+    or keeps the file alone has the tables and the first term. Where somebody reads, or the disk is
+    full, it stays in the log, as what comes later does for a while.
+    """
+    try:
+        with contextlib.closing(engine.raw_connection()) as connection:
+            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        _log.warning("journal.not_checkpointed", why=str(error))
 
 
 def read_only(path: Path) -> tuple[SqlJournal, str]:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Float,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
     MetaData,
     SmallInteger,
@@ -18,7 +19,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD_REVISION = "0002"
+HEAD_REVISION = "0003"
 
 metadata = MetaData(
     naming_convention={
@@ -75,6 +76,17 @@ authority = Table(
     Column("id", SmallInteger, primary_key=True, autoincrement=False),  # always 1
     Column("certificate", Text),  # of the drivers' own CA, PEM; null before a driver had TLS
     Column("key", Text),  # PEM, for drivers alone
+)
+
+last_lines = Table(
+    "last_lines",
+    metadata,
+    Column("job", String(253), primary_key=True),
+    Column("rank", Integer, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, nullable=False),  # of the job, for a later one of its name
+    Column("attempt", Integer, nullable=False),
+    Column("stdout", LargeBinary, nullable=False),  # its end, as is
+    Column("stderr", LargeBinary, nullable=False),
 )
 
 revision = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))

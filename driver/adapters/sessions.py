@@ -29,6 +29,7 @@ from holdfast.protocol.messages import (
     FromDaemon,
     FromExecutor,
     Hello,
+    LastLines,
     LogChunk,
     Observed,
     Refused,
@@ -68,7 +69,11 @@ class Sessions:
         term: Callable[[], int],
         now: Callable[[], float],
         heartbeat_period_s: float,
+        keep: Callable[[LastLines], None] = lambda _: None,
+        keeps_bytes: int = 0,
     ) -> None:
+        self._keep = keep
+        self._keeps_bytes = keeps_bytes
         self._refusal = refusal
         self._said: set[tuple[str, ...]] = set()
         self._watch = watch
@@ -152,7 +157,12 @@ class Sessions:
     def _of(self, node: str) -> ExecutorSide:
         if node not in self._executors:
             self._executors[node] = ExecutorSide(
-                node, watch=self._watch, emit=self._emit, term=self._term, now=self._now
+                node,
+                watch=self._watch,
+                emit=self._emit,
+                term=self._term,
+                now=self._now,
+                keep=self._keep,
             )
         return self._executors[node]
 
@@ -224,7 +234,11 @@ class Sessions:
             _log.warning(event, **about)
 
     def _welcome(self) -> Welcome:
-        return Welcome(term=self._term(), heartbeat_period_s=self._heartbeat_period_s)
+        return Welcome(
+            term=self._term(),
+            heartbeat_period_s=self._heartbeat_period_s,
+            keeps_bytes=self._keeps_bytes,
+        )
 
 
 class _Endpoint:

@@ -23,6 +23,7 @@ from holdfast.protocol.messages import (
     AskStacks,
     Desired,
     Hello,
+    LastLines,
     LogChunk,
     Observed,
     Refused,
@@ -47,8 +48,11 @@ class ExecutorSide:
         emit: Callable[[AnyEvent], None],
         term: Callable[[], int],
         now: Callable[[], float],
+        keep: Callable[[LastLines], None] = lambda _: None,
     ) -> None:
         self._node = node
+        self._keep = keep
+        self._jobs: set[str] = set()  # that it was told of: it may speak of these
         self._watch = watch
         self._emit = emit
         self._term = term
@@ -70,6 +74,10 @@ class ExecutorSide:
     def instruct(self, desired: Desired) -> None:
         """Keep and send; what was told before is void."""
         self._desired = desired
+        if desired.job is not None:
+            self._jobs = {desired.job}
+        if desired.forget_job is not None:
+            self._jobs.add(desired.forget_job)
         self._tell(desired)
 
     def ask(self, question: AskStacks | AskLog) -> asyncio.Future[Answer]:
@@ -124,6 +132,10 @@ class ExecutorSide:
                 answer = self._asks.get(message.id)
                 if answer is not None and not answer.done():
                     answer.set_result(message)
+            case LastLines() if message.job in self._jobs:
+                self._keep(message)
+            case LastLines():
+                return  # the job is forgotten, or none that this node had
             case Refused(generation=int(generation)):
                 why = f"{message.what}: {message.why}. {message.fix}"
                 self._emit(DesiredRefused(node=self._node, generation=generation, why=why))

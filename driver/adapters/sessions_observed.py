@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from holdfast.driver.adapters.sessions_link import Rejected
 from holdfast.driver.core.events import (
     AnyEvent,
+    CheckpointStored,
     DiagnosticEnded,
     NodeQuiet,
     RanksExited,
@@ -58,6 +59,7 @@ def news(
         if before.job != job or (before.epoch, before.attempt) != (seen.epoch, seen.attempt):
             before = BLANK
         events += _quiet(job, before, seen, told)
+        events += _stored(job, before, seen)
         events += _store(job, before, seen, told)
         events += _running(job, before, seen, told)
         events += _exited(job, before, seen, completed_step)
@@ -77,6 +79,8 @@ def _quiet(job: str, before: Observed, seen: Observed, told: Desired | None) -> 
         node=seen.node,
         snapshots=seen.snapshots,
         stored=seen.stored,
+        looking=seen.looking,
+        damaged=seen.damaged,
         store_error=seen.store_error,
     )
 
@@ -88,7 +92,16 @@ def _is_quiet(seen: Observed, told: Desired | None) -> bool:
 
 
 def _holds(seen: Observed) -> tuple[object, ...]:
-    return seen.generation, seen.snapshots, seen.stored, seen.store_error
+    store = seen.stored, seen.looking, seen.damaged, seen.store_error
+    return seen.generation, seen.snapshots, store
+
+
+def _stored(job: str, before: Observed, seen: Observed) -> Iterable[CheckpointStored]:
+    """Told before the ends of ranks. The node of rank 0 alone writes manifests."""
+    step = seen.persisted_step
+    if step is None or step == before.persisted_step or all(r.rank != 0 for r in seen.ranks):
+        return
+    yield CheckpointStored(job=job, epoch=seen.epoch, node=seen.node, step=step)
 
 
 def _store(

@@ -6,7 +6,11 @@ Called by the loop for each request. A refusal names field, value and fix, and c
 import msgspec
 
 from holdfast.driver.core import events as e
+from holdfast.driver.core import restore
 from holdfast.driver.core.model import Job, Node, Phase, Source, State, Wanted
+
+SHOWN = 8
+"""Steps that a refusal names, the newest first."""
 
 NodeRequest = e.NodeEvictRequested | e.NodeRestoreRequested | e.NodeMaintainRequested
 
@@ -80,10 +84,32 @@ def _against_wish(
             "parked-job",
             f"job: {job.name!r} is parked ({job.parked}). Stop it, or leave it to run.",
         )
+    if isinstance(event, e.ResumeRequested) and event.from_step is not None:
+        return _not_from(job, event.from_step)
     if isinstance(event, e.ResumeRequested) and job.wanted is Wanted.RUN:
         return Refusal(
             "not-suspended",
             f"job: {job.name!r} is {job.phase}, not {Phase.SUSPENDED}. There is nothing to resume.",
+        )
+    return None
+
+
+def _not_from(job: Job, step: int) -> Refusal | None:
+    """Why the job cannot be told to start from `step`; 0 is the beginning."""
+    held = job.unsure_s is not None and not job.seated
+    if not held and job.wanted is not Wanted.SUSPEND:
+        return Refusal(
+            "not-waiting",
+            f"job: {job.name!r} is {job.phase}, and does not wait to know what its store has. "
+            "Suspend it first, or leave it to go on by itself.",
+        )
+    known = restore.found(job)
+    if step and step not in known:
+        shown = ", ".join(str(each) for each in known[:SHOWN]) or "none"
+        return Refusal(
+            "unknown-step",
+            f"from_step: step {step} is not among the checkpoints that are found: {shown}. "
+            "Take one of these, or 0 for the beginning.",
         )
     return None
 

@@ -6,8 +6,8 @@ stands, never what just happened, so late, repeated or reordered facts lead to t
 
 from collections.abc import Callable
 
-from holdfast.driver.core import diagnosis, finish, incidents, moves
-from holdfast.driver.core.allocation import give_back, ready
+from holdfast.driver.core import candidates, diagnosis, finish, incidents, moves
+from holdfast.driver.core.allocation import ready, undo_start
 from holdfast.driver.core.epochs import all_set, open_epoch, seat
 from holdfast.driver.core.gather import failed
 from holdfast.driver.core.model import Job, Phase, Timer, Wanted
@@ -60,10 +60,7 @@ def _outgrown(turn: Turn, job: Job) -> str:
 
 def _allocating(turn: Turn, job: Job) -> bool:
     if "" in job.places:
-        give_back(turn, job.name)
-        turn.drop_timers(job.name, Timer.CONNECT)
-        turn.move(job.name, Phase.PENDING)
-        turn.say(f"{job.name} gives its nodes back: one is missing and none is free", job.name)
+        undo_start(turn, job.name, "one is missing, and none is to be had in time")
         return True
     if not all(ready(turn.nodes[node]) for node in job.places):
         return False
@@ -92,6 +89,7 @@ def _running_now(turn: Turn, job: Job) -> bool:
     turn.move(job.name, Phase.RUNNING)
     turn.drop_timers(job.name, Timer.START)
     turn.set_timer(job.name, Timer.SETTLE, turn.policy.settle_s)
+    candidates.forget(turn, job.name)
     turn.say(f"{job.name} runs", job.name)
     incidents.note(turn, job, restored_s=turn.now)
     return True

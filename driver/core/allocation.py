@@ -4,11 +4,19 @@ Called by `decide` after every event that may have freed a node or emptied a pla
 all or nothing, so two jobs never hold half of the cluster each; a replacement is taken at once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from holdfast.driver.core.candidates import (
+    fitting,
+    moved_off,
+    nearest,
+    note,
+    of_a_start,
+    rest_s,
+    untried,
+)
 from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.model import Job, Node, Phase, Source, Timer, Unfit, Wanted
-from holdfast.driver.core.racks import near, together
 from holdfast.driver.core.turn import Turn
 
 SAID_NODES = 3
@@ -50,18 +58,18 @@ def free_nodes(turn: Turn) -> list[str]:
 
 def schedule(turn: Turn) -> None:
     """Give free nodes to whoever waits: replacements, then jobs in their order, then standbys."""
-    waiting = [job for job in turn.jobs.values() if _lacks(job)]
-    if not waiting:
+    lacking = [job for job in turn.jobs.values() if _lacks(job)]
+    if not lacking:
         return
-    waiting.sort(key=lambda job: job.number)
+    waiting = [job.name for job in sorted(lacking, key=lambda job: job.number)]
     free = free_nodes(turn)
-    for job in waiting:
-        _fill_places(turn, job.name, free)
-    for job in waiting:
-        if turn.jobs[job.name].phase is Phase.PENDING:
-            _start(turn, job.name, free)
-    for job in waiting:
-        _fill_standbys(turn, job.name, free)
+    for name in turn.each_job(waiting):
+        _fill_places(turn, name, free)
+    for name in turn.each_job(waiting):
+        if turn.jobs[name].phase is Phase.PENDING:
+            _start(turn, name, free)
+    for name in turn.each_job(waiting):
+        _fill_standbys(turn, name, free)
 
 
 def _lacks(job: Job) -> bool:
@@ -77,25 +85,25 @@ def _standbys_wanted(job: Job) -> int:
     return max(job.plan.standbys, len(job.leaving))
 
 
-def _fitting(turn: Turn, job: Job, free: list[str]) -> list[str]:
-    """Those of the free nodes that did not lately prove unable to run this job."""
-    if job.barred is not None and job.barred.until_s > turn.now:
-        return []
-    return [node for node in free if node not in job.unfit or job.unfit[node].until_s <= turn.now]
-
-
 def _start(turn: Turn, name: str, free: list[str]) -> None:
     job = turn.jobs[name]
-    fitting = _fitting(turn, job, free)
-    if len(fitting) < job.plan.nodes:
-        turn.wait_for(name, job.barred.why if job.barred else _too_few(turn, job, len(fitting)))
+    fit = fitting(turn, job, free)
+    if len(fit) < job.plan.nodes or _comes_first(turn, job, fit):
+        turn.wait_for(name, job.barred.why if job.barred else _too_few(turn, job, len(fit)))
         return
-    places = tuple(together(turn, fitting, job.plan.nodes))
+    places = tuple(of_a_start(turn, job, fit))
     _take_out(free, places)
     turn.move(name, Phase.ALLOCATING)
     turn.job(name, places=places)
     turn.say(f"{name} gets {', '.join(places)}", name)
     take(turn, name, places)
+
+
+def _comes_first(turn: Turn, job: Job, fit: list[str]) -> bool:
+    """Whether it is the turn of one that is on its way back, before that of one of these."""
+    if len(untried(job, fit)) >= job.plan.nodes:
+        return False
+    return any(n.releasing and good(n) and n.name not in job.tried for n in turn.nodes.values())
 
 
 def _take_out(free: list[str], nodes: Iterable[str]) -> None:
@@ -126,12 +134,13 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
         if node:
             continue
         job = turn.jobs[name]
-        if standby := _best_standby(turn, job):
+        fit = nearest(turn, job, _for_a_place(turn, job, free))
+        if standby := _best_standby(turn, job, fit):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
             turn.node(standby, selftest=None)
             turn.say(f"standby {standby} takes place {index} of {name}", name)
-        elif fitting := _fitting(turn, job, free):
-            standby = near(turn, job, fitting)[0]
+        elif fit:
+            standby = fit[0]
             free.remove(standby)
             turn.say(f"free node {standby} takes place {index} of {name}", name)
             take(turn, name, [standby])
@@ -141,6 +150,17 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
             break
         places = turn.jobs[name].places
         turn.job(name, places=(*places[:index], standby, *places[index + 1 :]))
+
+
+def _for_a_place(turn: Turn, job: Job, free: list[str]) -> list[str]:
+    """A start holds its other nodes meanwhile, which others may need: it tries each node once, and
+    not for ever.
+    """
+    fit = fitting(turn, job, free)
+    if job.phase is not Phase.ALLOCATING:
+        return fit
+    in_time = turn.now - job.since_s < turn.policy.connect_s
+    return untried(job, fit) if in_time else []
 
 
 def _borrow(turn: Turn, job: Job) -> None:
@@ -177,17 +197,25 @@ def _lent(turn: Turn, job: Job) -> str | None:
     for lender in reversed(lenders):
         spare = lender.standbys[len(lender.leaving) :]
         sound = [node for node in spare if good(turn.nodes[node])]
-        if fitting := _fitting(turn, job, sound):
-            return fitting[-1]
+        if fit := fitting(turn, job, sound):
+            return (untried(job, fit) or fit[:1])[-1]
     return None
 
 
-def _best_standby(turn: Turn, job: Job) -> str | None:
+def _best_standby(turn: Turn, job: Job, fit: list[str]) -> str | None:
     """A standby that is there; first those that passed their self-test, then those that are quiet
-    in this epoch already. One that is not tested is better than none."""
+    in this epoch already. One that is not tested is better than none; where the job has moved off
+    it, one of the free nodes that `fit` is better."""
+    known = moved_off(turn, job)
     there = [turn.nodes[s] for s in job.standbys if turn.nodes[s].present]
-    there.sort(key=lambda node: (not ready(node), not node.tested, node.name not in job.quiet))
+    if not known.issuperset(fit):
+        there = [node for node in there if node.name not in known]
+    there.sort(key=lambda node: _last(job, node, moved=node.name in known))
     return there[0].name if there else None
+
+
+def _last(job: Job, node: Node, *, moved: bool) -> tuple[bool, ...]:
+    return moved, not ready(node), not node.tested, node.name not in job.quiet
 
 
 def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
@@ -195,7 +223,7 @@ def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
     missing = _standbys_wanted(job) - len(job.standbys)
     if missing <= 0 or not job.places or "" in job.places:
         return
-    standbys = near(turn, job, _fitting(turn, job, free))[:missing]
+    standbys = nearest(turn, job, fitting(turn, job, free))[:missing]
     if not standbys:
         return
     _take_out(free, standbys)
@@ -265,14 +293,45 @@ def drop_unready(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
         turn.say(f"{name} does without {node}: {why}", name)
         leave(turn, node)
         turn.node(node, rest_until_s=turn.now + turn.policy.rest_s, rest_why=why)
+        note(turn, name, node)
 
 
-def drop_unfit(turn: Turn, name: str, node: str, why: str, *, for_s: float | None = None) -> None:
+def drop_unfit(
+    turn: Turn, name: str, node: str, why: str, *, for_s: float | None = None, late: bool = False
+) -> None:
     """Do without a node that cannot run this job as it is. Other jobs may have it at once."""
     turn.say(f"{name} does without {node}: {why}", name)
     leave(turn, node)
-    until_s = turn.now + (turn.policy.rest_s if for_s is None else for_s)
-    turn.job(name, unfit={**turn.jobs[name].unfit, node: Unfit(until_s=until_s, why=why)})
+    find_unfit(turn, name, {node: why}, for_s=for_s, late=late)
+
+
+def find_unfit(
+    turn: Turn,
+    name: str,
+    nodes: Mapping[str, str],
+    *,
+    for_s: float | None = None,
+    late: bool = False,
+) -> None:
+    """Note that these nodes cannot run this job as it is, and why: it has others first. `late`: it
+    waited for them.
+    """
+    if not nodes:
+        return
+    note(turn, name, *nodes, in_vain=late)
+    unfit = dict(turn.jobs[name].unfit)
+    for node, why in nodes.items():
+        until_s = turn.now + (rest_s(turn, name, node) if for_s is None else for_s)
+        unfit[node] = Unfit(until_s=until_s, why=why)
+    turn.job(name, unfit=unfit)
+
+
+def undo_start(turn: Turn, name: str, why: str) -> None:
+    """Give all nodes back of a start that is not whole: others may have them meanwhile."""
+    give_back(turn, name)
+    turn.drop_timers(name, Timer.CONNECT)
+    turn.move(name, Phase.PENDING)
+    turn.say(f"{name} gives its nodes back: {why}", name)
 
 
 def drop_start(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:

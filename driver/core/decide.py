@@ -16,7 +16,9 @@ from holdfast.driver.core import (
     nodes,
     ranks,
     requests,
+    stalls,
     standbys,
+    starved,
     ticks,
     trials,
 )
@@ -42,11 +44,16 @@ def decide(state: State, event: e.AnyEvent, now: float, policy: Policy) -> Decis
     of ours; the loop then parks the job.
     """
     turn = Turn(state, now, policy)
-    if (node := _node_of(event)) in state.nodes:
+    follow(turn, event)
+    return turn.close()
+
+
+def follow(turn: Turn, event: e.AnyEvent) -> None:
+    """Have the turn do what follows. Where that raises, its subject says in whose affairs."""
+    if (node := _node_of(event)) in turn.before.nodes:
         turn.about[node] = None
     HANDLERS[type(event)](turn, event)
     settle(turn)
-    return turn.close()
 
 
 def park(state: State, job: str, why: str, now: float, policy: Policy) -> Decision:
@@ -62,7 +69,7 @@ def settle(turn: Turn) -> None:
     for _ in range(MAX_ROUNDS):
         moves.begin(turn)
         schedule(turn)
-        moved = [name for name in _concerned(turn) if advance(turn, name)]
+        moved = [name for name in turn.each_job(_concerned(turn)) if advance(turn, name)]
         if not moved:
             standbys.keep(turn)
             return
@@ -123,12 +130,15 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.BrakeReleaseRequested: eviction.on_release,
     e.NodeAppeared: nodes.on_appeared,
     e.NodeVanished: nodes.on_vanished,
+    e.NodeFits: nodes.on_fits,
     e.ExecutorEnded: nodes.on_ended,
     e.ExecutorEnding: moves.on_ending,
     e.ExecutorLingers: nodes.on_lingers,
+    e.ExecutorStarved: starved.on_starved,
     e.ExecutorConnected: executors.on_connected,
     e.ExecutorDisconnected: executors.on_disconnected,
     e.NodeQuiet: ranks.on_quiet,
+    e.CheckpointStored: ranks.on_stored,
     e.StoreReady: ranks.on_store_ready,
     e.StoreLost: ranks.on_store_lost,
     e.RanksRunning: ranks.on_running,
@@ -146,5 +156,6 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.StacksTaken: findings.on_stacks,
     e.StacksFailed: findings.on_stacks,
     e.Ticked: _on_tick,
+    e.Stalled: stalls.on_stalled,
     e.DriverStarted: _on_driver_started,
 }

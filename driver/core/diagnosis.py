@@ -80,8 +80,19 @@ def conclude(turn: Turn, name: str) -> None:
         for node, part in bad.items():
             why = f"its {part} failed the tests"
             eviction.evict(turn, node, job.incident, why, compute_gflops=least.compute_gflops)
+    _acquit(turn, diagnosis, verdict)
     if not bad:
         turn.say(f"tests of {', '.join(diagnosis.orders)} convict no node", name)
+
+
+def _acquit(turn: Turn, diagnosis: Diagnosis, verdict: Verdict) -> None:
+    """Tests that find nothing are no cure: of a node that faults come from, they are counted."""
+    since = turn.now - turn.policy.strike_window_s
+    for name in diagnosis.suspects:
+        node = turn.nodes[name]
+        if node.strikes and not node.quarantined and name not in verdict.bad:
+            lately = tuple(at_s for at_s in node.acquitted if at_s > since)
+            turn.node(name, acquitted=(*lately, turn.now))
 
 
 def _verdict(job: Job, diagnosis: Diagnosis) -> tuple[Thresholds, Verdict]:

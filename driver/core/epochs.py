@@ -67,13 +67,12 @@ def seat(turn: Turn, name: str) -> bool:
     if job.rendezvous is None:
         _arm(turn, job, Timer.STORE, turn.policy.store_s)
         return False
-    point = restore.agree(job)
-    error = restore.store_error(job)
-    if point is None and error and job.history:
-        _arm(turn, job, Timer.STORE, turn.policy.store_s)
-        turn.wait_for(name, f"no step is in memory and the store cannot be read: {error}")
+    point = restore.chosen(job)
+    if why := restore.hindrance(job, point):
+        _hold(turn, job, why)
         return False
     step = point.step if point else 0
+    known = restore.after_start(job, step)
     turn.drop_timers(name, Timer.QUIET, Timer.STORE)
     turn.job(
         name,
@@ -82,6 +81,10 @@ def seat(turn: Turn, name: str) -> bool:
         restore=point,
         stop="kill",
         history=(*restore.close_epochs(job.history, step), Lived(epoch=job.epoch)),
+        acknowledged=known,
+        stored_s=restore.written_s(job, known, None),
+        granted=None,
+        unsure_s=None,
         waiting="",
     )
     turn.set_timer(name, Timer.START, job.plan.start_s)
@@ -89,6 +92,14 @@ def seat(turn: Turn, name: str) -> bool:
     if point is not None or job.best_step is not None:
         incidents.note_restored(turn, job, step, restore.reached(job))
     return True
+
+
+def _hold(turn: Turn, job: Job, why: str) -> None:
+    """No ranks yet: what the store holds is looked at again, or a person says where to start."""
+    _arm(turn, job, Timer.STORE, turn.policy.store_s)
+    if job.unsure_s is None:
+        turn.job(job.name, unsure_s=turn.now)
+    turn.wait_for(job.name, why)
 
 
 def _origin(job: Job, point: Restore | None) -> str:

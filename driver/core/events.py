@@ -41,8 +41,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     infrastructure: Budget = Budget(restarts=100, window_s=86_400)
     user: Budget = Budget(restarts=3, window_s=3_600)
     start_s: float = 600
-    hang_floor_s: float = 5  # for the detectors, like the next
+    hang_floor_s: float = 5  # for the detectors, like the next two
     first_step_s: float = 600
+    pause_max_s: float = 600
     diagnose_s: float = 60
     grace_s: float = 30
     compute_gflops: float = 0
@@ -69,7 +70,14 @@ class SuspendRequested(Event, frozen=True):
 
 
 class ResumeRequested(Event, frozen=True):
+    """A suspended job is to go on; or, with `from_step`, one that waits to know what its store has.
+
+    `from_step`: a person's word that its ranks may start there, whatever was stored; 0 is the
+    beginning.
+    """
+
     job: str
+    from_step: int | None = None
     by: str = ""
 
 
@@ -141,6 +149,13 @@ class NodeVanished(Event, frozen=True):
     why: str = ""
 
 
+class NodeFits(Event, frozen=True):
+    """A node that was refused to the job for want of room has room for it now."""
+
+    job: str
+    node: str
+
+
 class ExecutorEnded(Event, frozen=True):
     """The cluster ended an executor that a job had been given: deleted, evicted, preempted.
 
@@ -164,6 +179,17 @@ class ExecutorEnding(Event, frozen=True):
     why: str
     within_s: float
     evicted: bool = False
+
+
+class ExecutorStarved(Event, frozen=True):
+    """An executor that a job has was killed for memory, its ranks with it; it comes back by itself.
+
+    `limit_bytes`: of all that runs there; 0 where it has none, or nobody knows.
+    """
+
+    job: str
+    node: str
+    limit_bytes: int = 0
 
 
 class ExecutorLingers(Event, frozen=True):
@@ -200,14 +226,29 @@ class ExecutorDisconnected(Event, frozen=True):
 
 
 class NodeQuiet(Event, frozen=True):
-    """No rank of an older epoch is left on the node; what it holds that one could restore from."""
+    """No rank of an older epoch is left on the node; what it holds that one could restore from.
+
+    `looking`: why it is not known yet what else the store holds; "" where it is, or where another
+    node is to look.
+    """
 
     job: str
     epoch: int
     node: str
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] = ()
+    looking: str = ""
+    damaged: tuple[Stored, ...] = ()
     store_error: str = ""
+
+
+class CheckpointStored(Event, frozen=True):
+    """The manifest of `step`, which ranks of `epoch` saved, is in the store: it is acknowledged."""
+
+    job: str
+    epoch: int
+    node: str
+    step: int
 
 
 class StoreReady(Event, frozen=True):
@@ -295,6 +336,10 @@ class NodeAllocated(Event, frozen=True):
 class AllocationFailed(Event, frozen=True):
     """`unfit`: for a reason of the job's own, so that others may have the node. `barred`: and so
     that this job would get no other either. Of a trial: the node could not be put on it.
+
+    `late`: the cluster tried for as long as it may, while it had other nodes of the same start.
+    `others`: nodes that cannot run the job as it is either, and why, as far as the cluster knows
+    that without a try.
     """
 
     job: str
@@ -302,6 +347,8 @@ class AllocationFailed(Event, frozen=True):
     why: str
     unfit: bool = False
     barred: bool = False
+    late: bool = False
+    others: dict[str, str] = {}
 
 
 class NodeReleased(Event, frozen=True):
@@ -347,6 +394,12 @@ class Ticked(Event, frozen=True):
     """A deadline that is in the state has passed."""
 
 
+class Stalled(Event, frozen=True):
+    """The driver stood still for `stood_s`: it read nothing and did nothing, until now."""
+
+    stood_s: float
+
+
 class DriverStarted(Event, frozen=True):
     """A driver took over with this term; facts follow as ordinary events."""
 
@@ -366,12 +419,15 @@ AnyEvent = (
     | BrakeReleaseRequested
     | NodeAppeared
     | NodeVanished
+    | NodeFits
     | ExecutorEnded
     | ExecutorEnding
     | ExecutorLingers
+    | ExecutorStarved
     | ExecutorConnected
     | ExecutorDisconnected
     | NodeQuiet
+    | CheckpointStored
     | StoreReady
     | StoreLost
     | RanksRunning
@@ -389,5 +445,6 @@ AnyEvent = (
     | StacksTaken
     | StacksFailed
     | Ticked
+    | Stalled
     | DriverStarted
 )

@@ -127,6 +127,7 @@ def trust(turn: Turn, node: str, *, asked: bool) -> None:
         kit=None,
         trial_s=None,
         strikes=(),
+        acquitted=(),
         rest_until_s=0.0,
     )
     if asked:

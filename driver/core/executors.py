@@ -26,6 +26,7 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
         generation=max(node.generation, event.generation),  # it has forgotten nothing, if we have
         incarnation=event.incarnation,
         address=event.address,
+        starved_s=None,
         silent_check_s=None,
     )
     if behind:
@@ -80,6 +81,7 @@ def _ranks_died(turn: Turn, node: str, name: str) -> None:
             summary=summary,
             evidence=(evidence,),
         )
+        turn.node(node, renewed_s=turn.now)
         ladder.recover(turn, name, fault)
     elif not job.seated:
         store = None if node == job.host else job.rendezvous

@@ -5,7 +5,7 @@ Called by `decide`. Pure.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import eviction, incidents, ladder, stacks, trials
+from holdfast.driver.core import eviction, gather, incidents, ladder, stacks, trials
 from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.model import Fault, Job, Timer
@@ -27,7 +27,8 @@ def on_found(turn: Turn, event: Found) -> None:
     fault = incidents.fault_of(finding)
     job = _job_of(turn, finding)
     if finding.weight is Weight.REPORT:
-        incidents.report(turn, fault, job=job.name if job else None)
+        ended = finding.job if finding.job in turn.jobs else None
+        incidents.report(turn, fault, job=job.name if job else ended)
     elif job is not None:
         if _concerns(job, finding):
             _job_fault(turn, job, fault)
@@ -116,6 +117,8 @@ def _concerns(job: Job, finding: Finding) -> bool:
 def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
     if fault.kind is Kind.CHECKPOINT_CORRUPT:
         fault = replace(fault, spoils=True)
+    if fault.kind in STUCK:
+        fault = gather.explained(job, fault)
     if fault.kind not in STUCK or not job.seated:
         ladder.recover(turn, job.name, fault)
     elif job.held is None:

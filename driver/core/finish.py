@@ -6,8 +6,12 @@ a finished job stays finished.
 
 from holdfast.driver.core import incidents
 from holdfast.driver.core.allocation import give_back
+from holdfast.driver.core.gather import failed
 from holdfast.driver.core.model import Failure, Phase, Timer, Wanted
 from holdfast.driver.core.turn import Turn
+
+KEPT_EXITS = 16
+"""Of a finished job: more than anybody is shown of them."""
 
 
 def succeed(turn: Turn, name: str) -> None:
@@ -29,6 +33,7 @@ def suspend(turn: Turn, name: str) -> None:
     """Put the job aside: no nodes, its place in the queue kept."""
     incidents.back(turn, name, "the job was suspended before it was back")
     give_back(turn, name)
+    turn.job(name, unsure_s=None)
     turn.move(name, Phase.SUSPENDED)
     _keep_timers(turn, name, Timer.DEADLINE)
     turn.say(f"{name} is suspended and has given its nodes back", name)
@@ -44,13 +49,26 @@ def _end(turn: Turn, name: str, phase: Phase, sentence: str) -> None:
     incidents.back(turn, name, sentence)
     give_back(turn, name, forget=name)
     turn.move(name, phase)
-    turn.job(name, timers={}, suspects=(), waiting="", parked="")
+    turn.job(name, timers={}, suspects=(), waiting="", parked="", unsure_s=None)
+    turn.job(name, quiet={}, seats=(), running=(), ending=(), tried={}, unfit={})
+    _keep_first_causes(turn, name)
     turn.say(sentence, name)
     job = turn.jobs[name]
     if job.wanted is Wanted.DELETE:
         drop(turn, name)
     elif job.plan.ttl_s is not None:
         turn.set_timer(name, Timer.TTL, job.plan.ttl_s)
+
+
+def _keep_first_causes(turn: Turn, name: str) -> None:
+    """Of thousands of ends those that tell why, and the furthest: each later commit has them."""
+    exits = turn.jobs[name].exits
+    if len(exits) <= KEPT_EXITS:
+        return
+    causes = [each for each in exits if failed(each.status)][:KEPT_EXITS]
+    furthest = max(exits, key=lambda each: -1 if each.step is None else each.step)
+    kept = causes if furthest in causes else [*causes, furthest]
+    turn.job(name, exits=tuple(kept), ended=len(exits))
 
 
 def _keep_timers(turn: Turn, name: str, *kept: Timer) -> None:

@@ -7,9 +7,12 @@ of stamps; a signal or an exception of its own comes before an error that a peer
 from collections.abc import Sequence
 from signal import Signals
 
+from msgspec.structs import replace
+
+from holdfast.driver.core import repeats
 from holdfast.driver.core.model import Exited, Fault, Job
 from holdfast.protocol.exitcodes import of_signal
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus
 
 SIGKILL = 9
@@ -27,20 +30,33 @@ def is_echo(status: RankStatus) -> bool:
 
 
 def only_echoes(exits: Sequence[Exited]) -> bool:
-    """True where every rank that failed lost a peer, and what they died of is not known."""
-    first = root(exits)
-    return first is not None and is_echo(first.status)
+    """True where every rank that failed lost a peer, and whose death that was may still come."""
+    bad = _failed(exits)
+    return bool(bad) and all(is_echo(exited.status) for exited in bad)
 
 
 def root(exits: Sequence[Exited]) -> Exited | None:
     """The exit that explains the others; None where none failed."""
-    bad = [exited for exited in exits if failed(exited.status)]
+    bad = _failed(exits)
     causes = [exited for exited in bad if not is_echo(exited.status)]
-    first = next(iter(causes or bad), None)
-    if first is None or _class_of(first.status)[1] is not Blame.USER:
+    if not causes:
+        return _left_early(exits) if bad else None
+    first = causes[0]
+    if _class_of(first.status)[1] is not Blame.USER:
         return first
     alike = [each for each in causes if _same_end(each.status, first.status)]
     return min(alike, key=lambda each: each.status.rank)
+
+
+def _failed(exits: Sequence[Exited]) -> list[Exited]:
+    return [exited for exited in exits if failed(exited.status)]
+
+
+def _left_early(exits: Sequence[Exited]) -> Exited:
+    """Of exits among which only echoes failed, the first. Where that is one with exit code 0, its
+    peers still needed the rank: to end well before others is no fault as long as none dies of it.
+    """
+    return exits[0]
 
 
 def _same_end(one: RankStatus, other: RankStatus) -> bool:
@@ -73,8 +89,8 @@ def judge(job: Job) -> Fault | None:
     first = root(job.exits)
     if first is None:
         return None
-    echo = is_echo(first.status)
     kind, blame = _class_of(first.status)
+    echo = is_echo(first.status) or kind is Kind.CHECKPOINT_CORRUPT
     error = first.status.error
     steps = [exited.step for exited in job.exits if exited.step is not None]
     return Fault(
@@ -85,9 +101,30 @@ def judge(job: Job) -> Fault | None:
         rank=None if echo else first.status.rank,
         step=max(steps, default=None),
         summary=summary(first),
-        evidence=_evidence(job.exits),
+        evidence=_evidence(first, job.exits),
         traceback=(error.traceback or error.message) if error and kind_is_users(kind) else "",
         spoils=_spoils(job, first.status, max(steps, default=None)),
+        own=not echo and repeats.own_signal(first.status) is not None,
+        mark=None if echo else repeats.mark(first.status),
+    )
+
+
+def explained(job: Job, fault: Fault) -> Fault:
+    """A standstill, or who explains it: a rank that the others wait for, and that ended well."""
+    left = [each for each in job.exits if each.status.rank == fault.rank]
+    if not left or failed(left[0].status):
+        return fault
+    first = left[0]
+    told = Evidence(source=f"executor of {first.node}", text=summary(first))
+    return replace(
+        fault,
+        kind=Kind.ENDED_EARLY,
+        blame=Blame.USER,
+        weight=Weight.RESTART,
+        summary=told.text,
+        evidence=(told, *fault.evidence),
+        mark=repeats.mark(first.status),
+        spot="",
     )
 
 
@@ -98,11 +135,15 @@ def kind_is_users(kind: Kind) -> bool:
 
 def _class_of(status: RankStatus) -> tuple[Kind, Blame]:
     if status.out_of_memory:
-        return Kind.OUT_OF_MEMORY, Blame.UNKNOWN
+        return Kind.OUT_OF_MEMORY, Blame.USER
+    if not failed(status):
+        return Kind.ENDED_EARLY, Blame.USER
     if status.signal or is_echo(status) or (status.exit_code or 0) >= of_signal(0):
         return Kind.RANK_CRASHED, Blame.UNKNOWN
     if _never_ran(status):
         return Kind.START_FAILED, Blame.USER
+    if status.error is not None and status.error.exception == CHECKPOINT_REFUSED:
+        return Kind.CHECKPOINT_CORRUPT, Blame.INFRASTRUCTURE
     if status.error is not None and status.error.exception:
         return Kind.USER_EXCEPTION, Blame.USER
     return Kind.RANK_CRASHED, Blame.USER
@@ -115,14 +156,27 @@ def summary(exited: Exited) -> str:
     if is_echo(status):
         return f"{who} lost a peer, and no death was seen"
     if status.out_of_memory:
-        return f"{who} was killed for want of memory"
+        return f"{who} was killed for memory: {memory(status.memory_limit_bytes)}"
     if status.signal:
         return f"{who} died of {_signal_name(status.signal)}"
     if status.error is not None and status.error.not_startable:
         return f"{who} could not be started: {status.error.message.removesuffix('.')}"
+    if not failed(status):
+        at = "" if status.step is None else f" after step {status.step}"
+        return f"{who} ended with exit code 0{at} while others train (uneven data?)"
     if status.error is not None and status.error.exception:
         return f"{who} raised {status.error.message or status.error.exception}"
-    return f"{who} ended with exit code {status.exit_code or 0}"
+    return f"{who} ended with exit code {status.exit_code}"
+
+
+def memory(limit_bytes: int) -> str:
+    """What there was, and how to have more."""
+    if not limit_bytes:
+        return "its node had no more. Let fewer ranks share it, or let them use less"
+    return (
+        f"the limit of all ranks there is {limit_bytes / 2**20:,.0f} MiB. "
+        "Ask for more by spec.pod.resources.limits.memory, or let them use less"
+    )
 
 
 def _signal_name(number: int) -> str:
@@ -132,10 +186,12 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _evidence(exits: Sequence[Exited]) -> tuple[Evidence, ...]:
+def _evidence(first: Exited, exits: Sequence[Exited]) -> tuple[Evidence, ...]:
     """One piece for each failed rank, causes before echoes, in order of arrival."""
-    bad = [exited for exited in exits if failed(exited.status)]
+    bad = _failed(exits)
     bad.sort(key=lambda exited: is_echo(exited.status))
+    if not failed(first.status):
+        bad.insert(0, first)
     return tuple(
         Evidence(source=f"executor of {exited.node}", text=summary(exited)) for exited in bad[:8]
     )
@@ -144,6 +200,8 @@ def _evidence(exits: Sequence[Exited]) -> tuple[Evidence, ...]:
 def _spoils(job: Job, status: RankStatus, step: int | None) -> bool:
     """True where ranks restored from memory died before one step, of something of their own."""
     point = job.restore
+    if not failed(status):
+        return False
     if point is None or point.source != "memory" or job.progressed:
         return False
     return status.signal != SIGKILL and (step is None or step <= point.step)

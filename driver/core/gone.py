@@ -4,7 +4,7 @@ Called by whoever hears of a node, and by ticks. Pure. A node is gone when two s
 cluster, its connection or its peers; silence alone counts only after a while, and within the brake.
 """
 
-from holdfast.driver.core import eviction, gather, incidents, ladder, trials
+from holdfast.driver.core import eviction, gather, incidents, ladder, starved, trials
 from holdfast.driver.core.model import Fault, Job, Node, Timer, Wanted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
@@ -82,7 +82,7 @@ def check_silence(turn: Turn) -> None:
     silent = [node.name for node in held if not node.connected]
     cap = eviction.cap(turn, turn.policy.silence_share)
     outage = len(silent) == len(held) or len(silent) > cap
-    for name in due:
+    for name in turn.each_node(due):
         node = turn.nodes[name]
         if node.job is None or node.connected:
             turn.node(name, silent_check_s=None)
@@ -90,6 +90,8 @@ def check_silence(turn: Turn) -> None:
             turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
         elif not node.present:
             ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
+        elif starved.may_come(turn, node):
+            turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
         elif to_return(node) and turn.now < (late_s := turn.returned_s + turn.policy.reconnect_s):
             turn.node(name, silent_check_s=late_s)
         elif outage or eviction.too_many(turn, silent=True):

@@ -51,6 +51,9 @@ def fault_of(finding: Finding) -> Fault:
         stalled_s=finding.stalled_s,
         summary=finding.summary or f"{finding.kind} on {finding.node or finding.job}",
         evidence=finding.evidence,
+        apart=finding.apart,
+        spot=finding.spot,
+        fix=finding.fix,
     )
 
 
@@ -148,6 +151,14 @@ def _opened(turn: Turn, fault: Fault) -> Incident:
         nodes=() if fault.node is None else (fault.node,),
         evidence=fault.evidence,
     )
+
+
+def explain(turn: Turn, job: Job, fault: Fault) -> None:
+    """What was taken for the loss of a node's executor was this fault, the user's."""
+    incident = turn.incidents.get(job.incident or 0)
+    if incident is not None and incident.kind in LOSSES and incident.node == fault.node:
+        _charge_user(turn, job, since_s=incident.found_s)
+        turn.put_incident(rooted(incident, fault))
 
 
 def _charge_user(turn: Turn, job: Job, *, since_s: float) -> None:

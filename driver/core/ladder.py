@@ -1,14 +1,16 @@
 """The recovery ladder: the smallest rung that can cure a fault, the next one when it did not.
 
 Called by the machines with a `Fault`. Pure. Rungs: 1 restart in place; 2 replace a node that is
-plainly bad; 3 test the suspects and their neighbours; 4 test everyone; 6 give up with the evidence.
+plainly bad, or try its place on another first; 3 test the suspects and their neighbours; 4 test
+everyone; 6 give up with the evidence.
 (5, going on with a replica fewer, needs a job whose topology may shrink.)
 """
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import eviction, finish, gather, incidents
+from holdfast.driver.core import elsewhere, eviction, finish, gather, incidents, repeats, spots
 from holdfast.driver.core.allocation import leave, schedule
+from holdfast.driver.core.candidates import moved_off
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import Budget
 from holdfast.driver.core.model import Failure, Fault, Incident, Job, Phase, Spent, Wanted
@@ -38,6 +40,8 @@ def recover(
     incident = turn.incidents[noted] if noted else incidents.open_or_join(turn, name, fault)
     tried = job.seated or attempt
     if tried:
+        fault = spots.noted(turn, name, fault, incident)
+        repeats.note(turn, name, fault)
         _count(turn, name, incident, fault)
     if reason := _no_more_tries(turn, name, fault) if tried else "":
         _give_up(turn, name, fault, incident.id, reason)
@@ -90,28 +94,56 @@ def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
     turn.incident(incident.id, tries={**incident.tries, key: incident.tries.get(key, 0) + 1})
     job = turn.jobs[name]
     if job.wanted is Wanted.RUN and not fault.asked:
-        turn.job(name, spent=(*job.spent, Spent(at_s=turn.now, blame=_payer(fault))))
+        turn.job(name, spent=(*job.spent, Spent(at_s=turn.now, blame=_payer(turn, job, fault))))
     if fault.node in turn.nodes and fault.blame is not Blame.USER and not fault.spared:
         since = turn.now - turn.policy.strike_window_s
         old = [at for at in turn.nodes[fault.node].strikes if at > since]
         turn.node(fault.node, strikes=(*old, turn.now))
 
 
-def _payer(fault: Fault) -> Blame:
-    return Blame.USER if fault.blame is Blame.USER else Blame.INFRASTRUCTURE
+def _payer(turn: Turn, job: Job, fault: Fault) -> Blame:
+    """Whose budget a restart comes from: the user's where the cause lies in the ranks."""
+    users = fault.blame is Blame.USER or _in_the_ranks(turn, job, fault)
+    return Blame.USER if users else Blame.INFRASTRUCTURE
+
+
+def _in_the_ranks(turn: Turn, job: Job, fault: Fault) -> bool:
+    """A rank dies of itself, and no other node is to be tried first, or one was tried already. Of a
+    job of several nodes one may be bad: they pass tests first, and it does not get on.
+    """
+    moved = bool(moved_off(turn, job))
+    if not fault.own or (elsewhere.may_move(turn, job, fault.node) and not moved):
+        return False
+    gets_on = job.progressed and job.best_step is not None
+    tried = moved or _acquitted(turn, fault)
+    return job.plan.nodes == 1 or (tried and not gets_on)
+
+
+def _acquitted(turn: Turn, fault: Fault) -> bool:
+    """Whether tests of the fault's node have found nothing often enough to be believed."""
+    node, since = turn.nodes.get(fault.node or ""), turn.now - turn.policy.strike_window_s
+    lately = [at_s for at_s in node.acquitted if at_s > since] if node is not None else []
+    return len(lately) >= turn.policy.acquittals
 
 
 def _no_more_tries(turn: Turn, name: str, fault: Fault) -> str:
     """Why another try is refused, or of no use; "" where the job may try again."""
     job = turn.jobs[name]
     never = gather.unstartable(job) if job.wanted is Wanted.RUN else ""
-    return never or _spent_out(turn, name, fault)
+    hopeless = _hopeless(turn, job, fault) or spots.used_up(turn, job, fault)
+    return never or hopeless or _spent_out(turn, name, fault)
+
+
+def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
+    if job.wanted is not Wanted.RUN:
+        return ""
+    return repeats.hopeless(job, fault, elsewhere=elsewhere.may_move(turn, job, fault.node))
 
 
 def _spent_out(turn: Turn, name: str, fault: Fault) -> str:
     """Why the job may not try again; "" where it may. Drops what has left the window."""
     job = turn.jobs[name]
-    payer = _payer(fault)
+    payer = _payer(turn, job, fault)
     budget: Budget = job.plan.user if payer is Blame.USER else job.plan.infrastructure
     longest_s = max(job.plan.user.window_s, job.plan.infrastructure.window_s)
     spent = tuple(entry for entry in job.spent if entry.at_s > turn.now - longest_s)
@@ -144,22 +176,41 @@ def _spoil(turn: Turn, name: str, fault: Fault) -> None:
 
 def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> None:
     incident = turn.incidents[number]
-    strikes = len(turn.nodes[fault.node].strikes) if fault.node in turn.nodes else 0
-    rung = rung_for(turn.policy, incident, fault, strikes=strikes)
+    rung = rung_for(turn.policy, incident, fault, strikes=_strikes(turn, name, fault))
+    moves = _moves_first(turn, name, fault, rung)
+    rung = rung if moves is None else REPLACE
     turn.incident(number, rung=max(rung, incident.rung))
     if rung == GIVE_UP:
         tries = sum(incident.tries.values())
         reason = f"{fault.summary}. {tries} recoveries, with tests of every node, did not cure it"
         _give_up(turn, name, fault, number, reason)
         return
-    turn.say(f"{fault.summary}: {_ACTION[rung]}", name)
-    if rung == REPLACE:
+    action = f"try its place on another node than {moves}" if moves else _ACTION[rung]
+    turn.say(f"{fault.summary}: {action}", name)
+    if moves is not None:
+        elsewhere.move(turn, name, moves)
+    elif rung == REPLACE:
         _evict(turn, fault, number)
     elif rung == DIAGNOSE and fault.node is not None:
         _suspect(turn, name, (fault.node,))
     elif rung == DIAGNOSE_ALL:
         _suspect(turn, name, turn.jobs[name].nodes)
     _quiesce(turn, name, again=tried)
+
+
+def _strikes(turn: Turn, name: str, fault: Fault) -> int:
+    """The node's; enough to have it tested where a rank died there as one did before."""
+    if fault.own and repeats.came_again(turn.jobs[name], fault):
+        return turn.policy.strikes
+    return len(turn.nodes[fault.node].strikes) if fault.node in turn.nodes else 0
+
+
+def _moves_first(turn: Turn, name: str, fault: Fault, rung: int) -> str | None:
+    """The node whose place is tried on another one, rather than what the rung is for."""
+    job = turn.jobs[name]
+    again = fault.own and repeats.came_again(job, fault)
+    reason = again or bool(fault.apart) or rung == GIVE_UP or _acquitted(turn, fault)
+    return elsewhere.to_move(turn, job, fault) if rung >= DIAGNOSE and reason else None
 
 
 def _give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> None:

@@ -128,6 +128,8 @@ class Node(Value, frozen=True):
     job: str | None = None  # who holds it
     allocated: bool = False  # the cluster confirmed it for that job
     came: bool = False  # and its executor was there since
+    renewed_s: float | None = None  # when a new one took its ranks for dead, nobody had said why
+    starved_s: float | None = None  # when the cluster said that one was killed for memory
     releasing: bool = False  # asked to be given back, not yet confirmed
     called: int = 0  # entry that ordered the newest allocation or release: older outcomes are late
     forget: str | None = None  # a finished job whose snapshots it drops, until it has another
@@ -151,6 +153,7 @@ class Node(Value, frozen=True):
     selftest: Trial | None = None  # it stands by, and is being tested
     tested: bool | None = None  # whether that told anything; None: not tested since it came
     strikes: tuple[float, ...] = ()  # when it was the root of a fault, lately
+    acquitted: tuple[float, ...] = ()  # when tests of it as a suspect found nothing, lately
     retry_s: float | None = None  # when a failed call to the cluster is made again
 
 
@@ -161,11 +164,20 @@ class Unfit(Value, frozen=True):
     why: str
 
 
+class Tried(Value, frozen=True):
+    """A job had to do without a node that was free for it."""
+
+    at: int  # entry, the last time
+    waits: int = 0  # times that it waited for it, holding others, in vain
+
+
 class Quiet(Value, frozen=True):
     """A node has no rank of an older epoch, and holds this."""
 
     snapshots: tuple[Snapshot, ...] = ()
-    stored: tuple[Stored, ...] = ()
+    stored: tuple[Stored, ...] = ()  # found so far
+    looking: str = ""  # why it is not known yet what else the store holds
+    damaged: tuple[Stored, ...] = ()  # in the store, and not to be believed
     store_error: str = ""
 
 
@@ -191,6 +203,21 @@ class Spent(Value, frozen=True):
     blame: Blame
 
 
+class Mark(Value, frozen=True):
+    """What ends of ranks share that are the same, see `repeats`."""
+
+    how: str  # signal or exit code, the script's line, the words without numbers
+    step: int  # that the rank had completed, as it counts them
+
+
+class Again(Value, frozen=True):
+    """Ends of ranks that were the same, each by its node, and when the last one was."""
+
+    mark: Mark
+    nodes: tuple[str, ...]
+    at_s: float
+
+
 class Fault(Value, frozen=True):
     """Something that a job has to recover from; `node` and `rank` are the root's."""
 
@@ -208,6 +235,11 @@ class Fault(Value, frozen=True):
     asked: bool = False  # a person wants the node out: no brake
     spared: bool = False  # the node has to leave the job, with nothing against it
     spoils: bool = False  # whatever ranks were restored from is to be doubted
+    spot: str = ""  # where in the script it stood still
+    fix: str = ""  # which option would have let it go on
+    apart: tuple[str, ...] = ()  # two nodes that are not to be seated together
+    own: bool = False  # a rank died of a signal that it brought upon itself
+    mark: Mark | None = None  # where and how a rank ended, where that says something
 
 
 class Diagnosis(Value, frozen=True):
@@ -259,16 +291,25 @@ class Job(Value, frozen=True):
     restore: Restore | None = None  # what the seated ranks started from
     running: tuple[str, ...] = ()  # nodes whose ranks have all started
     exits: tuple[Exited, ...] = ()
+    ended: int = 0  # of a finished job of which not all exits are kept: how many there were
     held: Fault | None = None  # acted on once the stacks of the stuck ranks are taken
     progressed: bool = False  # this epoch went beyond all before it
     history: tuple[Lived, ...] = ()
+    acknowledged: tuple[Stored, ...] = ()  # the newest that the store is known to have, newest last
+    stored_s: float | None = None  # when the last of these was said to be written; None: not known
+    granted: int | None = None  # a person's word: ranks start from this step, 0 is the beginning
+    unsure_s: float | None = None  # since when it is held back by what the store may hold
     spoiled: tuple[Restore, ...] = ()  # restores whose ranks died at once: not used again
     best_step: int | None = None  # highest step known to be completed by all ranks
     unfit: dict[str, Unfit] = {}  # nodes that could not run it lately; other jobs may have them
+    tried: dict[str, Tried] = {}  # nodes that it had to do without: others come first
     barred: Unfit | None = None  # why it would get no node at all, for a reason of its own
     suspects: tuple[str, ...] = ()  # nodes that have to pass their tests before ranks run again
     diagnosis: Diagnosis | None = None
     spent: tuple[Spent, ...] = ()
+    spots: dict[str, int] = {}  # restarts for standing still, by where in the script
+    ends: tuple[Again, ...] = ()  # how ranks ended, the latest last
+    moved: dict[str, float] = {}  # nodes that it moved off without proof against them, and when
     incident: int | None = None  # the open one
     timers: dict[Timer, float] = {}
 

@@ -102,7 +102,8 @@ def _set_time(turn: Turn, name: str) -> None:
 
 def begin(turn: Turn) -> None:
     """End the ranks of jobs that train on a node which they may leave now."""
-    for job in list(turn.jobs.values()):
+    for name in turn.each_job(turn.jobs):
+        job = turn.jobs[name]
         if job.leaving and trains(job):
             if _may_leave(turn, job):
                 _begin(turn, job)
@@ -117,7 +118,9 @@ def trains(job: Job) -> bool:
 
 
 def _may_leave(turn: Turn, job: Job) -> bool:
-    """Another node is warm for each, or the time is over."""
+    """Another node is warm for each, or the time is over; it is where they failed the job."""
+    if all(turn.nodes[node].notice is None for node in job.leaving):
+        return True
     due_s = min(_times(turn, job), default=None)
     if due_s is not None and turn.now >= due_s - turn.policy.save_s:
         return True

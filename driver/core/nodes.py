@@ -4,7 +4,14 @@ Called by `decide`. Pure. What it says of a node's end is one source of two; see
 """
 
 from holdfast.driver.core import gone, ladder, moves, trials
-from holdfast.driver.core.allocation import bar, came, drop_unfit, drop_unready
+from holdfast.driver.core.allocation import (
+    bar,
+    came,
+    drop_unfit,
+    drop_unready,
+    find_unfit,
+    leave,
+)
 from holdfast.driver.core.effects import Distrust, Release
 from holdfast.driver.core.events import (
     AllocationFailed,
@@ -14,6 +21,7 @@ from holdfast.driver.core.events import (
     NodeAllocated,
     NodeAppeared,
     NodeDistrusted,
+    NodeFits,
     NodeReleased,
     NodeTrusted,
     NodeVanished,
@@ -65,6 +73,15 @@ def _notice(turn: Turn, event: NodeAppeared) -> None:
         moves.withdraw(turn, event.node)
 
 
+def on_fits(turn: Turn, event: NodeFits) -> None:
+    """The job may ask for the node again, when that is its turn."""
+    job = turn.jobs.get(event.job)
+    if job is not None and event.node in job.unfit:
+        unfit = {node: why for node, why in job.unfit.items() if node != event.node}
+        turn.job(job.name, unfit=unfit)
+        turn.say(f"{event.node} has room for {job.name} now")
+
+
 def on_vanished(turn: Turn, event: NodeVanished) -> None:
     node = turn.nodes.get(event.node)
     if node is None or not node.present:
@@ -101,7 +118,10 @@ def on_allocated(turn: Turn, event: NodeAllocated) -> None:
 
 def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
     node = turn.nodes.get(event.node)
-    if node is None or _late(node, event.cause):
+    if node is None:
+        return
+    if _late(node, event.cause):
+        _learn_late(turn, event)
         return
     if node.trial is not None:
         trials.put_off(turn, event.node, event.why)
@@ -112,9 +132,26 @@ def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
         return
     why = f"it could not be allocated: {event.why}"
     if event.unfit:
-        drop_unfit(turn, event.job, event.node, why)
+        _do_without(turn, event, why)
     else:
         drop_unready(turn, event.job, [event.node], why)
+
+
+def _learn_late(turn: Turn, event: AllocationFailed) -> None:
+    """A start was undone while more of its nodes were waited for, in vain: each had its turn."""
+    if event.late and event.job in turn.jobs:
+        why = f"it could not be allocated: {event.why}"
+        find_unfit(turn, event.job, {event.node: why}, late=True)
+
+
+def _do_without(turn: Turn, event: AllocationFailed, why: str) -> None:
+    """Without the node, and without those that would be refused as well."""
+    drop_unfit(turn, event.job, event.node, why, late=event.late)
+    others = {node: why for node, why in event.others.items() if node in turn.nodes}
+    find_unfit(turn, event.job, others)
+    for node in turn.jobs[event.job].members:
+        if node in others and not turn.nodes[node].allocated:
+            leave(turn, node)
 
 
 def on_released(turn: Turn, event: NodeReleased) -> None:

@@ -9,7 +9,7 @@ import msgspec
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds and shares; change the version with any of them."""
 
-    version: int = 6
+    version: int = 9
     gather_s: float = 0.03
     """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
@@ -32,6 +32,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     return_s: float = 10.0
     """How long a driver that took over waits for executors before it takes them for silent. They
     come back with a jitter of at most 5 s."""
+    catch_up_s: float = 2.0
+    catch_up_share: float = 0.25
+    """After a standstill of the driver nobody is judged for silence before this share of it, and no
+    later for it than after `catch_up_s`: what was sent meanwhile has to be read first. A share, so
+    that a driver that stands still again and again, and runs for a fifth of its time, gets on."""
     settle_s: float = 600.0
     """A job that ran so long without a fault has recovered, even where no step can be seen."""
     save_s: float = 60.0
@@ -42,6 +47,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How long a job keeps its nodes while it waits for one more and another job waits too."""
     rest_s: float = 60.0
     """A node that failed us without proof against it is not chosen again before."""
+    refused_longest_s: float = 600.0
+    """A job waits `rest_s` until it asks again for a node that it waited for in vain, twice as long
+    after each further time, and at most so long."""
     forget_s: float = 86_400.0
     """A node that has been gone for so long, and that nobody holds or distrusts, is forgotten when
     the next one goes: machines that are made anew have new names."""
@@ -79,5 +87,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     strikes: int = 3
     """Faults rooted in one node within `strike_window_s` that make it a suspect."""
     strike_window_s: float = 3_600.0
+    spot_tries: int = 4
+    """Standstills at one place of a script until they are the script's own fault; the detectors
+    wait four times as long at each as at the one before it (15 s, 1 min, 4 min, 16 min)."""
+    acquittals: int = 2
+    """Tests of one suspect within `strike_window_s` that find nothing until its place is tried on
+    another node."""
     kept_incidents: int = 200
     """Closed incidents that the state keeps; older ones are in the journal."""

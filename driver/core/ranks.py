@@ -3,8 +3,9 @@
 Called by `decide`. Pure. Whatever belongs to an epoch that is over is ignored here, once for all.
 """
 
-from holdfast.driver.core import gather, incidents, ladder
+from holdfast.driver.core import gather, incidents, ladder, restore
 from holdfast.driver.core.events import (
+    CheckpointStored,
     NodeQuiet,
     ProgressSeen,
     RanksExited,
@@ -15,6 +16,7 @@ from holdfast.driver.core.events import (
 from holdfast.driver.core.model import Exited, Fault, Job, Quiet, Timer
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.messages import Stored
 
 OfEpoch = NodeQuiet | StoreReady | StoreLost | RanksRunning | RanksExited | ProgressSeen
 
@@ -31,15 +33,36 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
     job = current(turn, event)
     if job is None or event.node not in job.members or (job.seated and event.node in job.places):
         return
-    quiet = Quiet(snapshots=event.snapshots, stored=event.stored, store_error=event.store_error)
+    quiet = Quiet(
+        snapshots=event.snapshots,
+        stored=event.stored,
+        looking=event.looking,
+        damaged=event.damaged,
+        store_error=event.store_error,
+    )
     if job.quiet.get(event.node) == quiet:
         return
+    known = restore.acknowledge(job, event.stored)
     turn.job(
         job.name,
         quiet={**job.quiet, event.node: quiet},
         ending=tuple(node for node in job.ending if node != event.node),
+        acknowledged=known,
+        stored_s=restore.written_s(job, known, None),
     )
     turn.say(f"{event.node} is quiet")
+
+
+def on_stored(turn: Turn, event: CheckpointStored) -> None:
+    """Of an older epoch too: what was acknowledged is remembered, however late that is told."""
+    job = turn.jobs.get(event.job)
+    if job is None or job.finished:
+        return
+    known = restore.acknowledge(job, [Stored(step=event.step, epoch=event.epoch)])
+    if known != job.acknowledged:
+        written_s = restore.written_s(job, known, turn.now)
+        turn.job(job.name, acknowledged=known, stored_s=written_s)
+        turn.say(f"step {event.step} is in the store")
 
 
 def on_store_ready(turn: Turn, event: StoreReady) -> None:
@@ -125,16 +148,18 @@ def on_progress(turn: Turn, event: ProgressSeen) -> None:
     if job is None or not job.seated or (job.progressed and not first):
         return
     turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
-    turn.say(f"{job.name} {_went_on(event)}", job.name)
+    turn.say(f"{job.name} {_went_on(job, event)}", job.name)
     incidents.note_resumed(turn, job, event.before)
     incidents.back(
         turn, job.name, "training again" if event.step is None else f"back at step {event.step}"
     )
 
 
-def _went_on(event: ProgressSeen) -> str:
+def _went_on(job: Job, event: ProgressSeen) -> str:
     if event.stepless:
         return "trains: its collectives go on, though no step of an optimizer is seen"
+    if event.step is None and job.attempt > 1 and job.restore is None:
+        return "trains again: its script began anew, and repeats what it had not saved"
     return "trains" if event.step is None else f"completed step {event.step}, further than ever"
 
 

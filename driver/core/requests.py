@@ -53,6 +53,7 @@ def on_suspend(turn: Turn, event: SuspendRequested) -> None:
 
 
 def on_resume(turn: Turn, event: ResumeRequested) -> None:
+    _grant(turn, event)
     job = turn.jobs.get(event.job)
     if job is None or job.wanted is not Wanted.SUSPEND:
         return
@@ -60,6 +61,16 @@ def on_resume(turn: Turn, event: ResumeRequested) -> None:
     turn.say(f"{_who(event.by)} wants {job.name} to go on", job.name)
     if job.phase is Phase.SUSPENDED:
         turn.move(job.name, Phase.PENDING)
+
+
+def _grant(turn: Turn, event: ResumeRequested) -> None:
+    """Note where a person wants ranks to start, whatever the store has, or had."""
+    job = turn.jobs.get(event.job)
+    if job is None or event.from_step is None or job.seated or job.finished:
+        return
+    where = f"from step {event.from_step}" if event.from_step else "from the beginning"
+    turn.job(job.name, granted=event.from_step)
+    turn.say(f"{_who(event.by)} wants {job.name} to go on {where}", job.name)
 
 
 def on_stop(turn: Turn, event: StopRequested) -> None:

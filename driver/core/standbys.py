@@ -19,7 +19,8 @@ from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
 def keep(turn: Turn) -> None:
     """Begin the tests that are due, and end those whose job does not train any more."""
-    for job in turn.jobs.values():
+    for each in turn.each_job(turn.jobs):
+        job = turn.jobs[each]
         training = trains(job)
         for name in job.standbys:
             node = turn.nodes[name]
@@ -52,9 +53,10 @@ def _title(number: int) -> str:
 
 def on_tick(turn: Turn) -> None:
     """Wait no longer for tests that are out of time."""
-    for node in list(turn.nodes.values()):
-        if node.selftest is not None and node.selftest.until_s <= turn.now:
-            _stands_by_untested(turn, node.name, "no result came in time")
+    for name in turn.each_node(turn.nodes):
+        test = turn.nodes[name].selftest
+        if test is not None and test.until_s <= turn.now:
+            _stands_by_untested(turn, name, "no result came in time")
 
 
 def on_ended(turn: Turn, event: DiagnosticEnded) -> None:

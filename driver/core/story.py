@@ -40,6 +40,7 @@ RESTATED: Mapping[type[e.Event], str] = {
     e.NodeTrusted: r"the cluster may use \S+ again",
     e.NodeAppeared: r"\S+ is there",
     e.NodeQuiet: r"\S+ is quiet",
+    e.CheckpointStored: r"step \d+ is in the store",
     e.StoreReady: r"the store of epoch \d+ listens on \S+",
     e.RanksRunning: r"the ranks on \S+ run",
     e.RanksExited: r"rank [\d, ]+ on \S+ ended",
@@ -56,7 +57,9 @@ WANTED = (
 
 FACTS: Mapping[type[e.Event], str] = {
     e.JobSubmitted: r"\S+ is submitted.*",
-    **dict.fromkeys(WANTED, r".+ wants \S+ (suspended|to go on|stopped|deleted|used again: .*)"),
+    **dict.fromkeys(
+        WANTED, r".+ wants \S+ (suspended|to go on( from .*)?|stopped|deleted|used again: .*)"
+    ),
     e.RanksRunning: r"\S+ runs",
     e.RanksExited: r"\S+ is done: .*",
     e.ProgressSeen: r".*, further than ever|\S+ trains.*",
@@ -65,6 +68,7 @@ FACTS: Mapping[type[e.Event], str] = {
     **dict.fromkeys((e.BrakeApplyRequested, e.BrakeReleaseRequested), r"the brake is .*"),
     e.ExecutorEnding: r"\S+ is to be free.*",
     e.NodeAppeared: r"\S+ (is to be free.*|need not be free any more)",
+    e.ExecutorStarved: r"all ranks on .*",
     e.ExecutorDisconnected: r"the executor of \S+ has no connection",
     e.StacksTaken: r"stacks: .*",
     e.StacksFailed: r"no stacks: .*",

@@ -16,6 +16,7 @@ from holdfast.driver.core import (
     gone,
     incidents,
     ladder,
+    restore,
     standbys,
     trials,
 )
@@ -29,10 +30,11 @@ from holdfast.protocol.faults import Blame, Kind, Weight
 
 def on_tick(turn: Turn) -> None:
     """Act on everything that is due."""
-    for name in list(turn.jobs):
+    for name in turn.each_job(turn.jobs):
         _job(turn, name)
     allocation.ask_again(turn)
-    for node in list(turn.nodes.values()):
+    for name in turn.each_node(turn.nodes):
+        node = turn.nodes[name]
         if node.retry_s is not None and node.retry_s <= turn.now:
             turn.node(node.name, retry_s=None)
             turn.effects += calls_for(node)
@@ -124,7 +126,9 @@ def _unkillable(node: str) -> Fault:
 def _no_store(turn: Turn, job: Job) -> None:
     if job.seated or not job.host:
         return
-    if job.rendezvous is not None:  # it listens, but the checkpoints could not be read: look again
+    if job.rendezvous is not None and restore.looking(job):  # a new look would begin from nothing
+        turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
+    elif job.rendezvous is not None:  # it listens, but no checkpoint was found that would do
         open_epoch(turn, job.name)
         turn.say(f"{job.name} looks at its checkpoints again", job.name)
     elif turn.nodes[job.host].connected:

@@ -33,12 +33,14 @@ def _can_be_tested(node: Node) -> bool:
 
 def on_tick(turn: Turn) -> None:
     """End the trial that is out of time, begin the one that is due."""
-    for node in list(turn.nodes.values()):
-        if node.trial is not None and node.trial.until_s <= turn.now:
-            _fail(turn, node.name, "no result came in time")
+    for name in turn.each_node(turn.nodes):
+        trial = turn.nodes[name].trial
+        if trial is not None and trial.until_s <= turn.now:
+            _fail(turn, name, "no result came in time")
     due = following(turn.nodes, turn.brake)
     if due is not None and due.kit is not None and (due.trial_s or 0.0) <= turn.now:
-        _begin(turn, due, due.kit)
+        for _ in turn.each_node((due.name,)):
+            _begin(turn, due, due.kit)
 
 
 def _begin(turn: Turn, node: Node, kit: Kit) -> None:

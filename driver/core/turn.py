@@ -4,6 +4,7 @@ Made by `decide` for one event and used by the machines, which read and replace 
 gone when the decision is made. Must not be kept, and nothing outside the core sees it.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -26,6 +27,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     incident: int | None = None
     idle: bool = False
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """Whom a turn is looking at: what it takes to say in whose affairs a defect was met."""
+
+    job: str | None = None
+    node: str | None = None
 
 
 class Turn:
@@ -51,6 +59,29 @@ class Turn:
         self.touched_incident: int | None = None
         self.about: dict[str, None] = {}  # nodes that the event names
         self.resend: dict[str, None] = {}  # nodes that missed what they were told
+        self.subject = Subject()  # where this turn goes from one to the next
+
+    # ------------------------------------------------------------ going from one to the next
+
+    def each_job(self, names: Iterable[str]) -> Iterator[str]:
+        """Those jobs, one after the other, but for those that are parked, which are left alone. One
+        that raises stays the subject.
+        """
+        before = self.subject
+        for name in tuple(names):
+            if (job := self.jobs.get(name)) is None or not job.parked:
+                self.subject = Subject(job=name)
+                yield name
+        self.subject = before
+
+    def each_node(self, names: Iterable[str]) -> Iterator[str]:
+        """Those nodes, one after the other. One that raises stays the subject, with its job."""
+        before = self.subject
+        for name in tuple(names):
+            node = self.nodes.get(name)
+            self.subject = Subject(job=node.job if node is not None else None, node=name)
+            yield name
+        self.subject = before
 
     # ------------------------------------------------------------ changing values
 

@@ -22,6 +22,10 @@ MOVES_S = 5.0
 a rank does before its first step, e.g. meeting the others, is mostly over sooner."""
 
 
+RHYTHM = 48
+"""Heartbeats with new collectives from which on they have a rhythm: some half a minute of them."""
+
+
 class RankSeen(msgspec.Struct, frozen=True, kw_only=True):
     """A rank's newest progress and when it was heard. `cpu_share` is of the last heartbeat."""
 
@@ -39,6 +43,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     places: dict[int, str] = {}  # node of each rank
     ranks: dict[int, RankSeen] = {}
     pace: Pace = Pace()
+    rhythm: Pace = Pace()  # of collectives, for a job of which no step was ever seen
     still: Still
     progressed: bool = False
     moving_s: float | None = None  # since when all ranks have done collectives
@@ -65,7 +70,7 @@ def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen
         places=places,
         ranks={},
         pace=pacing.restarted(before.pace, expected.best_step or 0),
-        still=msgspec.structs.replace(before.still, began_s=now),
+        still=msgspec.structs.replace(before.still, began_s=now, named=""),
     )
 
 
@@ -111,7 +116,11 @@ def stepped(job: JobSeen, now: float, period_s: float) -> tuple[JobSeen, Further
 
 def _moved(job: JobSeen, now: float) -> tuple[JobSeen, Further | None]:
     """Once an epoch, for a job of which no step was ever seen: that it goes on nevertheless."""
-    if job.pace.best_step or job.pace.step or job.stepless or job.completed_step() is None:
+    if job.pace.best_step or job.pace.step or job.completed_step() is None:
+        return job, None
+    done = min(_collectives(seen.progress) for seen in job.ranks.values())
+    job = msgspec.structs.replace(job, rhythm=pacing.advanced(job.rhythm, done, 0, now))
+    if job.stepless:
         return job, None
     if job.moving_s is None:
         counts = (sum(each.done for each in seen.progress.groups) for seen in job.ranks.values())
@@ -121,6 +130,20 @@ def _moved(job: JobSeen, now: float) -> tuple[JobSeen, Further | None]:
     return msgspec.structs.replace(job, stepless=True), Further(stepless=True)
 
 
+def _collectives(seen: RankProgress) -> int:
+    """How many the rank has done, or enqueued where what is done is not told."""
+    counts = (each.enqueued if "done" in seen.partial else each.done for each in seen.groups)
+    return sum(counts)
+
+
+def tempo(job: JobSeen) -> tuple[Pace, str]:
+    """What the job is judged by: its steps; where there are none, the rhythm of its collectives,
+    once they have gone on for longer than what a job does to meet and to prepare."""
+    rhythm = job.rhythm
+    steady = len(rhythm.step_times_s) >= RHYTHM
+    return (rhythm, "collective") if job.pace.stepped_s is None and steady else (job.pace, "step")
+
+
 def fresh(job: JobSeen, now: float) -> Ranks:
     """The ranks that are heard of, each as it is now if nothing has changed since it was heard.
 
@@ -128,11 +151,17 @@ def fresh(job: JobSeen, now: float) -> Ranks:
     """
     late_s = MISSED_PERIODS * job.period_s
     return {
-        rank: msgspec.structs.replace(
-            seen.progress, still_s=seen.progress.still_s + now - seen.heard_s
-        )
+        rank: msgspec.structs.replace(seen.progress, **_older(seen.progress, now - seen.heard_s))
         for rank, seen in job.ranks.items()
         if now - seen.heard_s <= late_s
+    }
+
+
+def _older(seen: RankProgress, by_s: float) -> dict[str, float | None]:
+    return {
+        "still_s": seen.still_s + by_s,
+        "frame_still_s": seen.frame_still_s + by_s,
+        "moved_s": None if seen.moved_s is None else seen.moved_s + by_s,
     }
 
 

@@ -7,36 +7,56 @@ from holdfast.driver.watch.model import Expectation, Findings, evidence
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, LogHit
 
+KEPT_EPOCHS = 8
+"""Twice as many as an executor keeps the outputs of."""
 _WEIGHTS = {"report": Weight.REPORT, "restart": Weight.RESTART, "suspect": Weight.SUSPECT}
 
-Told = frozenset[tuple[str, str, int | None, str]]
-"""State: (node, daemon's incarnation, rank, line) of the newest hits of each node."""
+Key = tuple[str | int | None, ...]
+Told = frozenset[Key]
+"""State: (node, daemon's incarnation, job, epoch, rank, rule, line) of each node's newest hits, and
+("", job, epoch, rule) of what is looked for in every job: told once an epoch, not by each rank."""
 
 
 def judge(
     told: Told, beat: Heartbeat, expected: Mapping[str, Expectation]
 ) -> tuple[Told, Findings]:
     """The rank logs' hits of one heartbeat; `expected` by node."""
-    hits = {
-        (beat.node, beat.incarnation, hit.rank, hit.line): hit
-        for hit in beat.logs
-        if hit.xid is None
-    }
+    hits = {_key(beat, hit): hit for hit in beat.logs if hit.xid is None}
     job = expected.get(beat.node)
     findings = tuple(_finding(beat.node, hit, job) for key, hit in hits.items() if key not in told)
-    kept = {key for key in told if key[0] != beat.node}
+    newest = {hit.job: hit.epoch or 0 for hit in hits.values() if hit.always}
+    kept = {key for key in told if key[0] != beat.node and not _is_over(key, newest)}
     return frozenset(kept | hits.keys()), findings
 
 
-def _finding(node: str, hit: LogHit, job: Expectation | None) -> Finding:
-    actions = dict(job.log_rules) if job is not None else {}
+def _key(beat: Heartbeat, hit: LogHit) -> Key:
+    if hit.always:
+        return "", hit.job, hit.epoch, hit.rule
+    return beat.node, beat.incarnation, hit.job, hit.epoch, hit.rank, hit.rule, hit.line
+
+
+def _is_over(key: Key, newest: Mapping[str | None, int]) -> bool:
+    """Whether it is of an epoch of which no more can come: there are hits of a much later one."""
+    if key[0]:
+        return False
+    _, job, epoch, _ = key
+    return isinstance(epoch, int) and epoch + KEPT_EPOCHS < newest.get(str(job), 0)
+
+
+def _finding(node: str, hit: LogHit, expected: Expectation | None) -> Finding:
+    """What a rule may lead to holds for the epoch that prints it: another has ended already."""
+    job, epoch = hit.job, hit.epoch
+    running = expected is not None and (expected.job, expected.epoch) == (job, epoch)
+    actions = dict(expected.log_rules) if expected is not None and running else {}
+    action = "report" if hit.always else actions.get(hit.rule, "report")
+    says = f"speaks of {hit.rule}" if hit.always else f"matches {hit.rule!r}"
     return Finding(
         kind=Kind.LOG_KEYWORD,
-        weight=_WEIGHTS[actions.get(hit.rule, "report")],
-        job=job.job if job is not None else None,
-        epoch=job.epoch if job is not None else None,
+        weight=_WEIGHTS[action],
+        job=job,
+        epoch=epoch,
         node=node,
         rank=hit.rank,
-        summary=f"{hit.source} on {node} matches {hit.rule!r}: {hit.line[:120]}",
+        summary=f"{hit.source} on {node} {says}: {hit.line[:120]}",
         evidence=(evidence(hit.source, hit.line, rule=hit.rule),),
     )

@@ -16,6 +16,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     topology: Topology = Topology()
     hang_floor_s: float = 5.0
     first_step_s: float = 600.0
+    pause_max_s: float = 600.0
+    spots: dict[str, int] = {}  # restarts so far, by where the job stood still
     best_step: int | None = None  # highest step that any earlier epoch completed
     log_rules: tuple[tuple[str, str], ...] = ()  # (pattern, "report", "restart" or "suspect")
 

@@ -1,6 +1,6 @@
 """Which nodes each daemon probes, and how often it speaks. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from holdfast.driver.watch.model import Expectation, Settings
 from holdfast.protocol.messages import Watch
@@ -13,7 +13,6 @@ def instructions(
     names = sorted(nodes)
     seats = [seat for each in expected for seat in each.seats]
     addresses = {seat.node: seat.address for seat in seats}
-    rules = _rules(expected)
     ring = sorted(addresses)
     places = {name: place for place, name in enumerate(ring)}
     return {
@@ -23,7 +22,6 @@ def instructions(
                 (other, addresses[other])
                 for other in _next(places.get(name), ring, settings.neighbours)
             ),
-            log_rules=rules.get(name, ()),
         )
         for name in names
     }
@@ -40,11 +38,3 @@ def _next(place: int | None, ring: list[str], count: int) -> list[str]:
         return []
     steps = range(1, min(count, len(ring) - 1) + 1)
     return [ring[(place + step) % len(ring)] for step in steps]
-
-
-def _rules(expected: Iterable[Expectation]) -> Mapping[str, tuple[str, ...]]:
-    return {
-        node: tuple(pattern for pattern, _ in each.log_rules)
-        for each in expected
-        for node in each.nodes
-    }

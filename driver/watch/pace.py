@@ -21,6 +21,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     step_times_s: tuple[float, ...] = ()
     best_s: float | None = None  # least median time of a step so far, over SETTLED times or more
     pause_s: float = 0.0  # longest standstill that ended by itself
+    unseen: bool = False  # since then nobody looked for a while: the next step tells no time
     tokens: int = 0
     tokens_per_s: float | None = None
 
@@ -41,13 +42,18 @@ def restarted(pace: Pace, best_step: int) -> Pace:
     )
 
 
+def unseen(pace: Pace) -> Pace:
+    """Nobody looked for a while, and time stood: how long the next steps took is not known."""
+    return msgspec.structs.replace(pace, unseen=True)
+
+
 def advanced(pace: Pace, step: int, tokens: int, now: float) -> Pace:
     """All ranks have completed `step`; `tokens` so far, over all replicas."""
     if step <= pace.step:
         return pace
     times, pause_s, speed = pace.step_times_s, pace.pause_s, pace.tokens_per_s
     # Between the first two sightings lies the first step, with all that comes only once.
-    if pace.stepped_s is not None and now > pace.stepped_s:
+    if pace.stepped_s is not None and now > pace.stepped_s and not pace.unseen:
         took_s = now - pace.stepped_s
         times = (*times, took_s / (step - pace.step))[-KEPT:]
         pause_s = max(pause_s, took_s)
@@ -62,6 +68,7 @@ def advanced(pace: Pace, step: int, tokens: int, now: float) -> Pace:
         pause_s=pause_s,
         tokens=tokens,
         tokens_per_s=speed,
+        unseen=False,
     )
 
 

@@ -1,20 +1,24 @@
 """A job that stands still: name the one rank that holds it up, or say that nobody can be. Pure.
 
 Standing still is: no step completed by all for longer than max(3 median steps, a floor, twice the
-longest pause that ended by itself), and nothing moving in any ring for a second (ten samples).
-A culprit that burns CPU may be in a pause that nobody marked (an evaluation, a checkpoint): it is
-given twice as long, and twice as long again after each restart that such a one had. Before its
+longest pause that ended by itself), and nothing moving in any ring for a second (ten samples). It
+is said then; what is done about it depends on the manner (see `manner`): a dead rank is acted on at
+once, one that is stuck after three floors, one that works on something after the job's
+`pauseMaxS`. Each restart that a place in the job's script has had makes these longer. Before its
 first step a job has a limit of its own, for whatever it prepares; but a process that does not run
 at all prepares nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import msgspec
 
-from holdfast.driver.watch.model import Expectation, Findings, Ranks, Settings, evidence
+from holdfast.driver.watch import standstill_words as words
+from holdfast.driver.watch.manner import STOPPED, Manner, idle_s, manner, stuck_limit_s
+from holdfast.driver.watch.model import Expectation, Findings, Ranks, Settings
 from holdfast.driver.watch.pace import Pace
-from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.messages import RankProgress
 from holdfast.telemetry.analysis import hang
 
 QUIET_S = 1.0
@@ -25,17 +29,53 @@ BUSY_SHARE = 0.5
 """CPU seconds a second above which a rank is at work on something."""
 DARK_FLOORS = 6
 """Floors after which a rank whose process does not run is a hang also before the first step."""
+FACTOR, LONGEST_S = 4, 3_600.0
+"""Each restart at one spot makes the next one there so much later, up to an hour."""
+PULSE_LATE_S = 1.0
+"""By how much a pulse that stopped with the job may seem younger than its last step: a sample and a
+heartbeat. (One that has only just stopped is a call that lets no other thread run.)"""
 GONE = frozenset({"gone", "Z", "X"})
 
 
 class Still(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job: what was told, and which nodes and busy ranks have hung before."""
+    """State of one job: what was told, and what hung or paused before."""
 
     began_s: float
     looked_s: float = 0.0  # when waits were last followed
     told_epoch: int | None = None
     hung_nodes: tuple[str, ...] = ()
-    busy_hangs: int = 0
+    named: str = ""  # whom the standstill under way was said to be of
+    named_step: int = 0
+    idle_s: float = 0.0  # longest that nothing moved in a standstill that ended by itself
+    dead_s: float = 0.0  # longest such one of ranks that did not run
+    worst: tuple[float, float] = (0.0, 0.0)  # the same of the one under way
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """A standstill as it is at one moment. `rank` is whom it is put down to, None: nobody."""
+
+    expected: Expectation
+    verdict: hang.Verdict
+    pace: Pace
+    unit: str
+    rank: int | None
+    seen: RankProgress | None  # of that rank, else of the one that tells most
+    manner: Manner
+    busy: bool
+    stood_s: float
+    spot: str
+
+    @property
+    def young(self) -> bool:
+        return self.pace.stepped_s is None
+
+    @property
+    def node(self) -> str | None:
+        return self.expected.node_of().get(self.rank) if self.rank is not None else None
+
+    @property
+    def idle_s(self) -> float:
+        return idle_s(self.seen, self.busy) if self.seen is not None else self.stood_s
 
 
 def judge(
@@ -43,98 +83,184 @@ def judge(
     expected: Expectation,
     ranks: Ranks,
     pace: Pace,
-    busy: Iterable[int],
+    busy: Collection[int],
     settings: Settings,
     now: float,
+    unit: str = "step",
 ) -> tuple[Still, Findings]:
-    """At most one finding an epoch, for a job whose rings have been quiet for QUIET_S.
+    """At most one finding an epoch that is acted on, for a job whose rings are quiet for QUIET_S.
 
-    `ranks` is the progress of those that are heard of, aged to `now`; `busy` those that use CPU.
+    `ranks` is the progress of those that are heard of, aged to `now`; `busy` those that use CPU;
+    `unit` is what the pace is of, steps or collectives.
     """
     watched = {rank: seen for rank, seen in ranks.items() if seen.hooks}
     if still.told_epoch == expected.epoch or 2 * len(watched) < len(expected.seats):
         return still, ()  # what most ranks do is not known
     if any(seen.process in GONE for seen in ranks.values()):
         return still, ()  # an exit: its executor tells it, and everything else follows from that
-    limit_s = patience_s(expected, pace, settings)
-    young = pace.stepped_s is None
-    dark_s = DARK_FLOORS * expected.hang_floor_s if young else limit_s
+    named_s = patience_s(expected, pace, settings)
+    dark_s = DARK_FLOORS * expected.hang_floor_s if pace.stepped_s is None else named_s
     stood_s = now - (pace.stepped_s if pace.stepped_s is not None else still.began_s)
-    if stood_s <= min(limit_s, dark_s) or now - still.looked_s < LOOK_AGAIN_S:
+    least_s = min(named_s, dark_s, expected.pause_max_s, _steps_s(expected, pace, settings))
+    if stood_s <= least_s or now - still.looked_s < LOOK_AGAIN_S:
         return still, ()
-    still = msgspec.structs.replace(still, looked_s=now)
     missing = {seat.rank for seat in expected.seats} - ranks.keys()
     verdict = hang.culprit(watched, missing)
-    is_busy = verdict.rank in set(busy)
-    if young and not is_busy and _dark(watched, verdict, dark_s):
-        limit_s = dark_s
-    if verdict.rank is None or (is_busy and not verdict.silent):
-        limit_s *= 2 * 2**still.busy_hangs
-    if stood_s <= limit_s:
+    case = _case(expected, watched, verdict, pace, unit, frozenset(busy), stood_s)
+    still = _looked(still, case, now)
+    if (limit_s := _over(still, case, settings)) is not None:
+        return _told(still, case, limit_s)
+    if still.named or stood_s <= named_s or case.young:
         return still, ()
-    finding = _finding(still, expected, verdict, pace, stood_s, limit_s)
-    return _after(still, expected, finding, is_busy), (finding,)
+    named = msgspec.structs.replace(still, named=words.who(case), named_step=pace.step)
+    return named, (words.report(case, limit_of(still, case, settings)),)
 
 
-def _dark(watched: Ranks, verdict: hang.Verdict, dark_s: float) -> bool:
-    """Whether the culprit is known by a pulse that has stood still for so long."""
-    seen = watched.get(verdict.rank) if verdict.rank is not None else None
-    return seen is not None and verdict.silent and seen.silent_s > dark_s
+def ended(still: Still, expected: Expectation, pace: Pace) -> tuple[Still, Findings]:
+    """While the job goes: what was learned of a standstill that is over, and an all-clear."""
+    if not still.named or pace.step <= still.named_step:
+        return still, ()
+    idle, dead = still.worst
+    after = msgspec.structs.replace(
+        still,
+        named="",
+        worst=(0.0, 0.0),
+        idle_s=max(still.idle_s, idle),
+        dead_s=max(still.dead_s, dead),
+    )
+    return after, (words.all_clear(still.named, expected, pace),)
 
 
 def patience_s(expected: Expectation, pace: Pace, settings: Settings) -> float:
-    """How long the job may go without a step."""
+    """How long the job may go without a step before that is said."""
     if pace.stepped_s is None:
         return expected.first_step_s
-    steps_s = settings.hang_periods * (pace.median_s or 0.0)
-    return max(steps_s, expected.hang_floor_s, 2 * pace.pause_s)
+    return max(_steps_s(expected, pace, settings), 2 * pace.pause_s)
 
 
-def _after(still: Still, expected: Expectation, finding: Finding, busy: bool) -> Still:
-    return msgspec.structs.replace(
-        still,
-        told_epoch=expected.epoch,
-        hung_nodes=(*still.hung_nodes, finding.node) if finding.node else still.hung_nodes,
-        busy_hangs=still.busy_hangs + busy,
-    )
+def _steps_s(expected: Expectation, pace: Pace, settings: Settings) -> float:
+    if pace.stepped_s is None:
+        return expected.first_step_s
+    return max(settings.hang_periods * (pace.median_s or 0.0), expected.hang_floor_s)
 
 
-def _finding(
-    still: Still,
+def limit_of(still: Still, case: Case, settings: Settings) -> float:
+    """How long the job may go without a step before something is done."""
+    expected, floor_s = case.expected, case.expected.hang_floor_s
+    if case.young:
+        dark = case.manner is Manner.DEAD and not case.busy and case.seen is not None
+        return _more(expected, case.spot, DARK_FLOORS * floor_s if dark else expected.first_step_s)
+    usual_s = _steps_s(expected, case.pace, settings)
+    if case.manner is Manner.DEAD:
+        known_s = max(2 * still.dead_s, min(2 * case.pace.pause_s, 2 * floor_s))
+        return _more(expected, case.spot, max(usual_s, known_s))
+    if case.manner is Manner.STUCK:
+        limit_s = max(usual_s, stuck_limit_s(case.seen, floor_s), 2 * still.idle_s)
+        return _more(expected, case.spot, limit_s)
+    return _more(expected, case.spot, max(usual_s, expected.pause_max_s))
+
+
+def _more(expected: Expectation, spot: str, limit_s: float) -> float:
+    """Later for each restart that the spot has had."""
+    restarts = expected.spots.get(spot, 0)
+    return max(limit_s, min(limit_s * float(FACTOR) ** restarts, LONGEST_S))
+
+
+def _over(still: Still, case: Case, settings: Settings) -> float | None:
+    """The limit that has been passed, if one has."""
+    limit_s = limit_of(still, case, settings)
+    return limit_s if _counted_s(case) > limit_s else None
+
+
+def _counted_s(case: Case) -> float:
+    """For how long the case is what it is: a rank that worked until now is not yet stuck."""
+    seen = case.seen
+    if case.manner is Manner.STUCK and not case.young:
+        return min(case.stood_s, case.idle_s)
+    if case.manner is not Manner.DEAD or seen is None or seen.process in STOPPED:
+        return case.stood_s
+    return min(case.stood_s, seen.silent_s + PULSE_LATE_S)
+
+
+def _case(
     expected: Expectation,
+    ranks: Ranks,
     verdict: hang.Verdict,
     pace: Pace,
+    unit: str,
+    busy: frozenset[int],
     stood_s: float,
-    limit_s: float,
-) -> Finding:
-    stood = _stood(pace, stood_s, limit_s)
-    told = (stood, *(evidence("detector", sentence) for sentence in verdict.why))
-    node = expected.node_of().get(verdict.rank) if verdict.rank is not None else None
-    if verdict.rank is None or node is None:
-        summary = f"no progress for {stood_s:.1f} s, and nobody can be named: {verdict.why[0]}"
-        kind, weight = Kind.NO_PROGRESS, Weight.RESTART
-    else:
-        summary = f"rank {verdict.rank} on {node} holds the job up: {verdict.why[0]}"
-        again = node in still.hung_nodes
-        kind, weight = Kind.HANG, Weight.SUSPECT if again else Weight.RESTART
-        if again:
-            told += (evidence("detector", f"{node} held this job up before"),)
-    return Finding(
-        kind=kind,
-        weight=weight,
-        blame=Blame.UNKNOWN,
-        job=expected.job,
-        epoch=expected.epoch,
-        node=node,
-        rank=verdict.rank,
-        step=pace.step,
-        stalled_s=stood_s,
-        summary=summary,
-        evidence=told,
+) -> Case:
+    """Put the standstill down to somebody: a dead rank first, then one that works."""
+    ends = [verdict.rank, *verdict.others] if verdict.rank is not None else []
+    asked = ends or sorted(ranks)
+    manners = {rank: manner(ranks.get(rank), rank in busy) for rank in asked}
+    first = min(asked, key=lambda rank: manners[rank], default=None)
+    found = manners[first] if first is not None else Manner.STUCK
+    named = verdict.rank is not None or found is Manner.DEAD or len(expected.seats) == 1
+    seen = ranks.get(first) if first is not None else None
+    return Case(
+        expected=expected,
+        verdict=verdict,
+        pace=pace,
+        unit=unit,
+        rank=first if named else None,
+        seen=seen,
+        manner=found,
+        busy=first in busy,
+        stood_s=stood_s,
+        spot=_spot(seen, pace),
     )
 
 
-def _stood(pace: Pace, stood_s: float, limit_s: float) -> Evidence:
-    usual = f"; a step takes {pace.median_s:.2g} s" if pace.median_s is not None else ""
-    text = f"no step since step {pace.step} for {stood_s:.1f} s, more than {limit_s:.1f} s{usual}"
-    return evidence("detector", text, stood_s=round(stood_s, 2), limit_s=round(limit_s, 2))
+def _spot(seen: RankProgress | None, pace: Pace) -> str:
+    """Where in the script it stands still: the same after a restart that changes nothing.
+
+    "" where an outside hand stopped it, or nothing is known.
+    """
+    if seen is None or seen.process in STOPPED:
+        return ""
+    if seen.waiting or not seen.frame:
+        where = next((f"{g.kind} #{g.enqueued}" for g in seen.groups if g.enqueued), "")
+    else:
+        where = seen.frame
+    relative = "step numbers" in seen.partial
+    steps = f"{seen.unsaved} steps after its start or save" if relative else f"step {pace.step}"
+    return f"{where}, {steps}" if where else ""
+
+
+def _looked(still: Still, case: Case, now: float) -> Still:
+    idle, dead = still.worst
+    if case.manner is Manner.DEAD:
+        dead = max(dead, case.seen.silent_s if case.seen is not None else 0.0)
+    elif case.manner is Manner.STUCK:
+        idle = max(idle, case.idle_s)
+    return msgspec.structs.replace(still, looked_s=now, worst=(idle, dead))
+
+
+def _told(still: Still, case: Case, limit_s: float) -> tuple[Still, Findings]:
+    """What is acted on."""
+    again = case.node in still.hung_nodes and case.manner is not Manner.WORKING
+    finding = Finding(
+        kind=Kind.HANG if case.node is not None else Kind.NO_PROGRESS,
+        weight=Weight.SUSPECT if again and case.node is not None else Weight.RESTART,
+        blame=Blame.UNKNOWN,
+        job=case.expected.job,
+        epoch=case.expected.epoch,
+        node=case.node,
+        rank=case.rank if case.node is not None else None,
+        step=case.pace.step if case.unit == "step" else None,
+        stalled_s=case.stood_s,
+        summary=words.summary(case),
+        evidence=words.evidence_of(case, limit_s, again=again),
+        spot=case.spot,
+        fix=words.fix(case),
+    )
+    after = msgspec.structs.replace(
+        still,
+        told_epoch=case.expected.epoch,
+        named="",
+        worst=(0.0, 0.0),
+        hung_nodes=(*still.hung_nodes, case.node) if case.node else still.hung_nodes,
+    )
+    return after, (finding,)

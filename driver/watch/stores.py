@@ -1,5 +1,5 @@
-"""Checkpoints that do not reach their store, and saves that were skipped: said once, never acted
-on. Pure.
+"""Checkpoints that do not reach their store, snapshots that are not made, and saves that were
+skipped: said once, never acted on. Pure.
 
 A store that failed works again when a step is written after that: while nothing is due, an executor
 has no error to tell. Nodes of a job share its store, so that the first one speaks for all.
@@ -20,13 +20,21 @@ MORE = 10
 """So many times as many skipped saves as were told are worth telling."""
 
 
+DROUGHT = 10
+"""Saves refused one after another by a rank, from which on the job is said to have no snapshots."""
+
+
 class Saving(msgspec.Struct, frozen=True, kw_only=True):
-    """State of one node. `failed`: what it had written when its store failed, until that works."""
+    """State of one node. `failed`: what it had written when its store failed, until that works.
+
+    `dry`: so many saves in a row were refused there that a loss would cost more than a few steps.
+    """
 
     job: str
     epoch: int
     failed: Written | None = None
     skips_told: int = 0
+    dry: bool = False
 
 
 Savings = Mapping[str, Saving]
@@ -42,7 +50,8 @@ def judge(savings: Savings, seen: Observed) -> tuple[Savings, Findings]:
     if before is None or before.job != seen.job:
         before = Saving(job=seen.job, epoch=seen.epoch)
     failed = _failed(before, seen)
-    turned = bool(failed) != bool(before.failed)
+    dry = _dry(before, seen)
+    turned = bool(failed) != bool(before.failed) or dry != before.dry
     peers = _peers(savings, seen) if turned or seen.skipped_saves else []
     told = max(each.skips_told for each in (before, *peers))
     after = Saving(
@@ -50,9 +59,12 @@ def judge(savings: Savings, seen: Observed) -> tuple[Savings, Findings]:
         epoch=seen.epoch,
         failed=failed,
         skips_told=seen.skipped_saves if _many(seen, told) else before.skips_told,
+        dry=dry,
     )
     found = [] if any(each.failed for each in peers) else _changed(before, after, seen)
-    if _many(seen, told):
+    if dry != before.dry and not any(each.dry for each in peers):
+        found.append(_snapshots(seen.job, seen, dry=dry))
+    elif _many(seen, told):
         found.append(_skipped(seen.job, seen))
     known = savings.get(seen.node) == after
     return savings if known else {**savings, seen.node: after}, tuple(found)
@@ -76,6 +88,14 @@ def _failed(before: Saving, seen: Observed) -> Written | None:
     return None if has_written else before.failed
 
 
+def _dry(before: Saving, seen: Observed) -> bool:
+    """A new epoch alone mends nothing: it takes a snapshot of its own."""
+    made = any(each.epoch == seen.epoch for each in seen.snapshots)
+    if before.dry:
+        return bool(seen.skipped_in_a_row) or not made
+    return seen.skipped_in_a_row >= DROUGHT
+
+
 def _many(seen: Observed, told: int) -> bool:
     return seen.skipped_saves >= max(1, MORE * told)
 
@@ -88,6 +108,17 @@ def _changed(before: Saving, after: Saving, seen: Observed) -> list[Finding]:
         text = f"checkpoints of {after.job} reach their store again: step {seen.persisted_step} did"
         return [_finding(Kind.STORE_BACK, after.job, seen, text)]
     return []
+
+
+def _snapshots(job: str, seen: Observed, *, dry: bool) -> Finding:
+    if not dry:
+        text = f"snapshots of {job} are made again on {seen.node}"
+        return _finding(Kind.SNAPSHOTS_BACK, job, seen, text)
+    text = (
+        f"no snapshot of {job} is made on {seen.node} any more: {seen.skipped_in_a_row} saves in "
+        f"a row were refused, so that a fault costs all steps since: {seen.skipped_why}"
+    )
+    return _finding(Kind.SNAPSHOTS_STOPPED, job, seen, text)
 
 
 def _skipped(job: str, seen: Observed) -> Finding:

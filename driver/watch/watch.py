@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen
 from holdfast.driver.watch import (
+    apart,
     jobs,
     kernel,
     links,
@@ -16,10 +17,13 @@ from holdfast.driver.watch import (
     mismatch,
     neighbours,
     pressure,
+    sharing,
     silence,
     standstill,
     stores,
 )
+from holdfast.driver.watch import pace as pacing
+from holdfast.driver.watch.apart import Apart
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, JobProgress, NodeSeen, Settings
 from holdfast.protocol import messages
@@ -47,6 +51,8 @@ class Watch:
         self._pressure: pressure.Told = frozenset()
         self._mismatch: dict[str, mismatch.Groups] = {}
         self._savings: stores.Savings = {}
+        self._sharing: sharing.Sharing = {}
+        self._apart = Apart(met=set())
 
     # ------------------------------------------------------------ what the driver tells
 
@@ -87,12 +93,25 @@ class Watch:
         """The cluster's word on a node."""
         self._put(self._seen(node, now), present=present)
 
+    def stood_still(self, now: float) -> None:
+        """Nobody listened for a while, in which `now` stood: who was heard before has to be heard
+        again before anybody is accused, as after a start. What is known of jobs stays.
+        """
+        self._began_s = now
+        for seen in self._nodes.values():
+            connected = dict.fromkeys(seen.connected_s, now)
+            left = dict.fromkeys(seen.left_s, now)
+            self._put(seen, known_s=now, heard_s=None, connected_s=connected, left_s=left)
+        for name, job in self._jobs.items():
+            self._jobs[name] = msgspec.structs.replace(job, pace=pacing.unseen(job.pace))
+
     # ------------------------------------------------------------ what the nodes tell
 
     def heard(self, beat: Heartbeat, now: float) -> list[AnyEvent]:
         """Take in a heartbeat; what it shows by being there."""
         self._begin(now)
         self._put(self._seen(beat.node, now), heard_s=now, heartbeat=beat)
+        apart.heard(self._apart, beat)
         self._kernel, found = kernel.judge(self._kernel, beat)
         self._pressure, short = pressure.judge(self._pressure, beat, self._settings)
         before = self._links.get(beat.node, {})
@@ -103,7 +122,8 @@ class Watch:
     def observed(self, seen: Observed) -> list[AnyEvent]:
         """Take in an executor's report; what it shows of its job's checkpoints."""
         self._savings, found = stores.judge(self._savings, seen)
-        return [_found(each) for each in found]
+        self._sharing, shared = sharing.judge(self._sharing, seen)
+        return [_found(each) for each in (*found, *shared)]
 
     def _of_job(self, beat: Heartbeat, now: float) -> Findings:
         expected = self._on_node.get(beat.node)
@@ -137,6 +157,8 @@ class Watch:
                     stepless=far.stepless,
                 )
                 found.append(seen)
+            if self._may_judge(now):
+                found += map(_found, self._cannot_meet(job, now))
             self._jobs[name], findings = self._stands_still(job, now)
             found += map(_found, findings)
         return found
@@ -221,18 +243,28 @@ class Watch:
                     held_up[job.places[rank]] = quiet_s
         return held_up
 
-    def _stands_still(self, job: JobSeen, now: float) -> tuple[JobSeen, Findings]:
+    def _cannot_meet(self, job: JobSeen, now: float) -> Findings:
         quiet_s = jobs.quiet_s(job, now)
-        if quiet_s <= standstill.QUIET_S:
-            return job, ()
+        fresh_s = self._settings.missed_periods * self._period_s() + 0.25
+        self._apart, findings = apart.judge(
+            self._apart, job.expected, self._nodes, quiet_s, fresh_s, now
+        )
+        return findings
+
+    def _stands_still(self, job: JobSeen, now: float) -> tuple[JobSeen, Findings]:
+        pace, unit = jobs.tempo(job)
+        if jobs.quiet_s(job, now) <= standstill.QUIET_S:
+            still, findings = standstill.ended(job.still, job.expected, pace)
+            return msgspec.structs.replace(job, still=still), findings
         still, findings = standstill.judge(
             job.still,
             job.expected,
             jobs.fresh(job, now),
-            job.pace,
+            pace,
             jobs.busy(job),
             self._settings,
             now,
+            unit,
         )
         return msgspec.structs.replace(job, still=still), findings
 

@@ -1,33 +1,91 @@
-"""How often the kernel has killed a process of this node for want of memory, where that shows."""
+"""The memory cgroup of this process: its limit, and how often the kernel has killed in it.
 
-from pathlib import Path
+Read for each rank that dies of SIGKILL. In a container of cgroup version 1 the path that
+/proc/self/cgroup gives is the host's, of which only the end is mounted: that is the mount's root.
+"""
 
-ROOT = Path("/sys/fs/cgroup")
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-
-def oom_kills() -> int:
-    """Kills so far in the memory cgroup of this process; 0 where it cannot be seen."""
-    for path in _files():
-        try:
-            words = path.read_text(encoding="ascii").split()
-        except OSError:
-            continue
-        if "oom_kill" in words:
-            return int(words[words.index("oom_kill") + 1])
-    return 0
+CGROUPS, MOUNTS = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
+LONGEST_NUMBER = 20
+"""Digits of 64 bits."""
+UNLIMITED_BYTES = 1 << 60
+"""Version 1 says "no limit" as the largest multiple of a page, version 2 as `max`."""
 
 
-def _files() -> list[Path]:
-    """The counter's file in version 2 (`memory.events`) and 1 (`memory.oom_control`)."""
+class Memory(NamedTuple):
+    """Of the cgroup of this process. 0 where it has no limit, or cannot be seen."""
+
+    limit_bytes: int = 0
+    kills: int = 0
+
+
+class _Kind(NamedTuple):
+    """How a version of cgroups is mounted, and what it calls its files."""
+
+    mounted_as: str
+    controller: str
+    counts: str
+    limit: str
+
+
+KINDS = (
+    _Kind("cgroup2", "", "memory.events", "memory.max"),
+    _Kind("cgroup", "memory", "memory.oom_control", "memory.limit_in_bytes"),
+)
+
+
+def memory(cgroups: Path = CGROUPS, mounts: Path = MOUNTS) -> Memory:
+    """As it is now."""
+    for kind in KINDS:
+        for folder in _folders(kind, cgroups, mounts):
+            counts = _words(folder / kind.counts)
+            if "oom_kill" in counts[:-1]:
+                limit = _number((_words(folder / kind.limit) or [""])[0])
+                kills = _number(counts[counts.index("oom_kill") + 1])
+                return Memory(limit if limit < UNLIMITED_BYTES else 0, kills)
+    return Memory()
+
+
+def _folders(kind: _Kind, cgroups: Path, mounts: Path) -> list[Path]:
+    """Where this process's cgroup may be mounted, likeliest first."""
+    found: list[Path] = []
+    for line in _lines(cgroups):
+        _, controllers, place = line.split(":", 2)
+        if kind.controller in controllers.split(","):
+            for root, at in _mounts(kind, mounts):
+                inside = PurePosixPath(place).is_relative_to(root)
+                found += [at / PurePosixPath(place).relative_to(root)] if inside else []
+                found.append(at)
+    return found
+
+
+def _mounts(kind: _Kind, mounts: Path) -> list[tuple[str, Path]]:
+    """What part of the hierarchy is mounted, and where."""
+    found = []
+    for line in _lines(mounts):
+        fields, _, rest = line.partition(" - ")
+        mounted_as, _, options = rest.split(" ", 2)
+        if mounted_as == kind.mounted_as and (
+            not kind.controller or kind.controller in options.split(",")
+        ):
+            root, at = fields.split(" ")[3:5]
+            found.append((root, Path(at)))
+    return found
+
+
+def _number(word: str) -> int:
+    """0 for what is none, and for what no counter can be."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER else 0
+
+
+def _lines(path: Path) -> list[str]:
     try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
-    files: list[Path] = []
-    for line in lines:
-        _, controllers, place = line.split(":", 2)
-        if not controllers:
-            files.append(ROOT / place.lstrip("/") / "memory.events")
-        elif "memory" in controllers.split(","):
-            files.append(ROOT / "memory" / place.lstrip("/") / "memory.oom_control")
-    return files
+
+
+def _words(path: Path) -> list[str]:
+    return " ".join(_lines(path)).split()

@@ -9,7 +9,10 @@ from holdfast.protocol.messages import Hardware
 def hardware() -> Hardware:
     """Processors that this process may use, memory, GPUs, RDMA devices."""
     gpus = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
-    nics = sorted(path.name for path in Path("/sys/class/infiniband").glob("*"))
+    nics = sorted(
+        os.fsencode(path.name).decode(errors="replace")
+        for path in Path("/sys/class/infiniband").glob("*")
+    )
     return Hardware(
         cpus=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -21,7 +24,7 @@ def hardware() -> Hardware:
 
 def _model(information: Path) -> str:
     try:
-        lines = information.read_text(encoding="utf-8").splitlines()
+        lines = information.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("Model")]

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from holdfast.checkpoint.agent_protocol import AgentOrder
+from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport
 from holdfast.executor.core.model import Care, State, own_seats
 
 
@@ -43,10 +43,32 @@ def settled(care: Care) -> bool:
 
 
 def answered(care: Care, now: float) -> bool:
-    """Whether the agent has said all that a restore needs, or cannot, or has had its time."""
-    if care.order is None or care.final or now >= care.wait_until:
-        return True
-    report = care.report
-    if report is None or report.id != care.order.id:
-        return False
-    return report.stored is not None or not care.order.look_up_store
+    """Whether the agent has said what is in memory, or cannot, or has had its time.
+
+    What the store holds is told when it is known: see `looking`.
+    """
+    return care.order is None or care.final or now >= care.wait_until or current(care) is not None
+
+
+def current(care: Care) -> AgentReport | None:
+    """The agent's report on the order that stands; None: it has not answered that yet."""
+    report, order = care.report, care.order
+    return report if report and order and report.id == order.id else None
+
+
+def looking(care: Care) -> str:
+    """Why it is not known yet what the store holds, as far as this node is to look; "" where it is.
+
+    An agent that is silent knows no more than one that is still at it.
+    """
+    if care.order is None or not care.order.look_up_store:
+        return ""
+    if care.final:
+        return f"there is no checkpoint agent to look: {care.absent}"
+    report = current(care)
+    if report is None:
+        return f"the checkpoint agent has not answered{f': {care.absent}' if care.absent else ''}"
+    if report.looked:
+        return ""
+    newest = max((one.step for one in report.stored), default=None)
+    return "nothing found so far" if newest is None else f"step {newest} found so far"

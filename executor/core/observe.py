@@ -1,6 +1,6 @@
 """What the driver is told: the whole of what the executor sees, made from its state. Pure."""
 
-from holdfast.executor.core.care import answered, settled
+from holdfast.executor.core.care import answered, current, looking, settled
 from holdfast.executor.core.model import Run, State
 from holdfast.protocol.messages import Observed
 
@@ -14,6 +14,7 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
     desired, run, report = state.desired, _shown(state), state.care.report
     same_job = report is not None and desired is not None and report.job == desired.job
     agent = report if same_job and not state.care.final else None
+    told = current(state.care) if agent else None
     return Observed(
         node=state.node,
         incarnation=state.incarnation,
@@ -26,13 +27,18 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         quiet=quiet(state, now),
         store=run.store if run else None,
         snapshots=agent.snapshots if agent else (),
-        stored=(agent.stored or ()) if agent else (),
+        stored=told.stored if told else (),
+        damaged=told.damaged if told else (),
+        looking=_looking(state),
         store_error=agent.store_error if agent else _absence(state),
+        store_shared=told.store_shared if told else None,
+        store_missing=told.store_missing if told else "",
         diagnostics=state.exam.results,
         launcher=state.launcher,
-        persisted_step=agent.persisted_step if agent else None,
+        persisted_step=told.persisted_step if told else None,
         skipped_saves=agent.skipped_saves if agent else 0,
         skipped_why=agent.skipped_why if agent else "",
+        skipped_in_a_row=agent.skipped_in_a_row if agent else 0,
     )
 
 
@@ -53,6 +59,12 @@ def _shown(state: State) -> Run | None:
     if run is None or desired is None:
         return None
     return run if (run.job, run.epoch) == (desired.job, desired.epoch) else None
+
+
+def _looking(state: State) -> str:
+    order, desired = state.care.order, state.desired
+    same_job = order is not None and desired is not None and order.job == desired.job
+    return looking(state.care) if same_job else ""
 
 
 def _absence(state: State) -> str:

@@ -14,6 +14,7 @@ import types
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
+from holdfast.executor.launcher import naming
 from holdfast.executor.launcher.importing import evict_shadowed, user_folders
 from holdfast.executor.launcher.leaving import leave
 from holdfast.executor.launcher.orders import Program
@@ -75,8 +76,15 @@ def _settle(program: Program) -> None:
     if "torch" in sys.modules:
         sys.modules["torch"].default_generator.seed()
     if program.title:
-        with open("/proc/self/comm", "w", encoding="utf-8") as comm:
-            comm.write(program.title[:15])
+        naming.call(program.title, _command(program))
+
+
+def _command(program: Program) -> list[str]:
+    """As it would have been typed."""
+    what = [program.script] if program.script else ["-m", program.module]
+    if program.code:
+        what = ["-c", program.code]
+    return [os.path.basename(sys.executable), *what, *program.arguments]
 
 
 def _install_hooks() -> None:

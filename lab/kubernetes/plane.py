@@ -146,16 +146,25 @@ class ControlPlane:
         return found
 
     def audit(self, since_bytes: int = 0) -> list[dict[str, Any]]:
-        """Events of the audit log, oldest first; all so far, or those after its first bytes."""
+        """Events of the audit log, oldest first; all so far, or those after its first bytes.
+
+        The API server writes in blocks: an event of which a part lies before them is left out.
+        """
         with self.audit_log.open("rb") as log:
-            log.seek(since_bytes)
+            log.seek(max(0, since_bytes - 1))
+            if since_bytes:
+                log.readline()
             whole = log.read().rpartition(b"\n")[0]
         return [json.loads(line) for line in whole.splitlines()]
 
     # ------------------------------------------------------------ what is done to it
 
     def start(self, component: str) -> None:
-        """Start one of COMPONENTS; returns once it answers. Raises `NotReady`."""
+        """Start one of COMPONENTS; returns once it answers. Raises `NotReady`.
+
+        What gave up while the API server was away comes back with it, as a kubelet would have it.
+        """
+        gone = self._gave_up() if component == "kube-apiserver" else []
         flags_of = [*COMPONENTS[component](self.at), *self._more.get(component, ())]
         words = [*command(component), *flags_of]
         log, began_s = self.at.folder / f"{component}.log", time.time()
@@ -163,10 +172,20 @@ class ControlPlane:
         if component == "kube-apiserver":
             self._until(self.ready, "the API server to be ready")
             self.starts.append((began_s, time.time()))
+        for each in gone:
+            self.start(each)
 
     def stop(self, component: str) -> None:
         """End one of COMPONENTS in its own time, and wait until it has ended."""
         self._running.pop(component).stop()
+
+    def _gave_up(self) -> list[str]:
+        """Those that ended by themselves, now no longer missed."""
+        others = self._running.keys() - {"kube-apiserver"}
+        gone = [name for name in others if self._running[name].ended]
+        for name in gone:
+            self.stop(name)
+        return gone
 
     def renew(self) -> None:
         """Start anew what follows the API server: the longer that was away, the more seldom they

@@ -3,6 +3,7 @@
 Kept by the world. What was committed survives a death; what it held in memory does not.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -28,6 +29,10 @@ POLICY = Policy(trial_after_s=8.0, trial_longest_s=64.0)
 """Trials come while things go wrong, and before people have repaired everything."""
 
 
+READING_S = 0.5
+"""In which a driver that stood still reads what was sent meanwhile."""
+
+
 class Driver:
     """One active driver. `fuse` counts down at each point where it may die; None: it does not."""
 
@@ -40,6 +45,13 @@ class Driver:
         self.fuse: int | None = None
         self.told: dict[str, Desired] = {}
         self._bell_s: float | None = None
+        self._unread: list[e.AnyEvent] | None = None  # since it stands still
+        self._standstills: list[tuple[float, float]] = []  # their end, and how long
+
+    @property
+    def frozen(self) -> bool:
+        """Its process is there, and does nothing."""
+        return self._unread is not None
 
     def start(self) -> None:
         """Take over: load the state, look at the facts, wait for executors to come back."""
@@ -47,6 +59,7 @@ class Driver:
         self.fuse = None
         self.told = {}
         self._bell_s = None
+        self._unread = None
         self.state = decode(encode(self.state))
         self.receive(e.DriverStarted(term=self.state.term + 1))
         for machine in self.world.machines.values():
@@ -61,7 +74,7 @@ class Driver:
 
     def request(self, event: e.AnyEvent) -> bool:
         """Put a person's request. False: it is refused, or nobody is there."""
-        if not self.alive or refuse(self.state, event) is not None:
+        if not self.alive or self.frozen or refuse(self.state, event) is not None:
             return False
         self.receive(event)
         return self.alive
@@ -69,6 +82,9 @@ class Driver:
     def receive(self, event: e.AnyEvent) -> None:
         """Event -> decide -> journal -> effects."""
         if not self.alive:
+            return
+        if self._unread is not None:
+            self._unread.append(event)
             return
         now = self.world.agenda.now
         decision = decide(self.state, event, now, self.policy)
@@ -114,6 +130,39 @@ class Driver:
 
     # ------------------------------------------------------------ time
 
+    def freeze(self, for_s: float) -> None:
+        """Stand still as a process does that is stopped: what comes waits in its sockets."""
+        if not self.alive or self.frozen:
+            return
+        unread: list[e.AnyEvent] = []
+        self._unread = unread
+        self.world.agenda.after(for_s, lambda: self._thaw(unread, for_s))
+
+    def stood_since(self, since_s: float) -> float:
+        """Seconds of the standstills that ended after that."""
+        return sum(stood_s for ended_s, stood_s in self._standstills if ended_s > since_s)
+
+    def _thaw(self, unread: list[e.AnyEvent], stood_s: float) -> None:
+        """Its loop looks first, then reads, in which deadlines may pass."""
+        if self._unread is not unread or not self.alive:
+            return
+        self._unread = None
+        self._standstills.append((self.world.agenda.now, stood_s))
+        self.receive(e.Stalled(stood_s=stood_s))
+        self._bell_s = None
+        self._set_bell()
+        for k, event in enumerate(unread):
+            read_s = READING_S * (k + 1) / len(unread)
+            self.world.agenda.after(read_s, partial(self._read, event))
+
+    def _read(self, event: e.AnyEvent) -> None:
+        """An old connection's end is no news once the executor has a newer one."""
+        if isinstance(event, e.ExecutorDisconnected):
+            newest = self.world.machines[event.node].executor
+            if newest is not None and newest.connected:
+                return
+        self.receive(event)
+
     def _set_bell(self) -> None:
         due = next_deadline(self.state)
         if due is None or not self.alive or (self._bell_s is not None and self._bell_s <= due):
@@ -122,7 +171,7 @@ class Driver:
         self.world.agenda.after(max(0.0, due - self.world.agenda.now), lambda: self._ring(due))
 
     def _ring(self, due: float) -> None:
-        if self._bell_s != due or not self.alive:
+        if self._bell_s != due or not self.alive or self.frozen:
             return
         self._bell_s = None
         wanted = next_deadline(self.state)

@@ -32,6 +32,7 @@ class Machine:
         self.up = True
         self.cut = False  # nothing can be heard of it, nor it hear anything
         self.bad = False  # fails its tests
+        self.lemon_s: float | None = None  # ranks here die so long after each start; tests pass
         self.unkillable = False
         self.store_lives_s: float | None = None  # the next rendezvous store here, if it dies
         self.cordoned = False
@@ -55,6 +56,7 @@ class Executor:
         self.run: Run | None = None
         self.exits: dict[int, RankStatus] = {}
         self.results: dict[str, tuple[DiagnosticResult, ...]] = {}
+        self.looked = 0  # the epoch for which the store has been looked through
         self.store_port = 0
         self.store_lost = False  # ranks here were to meet at it
 
@@ -199,8 +201,9 @@ class Executor:
         name, epoch = self.machine.name, desired.epoch
         if self.run is not None and self.run.epoch == epoch:
             self.say(e.RanksRunning(job=job, epoch=epoch, node=name))
+            self.say_stored(self.run)
         elif self.run is None and not self.exits:
-            self.say(self._quiet(desired))
+            self._say_quiet(desired)
         if self.store_port:
             store = Rendezvous(address=name, port=self.store_port)
             self.say(e.StoreReady(job=job, epoch=epoch, node=name, rendezvous=store))
@@ -209,18 +212,42 @@ class Executor:
         if self.exits:
             self.say(self.exited(tuple(self.exits.values())))
 
-    def _quiet(self, desired: Desired) -> e.NodeQuiet:
+    def _say_quiet(self, desired: Desired) -> None:
+        """What is in memory at once; what the store holds when it has been looked through."""
+        looks_s = self.world.shelf.looks_s if desired.host_store else 0.0
+        if not looks_s or self.looked == desired.epoch:
+            self.say(self._quiet(desired, looks=desired.host_store))
+            return
+        self.say(self._quiet(desired, looking="nothing found so far"))
+
+        def looked() -> None:
+            if self.desired is desired and self.machine.executor is self and self.run is None:
+                self.looked = desired.epoch
+                self.say(self._quiet(desired, looks=True))
+
+        self.world.agenda.after(looks_s, looked)
+
+    def _quiet(self, desired: Desired, *, looks: bool = False, looking: str = "") -> e.NodeQuiet:
         assert desired.job is not None
-        looks = desired.host_store
-        stored, error = self.world.look_up(desired.job) if looks else ((), "")
+        stored, damaged, error = self.world.look_up(desired.job) if looks else ((), (), "")
         return e.NodeQuiet(
             job=desired.job,
             epoch=desired.epoch,
             node=self.machine.name,
             snapshots=self.machine.memory.get(desired.job, ()),
-            stored=tuple(Stored(step=step, epoch=epoch) for step, epoch in stored),
+            stored=stored,
+            looking=looking,
+            damaged=damaged,
             store_error=error,
         )
+
+    def say_stored(self, run: Run) -> None:
+        """The newest checkpoint that ranks of this run wrote: only where rank 0 is."""
+        written = run.stored(self.world.agenda.now)
+        if written and 0 in run.ranks[self.machine.name]:
+            step, epoch = max(written)
+            node = self.machine.name
+            self.say(e.CheckpointStored(job=run.job.name, epoch=epoch, node=node, step=step))
 
     def exited(self, exits: tuple[RankStatus, ...]) -> e.RanksExited:
         assert self.desired is not None
@@ -245,6 +272,7 @@ class Executor:
             signal=signal or None,
             error=told if error else None,
             order=len(self.exits) + 1,
+            step=run.step(self.world.agenda.now),
         )
         self.exits[rank] = status
         if set(self.exits) >= set(run.ranks[self.machine.name]):

@@ -21,9 +21,10 @@ def repair_all(world: World) -> None:
     """People come: machines, links and store are well again, and nothing is lost any more."""
     world.noisy = False
     world.store_up = True
+    world.shelf.repair()
     world.driver_returns()
     for machine in world.machines.values():
-        machine.bad = False
+        machine.bad, machine.lemon_s = False, None
         _heal(world, machine)
         _return(world, machine)
         _killable(world, machine)
@@ -38,6 +39,14 @@ def attend(world: World) -> None:
     world.driver.request(e.BrakeReleaseRequested(reason="looked at"))
     for name in world.jobs:
         world.driver.request(e.ResumeRequested(job=name))
+        _decide(world, name)
+
+
+def _decide(world: World, name: str) -> None:
+    """A person says where a job begins that found none of what it had stored."""
+    job = world.driver.state.jobs.get(name)
+    if job is not None and not world.shelf.readable(name, world.all_stored(name)):
+        world.grant(name)
 
 
 def _machine(world: World, fault: Fault) -> Machine:
@@ -174,6 +183,14 @@ def _bad_node(world: World, fault: Fault) -> None:
         world.stand_still(machine.executor.run, echo=False)
 
 
+def _lemon(world: World, fault: Fault) -> None:
+    """From now on ranks die here some seconds after each start, and no test finds why."""
+    machine = _machine(world, fault)
+    machine.lemon_s = 0.2 + 8 * fault.size
+    if machine.executor is not None and machine.executor.run is not None:
+        world.sour(machine.executor.run, machine.name)
+
+
 def _kernel_fault(world: World, fault: Fault) -> None:
     machine = _machine(world, fault)
     world.guilty.add(machine.name)
@@ -210,12 +227,34 @@ def _store_down(world: World, fault: Fault) -> None:
     world.agenda.after(40 * fault.size, lambda: setattr(world, "store_up", True))
 
 
+def _store_slow(world: World, fault: Fault) -> None:
+    world.shelf.looks_s = 20 + 100 * fault.size
+    world.agenda.after(60 * fault.size, lambda: setattr(world.shelf, "looks_s", 0.0))
+
+
+def _list_lags(world: World, fault: Fault) -> None:
+    """What is stored from now on, and what was lately, is not shown for a while."""
+    name = _job(world, fault)
+    world.shelf.hide(name, world.all_stored(name), newest=fault.dice % 3)
+    world.agenda.after(60 * fault.size, lambda: world.shelf.show(name))
+
+
+def _unreadable(world: World, fault: Fault) -> None:
+    name = _job(world, fault)
+    if stored := world.all_stored(name):
+        world.shelf.sick.add((name, max(stored)))
+
+
 def _kill_driver(world: World, fault: Fault) -> None:
     """It dies at one of the next points where it can, at the latest after a second."""
     if not world.driver.alive:
         return
     world.driver.fuse = fault.dice % 8
     world.agenda.after(1.0, lambda: world.driver.die() if world.driver.fuse is not None else None)
+
+
+def _freeze_driver(world: World, fault: Fault) -> None:
+    world.freeze_driver(5.0 + 55.0 * fault.size)
 
 
 def _suspend(world: World, fault: Fault) -> None:
@@ -320,11 +359,16 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "cut-all": _cut_all,
     "hang": _hang,
     "bad-node": _bad_node,
+    "lemon": _lemon,
     "kernel-fault": _kernel_fault,
     "unkillable": _unkillable,
     "lose-rendezvous": _lose_rendezvous,
     "store-down": _store_down,
+    "store-slow": _store_slow,
+    "list-lags": _list_lags,
+    "unreadable": _unreadable,
     "kill-driver": _kill_driver,
+    "freeze-driver": _freeze_driver,
     "suspend": _suspend,
     "resume": _resume,
     "stop": _stop,

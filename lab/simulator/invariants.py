@@ -13,6 +13,7 @@ from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.incidents import LOSSES
 from holdfast.driver.core.model import FINISHED, Incident, Job, Node, Phase, State, Wanted
 from holdfast.driver.core.turn import Decision
+from holdfast.lab.simulator.scenario import FREEZE
 from holdfast.protocol.faults import Blame, Kind
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
             table_is_whole(new)
             budget_is_kept(new, now)
     for job in after.jobs.values():
-        suspend_ends(job, now)
+        suspend_ends(job, now - world.driver.stood_since(job.since_s))
     unfit_nodes_are_not_asked_for(before, decision, now)
     nodes_with_a_notice_are_not_asked_for(decision)
     if isinstance(event, e.AllocationFailed) and event.unfit:
@@ -62,6 +63,8 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
     if decision.nodes:
         brake_holds(world, before, after, decision, now)
     acknowledged_is_remembered(world, event, before, after)
+    if isinstance(event, e.CheckpointStored):
+        world.acknowledged(event)
     if decision.incident is not None:
         one_incident_a_cause(after)
         complainers_are_not_named(world, after.incidents.get(decision.incident))
@@ -141,7 +144,9 @@ def table_is_whole(job: Job) -> None:
 
 
 def suspend_ends(job: Job, now: float) -> None:
-    """A suspend that a person asked for ends in bounded time, whatever happens."""
+    """A suspend that a person asked for ends in bounded time, whatever happens; while the driver
+    stands still, which `now` leaves out, it can end nothing.
+    """
     if job.phase is Phase.SUSPENDING and job.wanted is not Wanted.RUN:
         limit_s = job.plan.grace_s + 20.0 + 15.0  # until quiet is given up; a driver that is away
         require("every-suspend-ends", now - job.since_s <= limit_s, f"{job.name} {job.since_s}")
@@ -285,7 +290,13 @@ def one_incident_a_cause(state: State) -> None:
 def _only_a_loss(incident: Incident) -> bool:
     """Lost nodes are its cause from the beginning: each fault is one of them, and no job moved."""
     each_lost = incident.faults <= max(1, len(incident.nodes)) and not _moved(incident)
+    each_lost = each_lost and not _came_back(incident)
     return incident.kind in LOSSES and incident.rung in (0, 2) and each_lost
+
+
+def _came_back(incident: Incident) -> bool:
+    """Its executor was there again at once: what followed had a cause of its own."""
+    return any(piece.source.startswith("executor of ") for piece in incident.evidence)
 
 
 def _moved(incident: Incident) -> bool:
@@ -353,21 +364,28 @@ ONE_SHOT = frozenset({"kill-rank", "blip", "raise", "kill-executor", "lose-node"
 """Faults that are over at once: each can be the cause of one incident a job at most."""
 
 
+def _cornered(world: "World") -> bool:
+    """Whether a lemon may have been the only node: there is no other, or it has a fault, too."""
+    kinds = [fault.kind for fault in world.scenario.faults if fault.kind != FREEZE]
+    needed = sum(job.nodes for job in world.scenario.jobs)
+    return "lemon" in kinds and (len(kinds) > 1 or needed >= world.scenario.nodes)
+
+
 def verdict(world: "World") -> None:
     """Rules about the whole, once all has converged."""
     state = world.driver.state
-    faults = world.scenario.faults
+    faults = tuple(fault for fault in world.scenario.faults if fault.kind != FREEZE)
     stopped = {"stop", "delete", "suspend", "bad-node", "bug"} & {fault.kind for fault in faults}
     for name, job in state.jobs.items():
         planned = job.plan.deadline_s is not None or bool(stopped)
-        excused = len(faults) >= 3 or planned
+        excused = len(faults) >= 3 or planned or _cornered(world)
         require("a-job-is-not-given-up-lightly", job.phase is Phase.SUCCEEDED or excused, name)
         if job.failure is not None and job.failure.traceback:
             fair = name in world.bugs or len(faults) > job.plan.user.restarts
             require("a-users-fault-is-the-users", fair, f"{name}: {job.failure.reason}")
         if job.phase is Phase.SUCCEEDED:
             require("done-is-done", world.best[name] == world.jobs[name].steps, name)
-    if faults and all(fault.kind in PEACEFUL for fault in faults):
+    if faults and all(fault.kind in PEACEFUL for fault in world.scenario.faults):
         a_move_costs_nothing(world, state)
     if all(fault.kind in ONE_SHOT for fault in faults):
         most = len(faults)

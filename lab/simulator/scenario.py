@@ -19,10 +19,14 @@ KINDS: dict[str, int] = {
     "cut-all": 1,
     "hang": 4,
     "bad-node": 2,  # hangs, and its tests fail
+    "lemon": 2,  # ranks die there again and again, and its tests pass
     "kernel-fault": 2,
     "unkillable": 1,
     "lose-rendezvous": 3,  # the process at which ranks are to meet dies before or while they do
     "store-down": 2,
+    "store-slow": 3,  # to look it through takes a minute or two
+    "list-lags": 3,  # what was stored last is not shown yet
+    "unreadable": 2,  # one checkpoint's file cannot be read, and others can
     "kill-driver": 6,
     "suspend": 3,
     "resume": 2,
@@ -36,6 +40,13 @@ KINDS: dict[str, int] = {
     "false-alarm": 2,  # a finding about an epoch that is over
 }
 """Kinds of faults and how often each is drawn, relative to the others."""
+
+
+FREEZE = "freeze-driver"
+"""The driver's process stands still, for 5 s to a minute: not drawn among the others, for it is no
+cause of anything."""
+FREEZES = 1 / 3
+"""Share of the seeds that have one."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -97,7 +108,18 @@ def draw(seed: int) -> Scenario:
         )
         for _ in range(count)
     )
-    return Scenario(seed=seed, nodes=nodes, racks=rng.randint(1, 3), jobs=jobs, faults=faults)
+    racks = rng.randint(1, 3)
+    return Scenario(
+        seed=seed, nodes=nodes, racks=racks, jobs=jobs, faults=(*faults, *_freezes(seed))
+    )
+
+
+def _freezes(seed: int) -> tuple[Fault, ...]:
+    """In a third of the seeds the driver stands still, at any moment, beside all else."""
+    rng = Random(-1 - seed)
+    if rng.random() > FREEZES:
+        return ()
+    return (Fault(rng.uniform(0.0, FAULTS_UNTIL_S), FREEZE, rng.getrandbits(16), rng.random()),)
 
 
 def _job(rng: Random, name: str, nodes: int) -> SimJob:

@@ -13,9 +13,13 @@ from holdfast.lab.simulator.driver import Driver
 from holdfast.lab.simulator.executor import Executor, Machine
 from holdfast.lab.simulator.invariants import Broken
 from holdfast.lab.simulator.scenario import FIRST_STEP_S, STEP_S, Scenario, SimJob
+from holdfast.lab.simulator.shelf import Shelf
 from holdfast.lab.simulator.training import Run
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Desired, Rendezvous, Restore, Stored, Task
+
+UNANSWERED_S = (10.0, 20.0)
+"""Within which an executor leaves a driver that answers no ping (docs/decisions/0140)."""
 
 
 class World:
@@ -35,6 +39,9 @@ class World:
         self.best: dict[str, int] = dict.fromkeys(self.jobs, 0)
         self.store: dict[str, set[tuple[int, int]]] = {name: set() for name in self.jobs}
         self.store_up = True
+        self.shelf = Shelf()
+        self.told_stored: dict[str, set[tuple[int, int]]] = {name: set() for name in self.jobs}
+        self.granted: set[str] = set()  # jobs that a person told where to begin
         self.submitted: set[str] = set()
         self.deleted: set[str] = set()
         self.guilty: set[str] = set()  # machines that something really happened to
@@ -85,7 +92,7 @@ class World:
         dice = self.rng.random() if self.noisy else 1.0
         late_s = 0.0 if dice > 0.1 else self.rng.uniform(0.0, 10.0)
         if dice < 0.02:
-            outcome = _failure(outcome, node, unfit=dice < 0.01)
+            outcome = _failure(outcome, node, unfit=dice < 0.01, late=dice < 0.005)
         elif dice < 0.04:
             self.agenda.after(self.rng.uniform(0.0, 20.0), lambda: self.driver.receive(outcome))
         self.agenda.after(self.delay() + late_s, lambda: self._done(node, outcome))
@@ -115,7 +122,7 @@ class World:
         executor = machine.executor
         if executor is None or executor.connected or machine.cut or not machine.up:
             return
-        if not self.driver.alive:
+        if not self.driver.alive or self.driver.frozen:
             self.agenda.after(self.rng.uniform(0.1, 2.0), lambda: self.connect(machine))
             return
         executor.connected = True
@@ -151,6 +158,19 @@ class World:
         self.disconnect(executor, noticed_s=0.0)
         self.agenda.after(self.rng.uniform(0.1, 2.0), lambda: self.connect(executor.machine))
 
+    def freeze_driver(self, for_s: float) -> None:
+        """Executors whose pings it does not answer leave it, and come back."""
+        self.driver.freeze(for_s)
+        for machine in self.machines.values():
+            if machine.executor is not None and machine.executor.connected:
+                left_s = self.rng.uniform(*UNANSWERED_S)
+                if left_s < for_s:
+                    self.agenda.after(left_s, partial(self._gives_up, machine.executor))
+
+    def _gives_up(self, executor: Executor) -> None:
+        if self.driver.frozen:
+            self.reset_line(executor)
+
     def end_executor(self, machine: Machine, *, noticed_s: float) -> None:
         executor = machine.executor
         if executor is not None:
@@ -181,6 +201,7 @@ class World:
         key = (desired.job, desired.epoch)
         if key not in self.runs:
             self._check_restore(desired)
+            self._check_start(desired.job, start)
             self.lines[desired.job].append((desired.epoch, start))
             self.runs[key] = Run(self.jobs[desired.job], desired.epoch, desired.seats, start)
         return self.runs[key]
@@ -199,7 +220,7 @@ class World:
     def _is_there(self, desired: Desired, point: Restore) -> bool:
         assert desired.job is not None
         if point.source == "store":
-            return (point.step, point.epoch) in self._all_stored(desired.job)
+            return (point.step, point.epoch) in self.all_stored(desired.job)
         for seat in desired.seats:
             held = self.machines[seat.node].memory.get(desired.job, ())
             same = [
@@ -233,9 +254,13 @@ class World:
         steps = run.job.steps - run.start
         self.agenda.after(max(0.0, steps * STEP_S), lambda: self._finish(run))
         self._watch_progress(run)
+        self._store_next(run)
         if any(self.machines[node].bad for node in run.nodes):
             self.agenda.after(1.2, lambda: self.stand_still(run, echo=False))
-
+        for node in run.nodes:
+            lemon_s = self.machines[node].lemon_s
+            if lemon_s is not None:
+                self.agenda.after(lemon_s, partial(self.sour, run, node))
         self._approach_bug(run)
 
     def plant_bug(self, name: str, step: int) -> None:
@@ -261,6 +286,13 @@ class World:
         """The user's own code raises in one rank; its peers lose it."""
         executor.rank_ends(run.ranks[executor.machine.name][0], code=1, error="ValueError")
         self.stand_still(run)
+
+    def sour(self, run: Run, node: str) -> None:
+        """A rank on a lemon dies of a signal."""
+        executor = self.machines[node].executor
+        if run.training and executor is not None and executor.run is run:
+            executor.rank_ends(run.ranks[node][0], signal=11)
+            self.stand_still(run)
 
     def _finish(self, run: Run) -> None:
         if not run.training:
@@ -296,13 +328,58 @@ class World:
         run = self.runs.get((job, epoch))
         return run.step(self.agenda.now) if run is not None else None
 
-    def look_up(self, job: str) -> tuple[tuple[tuple[int, int], ...], str]:
-        """Whole checkpoints in the store, or why they cannot be known."""
+    def look_up(self, job: str) -> tuple[tuple[Stored, ...], tuple[Stored, ...], str]:
+        """Whole checkpoints in the store, damaged ones, or why they cannot be known."""
         if not self.jobs[job].store_every:
-            return (), ""
+            return (), (), ""
         if not self.store_up:
-            return (), "the store does not answer"
-        return tuple(sorted(self._all_stored(job))), ""
+            return (), (), "the store does not answer"
+        shown, damaged = self.shelf.look(job, self.all_stored(job))
+        if damaged and not shown:
+            return (), (), "Input/output error"
+        return tuple(Stored(step=step, epoch=epoch) for step, epoch in sorted(shown)), damaged, ""
+
+    def grant(self, name: str) -> None:
+        """A person has the job begin anew."""
+        if self.driver.request(e.ResumeRequested(job=name, from_step=0)):
+            self.granted.add(name)
+
+    def acknowledged(self, event: e.CheckpointStored) -> None:
+        """The driver has it in its journal: somebody may rely on it from now on."""
+        self.told_stored[event.job].add((event.step, event.epoch))
+
+    def _check_start(self, name: str, start: int) -> None:
+        """No job goes behind what was acknowledged, but where that cannot be read, or a person says
+        so."""
+        line = self.lines[name]
+        held = [
+            step
+            for step, epoch in self.told_stored[name]
+            if all(begun >= step for later, begun in line if later > epoch)
+            and (name, (step, epoch)) not in self.shelf.was_sick
+        ]
+        if start < max(held, default=0) and name not in self.granted:
+            raise Broken(
+                "no-start-behind-what-was-acknowledged", f"{name} from {start}, had {max(held)}"
+            )
+        self.granted.discard(name)
+
+    def _store_next(self, run: Run) -> None:
+        """The next step that is due reaches the store; the executor of rank 0 tells of it."""
+        every = run.job.store_every
+        if not every or not run.training or run.since_s is None:
+            return
+        step = (run.step(self.agenda.now) // every + 1) * every
+        due_s = run.since_s + (step - run.start) * STEP_S + 0.02
+
+        def written() -> None:
+            executor = self.machines[run.nodes[0]].executor
+            if run.training and executor is not None and executor.run is run:
+                executor.say_stored(run)
+            self._store_next(run)
+
+        if step <= run.job.steps:
+            self.agenda.after(max(0.0, due_s - self.agenda.now), written)
 
     def save(self, desired: Desired, point: Stored) -> None:
         """Write what all ranks have of this step, if they all have it and the store takes it."""
@@ -318,7 +395,7 @@ class World:
         if self.store_up and held == set(range(job.nodes * job.ranks_per_node)):
             self.store[desired.job].add((point.step, point.epoch))
 
-    def _all_stored(self, job: str) -> set[tuple[int, int]]:
+    def all_stored(self, job: str) -> set[tuple[int, int]]:
         live = [run for (name, _), run in self.runs.items() if name == job and run.training]
         return self.store[job].union(*(run.stored(self.agenda.now) for run in live))
 
@@ -341,6 +418,9 @@ class World:
 
     def _watch_still(self, run: Run) -> None:
         """Ranks that stand still are found, for as long as they do."""
+        if self.driver.frozen:
+            self.agenda.after(4.0, lambda: self._watch_still(run))
+            return
         job = self.driver.state.jobs.get(run.job.name)
         if job is None or job.finished or job.epoch != run.epoch or not job.seated:
             return
@@ -389,11 +469,13 @@ class World:
             self.agenda.after(1.0, lambda: self.submit(job))
 
 
-def _failure(outcome: e.AnyEvent, node: str, *, unfit: bool) -> e.AnyEvent:
+def _failure(outcome: e.AnyEvent, node: str, *, unfit: bool, late: bool) -> e.AnyEvent:
     """How the same call ends when it fails."""
     match outcome:
         case e.NodeAllocated(job=job, cause=cause):
-            return e.AllocationFailed(job=job, node=node, why="no room", unfit=unfit, cause=cause)
+            return e.AllocationFailed(
+                job=job, node=node, why="no room", unfit=unfit, late=late, cause=cause
+            )
         case e.NodeReleased(cause=cause):
             return e.ClusterCallFailed(call="release", node=node, why="409", cause=cause)
         case e.NodeDistrusted(cause=cause):

@@ -11,12 +11,14 @@ from checkpoint_agent import Start  # noqa: E402 - after the check for torch
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 from waiting import DEADLINE_S, eventually  # noqa: E402
 
+from holdfast.checkpoint.checkpointer import CheckpointRefused  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
+from holdfast.protocol.messages import Restore  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
 
-def test_snapshots_are_reported_once_they_are_hashed_and_again_for_each_order(
+def test_snapshots_are_reported_once_they_are_hashed_and_ranks_hash_what_they_restore(
     tmp_path: Path, start: Start
 ) -> None:
     job, agent = Job(tmp_path, 2), start()
@@ -34,10 +36,12 @@ def test_snapshots_are_reported_once_they_are_hashed_and_again_for_each_order(
             file.write(b"\xff")
     again = job.order(slots=(0, 1))
     agent.give(again)
-    report = agent.until(lambda report: report.id == again.id, "verified for the new order")
-    assert {one.rank for one in report.snapshots} == {0}
-    assert any("rank 1: the snapshot of step 2 (epoch 1) in memory has changed" in note
-               for note in report.notes)  # fmt: skip
+    report = agent.until(lambda report: report.id == again.id, "told for the new order")
+    assert len(report.snapshots) == 4, "none was hashed again"
+    wanted = Restore(source="memory", step=2, epoch=1)
+    assert job.checkpointer(0, wanted).restore({"w": torch.zeros(4_000)}) == 2
+    with pytest.raises(CheckpointRefused, match="its checksum does not match"):
+        job.checkpointer(1, wanted).restore({"w": torch.zeros(4_000)})
 
 
 def test_slots_are_made_and_filled_before_the_first_save(tmp_path: Path, start: Start) -> None:

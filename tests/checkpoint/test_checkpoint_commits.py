@@ -74,6 +74,49 @@ def test_what_replicas_share_is_written_once_and_all_get_it_back(
         assert float(state["own"]) == rank
 
 
+def test_replicas_that_differ_are_not_committed_and_it_is_said_which(
+    tmp_path: Path, start: Start
+) -> None:
+    job, agent = Job(tmp_path, 2), start()
+    agent.give(job.order(0, 1))
+    for rank in range(2):
+        state = {"model": {"same": torch.ones(9), "mean": torch.full((9,), float(rank))}}
+        Checkpointer(job.checkpointer(rank)._settings, replicated=["model"]).save(INTERVAL, state)
+    report = agent.until(lambda report: report.skipped_saves, "the checkpoint is not committed")
+    assert report.skipped_why.startswith(
+        "step-00000010-epoch-1 is not committed: 'model.mean' is declared the same on ranks "
+    )
+    assert job.whole() == []
+
+
+def test_a_store_that_nodes_do_not_share_is_said_once(tmp_path: Path, start: Start) -> None:
+    """As a path of each node's own disk: both write, and neither sees what the other wrote."""
+    job, leader, follower = Job(tmp_path, 2), start(), start()
+    leader.give(job.order(0))
+    follower.give(job.order(1, store_url=f"file://{tmp_path}/elsewhere"))
+    for step in (INTERVAL, 2 * INTERVAL, 3 * INTERVAL):
+        job.save(step)
+        done = tmp_path / "store" / "step-00000010-epoch-1" / "part-00000.json"
+        eventually(done.exists, "the leader has written its part of the first")
+    assert leader.last is None or not leader.last.skipped_saves
+    job.save(4 * INTERVAL)
+    report = leader.until(lambda report: report.skipped_saves, "it is said")
+    assert report.skipped_saves == 1
+    assert report.skipped_why.startswith("checkpoint of step 10 still lacks what ranks 1 have to")
+    assert report.skipped_why.endswith("Mount the same there on every node")
+    assert job.whole() == []
+
+
+def test_agents_of_nodes_that_share_their_store_see_each_other(
+    tmp_path: Path, start: Start
+) -> None:
+    job, leader, follower = Job(tmp_path, 2), start(), start()
+    leader.give(job.order(0))
+    follower.give(job.order(1))
+    for agent in (leader, follower):
+        agent.until(lambda report: report.store_shared, "it sees what the other one wrote")
+
+
 def test_an_agent_killed_in_the_middle_of_a_commit_is_replaced_and_the_commit_ends(
     tmp_path: Path, start: Start
 ) -> None:

@@ -31,7 +31,7 @@ from holdfast.checkpoint.manifest import (
 )
 from holdfast.checkpoint.plan import writers
 from holdfast.checkpoint.retention import Kept, expendable
-from holdfast.checkpoint.rotation import candidates, due
+from holdfast.checkpoint.rotation import candidates, due, in_need
 from holdfast.checkpoint.settings import from_environment
 from holdfast.protocol.topology import Axis, Topology
 
@@ -127,11 +127,14 @@ def part(rank: int, world_size: int = 2, **changes: object) -> Part:
 
 
 def test_a_manifest_is_what_its_parts_were() -> None:
-    manifest = merge("job", [part(1, elsewhere={"w": 0}), part(0)])
+    manifest = merge(
+        "job", [part(1, elsewhere={"w": 0}, replicas={"w": "1"}), part(0, replicas={"w": "1"})]
+    )
     again = decode_manifest(encode(manifest), step=5, epoch=1)
     assert [one.rank for one in again.parts] == [0, 1]
     assert bytes(again.parts[0].tree) == b'{"lr":0.1}'
     assert again.parts[1].elsewhere == {"w": 0}
+    assert again.parts[1].replicas == {}
     assert json.loads(encode(manifest))["content"]["job"] == "job"
 
 
@@ -146,6 +149,11 @@ def test_a_manifest_is_what_its_parts_were() -> None:
         ([part(0), part(0)], "it has parts of ranks 0, 0"),
         ([part(0, shard=None), part(1, elsewhere={"w": 0})], "rank 1 needs a shard of rank 0"),
         ([part(0), part(1, elsewhere={"w": 7})], "rank 1 needs a shard of rank 7"),
+        (
+            [part(0, replicas={"w": "1"}), part(1, elsewhere={"w": 0}, replicas={"w": "2"})],
+            "'w' is declared the same on ranks 0 and 1, and is not. Leave it out of `replicated`",
+        ),
+        ([part(0), part(1, elsewhere={"w": 0}, replicas={"w": "2"})], "on ranks 0 and 1, and is"),
     ],
 )
 def test_parts_that_are_not_one_whole_checkpoint_are_refused(parts: list[Part], why: str) -> None:
@@ -200,6 +208,14 @@ def test_the_newest_whole_ones_stay_and_what_nobody_writes_any_more_goes() -> No
     assert gone == (Kept(10, 1, True), Kept(20, 1, True), Kept(30, 1, False), Kept(35, 2, False))
 
 
+def test_the_furthest_stays_until_whoever_began_again_is_as_far() -> None:
+    first = [Kept(40, 1, whole=True), Kept(50, 1, whole=True)]
+    again = [*first, Kept(10, 2, whole=True), Kept(20, 2, whole=True)]
+    assert expendable(again, step=20, epoch=2, keep=2) == (Kept(40, 1, True),)
+    again = [Kept(50, 1, whole=True), Kept(40, 2, whole=True), Kept(50, 2, whole=True)]
+    assert expendable(again, step=50, epoch=2, keep=2) == (Kept(50, 1, True),)
+
+
 @given(
     st.lists(st.builds(Kept, st.integers(1, 50), st.integers(1, 4), st.booleans()), unique=True),
     st.integers(1, 4),
@@ -211,7 +227,8 @@ def test_as_many_whole_ones_stay_as_are_wanted_the_one_just_committed_first(
     stays = {*folders, new} - set(expendable([*folders, new], step=60, epoch=3, keep=keep))
     assert new in stays
     known = [one for one in (*folders, new) if one.whole and one.epoch <= 3]
-    assert len([one for one in stays if one.whole and one.epoch <= 3]) == min(keep, len(known))
+    kept = {one for one in stays if one.whole and one.epoch <= 3}
+    assert kept == set(sorted(known, key=lambda one: (one.epoch, one.step))[-keep:])
     assert {one for one in folders if one.epoch > 3} <= stays
 
 
@@ -233,6 +250,33 @@ def test_the_two_newest_are_never_given_up(
     assert not any(held[number] in newest for number in found)
     assert len(set(found)) == len(found)
     assert {number for number, age in held.items() if age is None} <= set(found)
+
+
+ages = st.none() | st.tuples(st.integers(1, 3), st.integers(1, 30))
+
+
+@given(
+    st.fixed_dictionaries(dict.fromkeys(range(4), ages)),
+    st.integers(0, 10),
+    st.tuples(st.integers(1, 3), st.integers(0, 30)),
+    st.integers(1, 3),
+)
+def test_in_short_memory_one_of_the_two_newest_may_go_and_seldom_both(
+    held: dict[int, tuple[int, int] | None], interval: int, drained: tuple[int, int], epoch: int
+) -> None:
+    newest = sorted({age for age in held.values() if age}, reverse=True)[:2]
+    waits = [age[0] == epoch and due(age[1], interval) and age > drained for age in newest]
+    turns = in_need(held, store_interval_steps=interval, drained=drained, epoch=epoch)
+    assert {held[turn.number] for turn in turns} <= set(newest)
+    if not turns:
+        assert not newest or waits == [True], "only what the store alone waits for stays"
+    for turn in turns:
+        gone = {held[turn.number], *(held[number] for number in turn.gives)}
+        if gone == set(newest):
+            assert not any(waits), "what the store waits for is not emptied for another"
+            assert turn == turns[-1], "all goes last"
+    if waits == [False, True]:
+        assert [held[turn.number] for turn in turns] == [newest[0]]
 
 
 def test_the_oldest_goes_first_and_what_the_store_waits_for_last() -> None:

@@ -1,15 +1,18 @@
 """`holdfast submit`: every mistake with the line it stands in, before any driver is asked."""
 
+import io
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from holdfast.cli import jobfile
+from holdfast.cli import find, jobfile
 from holdfast.cli.client import Problem
 from holdfast.cli.errors import Stopped
 from holdfast.cli.main import main
 from holdfast.protocol import exitcodes
+from holdfast.protocol.paths import RunPaths
 
 JOB = """\
 apiVersion: holdfast.dev/v1alpha1
@@ -50,8 +53,8 @@ def told(path: Path) -> list[str]:
 def test_each_mistake_has_the_line_of_its_key(job: Path) -> None:
     assert told(job) == [
         "9  spec.env: RANK is set by Holdfast for each rank.  Remove it from env.",
-        "13  spec.logRules[1].pattern: this is not a regular expression: missing ), unterminated "
-        "subpattern at position 0.  Escape what is meant literally with a backslash.",
+        "13  spec.logRules[1].pattern: this is not a regular expression: missing ): (.  "
+        "Escape what is meant literally with a backslash.",
         "14  spec.topology: tp 2 x pp 2 x dp 3 = 12 ranks, but nodes 4 x ranksPerNode 2 = 8.  "
         "Set dp: 2, or nodes: 6.",
     ]
@@ -89,6 +92,32 @@ def test_a_file_that_cannot_be_read_is_named(
 ) -> None:
     assert main(["submit", str(tmp_path / "no.yaml")]) == exitcodes.USAGE
     assert "no.yaml: No such file" in capsys.readouterr().err
+
+
+def test_a_job_is_read_from_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("metadata: {name: a}\nspec: {nodes: 0}\n"))
+    assert main(["submit", "-"]) == exitcodes.USAGE
+    told = capsys.readouterr().err
+    assert "-:2  spec.command" in told
+    assert "-:2  spec.nodes" in told
+
+
+@pytest.mark.parametrize(
+    ("bound", "reached", "alone"),
+    [
+        ("http://127.0.0.1:7700", "http://127.0.0.1:7700", True),
+        ("http://0.0.0.0:7700", "http://127.0.0.1:7700", False),
+        ("https://[::]:7700", "https://[::1]:7700", False),
+    ],
+)
+def test_a_driver_that_listens_everywhere_is_found_and_its_nodes_may_be_elsewhere(
+    tmp_path: Path, bound: str, reached: str, *, alone: bool
+) -> None:
+    RunPaths(tmp_path).address.write_text(json.dumps({"http": bound, "pid": os.getpid()}))
+    assert find.address(tmp_path) == reached
+    assert find.here_alone(find.Target(state=tmp_path)) is alone
 
 
 def test_a_folder_that_is_not_there_is_told_before_the_driver_is_asked(job: Path) -> None:

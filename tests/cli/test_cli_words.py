@@ -124,7 +124,13 @@ def test_a_mistake_of_the_users_says_how_many_attempts_are_left() -> None:
 
 def test_where_nobody_knows_the_step_a_recovery_names_none() -> None:
     told = narrate.back({**BACK, "step": None, "steps_lost": None})
-    assert told == "back after 0.4 s   (stop 0.05 · step 0.36)"
+    said = "; its script began again, and repeats what it had not saved"
+    assert told == f"back after 0.4 s{said}   (stop 0.05 · step 0.36)"
+
+
+def test_what_a_script_repeats_is_not_left_out_of_what_was_lost() -> None:
+    told = narrate.summary(JOB, [{**BACK, "step": None, "steps_lost": None}])
+    assert told.endswith("0.4 s and what its script repeated lost of 18 min")
 
 
 def test_a_failure_of_the_users_is_shown_whole_before_our_own_words() -> None:

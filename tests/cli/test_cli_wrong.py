@@ -22,7 +22,7 @@ Capture = pytest.CaptureFixture[str]
         (["jbs"], "holdfast: no such command 'jbs'. Did you mean 'jobs'?"),
         (["jobs", "--nope"], "holdfast: no such option: --nope"),
         (["stop"], "holdfast: missing argument 'JOB'.  See: holdfast stop --help"),
-        (["run", "-n", "many", "x.py"], "holdfast: invalid value for '-n'"),
+        (["run", "-n", "many", "x.py"], "holdfast: -n: 'many' is no number."),
         (["run", "--lr", "3", "x.py"], "holdfast: holdfast run has no option '--lr'.  Options of"),
         (
             ["run", "--first-step", "0", "x.py"],

@@ -23,6 +23,9 @@ from holdfast.protocol.messages import (
 )
 
 TASK = Task(command=("train",), workdir=".")
+STORING = Task(
+    command=("train",), workdir=".", store_url="file:///store/job", store_interval_steps=10
+)
 
 
 class Life:
@@ -102,6 +105,8 @@ class Life:
         *,
         snapshots: Iterable[tuple[int, int]] = (),
         stored: Iterable[tuple[int, int]] = (),
+        looking: str = "",
+        damaged: Iterable[tuple[int, int]] = (),
         store_error: str = "",
         silent: Iterable[str] = (),
         empty: Iterable[str] = (),
@@ -123,6 +128,7 @@ class Life:
                     for step, epoch in snapshots
                 )
                 whole = tuple(Stored(step=step, epoch=epoch) for step, epoch in stored)
+                bad = tuple(Stored(step=step, epoch=epoch) for step, epoch in damaged)
                 self.do(
                     e.NodeQuiet(
                         job=name,
@@ -130,6 +136,8 @@ class Life:
                         node=node,
                         snapshots=() if node in bare else held,
                         stored=whole if node == job.host else (),
+                        looking=looking if node == job.host else "",
+                        damaged=bad if node == job.host else (),
                         store_error=store_error if node == job.host else "",
                     )
                 )
@@ -142,6 +150,12 @@ class Life:
         for node in job.nodes if self.state.jobs[name].seated else ():
             if node not in away:
                 self.do(e.RanksRunning(job=name, epoch=job.epoch, node=node))
+
+    def stores(self, step: int, epoch: int | None = None, name: str = "job") -> None:
+        """A checkpoint of the job has its manifest in the store."""
+        job = self.state.jobs[name]
+        where = {"job": name, "node": job.host, "epoch": epoch or job.epoch}
+        self.do(e.CheckpointStored(step=step, **where))  # type: ignore[arg-type]
 
     def progress(self, step: int, name: str = "job") -> None:
         epoch = self.state.jobs[name].epoch
@@ -158,9 +172,13 @@ class Life:
         echo: bool = False,
         unstartable: str = "",
         step: int | None = None,
+        own_step: int | None = None,
+        memory_limit_bytes: int | None = None,
         judged: bool = True,
     ) -> None:
-        """A rank ends badly, and the gather window closes."""
+        """A rank ends badly, and the gather window closes. `memory_limit_bytes`: it was killed for
+        memory, of which there was so much; 0: without a limit.
+        """
         job = self.state.jobs[name]
         error = None
         if exception or echo:
@@ -177,6 +195,9 @@ class Life:
             signal=signal,
             error=error,
             order=1,
+            step=own_step,
+            out_of_memory=memory_limit_bytes is not None,
+            memory_limit_bytes=memory_limit_bytes or 0,
         )
         node = job.places[rank // job.plan.ranks_per_node]
         self.do(e.RanksExited(job=name, epoch=job.epoch, node=node, exits=(status,), step=step))
@@ -223,6 +244,12 @@ class Life:
         for node in nodes:
             incarnation = self.state.nodes[node].incarnation
             self.do(e.ExecutorDisconnected(node=node, incarnation=incarnation))
+
+
+@pytest.fixture
+def storing(training: Callable[..., Life]) -> Life:
+    """A job that trains and has checkpoints in a store: none yet."""
+    return training(task=STORING)
 
 
 @pytest.fixture

@@ -216,7 +216,16 @@ def test_a_job_that_never_started_has_used_no_restart(life) -> None:
     assert (life.phase, life.job.spent) == (Phase.FAILED, ())
 
 
-@pytest.mark.parametrize("kind", [Kind.STORE_FAILED, Kind.STORE_BACK, Kind.SAVE_SKIPPED])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Kind.STORE_FAILED,
+        Kind.STORE_BACK,
+        Kind.STORE_NOT_SHARED,
+        Kind.SAVE_SKIPPED,
+        Kind.SNAPSHOTS_STOPPED,
+    ],
+)
 def test_what_is_said_of_a_store_is_in_the_jobs_story_and_changes_nothing(training, kind) -> None:
     life = training()
     life.effects.clear()

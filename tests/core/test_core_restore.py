@@ -131,8 +131,8 @@ def test_a_kill_from_outside_does_not_spoil_memory(training) -> None:
     assert life.job.restore.source == "memory"
 
 
-def test_an_unreadable_store_is_waited_for_not_forgotten(training) -> None:
-    life = training()
+def test_an_unreadable_store_is_waited_for_not_forgotten(storing) -> None:
+    life = storing
     first = life.job.epoch
     life.dies(1, signal=9)
     life.answer(store_error="refused")

@@ -102,12 +102,12 @@ def test_it_tries_other_nodes_next_for_its_own_may_be_why(life) -> None:
         life.do(e.NodeAppeared(node=node))
     life.submit("only", nodes=1)
     given(life)
-    for _ in range(2):
+    for _ in range(3):
         life.wait(until_s=life.now + life.policy.connect_s)
         given(life)
         life.wait(until_s=life.now + life.policy.rest_s)
         given(life)
-    assert asked(life, "only") == ["n0", "n1", "n0"]
+    assert asked(life, "only") == ["n0", "n1", "n2", "n0"]
 
 
 OVER_QUOTA = "exceeded quota: pods=2"

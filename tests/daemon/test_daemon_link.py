@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from printing import printed
 from waiting import DEADLINE_S, eventually_async
 
+from holdfast.daemon.samplers.outputs import Outputs
 from holdfast.daemon.settings import Settings, read
 from holdfast.protocol import exitcodes
 from holdfast.protocol.messages import Acknowledged, Refused, Watch
@@ -90,6 +92,21 @@ async def test_a_heartbeat_has_the_ranks_and_what_the_host_is_like(
     assert [nic.name for nic in driver.beats[-1].nics] == ["eth0"]
 
 
+async def test_a_counter_and_a_ring_that_cannot_be_read_cost_no_heartbeat(
+    driver: Any, daemon: Any, settings: Settings, rank: Any
+) -> None:
+    await eventually_async(lambda: driver.beats and driver.beats[-1].ranks, "the rank is told of")
+    (settings.paths.sys / "class/net/eth0/statistics/tx_bytes").write_bytes(b"\xff\xfe")
+    (settings.paths.sys / "class/net/eth0/carrier").write_bytes(b"9" * 5_000)
+    (settings.paths.ring("job", 2, 1)).write_bytes(b"torn")
+    heard = len(driver.beats)
+    await eventually_async(lambda: len(driver.beats) > heard + 3, "heartbeats")
+    last = driver.beats[-1]
+    assert [seen.rank for seen in last.ranks] == [0]
+    assert [nic.sent_bytes_per_s for nic in last.nics] == [0.0]
+    assert len(driver.hellos) == 1, "by one connection"
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 async def test_a_rank_that_dies_or_stops_is_told_at_once(
     driver: Any, daemon: Any, rank: Any, how: signal.Signals
@@ -157,15 +174,18 @@ async def test_a_link_that_goes_down_is_told_at_once(
     )
 
 
-async def test_a_rule_finds_its_line_in_a_ranks_stderr(driver: Any, daemon: Any, rank: Any) -> None:
-    driver.watch = Watch(heartbeat_period_s=0.1, log_rules=("ECC error", "(broken"))
-    await eventually_async(lambda: daemon._rank_logs._rules, "the rules are known")
-    await eventually_async(lambda: daemon._rank_logs._tails, "the log is followed")
-    rank.stdin.write("all is well\nan uncorrectable ECC error\n")
-    rank.stdin.flush()
+async def test_a_line_of_a_rank_is_told_at_once_and_the_daemon_after_this_one_is_silent_of_it(
+    driver: Any, daemon: Any, settings: Settings, tmp_path: Path
+) -> None:
+    await eventually_async(lambda: driver.beats, "a heartbeat")
+    await beats_only_when_urgent(driver, daemon)
+    printed(settings, tmp_path, stdout="all is well\n", stderr="an uncorrectable ECC error\n")
     await eventually_async(lambda: any(beat.logs for beat in driver.beats), "it is told")
     (hit,) = next(beat.logs for beat in driver.beats if beat.logs)
-    assert (hit.rank, hit.rule, hit.line) == (0, "ECC error", "an uncorrectable ECC error")
+    assert (hit.job, hit.epoch, hit.rank, hit.rule) == ("job", 2, 0, "ECC error")
+    assert hit.line == "an uncorrectable ECC error"
+    paths = settings.paths
+    assert Outputs(paths.outputs, paths.outputs_read).hits(0.0) == []
 
 
 async def test_a_driver_that_acknowledges_nothing_is_left_for_a_new_connection(

@@ -12,10 +12,12 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import eventually_async
+from waiting import eventually, eventually_async
 
 from holdfast.daemon.probes import responder
 from holdfast.daemon.probes.prober import Prober
+from holdfast.daemon.samplers import processes
+from holdfast.daemon.samplers.logs import KernelLog
 from holdfast.daemon.samplers.nics import WRAP, Nics, grown
 from holdfast.daemon.samplers.pressure import HostPressure
 from holdfast.daemon.samplers.processes import Sibling, descendants
@@ -115,6 +117,32 @@ def test_a_host_that_tells_nothing_is_under_no_pressure(tmp_path: Path) -> None:
     assert (seen.cpu, seen.memory_used, seen.scratch_used, seen.steal) == (0, 0, 0, 0)
 
 
+# ---------------------------------------------------------------- the kernel's own words
+
+FELL_OFF = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus."
+
+
+@pytest.mark.parametrize(
+    ("head", "xids"),
+    [
+        ("4,1042,987654,-;", [79]),
+        ("3,1042,987654,-,caller=T7;", [79]),
+        ("", [79]),  # a feed without heads, as of an emulated node
+        ("12,1042,987654,-;", []),  # user: `echo > /dev/kmsg` gets at least that
+        ("30,1042,987654,-;", []),  # daemon, which a program may say of itself
+    ],
+)
+def test_what_a_program_writes_to_the_kernel_log_is_no_word_of_the_kernel(
+    tmp_path: Path, head: str, xids: list[int]
+) -> None:
+    path = tmp_path / "kmsg"
+    path.touch()
+    log = KernelLog(Tail(path))
+    assert log.hits() == []
+    path.write_text(f"{head}{FELL_OFF}\n")
+    assert [hit.xid for hit in log.hits()] == xids
+
+
 # ---------------------------------------------------------------- processes
 
 
@@ -124,6 +152,11 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
     yield process
     process.kill()
     process.wait()
+
+
+def named(pid: int, command: bytes) -> None:
+    """Wait for a command line: `Popen` comes back when its pipe is closed, which is before that."""
+    eventually(lambda: command in Path(f"/proc/{pid}/cmdline").read_bytes(), f"{command!r} runs")
 
 
 def test_a_child_is_a_descendant_until_it_is_reaped(child: Any) -> None:
@@ -151,16 +184,32 @@ def test_the_executor_is_a_sibling_and_its_end_is_seen_and_its_return(
     child: subprocess.Popen[bytes],
 ) -> None:
     executor = Sibling(os.getpid(), b"sleep")
+    named(child.pid, b"sleep")
     assert executor.alive()
     child.kill()
     child.wait()
     assert not executor.alive()
     again = subprocess.Popen(["sleep", "1000"])
     try:
+        named(again.pid, b"sleep")
         assert executor.alive()
     finally:
         again.kill()
         again.wait()
+
+
+def test_an_executor_in_the_middle_of_its_exec_is_seen_at_a_later_look(
+    monkeypatch: pytest.MonkeyPatch, child: subprocess.Popen[bytes]
+) -> None:
+    named(child.pid, b"sleep")
+    executor = Sibling(os.getpid(), b"sleep")
+    with monkeypatch.context() as patched:
+        patched.setattr(processes, "_command", lambda pid: [])  # no command line yet
+        assert executor.alive(), "never seen: nothing is claimed"
+    assert executor.alive()
+    child.kill()
+    child.wait()
+    assert not executor.alive(), "it was seen at the second look"
 
 
 def test_an_executor_that_cannot_be_seen_is_not_called_dead() -> None:

@@ -64,7 +64,7 @@ def test_of_a_record_of_the_device_the_kernels_words_are_told_and_no_programs() 
     (found,) = found_in(f"4,1234,5140900,-;{LINE.format(79)}")
     assert found is not None
     assert found.message.endswith(f": {LINE.format(79)}")
-    assert found_in(f"12,1235,5140901,-;{LINE.format(79)}") == [None], "priority 8 and more"
+    assert found_in(f"12,1235,5140901,-;{LINE.format(79)}") == [], "priority 8 and more"
 
 
 def test_a_number_that_no_xid_has_is_no_hit() -> None:

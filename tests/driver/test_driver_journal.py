@@ -25,7 +25,7 @@ from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.adapters.journal_sqlite import open_sqlite, read_only
 from holdfast.driver.core.effects import Allocate
 from holdfast.driver.core.events import NodeAppeared, Ticked
-from holdfast.driver.ports import Claim, Entry, Key, Pair, PermanentError, Taken, TakenOver
+from holdfast.driver.ports import Claim, Entry, Kept, Key, Pair, PermanentError, Taken, TakenOver
 
 
 def entry(sequence: int, *, term: int = 1, now: float | None = None, **fields: object) -> Entry:
@@ -168,6 +168,31 @@ async def test_who_took_no_term_can_write_nothing(opened: list[SqlJournal]) -> N
     with pytest.raises(PermanentError):
         await opened[0].commit([entry(1, term=0)], b"s")
     assert opened[0].load() == (None, 0, 0.0)
+
+
+def last(rank: int = 0, *, number: int = 1, attempt: int = 1, text: bytes = b"") -> Kept:
+    return Kept(job="a", rank=rank, number=number, attempt=attempt, stdout=text, stderr=b"\xff")
+
+
+async def test_the_last_lines_of_a_rank_are_those_of_its_newest_attempt(
+    journal: SqlJournal,
+) -> None:
+    assert journal.kept("a", 0) is None
+    await journal.keep([last(attempt=2, text=b"two"), last(1)], jobs=["a", "b"])
+    await journal.keep([last(attempt=1, text=b"late")], jobs=["a", "b"])
+    assert journal.kept("a", 0) == last(attempt=2, text=b"two")
+    await journal.keep([last(number=7, text=b"a later job")], jobs=["a"])
+    assert journal.kept("a", 0) == last(number=7, text=b"a later job")
+    await journal.keep([], jobs=["b"])
+    assert journal.kept("a", 1) is None, "that job is forgotten"
+
+
+async def test_a_driver_that_was_replaced_keeps_no_last_lines(opened: list[SqlJournal]) -> None:
+    for journal in opened:
+        journal.take_over()
+    with pytest.raises(TakenOver):
+        await opened[0].keep([last()], jobs=["a"])
+    assert opened[1].kept("a", 0) is None
 
 
 async def test_the_same_commit_again_is_done_once(journal: SqlJournal) -> None:

@@ -295,3 +295,22 @@ def test_without_a_server_tests_are_skipped_or_fail_where_it_is_required(
     with pytest.raises(outcomes, match=missing) as ended, running_postgres():
         raise AssertionError("there is none")
     assert ended.type is outcomes[0 if required else 1]
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_hold_all_text_is_refused_with_how_to_make_one(
+    postgres: Postgres, encoding: str
+) -> None:
+    name = f"in_{encoding.lower()}"
+    making = f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+    postgres.execute("postgres", f"{making} TEMPLATE template0")
+    for opens in (open_postgres, check_postgres):
+        with pytest.raises(PermanentError) as refused:
+            opens(postgres.url(name))
+        assert str(refused.value).startswith(
+            f"--journal: the database '{name}' has the encoding {encoding}, which cannot hold all "
+        )
+        assert "--encoding UTF8 --template template0" in str(refused.value)
+    with psycopg.connect(postgres.url(name)) as connection:
+        tables_there = connection.execute("SELECT count(*) FROM pg_tables WHERE tablename = 'term'")
+        assert tables_there.fetchone() == (0,)

@@ -251,7 +251,7 @@ async def test_who_subscribes_gets_every_entry_after_the_one_named(
     journal = open_journal("journal")
     loop = Loop(journal, clock=SystemClock(), policy=Policy())
     control = Control(loop, journal=journal, **dict.fromkeys(  # type: ignore[arg-type]
-        ("nodes", "watch", "people", "settings", "clock")
+        ("last_lines", "nodes", "watch", "people", "settings", "clock")
     ))  # fmt: skip
     await loop.start(perform=lambda effect: None, follow=lambda state: None)
     running = asyncio.create_task(loop.run())

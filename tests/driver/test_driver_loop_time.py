@@ -36,3 +36,27 @@ async def test_a_deadline_is_kept_in_driver_time_which_goes_on_over_restarts() -
         task.cancel()
     ticks = [each for each in journal.committed if isinstance(each.event, Ticked)]
     assert len(ticks) == 1, "one tick at the deadline, none before"
+
+
+@pytest.mark.looptime
+async def test_a_deadline_that_no_tick_clears_is_looked_at_ever_more_seldom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where a defect is met between all jobs and nodes, so that there is nobody to park."""
+
+    def broken(turn: object) -> None:
+        raise KeyError("a defect of ours")
+
+    monkeypatch.setattr("holdfast.driver.core.ticks.allocation.ask_again", broken)
+    journal = InMemory()
+    loop = Loop(journal, clock=LoopClock(), policy=POLICY)
+    plan = msgspec.structs.replace(PLAN, deadline_s=10.0)
+    async with asyncio.TaskGroup() as group:
+        task = await idle(loop, group)
+        await loop.request(JobSubmitted(job="job", plan=plan))
+        await asyncio.sleep(610)
+        await loop.request(submitted("another"))
+        task.cancel()
+    ticks = [each for each in journal.committed if isinstance(each.event, Ticked)]
+    assert 10 < len(ticks) < 40
+    assert all("defect: KeyError" in each.why for each in ticks)

@@ -52,6 +52,12 @@ def test_a_plan_has_all_that_the_spec_says() -> None:
     assert TrainingJob.model_validate_json(plan.spec) == spec
 
 
+def test_a_finished_job_is_kept_a_week_or_as_long_as_its_spec_says() -> None:
+    assert plan_of(job(), PATHS, life="life-1").ttl_s == 7 * 86_400
+    assert plan_of(job(ttlS=0), PATHS, life="life-1").ttl_s == 0
+    assert plan_of(job(ttlS=31_536_000), PATHS, life="life-1").ttl_s == 31_536_000
+
+
 def test_what_the_spec_leaves_open_lies_beside_the_logs() -> None:
     task = plan_of(job(), PATHS, life="life-1").task
     assert task.log_root == "/runs/one"

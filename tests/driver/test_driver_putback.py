@@ -79,7 +79,8 @@ async def test_executors_are_led_again_by_the_second_start_after_it(
     follower = follower_of(3)
     put_back(driver, tmp_path / "backup")
     async with executor(driver, await driver.start(), follower) as said:
-        assert said == Welcome(term=2, heartbeat_period_s=0.5), "as the backup would have it"
+        assert isinstance(said, Welcome)
+        assert said.term == 2, "as the backup would have it"
         assert driver.process is not None
         assert await asyncio.to_thread(driver.process.wait, DEADLINE_S) == exitcodes.TRY_AGAIN
     said = "have followed another driver's term 3, and this one's is 2: it was put back"

@@ -39,6 +39,8 @@ class FakeDriver:
         self.history: list[m.Observed] = []
         self.refusals: list[m.Refused] = []
         self.answers: dict[str, Any] = {}
+        self.keeps_bytes = 0
+        self.last_lines: list[m.LastLines] = []
         self.desired: m.Desired | None = None
         self.paths: list[tuple[str, str]] = []
         self.port = 0
@@ -62,7 +64,7 @@ class FakeDriver:
         assert request is not None
         self.paths.append((request.path, request.headers["Authorization"]))
         hello = self.decoder.decode(await connection.recv())
-        await connection.send(encode(m.Welcome(term=self.term)))
+        await connection.send(encode(m.Welcome(term=self.term, keeps_bytes=self.keeps_bytes)))
         self.connection = connection
         self.hellos.append(hello)  # last: who waits for it sends something next
         if self.desired is not None:
@@ -78,6 +80,8 @@ class FakeDriver:
             case m.Observed():
                 self.seen, self.seen_at = message, time.monotonic()
                 self.history.append(message)
+            case m.LastLines():
+                self.last_lines.append(message)
             case m.Refused():
                 self.refusals.append(message)
             case m.Stacks() | m.LogChunk():

@@ -6,7 +6,11 @@ from typing import Any
 import pytest
 from waiting import eventually_async
 
+from holdfast.daemon.samplers.followed import QUIET_LOOKS
+from holdfast.daemon.samplers.outputs import Outputs
+from holdfast.executor.adapters.outputs import KEPT_STARTS
 from holdfast.protocol import messages as m
+from holdfast.protocol.paths import NodePaths
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -43,6 +47,25 @@ async def test_a_log_is_read_from_either_end_and_says_where_to_go_on(node: Any) 
     assert (part.data, part.end) == (b"first", 5)
     none = await ask(node, m.AskLog(id="none", **where | {"rank": 7}))
     assert none.missing
+
+
+async def test_the_line_that_kills_is_read_though_nobody_looked_before_the_rank_was_gone(
+    node: Any,
+) -> None:
+    text = "import sys; sys.stdout.write('CUDA error: out of luck'); sys.exit(3)"
+    epochs = []
+    for _ in range(KEPT_STARTS):
+        await node.launch(node.python(text, log_rules=("out of luck",)), ranks=1)
+        await node.exited(1)
+        epochs.append(node.epoch)
+    paths = NodePaths(scratch=node.folder / "scratch", memory=node.folder / "memory")
+    looked = Outputs(paths.outputs, paths.outputs_read)
+    hits = [hit for _ in range(QUIET_LOOKS + 1) for hit in looked.hits(0.0)]
+    assert [(hit.epoch, hit.rule) for hit in hits] == [(epoch, "out of luck") for epoch in epochs]
+    await node.launch(node.python("print()"), ranks=1)
+    await node.exited(1)
+    looked.hits(0.1)
+    assert len(list(paths.outputs.iterdir())) == KEPT_STARTS + 1, "and the newest"
 
 
 async def test_stacks_name_the_line_where_a_rank_stands_or_why_there_is_none(node: Any) -> None:

@@ -43,7 +43,7 @@ class World:
         order = self.state.care.order
         assert order is not None
         values: dict[str, Any] = {"id": order.id, "job": order.job, "epoch": order.epoch}
-        return self.take(ev.AgentReported(report=AgentReport(**values | {"stored": ()} | more)))
+        return self.take(ev.AgentReported(report=AgentReport(**values | {"looked": True} | more)))
 
 
 def desired(generation: int, epoch: int, *, ranks: int = 0, **more: Any) -> m.Desired:
@@ -168,8 +168,6 @@ def test_quiet_waits_for_what_the_agent_holds_but_not_for_ever() -> None:
     world.want(desired(1, 1, host_store=True))
     assert not world.seen.quiet
     held = (m.Snapshot(rank=0, step=7, epoch=1),)
-    world.answer_agent(snapshots=held, stored=None)
-    assert not world.seen.quiet, "the store was not looked up yet"
     world.answer_agent(snapshots=held)
     assert world.seen.quiet
     assert world.seen.snapshots == held
@@ -178,6 +176,41 @@ def test_quiet_waits_for_what_the_agent_holds_but_not_for_ever() -> None:
     assert not world.seen.quiet, "the answer was to an older order"
     world.now += QUIET_WAIT_S
     assert world.seen.quiet
+
+
+def test_what_the_store_holds_is_unknown_until_the_agent_has_looked_through_it() -> None:
+    world = World()
+    world.want(desired(1, 1, host_store=True))
+    world.now += 10 * QUIET_WAIT_S
+    assert (world.seen.quiet, world.seen.stored) == (True, ())
+    assert world.seen.looking == "the checkpoint agent has not answered"
+    found = (m.Stored(step=50, epoch=1),)
+    world.answer_agent(stored=found, looked=False)
+    assert (world.seen.stored, world.seen.looking) == (found, "step 50 found so far")
+    world.answer_agent(stored=found)
+    assert (world.seen.stored, world.seen.looking) == (found, "")
+    world.want(desired(2, 2, host_store=True))
+    world.take(ev.Cleared())
+    assert world.seen.stored == (), "the answer was to an older order"
+    assert world.seen.looking
+    world.take(ev.AgentAbsent(why="it died (signal 9)", final=True))
+    assert "no checkpoint agent" in world.seen.looking
+
+
+def test_only_the_node_of_rank_0_looks_the_store_up() -> None:
+    world = World()
+    world.want(desired(1, 1))
+    assert world.seen.looking == ""
+
+
+def test_a_step_that_was_written_for_an_older_order_is_not_told_for_the_new_one() -> None:
+    world = World()
+    world.want(desired(1, 1, ranks=1))
+    world.answer_agent(persisted_step=50)
+    assert world.seen.persisted_step == 50
+    world.want(desired(2, 2, ranks=1))
+    world.take(ev.Cleared())
+    assert world.seen.persisted_step is None
 
 
 def test_a_job_goes_on_without_an_agent_and_says_so() -> None:

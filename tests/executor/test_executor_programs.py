@@ -122,6 +122,33 @@ async def test_multiprocessing_spawns_from_a_forked_rank(node: Any) -> None:
     assert await as_rank(node, node.python(SPAWNS)) == (0, "[2, 4]\n", "")
 
 
+NAMES = """
+import os, sys
+print(open("/proc/self/cmdline").read().rstrip("\\0").split("\\0"), open("/proc/self/comm").read())
+print(os.environ["HOME"])
+"""
+
+
+async def test_a_rank_is_called_by_its_own_command_in_the_list_of_processes(node: Any) -> None:
+    task = node.python(NAMES)
+    python, script = Path(task.command[0]).name, task.command[1]
+    code, said, _ = await as_rank(node, task)
+    assert code == 0
+    assert said.splitlines()[0] == f"{[python, script]} rank-0"
+    assert os.environ["HOME"] in said
+
+
+async def test_a_command_longer_than_the_launchers_is_cut_and_its_environment_is_whole(
+    node: Any,
+) -> None:
+    text = "print(len(open('/proc/self/cmdline').read())); print(open('/proc/self/environ').read())"
+    path = node.script(text)
+    code, said, _ = await as_rank(node, node.task(sys.executable, str(path), "x" * 100_000))
+    length, environment = said.split("\n", 1)
+    assert (code, int(length) < 10_000) == (0, True)
+    assert f"HOME={os.environ['HOME']}\0" in environment
+
+
 async def test_ranks_do_not_share_their_random_numbers(node: Any) -> None:
     task = node.python("import random, numpy\nprint(random.random(), numpy.random.random())")
     await node.launch(task, ranks=2)

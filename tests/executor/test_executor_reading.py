@@ -7,18 +7,21 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from waiting import DEADLINE_S
 
+from holdfast.executor.adapters.cgroup import Memory, memory
 from holdfast.executor.command import NotStartable, python_program, resolve
-from holdfast.executor.errors import in_collective, rank_error
+from holdfast.executor.errors import in_collective, last_step, rank_error
 from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import Declined, Fork, Import, Imported, Program
 from holdfast.executor.launcher.scan import modules_of
 from holdfast.executor.settings import read
 from holdfast.protocol.nodeenv import BadSettings
+from holdfast.telemetry.ring import RingWriter
 
 GLOO_TRACE = 'File "/x/torch/distributed/distributed_c10d.py", line 3, in all_reduce\n'
 
@@ -37,7 +40,18 @@ def test_the_error_file_of_torch_elastic_is_read(tmp_path: Path) -> None:
     assert error.traceback == extra["py_callstack"]
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff{", b"[]", b'{"message": 3}'])
+NO_ERROR_FILES = {
+    "empty": b"",
+    "no text": b"\xff{",
+    "a list": b"[]",
+    "another message": b'{"message": 3}',
+    "a list without end": b"[" * 100_000,
+    "5,000 digits": b'{"message": {"message": "x", "extraInfo": {"timestamp": %s}}}'
+    % (b"9" * 5_000),
+}
+
+
+@pytest.mark.parametrize("content", NO_ERROR_FILES.values(), ids=NO_ERROR_FILES)
 def test_an_error_file_that_is_none_gives_way_to_stderr(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "error.json").write_bytes(content)
     trace = "Traceback (most recent call last):\n  File x\nmy.pkg.BadDataError: row 3\n"
@@ -45,6 +59,35 @@ def test_an_error_file_that_is_none_gives_way_to_stderr(tmp_path: Path, content:
     error = rank_error(tmp_path)
     assert error is not None
     assert (error.exception, error.message) == ("BadDataError", "my.pkg.BadDataError: row 3")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["a pipe", "a folder"])
+def test_an_error_file_that_is_no_file_is_not_waited_for(tmp_path: Path, make: Any) -> None:
+    make(tmp_path / "error.json")
+    assert rank_error(tmp_path) is None
+    make(tmp_path / "stderr.log")
+    assert rank_error(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "kills"),
+    [
+        (b"low 0\nhigh 3\noom_kill 4\n", 4),
+        (b"oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", 2),
+        (b"oom_kill", 0),
+        (b"oom_kill \xff\xfe", 0),
+        (b"oom_kill -1", 0),
+        (b"oom_kill " + b"9" * 5_000, 0),
+    ],
+)
+def test_kills_for_want_of_memory_are_counted_where_that_is_a_number(
+    tmp_path: Path, content: bytes, kills: int
+) -> None:
+    (tmp_path / "memory.events").write_bytes(content)
+    (tmp_path / "memory.max").write_bytes(b"9" * 5_000)
+    (tmp_path / "self").write_text("0::/\n")
+    (tmp_path / "mounts").write_text(f"1 2 0:3 / {tmp_path} rw - cgroup2 cgroup rw\n")
+    assert memory(tmp_path / "self", tmp_path / "mounts") == Memory(limit_bytes=0, kills=kills)
 
 
 def test_the_last_line_of_stderr_is_better_than_nothing(tmp_path: Path) -> None:
@@ -209,3 +252,12 @@ def test_without_a_launcher_a_program_runs_the_same_from_cold(tmp_path: Path) ->
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (3, "")
     assert done.stdout == f"{[str(script), 'a']} __main__\n"
+
+
+def test_a_ring_tells_the_last_step_of_a_rank_that_ended(tmp_path: Path) -> None:
+    path = tmp_path / "job.e3.r1.ring"
+    assert last_step(path) is None
+    RingWriter(path, rank=1, epoch=3).state(17, 0, None, 0)
+    assert last_step(path) == 17
+    path.write_bytes(path.read_bytes()[:100])
+    assert last_step(path) is None

@@ -76,9 +76,7 @@ class Job:
         self.epoch += 1
         order = self.order(slots=tuple(range(self.world_size)), look_up_store=True)
         agent.give(order)
-        return agent.until(
-            lambda report: report.id == order.id and report.stored is not None, "looked up"
-        )
+        return agent.until(lambda report: report.id == order.id and report.looked, "looked up")
 
 
 def persisted(step: int) -> Callable[[AgentReport], bool]:

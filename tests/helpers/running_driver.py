@@ -21,17 +21,21 @@ from holdfast.protocol.paths import RunPaths
 
 
 class DriverProcess:
-    """`python -m holdfast.driver.main` on one state, as often as it is started."""
+    """`python -m holdfast.driver.main` on one state, as often as it is started.
+
+    `program` may be set to what else of Python's words begins it.
+    """
 
     def __init__(self, state: Path, *arguments: str, **environment: str) -> None:
         self.paths = RunPaths(state)
         self.log = state.with_suffix(".log")
         self._arguments = arguments
         self._environment = environment
+        self.program: tuple[str, ...] = ("-m", "holdfast.driver.main")
         self.process: subprocess.Popen[bytes] | None = None
 
     def spawn(self, stdin: int | None = None) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "holdfast.driver.main", "--state", str(self.paths.root)]
+        command = [sys.executable, *self.program, "--state", str(self.paths.root)]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [*command, *self._arguments],

@@ -4,13 +4,13 @@ Used by tests that play the whole path in a namespace of their own.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
-from holdfast.driver.ports import Entry
+from holdfast.driver.adapters.journal_sqlite import open_sqlite, read_only
+from holdfast.driver.ports import Entry, Kept
 from holdfast.driver.settings import Settings
 from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.emulator.kubelet.joined import Joined
@@ -70,6 +70,13 @@ def shipped_driver(
             nursery.end()
     left = joined.leftovers()
     assert left.count == 0, left
+
+
+def kept_in(folder: Path, job: str, rank: int) -> Kept | None:
+    """What it keeps of what a rank wrote, whose pod is gone."""
+    journal, _ = read_only(Settings(state=folder / "driver").paths.journal)
+    with closing(journal):
+        return journal.kept(job, rank)
 
 
 def entries_in(folder: Path) -> list[Entry]:

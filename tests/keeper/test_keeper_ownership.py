@@ -146,6 +146,7 @@ def test_the_next_start_sweeps_the_memory_of_a_run_that_was_killed_whole(keeper,
         try:
             alive.mkdir()
             dead.mkdir()
+            eventually(lambda: processes.environment_of(holder.pid), "its exec is over")
             keeper.start()
             assert not dead.exists()
             assert alive.exists(), "a run with a process of its own is nobody's to sweep"

@@ -48,6 +48,17 @@ async def test_each_answer_is_an_error_of_its_own_that_names_the_call(
     assert isinstance(raised.value, TemporaryError)
 
 
+async def test_whatever_is_written_is_written_by_one_manager_of_fields(
+    server: FakeApiServer, client: Client
+) -> None:
+    """Each User-Agent would be one else, and ours says what is being done."""
+    for write in (client.create, client.replace, client.patch):
+        with acting_for(term=1, entry=7, doing="Distrust node-1"), contextlib.suppress(Exception):
+            await write(PATH, {})
+    managers = {request.query.get("fieldManager") for request in server.requests}
+    assert (len(server.requests), managers) == (3, {"holdfast"})
+
+
 async def test_what_changes_something_waits_for_leave_and_what_only_asks_does_not(
     server: FakeApiServer, client: Client
 ) -> None:

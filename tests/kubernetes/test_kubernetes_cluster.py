@@ -12,7 +12,7 @@ from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.kubernetes import identity, names, paths, pods
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
-from holdfast.driver.ports import Ended, PermanentError, TemporaryError, UnfitError
+from holdfast.driver.ports import Ended, Fits, PermanentError, TemporaryError, UnfitError
 
 pytestmark = pytest.mark.kubernetes
 
@@ -73,16 +73,52 @@ async def test_the_end_of_a_pod_that_nobody_released_is_told_once(trial: Trial) 
         await cluster.release(NODES[0])
 
 
-async def test_a_pod_that_no_node_has_room_for_is_taken_back_with_the_schedulers_reason(
+async def full_of_others(trial: Trial, node: str, name: str) -> None:
+    """A pod of somebody else takes six of the eight cpus of the node."""
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "6"}}}
+    theirs = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], "nodeName": node},
+    }
+    await trial.client.create(paths.pods(trial.namespace), theirs)
+
+
+async def test_a_pod_that_a_node_has_no_room_for_is_taken_back_with_the_schedulers_reason(
     trial: Trial,
 ) -> None:
-    greedy = training_job("greedy", resources={"limits": {"cpu": "9"}})
-    await trial.client.create(paths.training_jobs(trial.namespace), greedy)
+    """What is there ends, as the driver sees it, and does not, as the scheduler sees it."""
+    wide = training_job("wide", resources={"requests": {"cpu": "4"}})
+    await trial.client.create(paths.training_jobs(trial.namespace), wide)
+    await full_of_others(trial, NODES[0], "stays")
+    await trial.client.delete(paths.pods(trial.namespace, "stays"), grace_s=600)
     async with trial.cluster(placed_within_s=4.0) as cluster:
         await first_facts(cluster, 2)
-        with pytest.raises(UnfitError, match="Insufficient cpu"):
-            await cluster.allocate("greedy", NODES[0])
+        with pytest.raises(UnfitError, match="Insufficient cpu") as refused:
+            await cluster.allocate("wide", NODES[0])
+        assert refused.value.late
         assert await trial.pods() == {}
+    await trial.delete("stays")
+
+
+async def test_a_node_that_others_filled_is_refused_without_a_pod_and_told_once_it_has_room(
+    trial: Trial,
+) -> None:
+    wide = training_job("wide", resources={"requests": {"cpu": "4"}})
+    await trial.client.create(paths.training_jobs(trial.namespace), wide)
+    await full_of_others(trial, NODES[0], "theirs")
+    async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
+        async with aclosing(cluster.facts()) as told:
+            await anext(told)  # it listens from here on
+            with pytest.raises(UnfitError, match="of cpu 2 of 8 are free, and 4") as refused:
+                await cluster.allocate("wide", NODES[0])
+            assert list(refused.value.others) == [NODES[0]]
+            assert list(await trial.pods()) == ["theirs"]
+            await trial.delete("theirs")
+            while await anext(told) != Fits(job="wide", node=NODES[0]):
+                pass
+        await cluster.release(NODES[0])
 
 
 async def test_a_node_that_is_not_ready_is_gone_and_its_pods_are_removed_by_force(

@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from holdfast.driver.adapters.kubernetes import jobs, status
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Job, Phase, State, Wanted
+from holdfast.driver.core.model import Incident, Job, Node, Phase, State, Wanted
+from holdfast.protocol.faults import Blame, Kind
+from holdfast.protocol.messages import Stored
 
 
 def core_job(**fields: Any) -> Job:
@@ -116,10 +118,12 @@ def told(
     at: str = "now",
     changed: str = "",
     hindered: str = "",
+    bound: tuple[str, ...] = ("a", "b"),
 ) -> Object:
+    nodes = {name: Node(name=name, allocated=name in bound) for name in ("a", "b")}
     return status.status_of(
         job,
-        State(jobs={"speech": job}),
+        State(jobs={"speech": job}, nodes=nodes),
         live=None,
         pods_ready=1,
         hindrance="",
@@ -141,6 +145,24 @@ def test_what_cannot_be_done_now_comes_first_of_all_that_is_said() -> None:
 
 def condition(said: Object, kind: str) -> Object:
     return next(each for each in said["conditions"] if each["type"] == kind)
+
+
+def test_a_job_is_allocated_once_each_of_its_places_has_its_pod() -> None:
+    half = core_job(phase=Phase.ALLOCATING, places=("a", "b"))
+    assert condition(told(half, bound=("b",)), "Allocated")["status"] == "False"
+    assert condition(told(half), "Allocated")["status"] == "True"
+    missing = core_job(phase=Phase.REPLACING, places=("a", ""))
+    assert condition(told(missing), "Allocated")["status"] == "False"
+
+
+def test_a_node_that_is_bound_has_its_job_looked_at_though_that_did_not_change() -> None:
+    job = core_job(phase=Phase.ALLOCATING, places=("a",))
+    before = State(jobs={"speech": job}, nodes={"a": Node(name="a", job="speech")})
+    bound = {"a": Node(name="a", job="speech", allocated=True)}
+    after = State(jobs={"speech": job}, nodes=bound)
+    assert status.given_anew(before, after) == {"speech"}
+    assert status.given_anew(after, after) == set()
+    assert status.given_anew(after, State(jobs={"speech": job}, nodes=dict(bound))) == set()
 
 
 def test_a_condition_keeps_the_time_at_which_it_turned() -> None:
@@ -181,3 +203,31 @@ def test_of_pods_that_become_ready_one_by_one_the_last_is_told_at_once() -> None
     none, some, every = ({"ready": f"{count}/3"} for count in (0, 2, 3))
     assert status.urgent(none) == status.urgent(some)
     assert status.urgent(some) != status.urgent(every)
+
+
+def test_the_last_stored_step_is_told_with_the_progress() -> None:
+    stored = told(core_job(acknowledged=(Stored(step=10, epoch=1),)))
+    assert stored["storedStep"] == 10
+    assert status.urgent(stored) == status.urgent(told(core_job()))
+
+
+def test_a_store_that_is_not_shared_is_a_condition_until_it_is() -> None:
+    job = core_job()
+    said = [
+        Incident(
+            id=number,
+            opened=number,
+            kind=kind,
+            blame=Blame.INFRASTRUCTURE,
+            found_s=9.0,
+            summary="so",
+            jobs=("speech",),
+        )
+        for number, kind in enumerate((Kind.STORE_NOT_SHARED, Kind.STORE_SHARED), 1)
+    ]
+    told_so = [
+        status._said(job, State(incidents={each.id: each for each in said[:count]}), "", "", "")
+        for count in range(3)
+    ]
+    shared = [[each.true for each in one if each.type == "StoreShared"] for one in told_so]
+    assert shared == [[], [False], [True]]

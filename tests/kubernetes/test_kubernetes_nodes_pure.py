@@ -1,6 +1,8 @@
 """What the operator reads off a Node, and the marks that it puts there."""
 
 import pytest
+import yaml
+from deployed import DEPLOY
 from hypothesis import given
 from hypothesis import strategies as st
 from made_objects import NOW, Object, node, order
@@ -146,3 +148,29 @@ def merged(target: Object, patch: Object) -> Object:
         else:
             made[key] = merged(made.get(key, {}), value) if isinstance(value, dict) else value
     return made
+
+
+def test_a_taint_that_somebody_took_off_is_told_of_as_it_comes_back() -> None:
+    marked = node(taints=[{"key": names.TAINT, "value": "incident-7", "effect": "NoSchedule"}])
+    marked["metadata"]["annotations"] = {names.INCIDENT: "7", names.WHY: "it lies"}
+    assert not marks.taken_off(marked)
+    assert not marks.taken_off(node()), "made anew under its name, it has nothing of ours"
+    bare = {**marked, "spec": {}}
+    assert marks.taken_off(bare)
+    event = marks.came_back(bare, reason="it lies", at="2026-01-01T00:00:00.000000Z", name="n.1")
+    assert event["regarding"]["kind"] == "Node"
+    assert "holdfast nodes restore node-7 --reason" in event["note"]
+    assert "it lies" in event["note"]
+
+
+def test_the_drivers_own_pods_may_run_where_nothing_is_to_be_trained() -> None:
+    """Else a second driver finds no node while one is distrusted and another is drained."""
+    whole = [*yaml.safe_load_all((DEPLOY / "base" / "driver.yaml").read_text())]
+    (pod,) = [each["spec"]["template"] for each in whole if each["kind"] == "Deployment"]
+    bad = node(taints=[TAINTED])
+    bad["status"]["allocatable"] = {"cpu": "8", "memory": "8Gi"}
+    assert facts.misfit(bad, pod) == ""
+    assert "its taint" in facts.misfit(bad, podspec.manifest(order()))
+
+
+TAINTED = {"key": names.TAINT, "value": "incident-7", "effect": "NoSchedule"}

@@ -170,12 +170,13 @@ def test_a_job_that_no_node_can_run_keeps_none_of_them_and_says_why(operated: Op
     operated.clear("greedy")
 
 
-@pytest.mark.parametrize("away", [False, True], ids=["no room", "no API server"])
+@pytest.mark.parametrize("away", [False, True], ids=["no volume", "no API server"])
 def test_a_driver_that_is_told_to_end_does_so_while_a_pod_waits(
     operated: Operated, away: bool
 ) -> None:
-    operated.apply("large", nodes=1, pod={"resources": {"limits": {"cpu": "9"}}})
-    eventually(lambda: operated.pods("large"), "its pod waits for room")
+    missing = {"name": "data", "mountPath": "/data", "persistentVolumeClaim": {"claimName": "none"}}
+    operated.apply("homeless", nodes=1, pod={"volumes": [missing]})
+    eventually(lambda: operated.pods("homeless"), "its pod waits for its volume")
     if away:
         operated.plane.stop("kube-apiserver")
         operated.driver.end()
@@ -183,4 +184,4 @@ def test_a_driver_that_is_told_to_end_does_so_while_a_pod_waits(
     else:
         operated.driver.end()
     operated.start()
-    operated.clear("large")
+    operated.clear("homeless")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from waiting import DEADLINE_S, eventually
@@ -142,3 +143,14 @@ def test_a_program_that_does_not_heed_is_killed_when_its_time_is_over(tmp_path: 
     pid = process.pid
     process.stop()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_an_audit_log_is_read_from_its_first_whole_event_on(tmp_path: Path) -> None:
+    """The API server writes it in blocks, so its size is seldom the end of an event."""
+    lines = [b'{"n": 1}\n', b'{"n": 2}\n', b'{"n": 3}\n', b'{"n": 4']
+    plane = SimpleNamespace(audit_log=tmp_path / "audit.log")
+    plane.audit_log.write_bytes(b"".join(lines))
+    end = len(lines[0])
+    for since_bytes, first in ((0, 1), (1, 2), (end - 1, 2), (end, 2), (end + 1, 3)):
+        read = ControlPlane.audit(plane, since_bytes)  # type: ignore[arg-type]
+        assert [event["n"] for event in read] == list(range(first, 4)), since_bytes

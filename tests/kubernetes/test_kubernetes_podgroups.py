@@ -32,7 +32,9 @@ HALF = {"resources": {"requests": {"cpu": "5"}}}
 
 @contextmanager
 def occupied(operator: Operated, node: str) -> Iterator[None]:
-    """A pod of others has more than half of the node, for as long as a `with`."""
+    """A pod of others has more than half of the node, for as long as a `with`. It is always ending,
+    as there is no kubelet: for the driver it is gone soon, for the scheduler it is there.
+    """
     container = {"name": "main", "image": "other:1", **HALF}
     document = {
         "apiVersion": "v1",
@@ -42,6 +44,7 @@ def occupied(operator: Operated, node: str) -> Iterator[None]:
     }
     operator.plane.kubectl("apply", "-f", "-", input=json.dumps(document))
     try:
+        operator.kubectl("delete", "pod", "other", "--wait=false")
         yield
     finally:
         operator.kubectl("delete", "pod", "other", "--force", "--grace-period=0")

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from shipped_driver import ACCOUNT, BASE, DRIVER, entries_in, shipped_driver
+from shipped_driver import ACCOUNT, BASE, DRIVER, entries_in, kept_in, shipped_driver
 from waiting import eventually
 
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core.effects import Allocate, Distrust, Release
 from holdfast.driver.core.model import Phase
-from holdfast.driver.ports import Entry
+from holdfast.driver.ports import Entry, Kept
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.kubernetes.plane import ControlPlane
 
@@ -31,7 +31,7 @@ ACTING = re.compile(r"holdfast-driver \(term=(\d+) entry=(\d+) (\w+) ([\w.-]+)\)
 
 JOB = NAMESPACE = "whole"
 HERE = ("-n", NAMESPACE)
-TRAIN = "import time\nfor step in range(30): print(step, flush=True); time.sleep(0.3)"
+TRAIN = "import time\nfor step in range(45): print(step, flush=True); time.sleep(0.3)"
 TTL_S = 8
 
 
@@ -39,6 +39,8 @@ class Left(NamedTuple):
     """What the path left: who was cut, what was journaled and audited, what a person read."""
 
     cut: str
+    shown: list[str]
+    kept: Kept
     status: dict[str, Any]
     story: str
     entries: list[Entry]
@@ -77,17 +79,19 @@ def left(plane: ControlPlane, folder: Path, since_bytes: int, nodes: Joined) -> 
     end_a_pod_that_has_our_name(plane)
     apply(plane)
     eventually(lambda: status(plane).get("phase") == "Running", "it runs")
+    shown = eventually(lambda: shown_by(plane), "both ranks are seen in their pods' logs")
     cut = plane.kubectl(*HERE, *PODS, "-o", "jsonpath={.items[0].spec.nodeName}")
     nodes.unplug(cut)
     eventually(lambda: status(plane).get("phase") in ("Succeeded", "Failed"), "it ends")
     last, story = status(plane), eventually(lambda: story_of(plane), "its end is told")
+    kept = eventually(lambda: kept_in(folder, JOB, 1), "what rank 1 wrote is kept")
     nodes.plug(cut)
     ours = f"{paths.pods(NAMESPACE)}?labelSelector=holdfast.dev/job={JOB}"
     eventually(lambda: not plane.read(ours)["items"], "the cut node has no pod left")
     eventually(lambda: not status(plane), "its time to live is over")
     plane.kubectl(*HERE, "patch", "pod", f"{JOB}-0-1", "-p", '{"metadata": {"finalizers": null}}')
     audited = [event for event in plane.audit(since_bytes) if who(event) == DRIVER]
-    return Left(cut, last, story, entries_in(folder), audited)
+    return Left(cut, shown, kept, last, story, entries_in(folder), audited)
 
 
 PODS = ("get", "pods", "-l", f"holdfast.dev/job={JOB}")
@@ -102,18 +106,24 @@ def end_a_pod_that_has_our_name(plane: ControlPlane) -> None:
     plane.kubectl(*HERE, "delete", "pod", f"{JOB}-0-1", "--wait=false")
 
 
-def apply(plane: ControlPlane) -> None:
-    command = ["python", "-u", "-c", TRAIN]
+def apply(plane: ControlPlane, name: str = JOB, script: str = TRAIN, **more: Any) -> None:
+    command = ["python", "-u", "-c", script]
     spec = {"nodes": 2, "ranksPerNode": 1, "command": command, "ttlS": TTL_S}
     spec["pod"] = {"image": "holdfast-executor:1"}
     document = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "TrainingJob"}
-    document |= {"metadata": {"name": JOB}, "spec": spec}
+    document |= {"metadata": {"name": name}, "spec": spec | more}
     plane.kubectl(*HERE, "apply", "-f", "-", input=json.dumps(document))
 
 
-def status(plane: ControlPlane) -> dict[str, Any]:
+def shown_by(plane: ControlPlane) -> list[str]:
+    """What `kubectl logs` has of the job's ranks; nothing until it has lines of both."""
+    said = plane.kubectl(*HERE, "logs", "-l", f"holdfast.dev/job={JOB}", "--tail=-1").splitlines()
+    return said if {"[rank 0] 2", "[rank 1] 2"} <= set(said) else []
+
+
+def status(plane: ControlPlane, name: str = JOB) -> dict[str, Any]:
     """Of the job; nothing once there is none."""
-    found: dict[str, Any] = plane.read(paths.training_jobs(NAMESPACE, JOB)).get("status", {})
+    found: dict[str, Any] = plane.read(paths.training_jobs(NAMESPACE, name)).get("status", {})
     return found
 
 
@@ -182,6 +192,16 @@ def test_a_job_goes_on_though_one_of_its_nodes_is_unplugged(left: Left) -> None:
     assert left.status["incident"]["evicted"] == [left.cut]
 
 
+def test_kubectl_logs_has_what_the_ranks_write(left: Left) -> None:
+    ours = [line for line in left.shown if line.startswith("[rank 1] ")]
+    assert ours[:3] == [f"[rank 1] {step}" for step in range(3)]
+
+
+def test_what_ranks_wrote_last_is_kept_though_their_pods_are_gone(left: Left) -> None:
+    assert left.kept.stdout.splitlines()[-2:] == [b"43", b"44"]
+    assert left.kept.attempt == 2
+
+
 def test_the_driver_needs_no_right_but_the_shipped_ones_and_every_one_of_them(left: Left) -> None:
     refused = [
         (did(each), each["requestURI"])
@@ -216,3 +236,34 @@ def test_describe_tells_every_phase_of_the_job_with_its_reason(left: Left) -> No
     assert phases[-2:] == [Phase.RUNNING, Phase.SUCCEEDED]
     assert [kind for kind, reason in told if reason == Phase.SUSPENDING] == ["Warning"]
     assert re.search(rf"Warning +Suspending .*{left.cut} is lost", left.story)
+
+
+GREEDY = """
+import os, time
+if os.environ["RANK"] == "1":
+    taken = [bytearray(16 << 20) for _ in range(100)]
+time.sleep(600)
+"""
+
+
+def test_a_rank_that_takes_too_much_memory_dies_of_it_and_not_its_executor(
+    plane: ControlPlane, folder: Path, left: Left
+) -> None:
+    if "no memory cgroups" in plane.kubectl("describe", "node", "node-1"):
+        pytest.skip("no memory cgroups here; the node says so")
+    resources = {"requests": {"memory": "64Mi"}, "limits": {"memory": "600Mi"}}
+    pod = {"image": "holdfast-executor:1", "resources": resources}
+    name, once = "greedy", {"user": {"restarts": 0, "windowS": 600}}
+    apply(plane, name, GREEDY, nodes=1, ranksPerNode=2, pod=pod, recovery=once)
+    end = eventually(lambda: over(plane, name), "it ends")
+    assert (end["phase"], end["incident"]["kind"]) == ("Failed", "out-of-memory")
+    told = [entry.why for entry in entries_in(folder) if name in entry.jobs]
+    assert any(
+        "rank 1 on" in why and "the limit of all ranks there is 600 MiB" in why for why in told
+    )
+    assert left.status["phase"] == "Succeeded", "the path was played before"
+
+
+def over(plane: ControlPlane, name: str) -> dict[str, Any]:
+    found = status(plane, name)
+    return found if found.get("phase") in ("Succeeded", "Failed") else {}

@@ -36,6 +36,8 @@ class Served:
     def observe(self) -> Observed:
         return Observed(node="node-7", incarnation="i", sequence=0, generation=0, epoch=0)
 
+    def welcomed(self, welcome: Any) -> None: ...
+
 
 async def _received(_: object) -> None:
     """Nothing is made of what the driver says."""

@@ -107,6 +107,7 @@ async def driver(tmp_path: Path, token: str) -> AsyncIterator[Driver]:
     control = Control(
         loop,
         journal=journal,
+        last_lines=journal,
         nodes=nodes,
         watch=Watch(),
         people=TokenHolders(load_tokens(RunPaths(tmp_path))),

@@ -170,6 +170,20 @@ async def test_a_job_is_suspended_resumed_stopped_and_deleted(driver: Driver) ->
     assert (await driver.http.get(f"{JOBS}/speech")).status_code == 404
 
 
+async def test_a_job_is_told_where_to_begin_only_while_it_does_not_train(driver: Driver) -> None:
+    await driver.submit()
+    resume = f"{JOBS}/speech/resume"
+    refused = await driver.http.post(resume, params={"from_step": 0})
+    assert refused.status_code == 409
+    assert "does not wait to know what its store has" in refused.json()["detail"]
+    assert (await driver.http.post(resume, params={"from_step": -1})).status_code == 422
+    await driver.http.post(f"{JOBS}/speech/suspend")
+    assert (await driver.http.post(resume, params={"from_step": 5})).status_code == 404
+    taken = await driver.http.post(resume, params={"from_step": 0})
+    assert taken.status_code == 202
+    assert "speech to go on from the beginning" in taken.json()["why"]
+
+
 async def test_a_deletion_asked_for_twice_with_one_key_is_answered_twice(driver: Driver) -> None:
     await driver.submit()
     key = {"Idempotency-Key": "k2"}

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.rest.conftest import JOB, Driver
 from tests.rest.test_rest_nodes import NODE
 from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.core import events
+from holdfast.driver.ports import Kept
 
 EVENTS = "/v1alpha1/events"
 LOG = "/v1alpha1/jobs/speech/ranks/1/logs"
@@ -163,6 +165,20 @@ async def test_logs_of_an_ended_job_are_read_from_the_drivers_folder(driver: Dri
     (folder / "stdout.log").write_bytes(b"one\ntwo\n")
     assert (await driver.http.get(LOG, params={"tail": 1})).text == "two\n"
     assert (await driver.http.get(LOG, params={"follow": True})).text == "one\ntwo\n"
+
+
+async def test_logs_of_a_job_whose_pods_are_gone_are_its_last_lines(driver: Driver) -> None:
+    await driver.submit()
+    await driver.http.post("/v1alpha1/jobs/speech/stop")
+    await _until_over(driver, "speech")
+    number = driver.control.state.jobs["speech"].number
+    kept = Kept(job="speech", rank=1, number=number, attempt=1, stdout=b"a\nb\n", stderr=b"\xff")
+    await driver.control.last_lines.keep([kept], jobs=["speech"])
+    assert (await driver.http.get(LOG)).text == "a\nb\n"
+    assert (await driver.http.get(LOG, params={"tail": 1, "follow": True})).text == "b\n"
+    assert (await driver.http.get(LOG, params={"stream": "stderr"})).content == b"\xff"
+    await driver.control.last_lines.keep([replace(kept, number=number + 1)], jobs=["speech"])
+    assert (await driver.http.get(LOG)).status_code == 404, "they are another job's of that name"
 
 
 async def test_progress_is_null_before_the_first_heartbeat(driver: Driver) -> None:

@@ -1,5 +1,6 @@
 """What machines ask: metrics, readiness, the schema, OpenAPI."""
 
+import re
 import subprocess
 import sys
 
@@ -73,3 +74,16 @@ def test_the_application_loads_without_torch() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
     assert loaded.returncode == 0
+
+
+async def test_the_page_of_the_interface_loads_nothing_from_elsewhere(driver: Driver) -> None:
+    del driver.http.headers["authorization"]
+    page = (await driver.http.get("/docs")).text
+    assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", page)
+    loaded = re.findall(r"""(?:src|href)=["']([^"']+)""", page)
+    loaded += re.findall(r"""url: ["']([^"']+)""", page)
+    assert len(loaded) == 4
+    for address in loaded:
+        answer = await driver.http.get(f"/{address}")
+        assert answer.status_code == 200, address
+        assert len(answer.content) > 1_000

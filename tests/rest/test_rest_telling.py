@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from holdfast.cli import status
 from holdfast.driver.adapters.rest.telling import why_job
+from holdfast.driver.adapters.rest.views import job_view
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Failure, Incident, Job, Phase, State
+from holdfast.driver.core.model import Failure, Incident, Job, Lived, Phase, Quiet, State
 from holdfast.driver.ports import Entry
 from holdfast.protocol.faults import Blame, Kind
-from holdfast.protocol.messages import Task
+from holdfast.protocol.messages import Stored, Task
 
 JOB = Job(
     name="speech",
@@ -90,3 +92,36 @@ def test_a_store_that_is_down_is_told_whatever_was_reported_since(
     since = replace(CRASH, id=2, opened=2, kind=second)
     lines = why(JOB, failed, since, written=Written("failed", "second")).lines
     assert [line.text for line in lines] == told
+
+
+def test_a_job_that_waits_to_know_what_its_store_has_says_since_when_and_what_to_type() -> None:
+    waits = replace(
+        JOB, phase=Phase.RESTORING, waiting="its store is still looked through", unsure_s=5.0
+    )
+    told = why(waits)
+    assert "its store is still looked through" in told.headline
+    assert told.details == ["it waits to know what its store has since 14:02:04"]
+    assert told.fix == "To begin elsewhere: holdfast resume speech --from-start"
+    found = Quiet(stored=(Stored(step=70, epoch=1),))
+    told = why(replace(waits, quiet={"n0": found}, history=(Lived(epoch=1),)))
+    assert told.fix.endswith("holdfast resume speech --from-step 70 (or --from-start)")
+
+
+@pytest.mark.parametrize(("written_s", "ago_s"), [(30.0, 70.0), (None, None)])
+def test_a_job_shows_its_last_stored_step_and_how_long_ago_that_was(
+    written_s: float | None, ago_s: float | None
+) -> None:
+    known = (Stored(step=5, epoch=1), Stored(step=10, epoch=1))
+    job = replace(JOB, acknowledged=known, stored_s=written_s)
+    view = job_view(State(jobs={JOB.name: job}), job, now=100.0, live=None)
+    assert (view.stored_step, view.stored_s) == (10, ago_s)
+    shown = "\n".join(status.stored(view.model_dump()))
+    assert shown == ("store   step 10, 70 s ago" if ago_s else "store   step 10")
+
+
+def test_a_job_that_trains_and_has_nothing_in_its_store_says_so() -> None:
+    spec = {"spec": {"checkpoint": {"storeIntervalSteps": 50}}}
+    job = {"stored_step": None, "stored_s": None, "step": 7, "spec": spec}
+    assert status.stored(job) == ["store   no checkpoint yet"]
+    assert status.stored({**job, "step": None}) == []
+    assert status.stored({**job, "spec": {}}) == []

@@ -14,7 +14,7 @@ from waiting import DEADLINE_S
 from holdfast.daemon.samplers.progress import Progress
 from holdfast.driver.core.events import Found
 from holdfast.driver.watch import Expectation, Watch
-from holdfast.protocol.faults import Finding, Kind
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
 
 pytestmark = pytest.mark.torch
@@ -100,7 +100,8 @@ class Observer:
             )
             self.watch.heard(beat, now)
         events = self.watch.tick(now)
-        self.found += [event.finding for event in events if isinstance(event, Found)]
+        findings = [event.finding for event in events if isinstance(event, Found)]
+        self.found += [each for each in findings if each.weight is not Weight.REPORT]
         time.sleep(0.1)
 
     def until(self, fact: Callable[[], object], what: str, within_s: float = DEADLINE_S) -> None:

@@ -12,10 +12,12 @@ import pytest
 from holdfast.telemetry import schema
 from holdfast.telemetry.recorder import Recorder
 from holdfast.telemetry.ring import RingError, RingReader, RingWriter
+from holdfast.telemetry.schema import VERSION
 
 WRITER = """
 import os, sys
 from pathlib import Path
+from holdfast.telemetry.schema import VERSION
 from holdfast.telemetry.ring import RingWriter
 # One writer after another in one process tree: each is killed by the test while it writes.
 parent = os.getpid()
@@ -156,8 +158,8 @@ def test_a_group_too_large_for_the_ring_is_watched_without_its_members(tmp_path:
         pytest.param(lambda data: data[:4096], "cut short, 4096 of", id="cut short"),
         pytest.param(lambda data: b"x" * len(data), "not a ring", id="something else"),
         pytest.param(
-            lambda data: data[:8] + b"\x02" + data[9:],
-            "a newer Holdfast, ring version 2",
+            lambda data: data[:8] + bytes([VERSION + 1]) + data[9:],
+            f"a newer Holdfast, ring version {VERSION + 1}",
             id="newer",
         ),
         pytest.param(lambda data: data[:8] + b"\x00" + data[9:], "an older Holdfast", id="older"),

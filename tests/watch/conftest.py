@@ -44,7 +44,7 @@ class Cluster:
         self.sequence = 0
         self.expect(best_step)
 
-    def expect(self, best_step: int | None = None) -> None:
+    def expect(self, best_step: int | None = None, spots: dict[str, int] | None = None) -> None:
         self.watch.expect(
             Expectation(
                 job="job",
@@ -56,6 +56,7 @@ class Cluster:
                 hang_floor_s=5.0,
                 first_step_s=self.first_step_s,
                 best_step=best_step,
+                spots=spots or {},
             )
         )
 

@@ -80,3 +80,42 @@ def test_a_new_epoch_starts_anew(cluster: Any) -> None:
     two.step, two.epoch = 0, 2
     two.expect()
     assert two.go(10) == []
+
+
+class Untouched(dict[int, int]):
+    """Marks of a rank that nobody has a reason to look at."""
+
+    def __getitem__(self, step: int) -> int:
+        raise AssertionError(f"looked at step {step}")
+
+    def __iter__(self) -> Any:
+        raise AssertionError("looked through")
+
+    keys = items = values = __iter__  # type: ignore[assignment]
+
+
+def test_a_ranks_marks_cost_the_same_however_many_others_its_group_has(cluster: Any) -> None:
+    many = cluster(8)
+    marked(many, {}, {})
+    assert many.go(10) == []
+    (marks,) = many.watch._mismatch["job"].groups.values()
+    assert marks.agreed
+    marks.counts |= {rank: Untouched(marks.counts[rank]) for rank in range(2, 16)}
+    many.step += 1
+    many.take(many.watch.heard(many.beat("node-0"), many.now))
+    assert marks.counts[0][many.step] == 2 * many.step
+
+
+def test_a_rank_that_comes_late_into_a_group_of_unknown_size_is_compared_too(cluster: Any) -> None:
+    two = cluster(2)
+    marked(two, {2: 30}, {})
+    known = two.alter
+
+    def alter(seen: Any) -> Any:
+        (group,) = known(seen).groups
+        late = seen.rank == 3 and two.now < 105
+        return replace(known(seen), groups=() if late else (replace(group, ranks=()),))
+
+    two.alter = alter
+    (finding,) = two.go(20)
+    assert finding.rank == 2

@@ -92,11 +92,47 @@ def test_a_log_hit_leads_to_what_its_rule_says(action: str | None) -> None:
     rules = (("ECC", action),) if action else ()
     seat = Seat(rank=5, local_rank=0, node="n", address="127.0.0.1")
     watch.expect(Expectation(job="j", epoch=3, seats=(seat,), log_rules=rules))
-    hit = LogHit(source="rank 5 stderr", rule="ECC", line="an ECC thing", rank=5)
+    hit = LogHit(source="rank 5 stderr", rule="ECC", line="an ECC thing", rank=5, job="j", epoch=3)
     (finding,) = findings(watch, beat(logs=(hit,)))
     assert finding.weight == Weight(action or "report")
     assert (finding.job, finding.epoch, finding.rank) == ("j", 3, 5)
-    assert watch.instructions()["n"].log_rules == (("ECC",) if action else ())
+    assert findings(watch, beat(logs=(hit,))) == [], "a heartbeat may repeat it"
+
+
+def hit_of(epoch: int, rank: int, line: str = "loss: nan", *, always: bool = True) -> LogHit:
+    return LogHit(
+        source=f"rank {rank} stdout",
+        rule="NaN",
+        line=line,
+        rank=rank,
+        job="j",
+        epoch=epoch,
+        always=always,
+    )
+
+
+def test_a_line_of_an_epoch_that_is_over_restarts_no_other() -> None:
+    watch = Watch()
+    seat = Seat(rank=5, local_rank=0, node="n", address="127.0.0.1")
+    watch.expect(Expectation(job="j", epoch=3, seats=(seat,), log_rules=(("NaN", "restart"),)))
+    (late,) = findings(watch, beat(logs=(hit_of(2, 5, always=False),)))
+    assert (late.weight, late.job, late.epoch) == (Weight.REPORT, "j", 2)
+    watch.forget("j")
+    (last,) = findings(watch, beat(logs=(hit_of(3, 5, always=False),)))
+    assert (last.weight, last.job, last.epoch) == (Weight.REPORT, "j", 3)
+
+
+def test_words_that_are_always_looked_for_are_reported_once_an_epoch_whatever_a_rule_says() -> None:
+    watch = Watch()
+    seat = Seat(rank=5, local_rank=0, node="n", address="127.0.0.1")
+    watch.expect(Expectation(job="j", epoch=3, seats=(seat,), log_rules=(("NaN", "restart"),)))
+    (finding,) = findings(watch, beat(logs=(hit_of(3, 0), hit_of(3, 1, "loss: NaN"))))
+    assert finding.weight is Weight.REPORT
+    assert "speaks of NaN" in finding.summary
+    assert findings(watch, beat("other", logs=(hit_of(3, 7),))) == []
+    assert len(findings(watch, beat(logs=(hit_of(4, 0),)))) == 1
+    assert len(findings(watch, beat(logs=(hit_of(20, 0),)))) == 1
+    assert len(watch._logs) == 1, "what is long over is not remembered"
 
 
 def test_a_full_disk_is_told_once_and_again_after_it_was_over() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from holdfast.driver.watch import Watch
 from holdfast.driver.watch.stores import judge
 from holdfast.protocol.faults import Kind, Weight
-from holdfast.protocol.messages import Observed
+from holdfast.protocol.messages import Observed, Snapshot
 
 AWAY = "store: cannot write /ckpt/step-10: No space left on device. Free space there."
 
@@ -86,6 +86,31 @@ def test_skipped_saves_are_said_with_why_and_again_when_they_are_many_more() -> 
     assert counts == [1, 10]
     assert told[1] == [(Kind.SAVE_SKIPPED, "1 save of speech skipped on n0 so far: no room")]
     assert told[10] == [(Kind.SAVE_SKIPPED, "10 saves of speech skipped on n0 so far: no room")]
+
+
+def made(epoch: int, step: int) -> tuple[Snapshot, ...]:
+    return (Snapshot(rank=0, step=step, epoch=epoch),)
+
+
+def test_a_job_without_snapshots_is_said_once_and_once_that_they_are_made_again() -> None:
+    executors = Executors()
+    assert executors.say(skipped_in_a_row=9, snapshots=made(1, 4)) == []
+    full = {"skipped_in_a_row": 10, "skipped_why": "step 14: no room", "snapshots": made(1, 4)}
+    (stopped,) = executors.say(**full)
+    text = (
+        "no snapshot of speech is made on n0 any more: 10 saves in a row were refused, so that a "
+        "fault costs all steps since: step 14: no room"
+    )
+    assert stopped == (Kind.SNAPSHOTS_STOPPED, text)
+    assert executors.say(**full | {"skipped_in_a_row": 11, "skipped_saves": 11}) == [
+        (Kind.SAVE_SKIPPED, "11 saves of speech skipped on n0 so far: step 14: no room")
+    ]
+    assert executors.say("n1", **full) == [], "of one job once"
+    assert executors.say(epoch=2, snapshots=made(1, 4)) == [], "a restart alone mends nothing"
+    assert executors.say("n1", epoch=2, skipped_in_a_row=1) == []
+    assert executors.say(epoch=2, snapshots=made(2, 5)) == [], "n1 has none"
+    back = executors.say("n1", epoch=2, snapshots=made(2, 5))
+    assert back == [(Kind.SNAPSHOTS_BACK, "snapshots of speech are made again on n1")]
 
 
 def test_a_report_with_nothing_new_costs_the_same_however_many_nodes_there_are() -> None:

@@ -40,7 +40,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Patch(StrEnum):
-    """How a patch is meant; APPLY needs `fieldManager=` in the query."""
+    """How a patch is meant."""
 
     MERGE = "application/merge-patch+json"
     JSON = "application/json-patch+json"
@@ -139,11 +139,11 @@ class Client:
 
     async def create(self, path: str, body: Object, **query: object) -> Object:
         """POST to a collection or subresource. Raises `AlreadyExists` besides."""
-        return await self._call(Request(verb="POST", at=_url(path, query), body=body))
+        return await self._call(Request(verb="POST", at=self._managed(path, query), body=body))
 
     async def replace(self, path: str, body: Object, **query: object) -> Object:
         """PUT; with `metadata.resourceVersion` raises `Conflict` if it has changed since."""
-        return await self._call(Request(verb="PUT", at=_url(path, query), body=body))
+        return await self._call(Request(verb="PUT", at=self._managed(path, query), body=body))
 
     async def patch(
         self,
@@ -153,7 +153,7 @@ class Client:
         **query: object,
     ) -> Object:
         return await self._call(
-            Request(verb="PATCH", at=_url(path, query), body=body, content=kind.value)
+            Request(verb="PATCH", at=self._managed(path, query), body=body, content=kind.value)
         )
 
     async def delete(
@@ -189,6 +189,12 @@ class Client:
             async with aclosing(told) as events:
                 async for event in events:
                     yield event
+
+    def _managed(self, path: str, query: Object) -> str:
+        """As one manager of fields: without a name each User-Agent would be one, and ours says what
+        is being done.
+        """
+        return _url(path, {"fieldManager": self._user_agent.partition("/")[0], **query})
 
     def _transport(self, *, most: int) -> Transport:
         return Transport(

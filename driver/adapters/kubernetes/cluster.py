@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from holdfast.driver.adapters.kubernetes import facts, names, paths, pods, trialpods
+from holdfast.driver.adapters.kubernetes import facts, names, paths, pods, podspec, trialpods
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.holds import Hold, Holds, hold_of, stray, wanted
 from holdfast.driver.adapters.kubernetes.marking import Marking
@@ -21,6 +21,7 @@ from holdfast.driver.adapters.kubernetes.mirror import version_of
 from holdfast.driver.adapters.kubernetes.placing import PLACED_WITHIN_S, Placing, Unwanted
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
+from holdfast.driver.adapters.kubernetes.room import Room
 from holdfast.driver.adapters.kubernetes.stuck import STUCK_S, Stuck
 from holdfast.driver.ports import (
     Ended,
@@ -28,14 +29,15 @@ from holdfast.driver.ports import (
     Fact,
     Lingering,
     PermanentError,
+    Starved,
     TemporaryError,
+    Told,
     UnfitError,
 )
 from holdfast.kit.clock import Clock
 from holdfast.protocol.nodeenv import Drivers
 
 Object = dict[str, Any]
-Told = Fact | Ending | Ended | Lingering
 
 OF_NODES = (("status", "images"), ("status", "nodeInfo"), ("status", "volumesAttached"))
 OF_PODS = (("spec", "containers"), ("spec", "volumes"), ("spec", "affinity"))
@@ -86,12 +88,15 @@ class KubernetesCluster:
             client, paths.nodes(), without=OF_NODES, labelSelector=node_selector
         )
         self._pods = Reflector(client, paths.pods(namespace), without=OF_PODS, labelSelector=OURS)
+        self._room = Room(client, self._nodes.store, namespace=namespace, tell=self._say)
         self.book = PodBook()
+        self.book.when_starved(self._starved)
         self._marking = Marking(client, clock)
         self._placing = Placing(
             client,
             self.book,
             drivers=drivers,
+            room=self._room,
             pod_groups=pod_groups,
             placed_within_s=placed_within_s,
         )
@@ -122,6 +127,7 @@ class KubernetesCluster:
             group.create_task(self._follow_nodes(listed))
             group.create_task(self._follow_pods(listed))
             group.create_task(self._tell_stuck())
+            group.create_task(self._room.follow())
 
     async def listed(self) -> None:
         """Return once all nodes and pods were listed, and the pods of known jobs taken over."""
@@ -130,7 +136,8 @@ class KubernetesCluster:
     @property
     def reflectors(self) -> dict[str, Reflector]:
         """By collection, for figures."""
-        return {"nodes": self._nodes, "pods": self._pods}
+        of_all = {} if self._room.unseen() else {"pods of all": self._room.reflector}
+        return {"nodes": self._nodes, "pods": self._pods, **of_all}
 
     def want(self, nodes: Collection[str]) -> None:
         """By the journal, jobs and trials have these nodes. Of one that is new among them every
@@ -197,6 +204,7 @@ class KubernetesCluster:
 
     async def allocate(self, job: str, node: str) -> None:
         await self._seen.wait()
+        await self._room.known()
         owner, seen = self._owners.owner(job), self._nodes.store.get(node)
         if owner is None:
             raise UnfitError(f"job {job}: it has no TrainingJob any more")
@@ -265,6 +273,7 @@ class KubernetesCluster:
                     listed.set()
                 case Changed(told):
                     self._tell(facts.fact_of(told, self._clock.wall()))
+                    self._room.look_again(told["metadata"]["name"])
                 case Removed(told):
                     self._tell(facts.gone(told["metadata"]["name"]))
 
@@ -394,6 +403,14 @@ class KubernetesCluster:
         self._let_go(node)
         if wanted(hold, self._owners.owner(hold.job)):
             self._say(Ended(job=hold.job, node=node, why=why))
+
+    def _starved(self, pod: Object) -> None:
+        """Tell that the executor of a pod which a job has was killed for memory."""
+        hold = self._hold_of(pod)
+        owner = self._owners.owner(hold.job) if hold else None
+        if hold is not None and owner is not None and not pods.ending(pod):
+            limit = podspec.memory_limit(owner["spec"]["pod"])
+            self._say(Starved(job=hold.job, node=pods.node_of(pod), limit_bytes=limit))
 
     def _leaving(self, pod: Object) -> Ending | None:
         """That a pod which a job has is going to end, while it works; its job's end is no news."""

@@ -52,7 +52,8 @@ _CONDITION = _object(
 )
 _CONDITIONS = {
     "type": "array",
-    "description": "Accepted, Allocated, Running, Recovering, Suspended, Succeeded, Failed.",
+    "description": "Accepted, Allocated, Running, Recovering, Suspended, Succeeded, Failed, "
+    "StoreShared.",
     "maxItems": 16,
     "items": _CONDITION,
     "x-kubernetes-list-type": "map",
@@ -77,6 +78,9 @@ STATUS = _object(
         "message": _text("The last decision, or what it waits for, in a sentence.", WORDS),
         "ready": _text("Pods that are ready, of those that it is to have: `4/5`."),
         "step": _number("Furthest training step that every rank completed."),
+        "storedStep": _number(
+            "Step of the newest whole checkpoint that its store is known to have."
+        ),
         "loss": _text("Newest loss that the ranks told."),
         "tokensPerSecond": _text("Newest rate that the ranks told."),
         "stepSeconds": _text("Median seconds of a step."),

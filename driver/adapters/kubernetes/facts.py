@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import names
+from holdfast.driver.adapters.kubernetes import names, requests
 from holdfast.driver.ports import Fact
 
 Json = Mapping[str, Any]
@@ -85,9 +85,30 @@ def misfit(node: Json, pod: Json) -> str:
         if taint.get("effect") in KEEPS_OFF and not _tolerated(taint, spec.get("tolerations", ())):
             said = f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
             return f"its taint {said} is not tolerated"
-    offered = node.get("status", {}).get("allocatable", {})
-    lacking = [name for name in _requested(spec) if name not in offered and "/" in name]
-    return f"it has no {', '.join(lacking)}" if lacking else ""
+    return lacking(node, requests.request_of_manifest(spec), {})
+
+
+def lacking(node: Json, request: Mapping[str, int], used: Mapping[str, int]) -> str:
+    """What the node has too little of, in thousandths `request`ed and `used` by others; "" if
+    nothing. One that does not say how many pods it takes is believed to take any number.
+    """
+    offered = requests.amounts(node.get("status", {}).get("allocatable"))
+    said = []
+    for name, needed in request.items():
+        there = offered.get(name, needed if name == requests.PODS else 0)
+        free = there - used.get(name, 0)
+        if 0 < needed > free:
+            said.append(_too_little(name, needed, there, free))
+    return "; ".join(said)
+
+
+def _too_little(name: str, needed: int, there: int, free: int) -> str:
+    if there <= 0:
+        return f"it has no {name}"
+    if free >= there:
+        return f"of {name} it has {requests.said(there)}, and {requests.said(needed)} are needed"
+    left = f"{requests.said(max(0, free))} of {requests.said(there)} are free"
+    return f"it has no room: of {name} {left}, and {requests.said(needed)} are needed"
 
 
 def _notice(node: Json, now: datetime) -> tuple[str, float | None]:
@@ -139,13 +160,6 @@ def _absence(node: Json) -> str:
             said = condition.get("message") or condition.get("reason") or "no reason given"
             return f"Ready is {condition['status']}: {said}"
     return "it has not said yet that it is ready"
-
-
-def _requested(spec: Json) -> Iterable[str]:
-    """Names of all resources that its containers ask for."""
-    for container in spec["containers"]:
-        resources = container.get("resources", {})
-        yield from {**resources.get("limits", {}), **resources.get("requests", {})}
 
 
 def _tolerated(taint: Json, tolerations: Iterable[Json]) -> bool:

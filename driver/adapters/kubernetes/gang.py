@@ -42,6 +42,7 @@ class Gang:
         self.members = 0
         self.coming = 0  # members that have no pod yet
         self.why = ""  # the gang cannot be whole
+        self.others_told = False  # which nodes have no room for any pod of it
         self.patience = patience or Patience()
         self.holds = self._needed > 1 and all(map(pods.held, self._staying()))
         """False once a pod has gone through: what comes then only joins the others."""

@@ -10,8 +10,9 @@ import structlog
 
 from holdfast.driver.adapters.kubernetes import marks, paths
 from holdfast.driver.adapters.kubernetes.client import Client, Patch
-from holdfast.driver.adapters.kubernetes.errors import NotFound
+from holdfast.driver.adapters.kubernetes.errors import AlreadyExists, NotFound
 from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.clock import Clock
 
 Object = dict[str, Any]
@@ -29,19 +30,39 @@ class Marking:
     async def distrust(self, node: str, *, incident: int, reason: str) -> Object | None:
         """The marked Node; None where there is none."""
         at = self._now()
+        taken_off: list[Object] = []
 
         def mark(seen: Object) -> Object | None:
             if marks.marked(seen, incident=incident):
                 return None
+            if marks.taken_off(seen):
+                taken_off[:] = [seen]
             return marks.distrust(seen, incident=incident, reason=reason, at=at)
 
-        return await self._mark(node, mark, marks.condition(distrusted=True, why=reason, at=at))
+        condition = marks.condition(distrusted=True, why=reason, at=at)
+        marked = await self._mark(node, mark, condition)
+        for seen in taken_off:
+            await self._say_that_it_came_back(seen, reason)
+        return marked
 
     async def trust(self, node: str) -> Object | None:
         """The Node without our marks; None where there is none."""
         why = "Holdfast may use it again"
         condition = marks.condition(distrusted=False, why=why, at=self._now())
         return await self._mark(node, marks.trust, condition)
+
+    async def _say_that_it_came_back(self, node: Object, reason: str) -> None:
+        """By an Event, which is let go where it cannot be written: it is told once."""
+        metadata = node["metadata"]
+        at = self._clock.wall().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        name = f"{metadata['name']}.{metadata.get('uid', '')[:8]}.{metadata['resourceVersion']}"
+        event = marks.came_back(node, reason=reason, at=at, name=name)
+        try:
+            await insist(lambda: self._client.create(paths.events("default"), event))
+        except AlreadyExists:
+            return  # an answer was lost
+        except (TemporaryError, PermanentError) as error:
+            _log.warning("event.let_go", name=name, why=str(error))
 
     def _now(self) -> str:
         """RFC 3339 in UTC, whole seconds, as Kubernetes writes a time."""

@@ -81,6 +81,41 @@ def marked(node: Json, *, incident: int) -> bool:
     )
 
 
+def taken_off(node: Json) -> bool:
+    """Whether somebody took our taint off, and left what says why it was there."""
+    annotations = node["metadata"].get("annotations", {})
+    return names.INCIDENT in annotations and facts.distrust_of(node) is None
+
+
+def came_back(node: Json, *, reason: str, at: str, name: str) -> dict[str, Any]:
+    """Event on a Node whose taint somebody took off: why it is there again, and what to type. `at`:
+    RFC 3339 with microseconds. Events about what is in no namespace are in `default`.
+    """
+    metadata = node["metadata"]
+    note = (
+        f"the taint {names.TAINT} is there again: Holdfast still distrusts the node ({reason}). To "
+        f"have it used again: holdfast nodes restore {metadata['name']} --reason WHY"
+    )
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": "default"},
+        "eventTime": at,
+        "reportingController": f"{names.GROUP}/driver",
+        "reportingInstance": names.MANAGER,
+        "action": "Distrust",
+        "reason": "DistrustedAgain",
+        "type": "Warning",
+        "note": note[:MAX_MESSAGE_CHARACTERS],
+        "regarding": {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": metadata["name"],
+            "uid": metadata.get("uid", ""),
+        },
+    }
+
+
 def _of_others(node: Json) -> list[dict[str, Any]]:
     return [taint for taint in facts.taints(node) if taint["key"] != names.TAINT]
 

@@ -25,15 +25,15 @@ class Synced(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """There is this object, new or changed."""
+    """There is this object, new or changed; `object` is what is kept of it."""
 
-    object: Object
+    object: Any
 
 
 class Removed(msgspec.Struct, frozen=True):
     """This object is gone; as it was last, which may be older than its end."""
 
-    object: Object
+    object: Any
 
 
 Change = Synced | Changed | Removed
@@ -47,7 +47,7 @@ class Mirror:
 
     def __init__(self, without: Sequence[Field] = ()) -> None:
         self._without = (MANAGED, *without)
-        self.store: dict[str, Object] = {}
+        self.store: dict[str, Any] = {}
         self.promised = 0
         self.told = 0
         self._newest: dict[str, int] = {}  # version of the newest event by key since `promised`
@@ -57,15 +57,15 @@ class Mirror:
         for listed_object in objects:
             key = key_of(listed_object)
             listed.add(key)
-            self._trim(listed_object)
-            if self.store.get(key) != listed_object:  # versions alone: a store set back reuses them
-                yield from self._put(key, listed_object)
+            kept = self._keep(listed_object)
+            if self.store.get(key) != kept:  # versions alone: a store set back reuses them
+                yield from self._put(key, kept)
 
     def end(self, listed: set[str], page: Object) -> Iterator[Change]:
         """`page` was the last of a list: what is not in `listed` is gone."""
         version = version_of(page)
         for key in [key for key in self.store if key not in listed]:
-            yield Removed(self.store.pop(key))
+            yield Removed(self._take(key))
         self._promise(version)
         yield Synced()
 
@@ -81,25 +81,36 @@ class Mirror:
             return
         self._newest[key], self.told = version, max(self.told, version)
         if kind != "DELETED":
-            yield from self._put(key, told)
-        elif known := self.store.pop(key, None):
-            yield Removed(told if _uid(known) == _uid(told) else known)
+            yield from self._put(key, self._keep(told))
+        elif key in self.store:
+            known, last = self._take(key), self._keep(told)
+            yield Removed(last if self._uid(known) == self._uid(last) else known)
 
-    def _put(self, key: str, told: Object) -> Iterator[Change]:
+    def _put(self, key: str, kept: Any) -> Iterator[Change]:
         """One that has another UID is another object: the one before it is gone."""
         known = self.store.get(key)
-        if known is not None and _uid(known) != _uid(told):
-            yield Removed(self.store.pop(key))
-        self._trim(told)
-        self.store[key] = told
-        yield Changed(told)
+        if known is not None and self._uid(known) != self._uid(kept):
+            yield Removed(self._take(key))
+        self._set(key, kept)
+        yield Changed(kept)
 
-    def _trim(self, told: Object) -> None:
+    def _set(self, key: str, kept: Any) -> None:
+        self.store[key] = kept
+
+    def _take(self, key: str) -> Any:
+        return self.store.pop(key)
+
+    def _uid(self, kept: Any) -> str:
+        return str(kept["metadata"].get("uid", ""))
+
+    def _keep(self, told: Object) -> Any:
+        """What is kept of an object: itself without the fields that nobody needs."""
         for *within, last in self._without:
             holder: Any = told
             for name in within:
                 holder = holder.get(name, {})
             holder.pop(last, None)
+        return told
 
     def _promise(self, version: int) -> None:
         self.promised = self.told = version
@@ -119,7 +130,3 @@ def version_of(told: Mapping[str, Any]) -> int:
     if not said.isdecimal():
         raise Malformed(f"resourceVersion {said!r} is not a whole number")
     return int(said)
-
-
-def _uid(told: Mapping[str, Any]) -> str:
-    return str(told["metadata"].get("uid", ""))

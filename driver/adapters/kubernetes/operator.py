@@ -81,6 +81,8 @@ class Operator:
             met = was is not None and job is not None and was.incident != job.incident
             if job is not None and (turned or met):
                 self._tell(job, state, was, turned=turned)
+        for name in status.given_anew(before, state):
+            self.queue.add(name, after_s=CHANGES_EVERY_S)
         if before.brake.on is not state.brake.on:
             self._tell_brake(state)
 
@@ -145,7 +147,7 @@ class Operator:
         except jobs.Refused as refused:
             why = str(refused)
         except BadDocument as bad:
-            why = "\n".join(str(mistake) for mistake in bad.mistakes)
+            why = "\n".join(bad.sentences)
         except (TemporaryError, PermanentError) as error:
             hindered = error
         if wanted is not None and not jobs.going(wanted):

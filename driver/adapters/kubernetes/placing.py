@@ -5,7 +5,7 @@ name is left alone, and that is said.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import facts, paths, pods, podspec, trialpods
@@ -26,6 +26,7 @@ from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.patience import Patience
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.podgroups import PodGroups
+from holdfast.driver.adapters.kubernetes.room import Room
 from holdfast.driver.ports import BarredError, PermanentError, TemporaryError, UnfitError
 from holdfast.protocol.nodeenv import Drivers
 
@@ -58,11 +59,13 @@ class Placing:
         book: PodBook,
         *,
         drivers: Drivers,
+        room: Room | None = None,
         pod_groups: bool = False,
         placed_within_s: float = PLACED_WITHIN_S,
     ) -> None:
         self._client = client
         self._book = book
+        self._room = room
         self.drivers = drivers
         self._placed_within_s = placed_within_s
         self._at_once = asyncio.Semaphore(AT_ONCE)
@@ -84,11 +87,11 @@ class Placing:
                 pod = await self._pod(hold, owner, node, gang)
             self._book.wrote(pod)
             check()
-        except Unwanted:
-            gang.left()
-            raise
         except (TemporaryError, PermanentError) as error:
-            gang.refused(str(error))
+            if isinstance(error, UnfitError) and not isinstance(error, BarredError):
+                gang.left()  # that is about this node: another may come for it
+            else:
+                gang.refused(str(error))
             raise
         gang.made(pod)
         return pod
@@ -113,7 +116,7 @@ class Placing:
         Raises `UnfitError` where the node cannot run it, and what the API server answers.
         """
         wanted = trialpods.manifest(order)
-        if why := facts.misfit(order.node, wanted):
+        if why := self._misfit(order.node, wanted):
             raise UnfitError(why)
         try:
             pod = await insist(lambda: self._client.create(paths.pods(order.namespace), wanted))
@@ -136,7 +139,9 @@ class Placing:
         except TimeoutError:
             why = pods.hindrance(self._book.get(uid) or pod) or "no scheduler placed it"
             await self.delete(pod, force=False)
-            raise UnfitError(f"pod {name} was not placed: {why}") from None
+            unseen = self._room.unseen() if self._room is not None else ""
+            told = "; ".join(filter(None, (why, unseen)))
+            raise UnfitError(f"pod {name} was not placed: {told}", late=True) from None
         if seen is None or pods.ending(seen):
             raise UnfitError(f"pod {name} was deleted before it ran")
         if seen["spec"]["nodeName"] != pods.node_of(seen):
@@ -169,11 +174,21 @@ class Placing:
             incarnation = self._book.next_incarnation(hold.owner, hold.slot)
             held = await self._groups.held(owner, gang) if gang.holds else None
             order = podspec.Order(owner, name, hold.slot, incarnation, self.drivers, held)
-            if why := facts.misfit(node, podspec.manifest(order)):
-                raise UnfitError(f"node {name}: {why}")
+            if why := self._misfit(node, wanted := podspec.manifest(order)):
+                raise UnfitError(why, others=self._others(hold, wanted, gang))
             if pod := await self._make(order):
                 return pod
             self._book.skip(hold.owner, hold.slot, incarnation)
+
+    def _misfit(self, node: Mapping[str, Any], wanted: Object) -> str:
+        return facts.misfit(node, wanted) if self._room is None else self._room.misfit(node, wanted)
+
+    def _others(self, hold: Hold, wanted: Object, gang: Gang) -> dict[str, str]:
+        """Once a start: each of its pods that is refused is refused by the same nodes."""
+        if self._room is None or gang.others_told:
+            return {}
+        gang.others_told = True
+        return self._room.refuse(hold.job, wanted)
 
     async def _make(self, order: podspec.Order) -> Object | None:
         """The pod, made or found; None where an earlier TrainingJob's pod, or one that ends, has

@@ -26,6 +26,7 @@ class PodBook:
         self._told = 0  # version up to which the watch has told all
         self._gone: list[Callable[[Object], None]] = []
         self._news: list[Callable[[Object], None]] = []
+        self._starved: list[Callable[[Object], None]] = []
         self._bells: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
 
     def told(self, version: int) -> None:
@@ -66,6 +67,10 @@ class PodBook:
     def when_news(self, tell: Callable[[Object], None]) -> None:
         """Call `tell` with each pod that comes, runs, or is hindered by something else."""
         self._news.append(tell)
+
+    def when_starved(self, tell: Callable[[Object], None]) -> None:
+        """Call `tell` with each pod whose executor was killed for memory since it was last seen."""
+        self._starved.append(tell)
 
     def get(self, uid: str) -> Object | None:
         return self._known.get(uid)
@@ -135,6 +140,9 @@ class PodBook:
         incarnation = pods.number(pod, names.INCARNATION)
         self._incarnations[slot] = max(incarnation, self._incarnations.get(slot, 0))
         self.ring(uid)
+        if known is not None and pods.starved(pod) not in ("", pods.starved(known)):
+            for tell in self._starved:
+                tell(pod)
         if known is None or _shown(known) != _shown(pod):
             for tell in self._news:
                 tell(pod)

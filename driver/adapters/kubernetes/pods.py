@@ -6,11 +6,16 @@ Used by `cluster`, `identity` and all that look at pods. How one is made is in `
 from collections.abc import Mapping
 from datetime import datetime
 from math import inf
+from signal import SIGKILL
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names, podspec
+from holdfast.protocol.exitcodes import of_signal
 
 Json = Mapping[str, Any]
+
+OUT_OF_MEMORY = "OOMKilled"
+"""The reason that container runtimes give where the kernel killed for memory in the cgroup."""
 
 
 def owner_uid(pod: Json) -> str:
@@ -104,6 +109,23 @@ def end(pod: Json) -> str:
         return ""
     said = ": ".join(filter(None, (status.get("reason"), status.get("message"))))
     return f"pod {pod['metadata']['name']} is {status['phase']}{f' ({said})' if said else ''}"
+
+
+def starved(pod: Json) -> str:
+    """ID of the last container of the executor that ended, where that was killed for memory; "" of
+    any other end. It is said for good, of the newest alone.
+
+    Where the kernel had killed but a rank for memory, what its container ends of later has the same
+    reason: it did not die of that unless by SIGKILL.
+    """
+    for container in pod.get("status", {}).get("containerStatuses", ()):
+        if container["name"] == podspec.EXECUTOR:
+            ended = container.get("state", {}).get("terminated")
+            ended = ended or container.get("lastState", {}).get("terminated") or {}
+            killed = ended.get("exitCode") == of_signal(SIGKILL)
+            if killed and ended.get("reason") == OUT_OF_MEMORY:
+                return str(ended.get("containerID") or ended.get("finishedAt", ""))
+    return ""
 
 
 def hindrance(pod: Json) -> str:

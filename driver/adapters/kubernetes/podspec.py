@@ -7,7 +7,7 @@ and a daemon alive (`holdfast.keeper.pod`); it outlives recoveries, so nothing o
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from holdfast.driver.adapters.kubernetes import names
+from holdfast.driver.adapters.kubernetes import names, requests
 from holdfast.protocol import nodeenv
 
 Json = Mapping[str, Any]
@@ -37,6 +37,8 @@ STAYS = [
 GATED: Json = {"schedulingGates": [{"name": names.GATE}]}
 """Of the spec of a pod that is not to be placed before its gate is taken off."""
 
+EXECUTOR = "executor"
+"""The name of the container in which it runs."""
 GROUP = "schedulingGroup"
 """Field of a pod's spec that names its PodGroup."""
 
@@ -133,7 +135,7 @@ def _container(order: Order, template: Json) -> dict[str, Any]:
     if template.get("rdmaDevices"):  # they read and write pinned memory; it serves root alone
         security["capabilities"] = {"add": ["IPC_LOCK"]}
     return {
-        "name": "executor",
+        "name": EXECUTOR,
         "image": template["image"],
         "command": ["python", "-m", "holdfast.keeper.pod"],
         "env": _environment(order),
@@ -142,6 +144,12 @@ def _container(order: Order, template: Json) -> dict[str, Any]:
         "securityContext": security,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
+
+
+def memory_limit(template: Json) -> int:
+    """Of all that runs in the container, in bytes; 0 where it has none."""
+    limit = template.get("resources", {}).get("limits", {}).get("memory", 0)
+    return requests.amount(limit) // 1000
 
 
 def _resources(template: Json) -> dict[str, Any]:
@@ -158,6 +166,7 @@ def _environment(order: Order) -> list[dict[str, Any]]:
         nodeenv.SCRATCH: SCRATCH,
         nodeenv.MEMORY: MEMORY,
         nodeenv.PROBE_PORT: str(PROBE_PORT),
+        nodeenv.SHOW_OUTPUT: "yes",
     }
     fields = {nodeenv.NODE: "spec.nodeName", nodeenv.ADDRESS: "status.podIP"}
     return [

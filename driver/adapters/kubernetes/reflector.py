@@ -50,8 +50,8 @@ class Reflector:
     """The collection at `path`, as far as `query` (`labelSelector=`, `fieldSelector=`) selects.
 
     `store`: objects by key (NAMESPACE/NAME, or NAME), as JSON without `managedFields`, and without
-    the fields `without`; nobody else changes them. `lists` and `watches` count how often each was
-    begun.
+    the fields `without`, or what `mirror` keeps of them; nobody else changes them. `lists` and
+    `watches` count how often each was begun.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Reflector:
         quiet_s: float = QUIET_S,
         wait_cap_s: float = WAIT_CAP_S,
         without: Sequence[Field] = (),
+        mirror: Mirror | None = None,
         **query: object,
     ) -> None:
         self._client = client
@@ -71,7 +72,7 @@ class Reflector:
         self._quiet_s = quiet_s
         self._wait_cap_s = wait_cap_s
         self._query = query
-        self._mirror = Mirror(without)
+        self._mirror = Mirror(without) if mirror is None else mirror
         self._listed = False
         self._away = "not listed yet"
         self._waits = self._from_short()

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from holdfast.driver.core.model import Incident, Job, Phase, State
+from holdfast.driver.core.model import Incident, Job, Node, Phase, State
 from holdfast.driver.watch import JobProgress
+from holdfast.protocol.faults import Kind
 
 Json = Mapping[str, Any]
 Status = dict[str, Any]
@@ -19,7 +20,7 @@ RECOVERING = frozenset(
 MAX_MESSAGE_CHARACTERS = 4_096
 """Of a condition; its schema allows 32,768, and a traceback is whole in the journal."""
 
-LIVE = ("step", "loss", "tokensPerSecond", "stepSeconds")
+LIVE = ("step", "storedStep", "loss", "tokensPerSecond", "stepSeconds")
 """What changes with every step: written now and then, unlike the rest."""
 
 
@@ -77,7 +78,7 @@ def status_of(
         "lastRecoverySeconds": _recovery_s(incident),
         **_live(job, live),
         "conditions": conditions(
-            _said(job, hindrance, changed, hindered), before, generation=generation, at=at
+            _said(job, state, hindrance, changed, hindered), before, generation=generation, at=at
         ),
     }
 
@@ -139,10 +140,10 @@ def _condition(said: Said, old: Json, generation: int, at: str) -> dict[str, Any
     }
 
 
-def _said(job: Job, hindrance: str, changed: str, hindered: str) -> list[Said]:
+def _said(job: Job, state: State, hindrance: str, changed: str, hindered: str) -> list[Said]:
     phase, failure = job.phase.value, str(job.failure or "")
     over = job.phase in (Phase.FAILED, Phase.STOPPED)
-    allocated = bool(job.places) and "" not in job.places
+    allocated = bool(job.places) and all(_given(state, place) for place in job.places)
     recovering = job.phase in RECOVERING and job.attempt > 0
     accepted = Said("Accepted", True, "Accepted", "the spec is good")
     if changed or hindered:
@@ -155,7 +156,41 @@ def _said(job: Job, hindrance: str, changed: str, hindered: str) -> list[Said]:
         Said("Suspended", job.phase is Phase.SUSPENDED, phase, ""),
         Said("Succeeded", job.phase is Phase.SUCCEEDED, phase, ""),
         Said("Failed", over, phase, failure or job.why if over else ""),
+        *_shared(job, state),
     ]
+
+
+def _shared(job: Job, state: State) -> list[Said]:
+    """Whether its nodes have one store, once anybody found that they do not."""
+    kinds = (Kind.STORE_NOT_SHARED, Kind.STORE_SHARED)
+    told = [each for each in state.incidents.values() if each.kind in kinds]
+    mine = [each for each in told if job.name in each.jobs and each.found_s >= job.submitted_s]
+    last = max(mine, key=lambda incident: incident.id, default=None)
+    if last is None:
+        return []
+    shared = last.kind is Kind.STORE_SHARED
+    reason = "SeenByAll" if shared else "NotSeenByAll"
+    return [Said("StoreShared", shared, reason, last.summary)]
+
+
+def given_anew(before: State, after: State) -> set[str]:
+    """Jobs to which the cluster gave a node in between: it need not be a change of the job."""
+    if before.nodes is after.nodes:
+        return set()
+    return {
+        node.job
+        for name, node in after.nodes.items()
+        if node.job is not None and node.allocated and not _was_given(before.nodes.get(name))
+    }
+
+
+def _was_given(node: Node | None) -> bool:
+    return node is not None and node.allocated
+
+
+def _given(state: State, place: str) -> bool:
+    """Whether the place has a node, and the cluster gave it to the job: its pod is bound there."""
+    return bool(place) and state.nodes[place].allocated
 
 
 def _message(job: Job, hindrance: str) -> str:
@@ -196,11 +231,16 @@ def _recovery_s(incident: Incident | None) -> str | None:
 def _live(job: Job, live: JobProgress | None) -> dict[str, Any]:
     seen = [job.best_step, live.step if live else None]
     step = max((each for each in seen if each is not None), default=None)
+    stored = job.acknowledged[-1].step if job.acknowledged else None
     if live is None:
-        return {"step": step}
+        return {"step": step, "storedStep": stored}
     figures = {
         "loss": live.loss,
         "tokensPerSecond": live.tokens_per_s,
         "stepSeconds": live.step_s,
     }
-    return {"step": step, **{key: f"{v:.6g}" for key, v in figures.items() if v is not None}}
+    return {
+        "step": step,
+        "storedStep": stored,
+        **{key: f"{v:.6g}" for key, v in figures.items() if v is not None},
+    }

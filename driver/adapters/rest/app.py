@@ -8,6 +8,7 @@ from holdfast.driver.adapters.rest import (
     attempts,
     brake,
     description,
+    docs,
     events,
     incidents,
     jobs,
@@ -37,7 +38,13 @@ class Application(FastAPI):
 
 def make_app(control: Control) -> FastAPI:
     """The application over one driver; it holds nothing but the metrics' counters."""
-    app = Application(title="Holdfast driver", version="v1alpha1", description=DESCRIPTION)
+    app = Application(
+        title="Holdfast driver",
+        version="v1alpha1",
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+    )
     app.state.control = control
     app.state.metrics = Metrics()
     problems.install(app)
@@ -47,4 +54,5 @@ def make_app(control: Control) -> FastAPI:
     below.include_router(system.schema_router)
     app.include_router(below)
     app.include_router(system.router)
+    docs.install(app)
     return app

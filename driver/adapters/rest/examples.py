@@ -25,6 +25,7 @@ JOB = {
 REASON = {"reason": "its fan is loud; a technician looks at it on Monday"}
 
 PARAMETERS: dict[str, Any] = {
+    "from_step": 0,
     "job": "speech-7b",
     "node": "node-4",
     "number": 1,
@@ -64,6 +65,7 @@ _VIEW = {
     "age_s": 4210.0,
     "why": "speech-7b completed step 1207, further than ever",
     "waiting": "",
+    "unsure_s": None,
     "parked": "",
     "ranks": 8,
     "places": [
@@ -74,6 +76,8 @@ _VIEW = {
     "epoch": 2,
     "attempt": 2,
     "step": 1320,
+    "stored_step": 1300,
+    "stored_s": 55.0,
     "step_relative": False,
     "step_s": 2.75,
     "best_step_s": 2.71,

@@ -1,5 +1,6 @@
 """Routes about jobs: submit, list, get, suspend, resume, stop, delete, live progress."""
 
+import asyncio
 from typing import Annotated, Any
 
 import msgspec
@@ -13,12 +14,12 @@ from holdfast.driver.adapters.rest.body import read_json
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Caller, Driver, person
 from holdfast.driver.adapters.rest.nodes import PERSON, none_there
 from holdfast.driver.adapters.rest.paging import DEFAULT_LIMIT, MAX_LIMIT, page
-from holdfast.driver.adapters.rest.parameters import JobFilter
+from holdfast.driver.adapters.rest.parameters import JobFilter, ResumeParameters
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import JobList, JobView, job_view
 from holdfast.driver.control import Control
 from holdfast.driver.core import events
-from holdfast.driver.core.model import Job
+from holdfast.driver.core.model import Job, Wanted
 from holdfast.driver.plan import plan_of
 from holdfast.kit.ids import new_id
 from holdfast.protocol.jobcheck import check_without_pods
@@ -41,7 +42,7 @@ async def submit(
 
 
 async def _submit(control: Control, document: Any, key: str | None) -> Done:
-    job = check_without_pods(document)
+    job = await asyncio.to_thread(check_without_pods, document)  # of 1 MiB: seconds
     name = job.metadata.name
     plan = plan_of(job, control.settings.paths, life=new_id("life", length_bytes=8))
     event = events.JobSubmitted(job=name, plan=plan, by=PERSON)
@@ -88,12 +89,23 @@ async def suspend(job: str, control: Driver, token: Caller, key: IdempotencyKey 
     return await _about(control, events.SuspendRequested(job=job, by=PERSON), key)
 
 
-@router.post("/{job}/resume", status_code=202, dependencies=[NO_PARAMETERS])
-async def resume(job: str, control: Driver, token: Caller, key: IdempotencyKey = None) -> Done:
-    """Let a suspended job go on."""
-    if control.people.objects is not None:
-        return await objects.suspend(control, control.people.objects, token, job, suspend=False)
-    return await _about(control, events.ResumeRequested(job=job, by=PERSON), key)
+@router.post("/{job}/resume", status_code=202)
+async def resume(
+    job: str,
+    control: Driver,
+    token: Caller,
+    asked: Annotated[ResumeParameters, Query()],
+    key: IdempotencyKey = None,
+) -> Done:
+    """Let a suspended job go on, or say where one begins that waits to know what its store has."""
+    event = events.ResumeRequested(job=job, from_step=asked.from_step, by=PERSON)
+    known = control.state.jobs.get(job)
+    suspended = known is None or known.wanted is Wanted.SUSPEND
+    if control.people.objects is not None and (asked.from_step is None or suspended):
+        done = await objects.suspend(control, control.people.objects, token, job, suspend=False)
+        if asked.from_step is None:
+            return done
+    return await _about(control, event, key, asked.from_step)
 
 
 @router.post("/{job}/stop", status_code=202, dependencies=[NO_PARAMETERS])
@@ -134,8 +146,10 @@ _About = (
 )
 
 
-async def _about(control: Control, event: _About, key: str | None) -> Done:
-    return await ask(control, event.job, event, key=key_of(key, type(event).__name__, event.job))
+async def _about(control: Control, event: _About, key: str | None, *more: object) -> Done:
+    said = [each for each in more if each is not None]
+    made_of = key_of(key, type(event).__name__, event.job, *said)
+    return await ask(control, event.job, event, key=made_of)
 
 
 def _view(control: Control, job: Job) -> JobView:

@@ -35,6 +35,7 @@ class RankLog:
     def __init__(self, control: Control, job: Job, attempt: int, rank: int, stream: str) -> None:
         self._control, self._stream = control, stream
         self.job, self.attempt, self.rank = job.name, attempt, rank
+        self._number = job.number
         self._file = control.settings.paths.rank(job.name, attempt, rank) / f"{stream}.log"
 
     async def read(self, offset: int) -> tuple[bytes, int] | None:
@@ -44,7 +45,7 @@ class RankLog:
         """
         node = self._node()
         if not node:
-            return self._read_here(offset)
+            return await self._read_kept(offset)
         try:
             return await self._control.nodes.log(
                 node,
@@ -55,9 +56,9 @@ class RankLog:
                 offset=offset,
             )
         except PermanentError:
-            return self._read_here(offset)
+            return await self._read_kept(offset)
         except TemporaryError:
-            if (here := self._read_here(offset)) is None:
+            if (here := await self._read_kept(offset)) is None:
                 raise
             return here
 
@@ -86,6 +87,17 @@ class RankLog:
         seated = {seat.rank: seat.node for seat in job.seats}
         place = self.rank // job.plan.ranks_per_node
         return seated.get(self.rank) or (job.places[place] if place < len(job.places) else "")
+
+    async def _read_kept(self, offset: int) -> tuple[bytes, int] | None:
+        """From the driver's own folder, or of the last lines that the node told as it was left."""
+        if (here := self._read_here(offset)) is not None:
+            return here
+        kept = await asyncio.to_thread(self._control.last_lines.kept, self.job, self.rank)
+        if kept is None or (kept.number, kept.attempt) != (self._number, self.attempt):
+            return None
+        data = kept.stdout if self._stream == "stdout" else kept.stderr
+        start = max(0, len(data) + offset) if offset < 0 else offset
+        return data[start:], max(start, len(data))
 
     def _read_here(self, offset: int) -> tuple[bytes, int] | None:
         """From the driver's own folder: the nodes of one machine write into it."""

@@ -4,6 +4,7 @@ Used by `jobs`. What becomes of it is decided once the driver sees the object; n
 and what is said is only what was asked.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,7 +27,7 @@ async def submit(
             fix="Leave it out: a name is made only once.",
         )
     if not (isinstance(document, Mapping) and isinstance(document.get("metadata"), Mapping)):
-        check(document)  # refuses it, and says what a job is
+        await asyncio.to_thread(check, document)  # refuses it, and says what a job is
     sequence = control.sequence
     name = await objects.submit(token, document)
     why = f"{name} is submitted; TrainingJob {name} is there"

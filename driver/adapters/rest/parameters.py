@@ -58,6 +58,14 @@ def _labels(job: Job) -> set[str]:
     return {f"{name}={value}" for name, value in metadata.get("labels", {}).items()}
 
 
+class ResumeParameters(Parameters):
+    """How a job is to go on."""
+
+    from_step: Annotated[int, Field(ge=0, le=MAX_SEQUENCE)] | None = None
+    """Begin there, whatever its store has or had: a step that is found, or 0 for the beginning. Of
+    a job that waits to know what its store has, or is suspended."""
+
+
 class JobParameter(Parameters):
     """Of what may be about one job or about all."""
 

@@ -81,8 +81,10 @@ def which(name: str, jobs: list[str]) -> Problem:
 
 def of_mistakes(error: BadDocument) -> Problem:
     """422 with every mistake in a document."""
-    count = len(error.mistakes)
-    detail = f"{count} mistake{'' if count == 1 else 's'}; nothing was changed."
+    count, first = len(error.mistakes) + error.more, ""
+    if error.more:
+        first = f", of which these are the first {len(error.mistakes)}: {error.more:,} more"
+    detail = f"{count:,} mistake{'' if count == 1 else 's'}{first}; nothing was changed."
     return Problem(422, detail, errors=error.mistakes)
 
 

@@ -120,6 +120,7 @@ REFUSALS: dict[str, Refusals] = {
         "not-suspended",
         "job: 'speech-7b' is Running, not Suspended. There is nothing to resume.",
     )
+    | {"bad-query": _out_of_bounds("from_step", -1, 0)}
     | _KEY,
     "POST /jobs/{job}/stop": _PERSON | _NO_JOB | _ENDED | _KEY,
     "GET /jobs/{job}/progress": _PERSON | _NO_JOB,

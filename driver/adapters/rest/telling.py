@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from holdfast.driver.adapters.rest.views import View, node_state
+from holdfast.driver.core import restore
 from holdfast.driver.core.events import RanksExited
 from holdfast.driver.core.model import Incident, Job, Node, Phase, State
 from holdfast.driver.core.story import Line, lines_of
@@ -80,6 +81,8 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
     hit = [incident for incident in state.incidents.values() if job.name in incident.jobs]
     last = max(hit, key=lambda incident: incident.id, default=None)
     headline, *details = _job_headline(job, _when(job.since_s, entries))
+    if job.unsure_s is not None and (unsure := _when(job.unsure_s, entries)):
+        details.append(f"it waits to know what its store has since {unsure}")
     return Why(
         subject=job.name,
         headline=headline,
@@ -186,6 +189,8 @@ def _state(phase: Phase, at: str) -> str:
 def _job_fix(job: Job, last: Incident | None) -> str:
     if job.parked:
         return f"To end it: holdfast stop {job.name}"
+    if job.unsure_s is not None:
+        return f"To begin elsewhere: holdfast resume {job.name} {_ways(job)}"
     if job.phase is Phase.SUSPENDED:
         return f"To go on: holdfast resume {job.name}"
     if job.phase is Phase.FAILED and last is not None and last.rank is not None:
@@ -193,6 +198,12 @@ def _job_fix(job: Job, last: Incident | None) -> str:
             return "None of its ranks has run: mend that, and start it again."
         return f"What the rank wrote: holdfast logs {job.name} --rank {last.rank} --stderr"
     return "" if job.finished else f"How it is now: holdfast status {job.name} --watch"
+
+
+def _ways(job: Job) -> str:
+    """How a person ends the waiting for what its store has, by what is found now."""
+    newest = next(iter(restore.found(job)), None)
+    return "--from-start" if not newest else f"--from-step {newest} (or --from-start)"
 
 
 def _node_headline(node: Node, since: str, trial: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.driver.core.gather import root
-from holdfast.driver.core.model import Exited, Incident, Job, Node, State
+from holdfast.driver.core.model import Incident, Job, Node, State
 from holdfast.driver.core.story import timeline
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.messages import Observed
@@ -57,6 +57,8 @@ class ExitView(View):
     code: int | None
     signal: int | None
     message: str
+    more: int
+    """How many ranks of that attempt had ended beside it."""
 
 
 class JobView(View):
@@ -73,6 +75,8 @@ class JobView(View):
     """The last decision, in a sentence."""
     waiting: str
     """What it waits for, if it does."""
+    unsure_s: float | None
+    """Seconds since it waits to know what its store has; null where it does not."""
     parked: str
     ranks: int
     places: list[Place]
@@ -81,6 +85,10 @@ class JobView(View):
     attempt: int
     step: int | None
     """Highest step that all ranks are known to have completed."""
+    stored_step: int | None
+    """Of the newest whole checkpoint that its store is known to have; null where there is none."""
+    stored_s: float | None
+    """Seconds since that was written; null where it was only found, or there is none."""
     step_relative: bool
     """Steps are counted from the script's last start: nobody said which step that was."""
     step_s: float | None
@@ -210,6 +218,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         age_s=max(0.0, ended - job.submitted_s),
         why=job.why,
         waiting=job.waiting,
+        unsure_s=None if job.unsure_s is None else max(0.0, now - job.unsure_s),
         parked=job.parked,
         ranks=job.world_size,
         places=[_place(state, job, place) for place in range(len(job.places))],
@@ -217,6 +226,8 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         epoch=job.epoch,
         attempt=job.attempt,
         step=_step(job, live),
+        stored_step=job.acknowledged[-1].step if job.acknowledged else None,
+        stored_s=None if job.stored_s is None else max(0.0, now - job.stored_s),
         step_relative=live is not None and live.relative,
         step_s=live.step_s if live else None,
         best_step_s=live.best_step_s if live else None,
@@ -225,7 +236,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         incident=job.incident,
         restarts=_restarts(job, now),
         failure=_failure(job),
-        exit=_first_failed(job.exits),
+        exit=_first_failed(job),
         store_url=job.plan.task.store_url,
         spec=spec,
     )
@@ -368,8 +379,8 @@ def _failure(job: Job) -> FailureView | None:
     return FailureView(traceback=job.failure.traceback, reason=job.failure.reason)
 
 
-def _first_failed(exits: tuple[Exited, ...]) -> ExitView | None:
-    first = root(exits)
+def _first_failed(job: Job) -> ExitView | None:
+    first = root(job.exits)
     if first is None:
         return None
     error = first.status.error
@@ -379,4 +390,5 @@ def _first_failed(exits: tuple[Exited, ...]) -> ExitView | None:
         code=first.status.exit_code,
         signal=first.status.signal,
         message=error.message if error else "",
+        more=max(job.ended, len(job.exits)) - 1,
     )

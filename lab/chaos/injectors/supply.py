@@ -26,7 +26,7 @@ def devices_are_out(lab: KubernetesLab, _job: str, _rng: Random) -> Done:
 @on_kubernetes
 def devices_come(lab: KubernetesLab, job: str, _rng: Random) -> Done:
     """They are mended once the job has said that it lacks them."""
-    _wait_for_words(lab, job, f"Insufficient {DEVICE}")
+    _wait_for_words(lab, job, f"it has no {DEVICE}")
     _offer(lab, 8)
     return Done(said=f"every node gets {DEVICE}")
 

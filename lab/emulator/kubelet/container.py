@@ -105,6 +105,8 @@ def _become(order: Start, shown: list[Mount]) -> None:
     for number in (1, 2):
         os.dup2(log, number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with contextlib.suppress(OSError):  # below that of whoever started the node, without the right
+        Path("/proc/self/oom_score_adj").write_text(str(order.oom_score_adj), encoding="ascii")
     _mount_own(order.mounts, shown)
     if order.cwd:
         os.chdir(order.cwd)

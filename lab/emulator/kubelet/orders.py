@@ -69,6 +69,7 @@ class Start(msgspec.Struct, tag="start", kw_only=True, omit_defaults=True):
     cwd: str = ""
     mounts: list[Mount] = []
     memory_bytes: int = 0  # limit, 0 for none
+    oom_score_adj: int = 0  # of its first process, and what that starts
 
 
 class Stop(msgspec.Struct, tag="stop", kw_only=True, omit_defaults=True):

@@ -25,6 +25,8 @@ REFERENCES = {
 }
 """What kind of object each field names."""
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+BEST_EFFORT, GUARANTEED = 1_000, -997
+"""Scores of pods by their class of service; those between are Burstable."""
 VARIABLE = re.compile(r"\$(\$|\(([A-Za-z_.-][A-Za-z0-9_.-]*)\))")
 
 
@@ -155,6 +157,25 @@ def field(pod: Object, path: str, here: Here) -> str:
 def memory_bytes(container: Object) -> int:
     """The limit, 0 for none."""
     return whole(container.get("resources", {}).get("limits", {}).get("memory", 0))
+
+
+def oom_score_adj(pod: Object, container: Object, node_bytes: int) -> int:
+    """As a kubelet gives it (its `pkg/kubelet/qos`): the less is asked for, the sooner it goes."""
+    asked = [one.get("resources", {}) for one in pod["spec"]["containers"]]
+    if not any(each.get("requests") or each.get("limits") for each in asked):
+        return BEST_EFFORT
+    if all(_guaranteed(each) for each in asked):
+        return GUARANTEED
+    own = container.get("resources", {})
+    requested = whole(own.get("requests", own.get("limits", {})).get("memory", 0))
+    share = BEST_EFFORT * requested // max(1, node_bytes)
+    return max(BEST_EFFORT + GUARANTEED, min(BEST_EFFORT - share, BEST_EFFORT - 1))
+
+
+def _guaranteed(resources: Object) -> bool:
+    limits = resources.get("limits", {})
+    requests = limits | resources.get("requests", {})
+    return all(kind in limits and limits[kind] == requests[kind] for kind in ("cpu", "memory"))
 
 
 def resource(container: Object, reference: Object) -> str:

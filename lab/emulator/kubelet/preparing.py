@@ -33,6 +33,7 @@ class Surroundings(NamedTuple):
     knobs: KnobsOf
     images: Images
     memory_bytes: int  # of an emptyDir in memory without a limit
+    node_bytes: int  # memory that the node says it has
     token_oldest_s: float
     restart_base_s: float
 
@@ -83,6 +84,7 @@ class Preparation:
             cwd=container.get("workingDir", ""),
             mounts=podspec.mounts(container, volumes.places(pod, around.scratch)),
             memory_bytes=podspec.memory_bytes(container),
+            oom_score_adj=podspec.oom_score_adj(pod, container, around.node_bytes),
         )
 
     async def _fill(self, pod: Object) -> None:

@@ -110,6 +110,7 @@ class Kubelet:
             knobs=KnobsOf(folder),
             images=Images(given.image, pushed_file(given.state)),
             memory_bytes=given.memory_mib << 20,
+            node_bytes=given.memory_gib << 30,
             token_oldest_s=given.token_oldest_s,
             restart_base_s=given.restart_base_s,
         )

@@ -1,0 +1,203 @@
+"""Putting a saved state back in place: first all is compared, and only then anything is changed.
+
+Used by the checkpointer. Must not change a tensor, a module or an optimizer while something else
+of the state does not fit.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+
+from holdfast.checkpoint.tree import Find, Mismatch, Tree, build, entries, join
+
+MOST = 20
+"""Mismatches that are listed; of more the number is said."""
+
+_OF_PARAMETERS = frozenset(
+    "exp_avg exp_avg_sq max_exp_avg_sq momentum_buffer square_avg grad_avg acc_delta".split()
+)
+"""What torch's optimizers keep for a parameter in its own shape, once they have stepped (2.15)."""
+
+_LATER = frozenset(
+    "foreach maximize capturable differentiable fused decoupled_weight_decay".split()
+)
+"""Options of torch's optimizers that older versions did not save, and newer ones fill in."""
+
+
+class Fitting:
+    """What has to be done to put a state back, and all that speaks against it.
+
+    Objects that are neither modules nor optimizers cannot be compared: they come first, so that
+    nothing else has changed where one of them refuses.
+    """
+
+    def __init__(self, target: Any, tree: Tree, find: Find) -> None:
+        self.wrong: list[str] = []
+        self._find = find
+        self._first: list[Callable[[], object]] = []
+        self._then: list[Callable[[], object]] = []
+        self._fit(target, tree, "")
+
+    def check(self, *more: str) -> None:
+        """Raise `Mismatch` with all that does not fit, `more` among it."""
+        wrong = [*self.wrong, *more]
+        if wrong:
+            rest = f"; and {len(wrong) - MOST} more" if len(wrong) > MOST else ""
+            raise Mismatch("; ".join(wrong[:MOST]) + rest)
+
+    def carry_out(self) -> None:
+        """Change the state. What an object's own `load_state_dict` raises goes through."""
+        with torch.no_grad():
+            for step in (*self._first, *self._then):
+                step()
+
+    def _say(self, path: str, what: str) -> None:
+        self.wrong.append(f"{path}: {what}")
+
+    def _fit(self, target: Any, tree: Tree, path: str) -> None:
+        if isinstance(target, torch.Tensor):
+            self._fit_tensor(target, tree, path)
+        elif isinstance(target, dict):
+            self._fit_dict(target, tree, path)
+        elif isinstance(target, list):
+            self._then.append(lambda: target.__setitem__(slice(None), build(tree, self._find)))
+        elif loads(target):
+            self._fit_object(target, tree, path)
+        else:
+            self._say(path, f"cannot restore into a {type(target).__name__}. Put it in a dict.")
+
+    def _fit_tensor(self, target: torch.Tensor, tree: Tree, path: str) -> None:
+        if not isinstance(tree, dict) or "$tensor" not in tree:
+            self._say(path, f"a tensor here, but the checkpoint has {json.dumps(tree)[:80]}")
+            return
+        saved = self._find(tree["$tensor"])
+        if not self._same(target, saved, path):
+            return
+        self._then.append(lambda: target.copy_(saved))
+
+    def _same(self, target: torch.Tensor, saved: torch.Tensor, path: str) -> bool:
+        if saved.shape == target.shape and saved.dtype == target.dtype:
+            return True
+        here, there = (f"{one.dtype} {list(one.shape)}" for one in (target, saved))
+        self._say(path, f"{here} here, but the checkpoint has {there}")
+        return False
+
+    def _fit_dict(self, target: dict[Any, Any], tree: Tree, path: str) -> None:
+        saved = entries(tree)
+        if saved is None:
+            self._say(path, f"a dict here, but the checkpoint has {json.dumps(tree)[:80]}")
+            return
+        self._named(target, saved, path)
+        for key, part in saved.items():
+            mine = target.get(key)
+            if isinstance(mine, (torch.Tensor, dict)) or loads(mine):
+                self._fit(mine, part, join(path, key))
+            else:
+                self._then.append(partial(_set, target, key, part, self._find))
+
+    def _named(self, here: Collection[Any], saved: Mapping[Any, Tree], path: str) -> None:
+        for key in here:
+            if key not in saved:
+                self._say(join(path, key), "not in the checkpoint")
+
+    # ------------------------------------------------------------ objects
+
+    def _fit_object(self, target: Any, tree: Tree, path: str) -> None:
+        saved, load = entries(tree), lambda: target.load_state_dict(build(tree, self._find))
+        if isinstance(target, torch.nn.Module) and saved is not None:
+            self._fit_module(target, saved, path)
+        elif isinstance(target, torch.optim.Optimizer) and saved is not None:
+            self._fit_optimizer(target, saved, path)
+        else:
+            self._first.append(load)
+            return
+        self._then.append(load)
+
+    def _fit_module(self, target: torch.nn.Module, saved: Mapping[Any, Tree], path: str) -> None:
+        """Names as `load_state_dict` wants them, unless the module has its own way with them."""
+        mine = target.state_dict()
+        if not _renames(target):
+            self._named(mine, saved, path)
+            for key in saved:
+                if key not in mine:
+                    self._say(join(path, key), "in the checkpoint, but not here")
+        for key, value in mine.items():
+            if isinstance(value, torch.Tensor) and key in saved and not _is_lazy(value):
+                self._compare(value, saved[key], join(path, key))
+
+    def _compare(self, mine: torch.Tensor, tree: Tree, path: str) -> None:
+        if isinstance(tree, dict) and "$tensor" in tree:
+            self._same(mine, self._find(tree["$tensor"]), path)
+        else:
+            self._say(path, f"a tensor here, but the checkpoint has {json.dumps(tree)[:80]}")
+
+    def _fit_optimizer(
+        self, target: torch.optim.Optimizer, saved: Mapping[Any, Tree], path: str
+    ) -> None:
+        groups = [entries(group) for group in saved.get("param_groups", ())]
+        here = [len(group["params"]) for group in target.param_groups]
+        there = [len(group["params"]) for group in groups if group and "params" in group]
+        if here != there:
+            at = join(path, "param_groups")
+            self._say(at, f"groups of {here} parameters here, but the checkpoint has {there}")
+            return
+        for place, group in enumerate(groups):
+            wanted = target.defaults.keys() - _LATER
+            self._named(sorted(wanted), group or {}, join(path, f"param_groups.{place}"))
+        kept = entries(saved.get("state", {})) or {}
+        for number, parameter in _numbered(target, groups):
+            self._fit_kept(target, parameter, entries(kept.get(number, {})) or {}, path, number)
+
+    def _fit_kept(
+        self,
+        target: torch.optim.Optimizer,
+        parameter: torch.Tensor,
+        saved: Mapping[Any, Tree],
+        path: str,
+        number: object,
+    ) -> None:
+        """What the optimizer keeps for one parameter, as far as its shape is known."""
+        mine = target.state.get(parameter, {})
+        for key, tree in saved.items():
+            if not isinstance(tree, dict) or "$tensor" not in tree:
+                continue
+            found, at = self._find(tree["$tensor"]), join(path, f"state.{number}.{key}")
+            if isinstance(held := mine.get(key), torch.Tensor):
+                self._same(held, found, at)
+            elif key in _OF_PARAMETERS and found.shape != parameter.shape:
+                here = list(parameter.shape)
+                self._say(
+                    at, f"a parameter of {here} here, but the checkpoint has {list(found.shape)}"
+                )
+
+
+def loads(value: object) -> bool:
+    """Whether it takes a state by its own `load_state_dict`."""
+    return callable(getattr(value, "load_state_dict", None))
+
+
+def _numbered(
+    target: torch.optim.Optimizer, groups: list[dict[Any, Tree] | None]
+) -> list[tuple[Any, torch.Tensor]]:
+    """The optimizer's parameters, each with its number in the checkpoint."""
+    own = [parameter for group in target.param_groups for parameter in group["params"]]
+    numbers = [number for group in groups for number in (group or {})["params"]]
+    return list(zip(numbers, own, strict=True))
+
+
+def _renames(module: torch.nn.Module) -> bool:
+    """Whether names in a state may be others than those the module has now: hooks may say so."""
+    if type(module).load_state_dict is not torch.nn.Module.load_state_dict:
+        return True
+    return any(part._load_state_dict_pre_hooks for part in module.modules())
+
+
+def _is_lazy(value: torch.Tensor) -> bool:
+    return torch.nn.parameter.is_lazy(value)
+
+
+def _set(target: dict[Any, Any], key: object, part: Tree, find: Find) -> None:
+    target[key] = build(part, find)

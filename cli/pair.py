@@ -1,0 +1,74 @@
+"""A driver and the keeper of its nodes, both on this machine: they start and end together.
+
+Used by `holdfast run` and by `holdfast driver --local-nodes`. Must not ask the driver anything.
+"""
+
+import time
+from collections.abc import Mapping
+
+from holdfast.cli.errors import Stopped
+from holdfast.driver.adapters.tokens import load_tokens
+from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
+from holdfast.protocol.paths import RunPaths
+
+
+class Pair:
+    """Both processes, from `start` to `end`; they end with this one, however it ends."""
+
+    def __init__(self, paths: RunPaths) -> None:
+        self._paths = paths
+        self._lifeline = Lifeline()
+        self._children: list[Child] = []
+
+    def start(
+        self,
+        *driver_options: str,
+        nodes: int,
+        standbys: int,
+        node_environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Side by side: the driver's socket has its name before it is there, and the nodes their
+        token; they import what a script needs while the driver starts.
+        """
+        root = self._paths.root
+        load_tokens(self._paths)
+        keeper = ("--keeper", str(root / "keeper.sock"))
+        self._child("driver", "--state", str(root), *keeper, *driver_options)
+        self._child(
+            "keeper",
+            *("--state", str(root)),
+            *("--nodes", str(nodes), "--standbys", str(standbys)),
+            *("--driver", f"unix:{self._paths.socket}"),
+            *("--token-file", str(self._paths.node_token)),
+            environment=node_environment,
+        )
+
+    def _child(
+        self, name: str, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        child = Child(
+            name,
+            f"holdfast.{name}.main",
+            arguments,
+            log=self._paths.root / f"{name}.log",
+            lifeline=self._lifeline,
+            environment=environment,
+        )
+        self._children.append(child)
+        child.look_after(time.monotonic())
+
+    def look_after(self) -> None:
+        """Start again what has died. Raises `Stopped` where it does not stay up."""
+        try:
+            for child in self._children:
+                child.look_after(time.monotonic())
+        except DoesNotStayUp as failure:
+            raise Stopped(
+                f"the {failure.name} does not stay up (exit code {failure.code}).",
+                fix=f"Its log: {failure.log}",
+                details=failure.last_lines,
+            ) from failure
+
+    def end(self) -> None:
+        """Take both down, with every node."""
+        end_all(self._children, self._lifeline)

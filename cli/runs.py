@@ -1,0 +1,159 @@
+"""The commands `runs` and `runs prune`: what `holdfast run` left here, and being rid of it.
+
+Must not touch a run that is alive, nor a folder that is no run.
+"""
+
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from holdfast.cli import find
+from holdfast.cli.errors import Stopped
+from holdfast.cli.output import as_json, table, toned
+from holdfast.cli.shared import Json, examples, group
+from holdfast.cli.words import duration, plural, size
+from holdfast.kit.clock import SystemClock
+from holdfast.protocol.paths import RunPaths
+
+KEPT = 20
+
+Folder = Annotated[
+    Path, typer.Option("--runs", metavar="DIR", help="Where `holdfast run` made their folders.")
+]
+
+
+class Past(NamedTuple):
+    """A run's folder as it lies there; `phase` is "" where its journal has no job."""
+
+    root: Path
+    changed_s: float
+    size_bytes: int
+    alive: bool
+    phase: str
+
+
+def register(app: typer.Typer) -> None:
+    runs = group(
+        "List the runs that `holdfast run` left here, newest first, or remove old ones.",
+        shows=_runs,
+        epilog=examples("holdfast runs", "holdfast runs prune --keep 5"),
+    )
+    runs.command(
+        "prune",
+        epilog=examples("holdfast runs prune --dry-run", "holdfast runs prune --keep 5"),
+    )(prune)
+    app.add_typer(runs, name="runs")
+
+
+def _runs(context: typer.Context, folder: Folder = find.RUNS, json: Json = False) -> None:
+    if context.invoked_subcommand is None:
+        list_runs(folder, json)
+
+
+def list_runs(folder: Path, json: bool) -> None:
+    now_s = SystemClock().wall().timestamp()
+    found = [_past(root) for root in find.runs(folder)]
+    if json:
+        as_json([{**past._asdict(), "root": str(past.root)} for past in found])
+        return
+    if not found:
+        typer.echo(f"no runs in {folder}")
+        return
+    rows = (
+        (past.root.name, toned(past.phase), duration(now_s - past.changed_s), size(past.size_bytes))
+        for past in found
+    )
+    table(("run", "state", "last change", "size"), rows)
+
+
+def prune(
+    keep: Annotated[int, typer.Option(min=0, metavar="N", help="How many of them stay.")] = KEPT,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be removed.")
+    ] = False,
+    folder: Folder = find.RUNS,
+    json: Json = False,
+) -> None:
+    """Remove all runs but the newest, with their logs, journals and checkpoints.
+
+    What runs is left alone.
+    """
+    removed = [past for past in map(_past, find.runs(folder)[keep:]) if not past.alive]
+    if not dry_run:
+        removed = [past for past in removed if _remove(past.root)]
+    if json:
+        as_json({"removed": [past.root.name for past in removed], "dry_run": dry_run})
+        return
+    for past in removed:
+        typer.echo(past.root.name)
+    freed = size(sum(past.size_bytes for past in removed))
+    would = "would be " if dry_run else ""
+    sys.stderr.write(f"{plural(len(removed), 'run')} {would}removed, {freed}\n")
+
+
+def _remove(root: Path) -> bool:
+    """Whether it is gone; one that came to life meanwhile stays. Raises `Stopped`."""
+    with _at_rest(root) as rests:
+        if not rests:
+            return False
+        try:
+            shutil.rmtree(root)
+        except OSError as error:
+            raise Stopped(
+                f"cannot remove {error.filename or root}: {error.strerror}.",
+                fix="Remove it with the account that ran it.",
+            ) from error
+    return True
+
+
+def _past(root: Path) -> Past:
+    return Past(
+        root=root,
+        changed_s=RunPaths(root).journal.stat().st_mtime,
+        size_bytes=sum(_sizes(root)),
+        alive=find.address(root) is not None,
+        phase=_phase(root),
+    )
+
+
+@contextmanager
+def _at_rest(root: Path) -> Iterator[bool]:
+    """Whether neither its driver nor its keeper runs; meanwhile none of them can start."""
+    with ExitStack() as held:
+        for name in ("driver.lock", "keeper.lock"):
+            if not (root / name).exists():
+                continue
+            try:
+                file = held.enter_context((root / name).open("r+b"))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # held, or another user's
+                yield False
+                return
+        yield True
+
+
+def _sizes(root: Path) -> Iterator[int]:
+    """Octets on disk of everything below; what goes meanwhile counts as nothing."""
+    for folder, _, names in os.walk(root):
+        for name in names:
+            try:
+                yield os.lstat(os.path.join(folder, name)).st_blocks * 512
+            except FileNotFoundError:
+                continue
+
+
+def _phase(root: Path) -> str:
+    from holdfast.cli.offline import Recorded
+
+    try:
+        jobs = Recorded(root).jobs()
+    except Stopped:
+        return "unreadable"
+    return str(jobs[-1]["phase"]) if jobs else ""

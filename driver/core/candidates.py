@@ -1,0 +1,74 @@
+"""Which free nodes a job may be given, and whose turn it is.
+
+Called by `allocation`. Pure. No node is asked for again before every other that may be had was:
+a job remembers, in order, which ones it had to do without, until it runs.
+"""
+
+from holdfast.driver.core.model import Job, Tried
+from holdfast.driver.core.racks import near, together
+from holdfast.driver.core.turn import Turn
+
+
+def fitting(turn: Turn, job: Job, free: list[str]) -> list[str]:
+    """Those of the free nodes that did not lately prove unable to run this job; first those that
+    it never had to do without, as they came, then the others, longest ago first.
+    """
+    if job.barred is not None and job.barred.until_s > turn.now:
+        return []
+    may = [node for node in free if node not in job.unfit or job.unfit[node].until_s <= turn.now]
+    return sorted(may, key=lambda node: job.tried[node].at if node in job.tried else 0)
+
+
+def untried(job: Job, nodes: list[str]) -> list[str]:
+    """Those that the job did not have to do without since it ran last."""
+    return [node for node in nodes if node not in job.tried]
+
+
+def of_a_start(turn: Turn, job: Job, fit: list[str]) -> list[str]:
+    """So many as the job has places, near each other where that leaves nobody's turn out."""
+    new = untried(job, fit)
+    if len(new) >= job.plan.nodes:
+        return together(turn, new, job.plan.nodes)
+    return fit[: job.plan.nodes]
+
+
+def nearest(turn: Turn, job: Job, fit: list[str]) -> list[str]:
+    """Those whose turn it is, first those that are near the job's own; then the others; last those
+    that it has moved off.
+    """
+    new, known = untried(job, fit), moved_off(turn, job)
+    return sorted(near(turn, job, new) + fit[len(new) :], key=lambda node: node in known)
+
+
+def moved_off(turn: Turn, job: Job) -> frozenset[str]:
+    """Nodes that it has moved off within the window in which strikes count, see `elsewhere`."""
+    since = turn.now - turn.policy.strike_window_s
+    return frozenset(node for node, at_s in job.moved.items() if at_s > since)
+
+
+def note(turn: Turn, job: str, *nodes: str, in_vain: bool = False) -> None:
+    """The job did without these nodes now: it is the turn of all others first. `in_vain`: it waited
+    for them, as long as the cluster tries.
+    """
+    known = {node: tried for node, tried in turn.jobs[job].tried.items() if node in turn.nodes}
+    for node in nodes:
+        waits = (known[node].waits if node in known else 0) + in_vain
+        known[node] = Tried(at=turn.sequence, waits=waits)
+    turn.job(job, tried=known)
+
+
+def rest_s(turn: Turn, job: str, node: str) -> float:
+    """Until the job may ask for the node again: twice as long after each wait in vain, so that two
+    jobs do not for ever hold what the other lacks, each while it waits for a node that is full.
+    """
+    tried = turn.jobs[job].tried.get(node)
+    doubled = turn.policy.rest_s * 2 ** max(0, tried.waits - 1) if tried else turn.policy.rest_s
+    return min(doubled, turn.policy.refused_longest_s)
+
+
+def forget(turn: Turn, name: str) -> None:
+    """The job runs: what it had to do without before says little of the next time."""
+    job = turn.jobs[name]
+    still = {node: at for node, at in job.tried.items() if node in job.unfit}
+    if still != job.tried:
+        turn.job(name, tried=still)

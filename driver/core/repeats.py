@@ -1,0 +1,132 @@
+"""Ends of ranks that come again: the same words at the same place of the script.
+
+Called by `gather`, which gives an end its mark, and by the ladder, which counts marks. Pure. The
+same exception, raised twice at one step and line, is in the code or in its data, and a third time
+tells nobody more. The same signal may be the node's: another node, or tests of that one, come
+first. What the outside refused may be there the next time, and what came from outside (SIGKILL)
+says nothing of the place: neither has a mark.
+"""
+
+import re
+from signal import Signals
+
+from holdfast.driver.core.model import Again, Fault, Job, Mark
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.exitcodes import of_signal
+from holdfast.protocol.faults import Blame
+from holdfast.protocol.messages import RankError, RankStatus
+
+KEPT = 16
+"""Ends that a job remembers, the latest ones."""
+
+OWN_SIGNALS = frozenset(
+    {
+        Signals.SIGILL,
+        Signals.SIGTRAP,
+        Signals.SIGABRT,
+        Signals.SIGBUS,
+        Signals.SIGFPE,
+        Signals.SIGSEGV,
+        Signals.SIGSYS,
+    }
+)
+"""Those that a process brings upon itself; a person or a kernel short of memory sends others."""
+
+_PASSING = re.compile(
+    r"^(\w*(Connection|Timeout|OSError|BrokenPipe|HTTP|URL|SSL)\w*|gaierror|IOError)$"
+)
+"""Exceptions that tell of the world outside the script: network, files, servers."""
+_DEVICE = re.compile(r"\b(CUDA|HIP|NCCL|RCCL) error|cuDNN|CUBLAS", re.IGNORECASE)
+"""Words of a device that failed: the place in the script is only where that was noticed."""
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+
+def own_signal(status: RankStatus) -> Signals | None:
+    """The signal that the rank brought upon itself, also as a shell's exit code; None: no such."""
+    number = status.signal or (status.exit_code or 0) - of_signal(0)
+    return next((signal for signal in OWN_SIGNALS if signal == number), None)
+
+
+def mark(status: RankStatus) -> Mark | None:
+    """Where and how the rank ended; None for an end that says nothing of its place, and for a
+    program whose steps nobody sees.
+    """
+    how = _how(status)
+    return Mark(how=how, step=status.step) if how and status.step is not None else None
+
+
+def _how(status: RankStatus) -> str:
+    if (signal := own_signal(status)) is not None:
+        return signal.name
+    if status.signal or status.out_of_memory or (status.exit_code or 0) >= of_signal(0):
+        return ""
+    error, code = status.error, f"exit code {status.exit_code or 0}"
+    if error is None:
+        return code
+    if _PASSING.match(error.exception) or _DEVICE.search(error.message) or error.not_startable:
+        return ""
+    return code + _words(error)
+
+
+def _words(error: RankError) -> str:
+    frames = list(_FRAME.finditer(error.traceback))
+    where = f" at {frames[-1]['file']}:{frames[-1]['line']}" if frames else ""
+    return f"{where}: {_NUMBER.sub('#', error.message)}"
+
+
+def note(turn: Turn, name: str, fault: Fault) -> None:
+    """Count the fault's end, with the node that it came on."""
+    job = turn.jobs[name]
+    if fault.mark is None:
+        return
+    before = _same(job, fault)
+    lately = before is not None and _counts(before, turn.now - job.plan.user.window_s)
+    nodes = (*(before.nodes if before and lately else ()), fault.node or "")
+    others = tuple(each for each in job.ends if each is not before)
+    again = Again(mark=fault.mark, nodes=nodes, at_s=turn.now)
+    turn.job(name, ends=(*others, again)[-KEPT:])
+
+
+def _counts(before: Again, since_s: float) -> bool:
+    """At a step above 0 a rank ends twice only where the job did not get on. Before its first step
+    the same may befall a restart that comes much later.
+    """
+    return before.mark.step > 0 or before.at_s > since_s
+
+
+def _same(job: Job, fault: Fault) -> Again | None:
+    return next((each for each in job.ends if each.mark == fault.mark), None)
+
+
+def came_again(job: Job, fault: Fault) -> bool:
+    """Whether the same end came before."""
+    return len(_nodes(job, fault)) > 1
+
+
+def _nodes(job: Job, fault: Fault) -> tuple[str, ...]:
+    same = _same(job, fault)
+    return same.nodes if same is not None else ()
+
+
+def hopeless(job: Job, fault: Fault, *, elsewhere: bool) -> str:
+    """Why another try is of no use, in a sentence; "" where it may be of some.
+
+    `elsewhere`: its place may be tried on another node first.
+    """
+    nodes = _nodes(job, fault)
+    if len(nodes) < 2 or fault.mark is None:
+        return ""
+    times = "twice" if len(nodes) == 2 else f"{len(nodes)} times"
+    told = f"{fault.summary}. It ended so {times} after step {fault.mark.step}"
+    if fault.blame is Blame.USER:
+        return f"{told}: another restart would not help"
+    if len(set(nodes)) > 1:
+        return f"{told}, on {len(set(nodes))} nodes: it is not the node"
+    if elsewhere:
+        return ""
+    if job.plan.nodes == 1:
+        return f"{told}, and there is no other node to try"
+    if len(nodes) == 2:
+        return ""  # its node is tested
+    return f"{told}, its node passed its tests, and there is no other one to try"

@@ -1,0 +1,62 @@
+"""A driver that stood still: who was waited for meanwhile has so much longer.
+
+Called by `decide` for `Stalled`. Pure. Nobody is blamed for what was not heard while nobody
+listened; what the outside keeps to (a person's deadline, a notice) stays as it is.
+"""
+
+from holdfast.driver.core.events import Stalled
+from holdfast.driver.core.model import Job, Node, Timer, Trial
+from holdfast.driver.core.turn import Turn
+
+OUTSIDE = frozenset({Timer.DEADLINE, Timer.MOVE, Timer.TTL})
+"""Deadlines that do not wait for anybody's word: they pass while the driver stands still, too."""
+
+
+def on_stalled(turn: Turn, event: Stalled) -> None:
+    """Move each deadline at which somebody is judged for silence; say so where there is one."""
+    later = _Later(turn, event.stood_s)
+    for job in list(turn.jobs.values()):
+        if not job.parked:
+            later.job(job)
+    for node in list(turn.nodes.values()):
+        later.node(node)
+    if turn.returned_s:
+        turn.returned_s = min(turn.now, turn.returned_s + event.stood_s)
+    if turn.touched_jobs or turn.touched_nodes:
+        turn.say(
+            f"the driver stood still for {event.stood_s:.1f} s: "
+            "what it waits for has so much longer"
+        )
+
+
+class _Later:
+    """By how much: the whole standstill, and time to read what came in it."""
+
+    def __init__(self, turn: Turn, stood_s: float) -> None:
+        self._turn = turn
+        self._stood_s = stood_s
+        policy = turn.policy
+        self._soonest_s = turn.now + min(policy.catch_up_s, policy.catch_up_share * stood_s)
+
+    def at(self, due_s: float) -> float:
+        return max(due_s + self._stood_s, self._soonest_s)
+
+    def job(self, job: Job) -> None:
+        waits = {timer: at for timer, at in job.timers.items() if timer not in OUTSIDE}
+        if waits:
+            moved = {timer: self.at(at) for timer, at in waits.items()}
+            self._turn.job(job.name, timers={**job.timers, **moved})
+
+    def node(self, node: Node) -> None:
+        changes: dict[str, object] = {}
+        if node.silent_check_s is not None:
+            changes["silent_check_s"] = self.at(node.silent_check_s)
+        if node.trial is not None:
+            changes["trial"] = self._test(node.trial)
+        if node.selftest is not None:
+            changes["selftest"] = self._test(node.selftest)
+        if changes:
+            self._turn.node(node.name, **changes)
+
+    def _test(self, test: Trial) -> Trial:
+        return Trial(number=test.number, until_s=self.at(test.until_s), orders=test.orders)

@@ -1,0 +1,61 @@
+"""Executors that were killed for memory, their ranks with them: the job's own doing, no node's.
+
+Called by `decide`, and by `gone` for the time that such a container may take to come back. Pure.
+Where a kernel kills all of a container at once nobody in it is left to say so; the cluster does,
+as a rule before the new executor connects. Where that came first, what it was taken for is amended.
+"""
+
+from holdfast.driver.core import gather, incidents, ladder
+from holdfast.driver.core.allocation import came
+from holdfast.driver.core.events import ExecutorStarved
+from holdfast.driver.core.model import Fault, Job, Node
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+
+LATE_S = 30.0
+"""How much later than the executor's next connection the cluster may say why the one before ended:
+a kubelet writes it before it starts the container again, and its write may wait."""
+
+
+def on_starved(turn: Turn, event: ExecutorStarved) -> None:
+    node, job = turn.nodes.get(event.node), turn.jobs.get(event.job)
+    if node is None or job is None or node.job != job.name or not came(job, node):
+        return
+    fault = _fault(event)
+    if node.renewed_s is not None and turn.now - node.renewed_s <= LATE_S:
+        _amend(turn, job, node, fault)
+        return
+    turn.node(node.name, starved_s=turn.now)
+    if job.seated and node.name in job.places:
+        ladder.recover(turn, job.name, fault)
+    else:
+        turn.say(fault.summary, job.name)
+
+
+def may_come(turn: Turn, node: Node) -> bool:
+    """Whether its container may still be waiting to be started again: the oftener one ends, the
+    longer its node waits.
+    """
+    return node.starved_s is not None and turn.now < node.starved_s + turn.policy.connect_s
+
+
+def _fault(event: ExecutorStarved) -> Fault:
+    lack = gather.memory(event.limit_bytes)
+    text = f"the container of {event.job} on {event.node} was killed for memory"
+    return Fault(
+        kind=Kind.OUT_OF_MEMORY,
+        weight=Weight.RESTART,
+        blame=Blame.USER,
+        node=event.node,
+        summary=f"all ranks on {event.node} were killed for memory: {lack}",
+        evidence=(Evidence(source="cluster", text=text),),
+    )
+
+
+def _amend(turn: Turn, job: Job, node: Node, fault: Fault) -> None:
+    """The executor that died lately died of this: its node has no strike, the user pays."""
+    at_s = node.renewed_s
+    strikes = tuple(strike for strike in node.strikes if strike != at_s)
+    turn.node(node.name, renewed_s=None, strikes=strikes)
+    incidents.explain(turn, job, fault)
+    turn.say(fault.summary, job.name)

@@ -1,0 +1,76 @@
+"""How a rank stands still: dead, stuck, or at work on something that is no step. Pure.
+
+Used by `standstill`. Told apart by what its daemon saw from outside and its own pulse wrote: where
+its main thread stands, bytes to and from files and connections, and what its child processes do.
+"""
+
+from enum import IntEnum
+
+from holdfast.protocol.messages import RankProgress
+from holdfast.telemetry.analysis.hang import SILENT_S
+
+IDLE_S = 3.0
+"""Nothing of a rank moves for so long, sixty looks at its stack: it is called stuck."""
+STUCK_FLOORS = 3
+"""Floors that a rank may be stuck before it is acted on: 15 s by default."""
+MARKED_STUCK_S = 60.0
+"""The same where it says that it pauses: a file system or a store may be slow to answer."""
+
+
+STOPPED = frozenset({"T", "t"})
+"""Letters of proc(5)."""
+
+
+class Manner(IntEnum):
+    """The first that one of the awaited ranks has is that of the standstill."""
+
+    DEAD = 0  # it is stopped, or even its pulse stands still
+    WORKING = 1
+    STUCK = 2
+
+
+def manner(seen: RankProgress | None, busy: bool) -> Manner:
+    """Of one rank that makes no progress; None: its node is not heard of. `busy`: it uses CPU."""
+    if seen is None or seen.process in STOPPED:
+        return Manner.DEAD
+    at_pause = bool(seen.pause) and (busy or (seen.moved_s is not None and seen.moved_s < IDLE_S))
+    if seen.silent_s > SILENT_S and not at_pause:
+        return Manner.DEAD
+    return Manner.STUCK if idle_s(seen, busy) >= IDLE_S else Manner.WORKING
+
+
+def idle_s(seen: RankProgress, busy: bool) -> float:
+    """Since anything of it moved. Where its stack is not known CPU counts as work."""
+    moved_s = seen.still_s if seen.moved_s is None else min(seen.moved_s, seen.still_s)
+    if "stack" in seen.partial or not seen.frame:
+        return 0.0 if busy else moved_s
+    return min(moved_s, seen.frame_still_s)
+
+
+def stuck_limit_s(seen: RankProgress | None, floor_s: float) -> float:
+    """How long nothing of a stuck rank may move."""
+    limit_s = STUCK_FLOORS * floor_s
+    return max(MARKED_STUCK_S, limit_s) if seen is not None and seen.pause else limit_s
+
+
+def told(seen: RankProgress, found: Manner, busy: bool) -> str:
+    """What the rank does, in a sentence."""
+    who = f"rank {seen.rank}"
+    where = f" in {seen.frame}" if seen.frame else ""
+    pause = f"it {seen.pause}, and " if seen.pause else ""
+    if found is Manner.DEAD:
+        return f"{who} does not run" + (f"; it was{where}" if where else "")
+    if found is Manner.STUCK:
+        cpu = " but uses CPU" if busy else ""
+        return f"{who} is stuck{where}: {pause}nothing of it has moved for {_idle(seen, busy)}{cpu}"
+    return f"{who} is at work{where}: {pause}{_moving(seen)}"
+
+
+def _idle(seen: RankProgress, busy: bool) -> str:
+    return f"{idle_s(seen, busy):.1f} s"
+
+
+def _moving(seen: RankProgress) -> str:
+    if seen.moved_s is not None and seen.moved_s < IDLE_S:
+        return seen.moved
+    return "its stack changes" if seen.frame else "it uses CPU"

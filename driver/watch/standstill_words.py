@@ -1,0 +1,104 @@
+"""A standstill in words: who holds the job up, how, since when, and what is done when. Pure.
+
+Used by `standstill` alone.
+"""
+
+from typing import TYPE_CHECKING
+
+from holdfast.driver.watch import manner
+from holdfast.driver.watch.manner import Manner
+from holdfast.driver.watch.model import Expectation, evidence
+from holdfast.driver.watch.pace import Pace
+from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+
+if TYPE_CHECKING:
+    from holdfast.driver.watch.standstill import Case
+
+
+def who(case: "Case") -> str:
+    """`rank 1 on node-0`, or the job itself."""
+    if case.rank is None or case.node is None:
+        return case.expected.job
+    return f"rank {case.rank} on {case.node}"
+
+
+def summary(case: "Case") -> str:
+    """The whole of it in a sentence."""
+    why = case.verdict.why[0]
+    if case.verdict.rank == case.rank and case.rank is not None:
+        return f"{who(case)} holds the job up: {why}"
+    does = _does(case)
+    if case.rank is not None:
+        return f"{who(case)} holds the job up: {does[0] if does else why}"
+    return f"no progress for {case.stood_s:.1f} s, and nobody can be named: {why}"
+
+
+def report(case: "Case", limit_s: float) -> Finding:
+    """What is said at the floor, long before anything is done."""
+    does = _does(case)
+    what = f"{does[0]}; " if does else ""
+    then = f"it is restarted after {limit_s:.0f} s if that goes on"
+    return Finding(
+        kind=Kind.STANDSTILL,
+        weight=Weight.REPORT,
+        blame=Blame.UNKNOWN,
+        job=case.expected.job,
+        epoch=case.expected.epoch,
+        node=case.node,
+        rank=case.rank if case.node is not None else None,
+        step=case.pace.step if case.unit == "step" else None,
+        stalled_s=case.stood_s,
+        summary=f"{case.expected.job} waits for {case.stood_s:.1f} s: {what}{then}",
+        evidence=(_stood(case, limit_s, over=False), *_reasons(case)),
+    )
+
+
+def all_clear(named: str, expected: Expectation, pace: Pace) -> Finding:
+    """The standstill that was said is over."""
+    return Finding(
+        kind=Kind.GOES_ON,
+        weight=Weight.REPORT,
+        blame=Blame.UNKNOWN,
+        job=expected.job,
+        epoch=expected.epoch,
+        step=pace.step,
+        summary=f"{expected.job} goes on by itself: it had waited for {named}"
+        if named != expected.job
+        else f"{expected.job} goes on by itself",
+    )
+
+
+def evidence_of(case: "Case", limit_s: float, *, again: bool) -> tuple[Evidence, ...]:
+    """What the finding rests on."""
+    told = (_stood(case, limit_s, over=True), *_reasons(case))
+    if again:
+        told += (evidence("detector", f"{case.node} held this job up before"),)
+    return told
+
+
+def fix(case: "Case") -> str:
+    """Which option would have let it go on, in a sentence."""
+    if case.young:
+        return "A longer firstStepS (`holdfast run --first-step`) gives it more time."
+    if case.manner is Manner.WORKING:
+        return "A longer pauseMaxS (`holdfast run --pause-max`) gives it more time."
+    return "If it only pauses there, `with holdfast.telemetry.pause():` around it says so."
+
+
+def _reasons(case: "Case") -> tuple[Evidence, ...]:
+    said = [*_does(case), *case.verdict.why]
+    if case.seen is not None and case.seen.unseen and case.manner is Manner.STUCK:
+        said.append(f"what it moves could not be seen: {', '.join(case.seen.unseen)}")
+    return tuple(evidence("detector", sentence) for sentence in said)
+
+
+def _does(case: "Case") -> list[str]:
+    return [manner.told(case.seen, case.manner, case.busy)] if case.seen is not None else []
+
+
+def _stood(case: "Case", limit_s: float, *, over: bool) -> Evidence:
+    pace, stood_s = case.pace, case.stood_s
+    usual = f"; a {case.unit} takes {pace.median_s:.2g} s" if pace.median_s is not None else ""
+    bound = f"more than {limit_s:.1f} s" if over else f"and {limit_s:.1f} s are allowed"
+    text = f"no {case.unit} since {case.unit} {pace.step} for {stood_s:.1f} s, {bound}{usual}"
+    return evidence("detector", text, stood_s=round(stood_s, 2), limit_s=round(limit_s, 2))

@@ -1,0 +1,35 @@
+"""What an executor writes down of a rank's output for the daemon beside it; words to look for.
+
+One file a rank and epoch in the node's memory, made before the fork: the rank may live for
+milliseconds, and its last line is the one that matters.
+"""
+
+import msgspec
+
+STREAMS = ("stdout", "stderr")
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a rank's output goes, and how long each file was before the rank began, in bytes."""
+
+    job: str
+    epoch: int
+    rank: int
+    folder: str
+    began: dict[str, int]  # by stream
+    rules: tuple[str, ...] = ()  # patterns of the job
+
+
+DEFAULT_RULES = {
+    "a loss that is not a number": r"(?i)(loss|grad_?norm)\b\W{0,4}(is )?nan\b",
+    "an error of CUDA": r"\bCUDA error\b|cudaError[A-Z]|CUBLAS_STATUS_|CUDNN_STATUS_",
+    "an error of NCCL": r"\bNCCL WARN\b|(?i:unhandled (cuda|system) error)"
+    r"|nccl(UnhandledCuda|System|Internal|Remote)Error|Watchdog caught collective",
+    "want of memory": r"(?i)\bout of memory\b|OutOfMemoryError|\bstd::bad_alloc\b",
+    "an XID": r"\bXid \(",
+    "an error of ECC": r"(?i)\buncorrectable ECC\b|\bECC error\b",
+    "a full disk": r"No space left on device",
+    "a crash": r"^Fatal Python error|\bSegmentation fault\b|\bBus error\b|^terminate called after",
+}
+"""Words that come before many an end, by what they speak of. A report, and never more: healthy jobs
+print some of them too."""

@@ -1,0 +1,133 @@
+"""Ranks on a node whose memory folder is really small: snapshots go on as long as one fits."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from namespaces import own_mounts
+
+pytestmark = pytest.mark.torch
+
+PROGRAM = """
+import json, pathlib, sys, torch
+from holdfast.checkpoint.checkpointer import Checkpointer
+from holdfast.checkpoint.memory import Memory
+from holdfast.checkpoint.settings import Settings
+from holdfast.checkpoint.slots import SlotFolder
+
+root, store = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+MB = 1_000_000
+ranks = {rank: str(root / f"r{rank}") for rank in range(int(sys.argv[3]))}
+made = [
+    Checkpointer(Settings(job="job", epoch=1, rank=rank, slots=path, store_interval_steps=store))
+    for rank, path in ((rank, pathlib.Path(path)) for rank, path in ranks.items())
+]
+agent = Memory("job", ranks, print)
+
+def save(step, mb):
+    return [one.save(step, {"w": torch.full((int(mb * MB / 4),), float(step))}) for one in made]
+
+def offered(rank=0):
+    return [one.step for one in agent.look() if one.rank == rank]
+
+def say(**facts):
+    print("FACTS " + json.dumps(facts))
+"""
+
+
+def on_a_small_tmpfs(
+    root: Path, size_mb: float, script: str, *, ranks: int = 1, store: int = 0
+) -> tuple[dict[str, Any], str]:
+    """What the script says, and its log. It runs where `root` is a tmpfs of this size."""
+    mount = f'mount -t tmpfs -o size={int(size_mb * 1e6)} small "$4" && exec "$@"'
+    program = [sys.executable, "-c", PROGRAM + script, str(root), str(store), str(ranks)]
+    done = subprocess.run(
+        [*own_mounts(), "sh", "-c", mount, "sh", *program],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    said = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")]
+    assert said, done.stdout + done.stderr
+    return json.loads(said[-1].removeprefix("FACTS ")), done.stderr
+
+
+def test_with_room_for_two_slots_every_save_is_made_and_the_newest_are_there(
+    tmp_path: Path,
+) -> None:
+    script = """
+agent.fill()
+kept = [(all(save(step, 2)), offered()) for step in range(1, 21)]
+say(saved=[one for one, _ in kept], offered=[steps for _, steps in kept], skipped=made[0].skipped)
+"""
+    said, log = on_a_small_tmpfs(tmp_path, 5, script)
+    assert said["saved"] == [True] * 20, log
+    assert said["offered"] == [[1], *[[step, step - 1] for step in range(2, 21)]]
+    assert said["skipped"] == 0
+
+
+def test_with_room_for_one_slot_the_newest_snapshot_is_there(tmp_path: Path) -> None:
+    script = """
+kept = [(all(save(step, 2)), offered()) for step in range(1, 8)]
+say(saved=[one for one, _ in kept], offered=[steps for _, steps in kept])
+"""
+    said, log = on_a_small_tmpfs(tmp_path, 3, script)
+    assert said["saved"] == [True] * 7, log
+    assert said["offered"] == [[step] for step in range(1, 8)]
+
+
+def test_what_the_store_waits_for_stays_in_short_memory_until_it_is_written(
+    tmp_path: Path,
+) -> None:
+    script = """
+before = [(all(save(step, 2)), offered()) for step in range(1, 15)]
+SlotFolder(root / "r0").put_drained(epoch=1, step=10)
+after = [(all(save(step, 2)), offered()) for step in range(15, 18)]
+say(saved=[one for one, _ in before + after], at_14=before[-1][1], at_17=after[-1][1])
+"""
+    said, log = on_a_small_tmpfs(tmp_path, 5, script, store=10)
+    assert said["saved"] == [True] * 17, log
+    assert said["at_14"] == [14, 10], "step 10 is due for the store and not yet there"
+    assert said["at_17"] == [17, 16]
+
+
+def test_a_state_that_grows_is_saved_as_long_as_it_fits_and_then_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
+    script = """
+agent.fill()
+sizes = [1 + step / 4 for step in range(1, 41)]
+kept = [(all(save(step, mb)), offered()) for step, mb in enumerate(sizes, start=1)]
+saved = [step for step, (one, _) in enumerate(kept, start=1) if one]
+say(saved=saved, offered=kept[-1][1], in_a_row=agent.skipped(1).in_a_row)
+"""
+    said, log = on_a_small_tmpfs(tmp_path, 9, script)
+    last = said["saved"][-1]
+    assert said["saved"] == list(range(1, last + 1)), log
+    assert last >= 24, "7 MB fit into 9"
+    assert said["offered"][0] == last, "a save that cannot be made destroys nothing"
+    assert said["in_a_row"] == 40 - last
+    assert f"memory slots: {1 + (last + 1) / 4:.1f} MB wanted in {tmp_path}/r0, " in log
+    assert "Give the node's memory folder more room, or save less." in log
+
+
+def test_two_ranks_share_what_there_is(tmp_path: Path) -> None:
+    script = """
+for one in made:
+    one._folder.ask_room(2 * MB + 50_000)
+agent.fill()
+rooms = [sum(1 for path in (root / f"r{rank}").glob("slot-*.data")) for rank in (0, 1)]
+saved = [save(step, 2) for step in range(1, 12)]
+say(rooms=rooms, saved=saved, offered=[offered(0), offered(1)])
+"""
+    said, log = on_a_small_tmpfs(tmp_path, 12, script, ranks=2)
+    assert said["rooms"] == [3, 2], log
+    assert said["saved"] == [[True, True]] * 11, log
+    assert all(one[0] == 11 for one in said["offered"])

@@ -1,0 +1,112 @@
+"""A node on which ranks die again and again and whose tests find nothing: its place moves."""
+
+import pytest
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.elsewhere import may_move
+from holdfast.driver.core.model import Phase
+from holdfast.driver.core.turn import Turn
+from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
+from holdfast.lab.simulator.simulate import play
+
+
+def crash(life, step: int) -> None:
+    """Rank 2, on the second place, dies at a step of its own; all answer until it runs again."""
+    life.dies(2, signal=11, own_step=step)
+    for _ in range(6):
+        if life.phase in (Phase.RUNNING, Phase.FAILED):
+            return
+        life.answer()
+        if life.job.diagnosis is not None:
+            life.tests_end()
+
+
+@pytest.mark.parametrize("where", ["standbys", "spare"])
+def test_after_the_second_acquittal_the_place_moves_to_another_node(training, where: str) -> None:
+    life = training(**{where: 1})
+    for step in range(2, 6):
+        crash(life, step)
+        assert life.job.places == ("n0", "n1")
+        life.progress(step)
+    assert len(life.state.nodes["n1"].acquitted) == 2
+    crash(life, 6)
+    assert (life.phase, life.job.places) == (Phase.RUNNING, ("n0", "n2"))
+    assert life.incident.rung == 2
+    assert (life.evicted, life.ordered(Distrust)) == ([], []), "a move is no conviction"
+    assert any("try its place on another node than n1" in why for why in life.whys)
+
+
+def test_the_last_step_is_saved_before_the_place_moves(training) -> None:
+    task = e.Task(command=("train",), workdir=".", store_url="file:///s", store_interval_steps=5)
+    life = training(standbys=1, task=task)
+    for step in range(2, 6):
+        crash(life, step)
+        life.progress(step)
+    old = life.job.epoch
+    life.dies(2, signal=11, own_step=7)
+    life.answer(snapshots=[(7, old)], empty=["n2"])
+    assert life.job.save is not None
+    assert life.job.places == ("n0", "n1")
+    life.answer(snapshots=[(7, old)], stored=[(7, old)], empty=["n2"])
+    life.answer(stored=[(7, old)], snapshots=[(7, old)], empty=["n2"])
+    assert life.job.places == ("n0", "n2")
+    assert (life.job.restore.step, life.job.restore.source) == (7, "store")
+
+
+def test_without_another_node_it_is_given_up_only_after_all_were_tested(training) -> None:
+    life = training(nodes=3)
+    for step in range(2, 9):
+        crash(life, step)
+    assert life.phase is Phase.FAILED
+    assert life.incident.rung == 6
+
+
+def test_giving_up_needs_another_node_tried_first(training) -> None:
+    life = training(nodes=3, spare=1)
+    for step in range(2, 30):
+        crash(life, step)
+        if life.phase is Phase.FAILED:
+            break
+    assert life.phase is Phase.FAILED
+    assert list(life.job.moved) == ["n1"]
+    assert life.evicted == []
+
+
+def test_a_node_that_a_place_moved_off_is_the_last_choice_and_no_place_to_move_to(training) -> None:
+    life = training(standbys=1)
+    for step in range(2, 7):
+        crash(life, step)
+        life.progress(step)
+    life.do(e.NodeReleased(node="n1"))
+    assert life.job.standbys == ("n1",), "better than none"
+    turn = Turn(life.state, life.now, life.policy)
+    assert not may_move(turn, life.job, "n2")
+    life.node("n3")
+    assert may_move(Turn(life.state, life.now, life.policy), life.job, "n2")
+    life.answer()
+    life.lose("n2")
+    assert life.job.places == ("n0", "n3")
+
+
+def test_others_may_have_at_once_what_a_place_moved_off(training) -> None:
+    life = training(nodes=2, standbys=1)
+    for step in range(2, 7):
+        crash(life, step)
+        life.progress(step)
+    life.do(e.StopRequested(job="job"))
+    life.do(e.NodeReleased(node="n1"))
+    life.submit("other", nodes=1, ranks_per_node=1)
+    assert life.state.jobs["other"].nodes == ("n1",)
+
+
+@pytest.mark.parametrize("after", [0.02, 0.5, 0.9])
+@pytest.mark.parametrize("standbys", [0, 1])
+def test_a_job_outlives_a_lemon_in_a_simulated_cluster(after: float, standbys: int) -> None:
+    jobs = (SimJob("job-0", 0.1, 2, 1, standbys, 80, 5),)
+    world = play(Scenario(3, 4, 1, jobs, (Fault(2.0, "lemon", 1, after),)))
+    job = world.driver.state.jobs["job-0"]
+    assert job.phase is Phase.SUCCEEDED, job.failure
+    effects = [effect for entry in world.driver.journal for effect in entry.effects]
+    assert not [effect for effect in effects if isinstance(effect, Distrust)]
+    assert any("try its place on another node" in entry.why for entry in world.driver.journal)

@@ -1,0 +1,195 @@
+"""Ends of ranks that come again: once more where that may help, then the end, with the evidence."""
+
+import pytest
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.model import Mark, Phase
+from holdfast.driver.core.repeats import mark
+from holdfast.protocol.faults import Blame
+from holdfast.protocol.messages import RankError, RankStatus
+
+TRACE = 'Traceback (most recent call last):\n  File "train.py", line {}, in step\n'
+
+
+def ended(message: str, *, line: int = 7, step: int | None = 10, code: int = 1) -> RankStatus:
+    name = message.partition(":")[0]
+    trace = TRACE.format(line) + message
+    error = RankError(message=message, traceback=trace, exception=name)
+    return RankStatus(rank=1, state="exited", exit_code=code, error=error, step=step)
+
+
+def died(signal: int = 0, *, step: int | None = 10, code: int | None = None) -> RankStatus:
+    return RankStatus(rank=1, state="exited", signal=signal or None, exit_code=code, step=step)
+
+
+BASE = ended("ValueError: sample 17 at 0x7fae12 is bad")
+SAME = {
+    "numbers and addresses in its words": ended("ValueError: sample 4 at 0x7fae99 is bad"),
+    "another rank": RankStatus(rank=3, state="exited", exit_code=1, error=BASE.error, step=10),
+}
+OTHER = {
+    "other words": ended("ValueError: sample 17 is missing"),
+    "another line": ended("ValueError: sample 17 at 0x7fae12 is bad", line=8),
+    "another step": ended("ValueError: sample 17 at 0x7fae12 is bad", step=11),
+    "another exit code": ended("ValueError: sample 17 at 0x7fae12 is bad", code=2),
+    "a signal": died(11),
+}
+NONE = {
+    "a signal from outside": died(9),
+    "a shell's word for one": died(code=143),
+    "a server that does not answer": ended("ConnectionRefusedError: [Errno 111]"),
+    "a library's word for that": ended("ReadTimeout: timed out"),
+    "a device that failed": ended("RuntimeError: CUDA error: an illegal memory access"),
+    "a step that is not known": ended("ValueError: x", step=None),
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_two_ends_are_the_same_in_spite_of(case: str) -> None:
+    assert mark(SAME[case]) == mark(BASE) is not None
+
+
+@pytest.mark.parametrize("case", OTHER)
+def test_two_ends_are_not_the_same_for(case: str) -> None:
+    assert mark(OTHER[case]) != mark(BASE)
+
+
+@pytest.mark.parametrize("case", NONE)
+def test_nothing_is_said_of_the_place_by(case: str) -> None:
+    assert mark(NONE[case]) is None
+
+
+def test_a_signal_and_a_shells_word_for_it_are_one() -> None:
+    assert mark(died(6)) == mark(died(code=134)) == Mark(how="SIGABRT", step=10)
+
+
+# ---------------------------------------------------------------- what is done
+
+
+def test_the_same_exception_at_the_same_step_is_tried_once_more(training) -> None:
+    life = training()
+    life.dies(1, exception="ValueError: bad", own_step=10)
+    life.answer()
+    assert life.phase is Phase.RUNNING
+    life.dies(1, exception="ValueError: bad", own_step=10)
+    assert life.phase is Phase.FAILED
+    failure = life.job.failure
+    assert failure.traceback == "Traceback: ValueError: bad"
+    assert failure.reason == (
+        "rank 1 on n0 raised ValueError: bad. It ended so twice after step 10: "
+        "another restart would not help"
+    )
+    assert life.evicted == []
+
+
+def test_an_exception_that_comes_at_other_steps_has_its_budget(training) -> None:
+    life = training()
+    for step in (10, 12, 14):
+        life.dies(1, exception="ValueError: bad", own_step=step)
+        life.answer()
+    assert life.phase is Phase.RUNNING
+    life.dies(1, exception="ValueError: bad", own_step=16)
+    assert "All 3 restarts for user faults" in life.job.failure.reason
+
+
+@pytest.mark.parametrize(("step", "phase"), [(0, Phase.SUSPENDING), (10, Phase.FAILED)])
+def test_what_befell_an_earlier_start_counts_as_long_as_the_budgets_window(
+    training, step: int, phase: Phase
+) -> None:
+    life = training()
+    life.dies(1, exception="ValueError: bad", own_step=step)
+    life.answer()
+    life.progress(500)
+    life.wait(until_s=life.now + life.job.plan.user.window_s + 1)
+    life.dies(1, exception="ValueError: bad", own_step=step)
+    assert life.phase is phase
+
+
+def test_who_leaves_early_again_ends_the_job(training) -> None:
+    life = training()
+    for _ in range(2):
+        life.dies(1, code=0, own_step=10)
+        life.dies(0, echo=True, exception="RuntimeError", own_step=10)
+        if life.phase is not Phase.FAILED:
+            life.answer()
+    assert life.phase is Phase.FAILED
+    assert "ended with exit code 0 after step 10" in life.job.failure.reason
+
+
+def test_the_same_signal_on_the_only_node_is_tried_once_more(training) -> None:
+    life = training(nodes=1)
+    life.dies(0, signal=6, own_step=10)
+    life.answer()
+    life.dies(1, signal=6, own_step=10)
+    assert life.phase is Phase.FAILED
+    assert life.job.failure.reason == (
+        "rank 1 on n0 died of SIGABRT. It ended so twice after step 10, and there is no other node "
+        "to try"
+    )
+
+
+def test_the_same_signal_moves_its_place_where_another_node_is_free(training) -> None:
+    life = training(nodes=1, spare=1)
+    life.dies(0, signal=6, own_step=10)
+    life.answer()
+    life.dies(0, signal=6, own_step=10)
+    life.answer()
+    life.answer()
+    assert (life.phase, life.job.nodes) == (Phase.RUNNING, ("n1",))
+    assert life.evicted == []
+    life.dies(0, signal=6, own_step=10)
+    assert life.phase is Phase.FAILED
+    assert "3 times after step 10, on 2 nodes: it is not the node" in life.job.failure.reason
+
+
+def test_without_another_node_one_of_several_is_tested_once(training) -> None:
+    life = training(nodes=2)
+    life.dies(2, signal=6, own_step=10)
+    life.answer()
+    life.dies(2, signal=6, own_step=10)
+    assert life.job.suspects == ("n1",)
+    life.answer()
+    life.tests_end()
+    life.answer()
+    assert life.phase is Phase.RUNNING
+    life.dies(2, signal=6, own_step=10)
+    assert life.phase is Phase.FAILED
+    assert "its node passed its tests" in life.job.failure.reason
+
+
+def test_a_rank_that_is_killed_from_outside_again_and_again_is_not_given_up(training) -> None:
+    life = training(nodes=1)
+    for _ in range(8):
+        life.dies(0, signal=9, own_step=10)
+        while life.phase is not Phase.RUNNING:
+            life.answer()
+            if life.job.diagnosis is not None:
+                life.tests_end()
+        life.progress(life.state.sequence)
+    assert {spent.blame for spent in life.job.spent} == {Blame.INFRASTRUCTURE}
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_deaths_of_ranks_that_are_their_own_are_bounded_by_the_users_budget(
+    training, spare: int
+) -> None:
+    life = training(nodes=1, spare=spare, user=e.Budget(restarts=1, window_s=3600))
+    starts = 0
+    for step in range(10, 40):
+        life.dies(0, signal=6, own_step=step)
+        if life.phase is Phase.FAILED:
+            break
+        while life.phase is not Phase.RUNNING:
+            life.answer()
+            if life.job.diagnosis is not None:
+                life.tests_end()
+        starts += 1
+    assert life.phase is Phase.FAILED
+    assert "The one restart for user faults" in life.job.failure.reason
+    assert starts == (1 if spare == 0 else 6)
+
+
+def test_a_job_that_gets_on_is_not_given_up_for_one_node_of_several(training) -> None:
+    life = training(nodes=2, user=e.Budget(restarts=0, window_s=3600))
+    life.dies(2, signal=11, own_step=10)
+    assert life.phase is Phase.SUSPENDING

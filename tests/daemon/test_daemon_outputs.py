@@ -1,0 +1,142 @@
+"""What ranks print is read to its end, also when they are gone before anybody looked."""
+
+from pathlib import Path
+
+import pytest
+from printing import printed
+
+from holdfast.daemon.samplers import outputs
+from holdfast.daemon.samplers.followed import QUIET_LOOKS, Followed
+from holdfast.daemon.samplers.outputs import HITS_A_RULE, Outputs
+from holdfast.daemon.settings import Settings
+from holdfast.kit.patterns import Patterns
+from holdfast.protocol.outputs import DEFAULT_RULES
+
+
+def looking(settings: Settings) -> Outputs:
+    return Outputs(settings.paths.outputs, settings.paths.outputs_read)
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+SAID = {
+    "step 7 loss: nan": "a loss that is not a number",
+    "{'loss': nan, 'epoch': 1}": "a loss that is not a number",
+    "train_loss=NaN lr=0.1": "a loss that is not a number",
+    "grad_norm: nan": "a loss that is not a number",
+    "RuntimeError: CUDA error: device-side assert triggered": "an error of CUDA",
+    "node-1:5:9 [0] NCCL WARN Call to connect failed": "an error of NCCL",
+    "ncclUnhandledCudaError: Call to CUDA function failed.": "an error of NCCL",
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate": "want of memory",
+    "NVRM: Xid (PCI:0000:3b:00): 79": "an XID",
+    "an uncorrectable ECC error was met": "an error of ECC",
+    "OSError: [Errno 28] No space left on device": "a full disk",
+    "Fatal Python error: Segmentation fault": "a crash",
+}
+
+
+@pytest.mark.parametrize(("line", "name"), SAID.items(), ids=SAID.values())
+def test_words_before_many_an_end_are_known(line: str, name: str) -> None:
+    found = [rule for rule, _ in Patterns(tuple(DEFAULT_RULES.values())).found(line)]
+    assert DEFAULT_RULES[name] in found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 7 loss: 2.31 grad_norm 0.4",
+        "loss of a nanny",
+        "loss 3.1 (no nan seen)",
+        "using CUDA, errors are fatal",
+        "NCCL INFO Bootstrap: Using eth0",
+        "skipping 3 batches, the loss scale is 1024",
+        "running out of epochs, memory is fine",
+    ],
+)
+def test_words_of_a_healthy_job_are_no_hit(line: str) -> None:
+    assert Patterns(tuple(DEFAULT_RULES.values())).found(line) == []
+
+
+@pytest.mark.parametrize("end", ["\n", ""], ids=["whole", "cut off"])
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_the_last_line_of_a_rank_that_is_gone_is_told(
+    settings: Settings, tmp_path: Path, stream: str, end: str
+) -> None:
+    printed(settings, tmp_path, **{stream: f"loading\nCUDA error: out of luck{end}"})
+    looked = looking(settings)
+    hits = [hit for _ in range(QUIET_LOOKS + 2) for hit in looked.hits(0.0)]
+    assert [(hit.line, hit.always) for hit in hits] == [("CUDA error: out of luck", True)]
+    assert hits[0].source == f"rank 0 {stream}"
+
+
+def test_what_was_there_before_the_rank_began_is_not_its_own(
+    settings: Settings, tmp_path: Path
+) -> None:
+    files = printed(settings, tmp_path, began=20, stdout="an ECC error, of old\n")
+    looked = looking(settings)
+    assert looked.hits(0.0) == []
+    append(files / "stdout.log", "an ECC error, of now\n")
+    assert [hit.line for hit in looked.hits(0.1)] == ["an ECC error, of now"]
+
+
+def test_a_daemon_that_begins_anew_goes_on_where_the_last_one_was(
+    settings: Settings, tmp_path: Path
+) -> None:
+    files = printed(settings, tmp_path, stdout="an ECC error\n")
+    assert len(looking(settings).hits(0.0)) == 1
+    append(files / "stdout.log", "another ECC error\n")
+    assert [hit.line for hit in looking(settings).hits(0.0)] == ["another ECC error"]
+
+
+def test_a_job_that_is_made_again_under_its_name_is_read_from_its_own_beginning(
+    settings: Settings, tmp_path: Path
+) -> None:
+    looked = looking(settings)
+    printed(settings, tmp_path, stdout="a first and long ECC error\n")
+    assert len(looked.hits(0.0)) == 1
+    (tmp_path / "again").mkdir()
+    printed(settings, tmp_path / "again", stdout="an ECC error\n")
+    assert [hit.line for hit in looked.hits(0.1)] == ["an ECC error"]
+
+
+def test_a_rule_that_matches_every_line_is_told_some_times_and_a_default_once(
+    settings: Settings, tmp_path: Path
+) -> None:
+    lines = "".join(f"step {n} ECC error\nstep {n} loss: nan\n" for n in range(100))
+    printed(settings, tmp_path, stdout=lines)
+    hits = looking(settings).hits(0.0)
+    assert len([hit for hit in hits if not hit.always]) == HITS_A_RULE
+    assert len([hit for hit in hits if hit.always]) == 1
+
+
+def test_words_behind_a_bar_of_progress_are_found(settings: Settings, tmp_path: Path) -> None:
+    bar = "".join(f"\r{n}%|{'#' * 80}" for n in range(100))
+    printed(settings, tmp_path, stderr=f"{bar}\rCUDA error: x\n{'y' * 3_000} loss: nan\n")
+    first, second = looking(settings).hits(0.0)
+    assert first.line == "CUDA error: x"
+    assert second.line.endswith("loss: nan")
+
+
+def test_each_output_is_judged_by_the_rules_of_its_own_job(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "NOTED_EVERY_S", 0.0)
+    looked = looking(settings)
+    for epoch, rule in ((1, "one"), (2, "two"), (3, "(broken")):
+        printed(settings, tmp_path, epoch=epoch, rules=(rule,), stdout="one two\n")
+    assert {(hit.epoch, hit.rule) for hit in looked.hits(0.0)} == {(1, "one"), (2, "two")}
+
+
+def test_a_file_that_is_cut_is_read_from_its_start(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    followed = Followed(path, 0)
+    assert followed.lines() == []
+    path.write_text("one\ntw")
+    assert (followed.lines(), followed.read) == (["one"], 4)
+    append(path, "o\n")
+    assert followed.lines() == ["two"]
+    path.write_text("new\n")
+    assert followed.lines() == ["new"]

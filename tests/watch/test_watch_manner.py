@@ -1,0 +1,203 @@
+"""Pauses of healthy jobs are said and outwaited; who is dead or stuck is acted on soon."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.driver.watch.manner import Manner, manner
+from holdfast.protocol.faults import Kind, Weight
+from holdfast.protocol.messages import RankProgress
+
+Alter = Callable[[RankProgress], RankProgress]
+
+
+@pytest.fixture
+def running(cluster: Any) -> Any:
+    """Two nodes, four ranks, ten seconds of steps of .2 s."""
+    two = cluster(2)
+    assert two.go(10) == []
+    return two
+
+
+def pauses(cluster: Any, **seen: Any) -> None:
+    """Rank 2 is as `seen`, its stack known; all others wait for it in a collective."""
+    cluster.running = False
+    began = cluster.now
+
+    def alter(progress: RankProgress) -> RankProgress:
+        if progress.rank == 2:
+            since_s = cluster.now - began
+            fields = {"frame": "evaluate (train.py:31)", "frame_still_s": since_s, **seen}
+            if "silent_s" in seen:
+                fields["silent_s"] = since_s
+            return replace(progress, **fields)
+        (group,) = progress.groups
+        return replace(progress, groups=(replace(group, enqueued=group.enqueued + 1),))
+
+    cluster.alter = alter
+
+
+def goes_on(cluster: Any) -> None:
+    cluster.alter, cluster.running = (lambda seen: seen), True
+
+
+MOVING = {"frame_still_s": 0.1}
+CARRIES = {"moved_s": 0.3, "moved": "its connections carry 90 MB/s", "pause": "saves"}
+
+
+@pytest.mark.parametrize(
+    ("seen", "acted_s"),
+    [
+        pytest.param({"process": "T"}, (5, 7), id="stopped"),
+        pytest.param({"silent_s": 1.0}, (5, 7), id="its pulse stands"),
+        pytest.param({}, (15, 17), id="blocked at one line"),
+        pytest.param({"process": "R"}, (15, 17), id="spins at one line"),
+        pytest.param(MOVING, (600, 603), id="its stack changes"),
+        pytest.param(CARRIES, (600, 603), id="uploads"),
+        pytest.param({"moved_s": 0.1, "moved": "its child processes use 1.0 cores"}, (600, 603)),
+        pytest.param({"pause": "saves"}, (60, 62), id="says that it saves, and nothing moves"),
+        pytest.param({"pause": "evaluates", **MOVING}, (600, 603), id="evaluates"),
+    ],
+)
+def test_how_soon_a_rank_is_acted_on_follows_from_how_it_stands_still(
+    running: Any, seen: dict[str, Any], acted_s: tuple[float, float]
+) -> None:
+    pauses(running, **seen)
+    least_s, most_s = acted_s
+    said = running.go(least_s - 0.5)
+    assert [(each.kind, each.weight) for each in said] in (
+        [],
+        [(Kind.STANDSTILL, Weight.REPORT)],
+    )
+    (finding,) = [each for each in running.go(most_s - least_s + 0.5) if each not in said]
+    assert (finding.kind, finding.rank, finding.weight) == (Kind.HANG, 2, Weight.RESTART)
+    assert "evaluate (train.py:31)" in " ".join(piece.text for piece in finding.evidence)
+
+
+def test_a_pulse_that_has_only_just_stopped_in_a_long_pause_is_no_death(running: Any) -> None:
+    pauses(running, **MOVING)
+    running.go(60)
+    evaluating = running.alter
+    running.alter = lambda seen: replace(evaluating(seen), silent_s=2.0 * (seen.rank == 2))
+    assert running.go(3) == []
+
+
+def test_a_standstill_that_was_said_and_ends_is_cleared(running: Any) -> None:
+    pauses(running, **MOVING)
+    assert [each.kind for each in running.go(25)] == [Kind.STANDSTILL]
+    goes_on(running)
+    (clear,) = running.go(5)
+    assert (clear.kind, clear.weight) == (Kind.GOES_ON, Weight.REPORT)
+    assert clear.summary == "job goes on by itself: it had waited for rank 2 on node-1"
+    pauses(running, process="T")
+    (finding,) = running.go(12)
+    assert finding.kind is Kind.HANG, "a long pause of one that worked protects none that is dead"
+
+
+def test_all_ranks_at_work_without_a_collective_are_waited_for(running: Any) -> None:
+    running.running = False
+    running.alter = lambda seen: replace(seen, frame="main (train.py:5)", frame_still_s=0.1)
+    (said,) = running.go(120)
+    assert (said.kind, said.rank) == (Kind.STANDSTILL, None)
+    goes_on(running)
+    assert [each.kind for each in running.go(5)] == [Kind.GOES_ON]
+
+
+def test_one_of_them_that_is_stopped_is_named(running: Any) -> None:
+    running.running = False
+    running.alter = lambda seen: replace(
+        seen,
+        frame="main (train.py:5)",
+        frame_still_s=0.1,
+        process="T" if seen.rank == 3 else "R",
+    )
+    (finding,) = running.go(8)
+    assert (finding.kind, finding.rank, finding.node) == (Kind.HANG, 3, "node-1")
+    assert "rank 3 does not run; it was in main (train.py:5)" in finding.summary
+
+
+def test_while_one_that_others_wait_for_works_none_that_is_stuck_is_acted_on(running: Any) -> None:
+    """A rank may wait for another by means that nobody sees, e.g. for a file."""
+    pauses(running, **MOVING)
+    works = running.alter
+
+    def alter(seen: RankProgress) -> RankProgress:
+        still = replace(seen, frame="wait (train.py:9)", frame_still_s=600.0)
+        return still if seen.rank == 0 else works(seen)
+
+    running.alter = alter
+    assert [each.kind for each in running.go(60)] == [Kind.STANDSTILL]
+
+
+def test_a_standstill_that_is_acted_on_says_where_and_what_would_have_helped(
+    running: Any,
+) -> None:
+    pauses(running)
+    finding = running.go(20)[-1]
+    assert finding.spot == f"evaluate (train.py:31), step {running.step}"
+    assert "holdfast.telemetry.pause()" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("restarts", "limit_s"), [(0, 15), (1, 60), (2, 240), (3, 960), (9, 3_600)]
+)
+def test_patience_at_a_spot_grows_up_to_an_hour(
+    cluster: Any, restarts: int, limit_s: float
+) -> None:
+    two = cluster(2)
+    two.go(10)
+    spot = f"evaluate (train.py:31), step {two.step}"
+    two.expect(spots={spot: restarts})
+    pauses(two)
+    assert two.go(limit_s - 1)[-1].kind is Kind.STANDSTILL
+    (finding,) = two.go(4)
+    assert (finding.kind, finding.spot) == (Kind.HANG, spot)
+
+
+def test_collectives_without_steps_have_a_rhythm_of_their_own(cluster: Any) -> None:
+    two = cluster(2, first_step_s=600.0)
+
+    def stepless(seen: RankProgress) -> RankProgress:
+        return replace(seen, step=0)
+
+    two.alter = stepless
+    assert two.go(660) == []
+    two.running = False
+    assert two.go(4) == [], "a short pause after the time of the first step is no hang"
+    two.running = True
+    assert two.go(5) == []
+    two.running = False
+    two.alter = lambda seen: replace(stepless(seen), process="T" if seen.rank == 1 else "S")
+    (finding,) = two.go(12)
+    assert (finding.kind, finding.rank) == (Kind.HANG, 1)
+    assert "no collective since collective" in finding.evidence[0].text
+
+
+def test_a_job_that_only_prepares_has_no_rhythm_yet(cluster: Any) -> None:
+    two = cluster(2, first_step_s=600.0)
+    two.alter = lambda seen: replace(seen, step=0)
+    two.go(10)
+    two.running = False
+    assert two.go(500) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "busy", "found"),
+    [
+        ({"still_s": 9.0}, True, Manner.WORKING),
+        ({"still_s": 9.0}, False, Manner.STUCK),
+        ({"still_s": 9.0, "frame": "f (x.py:1)", "frame_still_s": 9.0}, True, Manner.STUCK),
+        ({"still_s": 9.0, "silent_s": 9.0}, True, Manner.DEAD),
+        ({"still_s": 9.0, "silent_s": 9.0, "pause": "loads"}, True, Manner.WORKING),
+        ({"still_s": 9.0, "silent_s": 9.0, "pause": "loads"}, False, Manner.DEAD),
+        (
+            {"still_s": 9.0, "moved_s": 0.2, "pause": "loads", "silent_s": 9.0},
+            False,
+            Manner.WORKING,
+        ),
+    ],
+)
+def test_the_manner_of_one_rank(seen: dict[str, Any], busy: bool, found: Manner) -> None:
+    assert manner(RankProgress(rank=0, epoch=1, **seen), busy) is found
