@@ -4,18 +4,28 @@ Called by `show.status`.
 """
 
 import threading
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
 from holdfast.cli.words import counted, duration, plural, repeats, sparkline
 from holdfast.driver.core.model import FINISHED
+from holdfast.protocol.faults import Kind
 
 if TYPE_CHECKING:
     from rich.console import Group
 
 REFRESH_S = 1.0
 WATERFALL_CHARACTERS = 30
+
+STORE_REPORTS = {
+    Kind.STORE_FAILED: Kind.STORE_FAILED,
+    Kind.STORE_BACK: Kind.STORE_FAILED,
+    Kind.STORE_NOT_SHARED: Kind.STORE_NOT_SHARED,
+    Kind.STORE_SHARED: Kind.STORE_NOT_SHARED,
+}
+"""By kind of a report: which trouble of the store it tells of, or takes back."""
 
 
 def once(asked: asking.Source, name: str | None, *, alive: bool) -> None:
@@ -56,7 +66,7 @@ def _page(
     lines = [
         f"[bold]{job['name']}[/bold]  {toned(job['phase'])} {since}",
         *_progress(job, losses),
-        *stored(job),
+        *stored(job, incidents),
         *_lost(job, incidents),
         f"nodes   {_cells(job)}",
         f"last    {escape(job['why'] or 'nothing was decided yet')}",
@@ -93,13 +103,27 @@ def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
     return [f"at      {' · '.join(parts)}"] if parts else []
 
 
-def stored(job: dict[str, Any]) -> list[str]:
-    """What it goes on from where nothing is left in memory."""
+def stored(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What it goes on from where nothing is left in memory, and what is wrong with the store."""
+    from rich.markup import escape
+
+    amiss = [f"        {escape(text)}" for text in _amiss(job, incidents)]
     if job["stored_step"] is not None:
         ago = "" if job["stored_s"] is None else f", {duration(job['stored_s'])} ago"
-        return [f"store   step {job['stored_step']:,}{ago}"]
+        return [f"store   step {job['stored_step']:,}{ago}", *amiss]
     every = job["spec"].get("spec", {}).get("checkpoint", {}).get("storeIntervalSteps")
-    return ["store   no checkpoint yet"] if every and job["step"] is not None else []
+    asked = every and (amiss or job["step"] is not None)
+    return ["store   no checkpoint yet", *amiss] if asked else []
+
+
+def _amiss(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was reported of its store and not taken back since, for as long as it trains."""
+    if job["phase"] in FINISHED:
+        return []
+    last = {
+        STORE_REPORTS[each["kind"]]: each for each in incidents if each["kind"] in STORE_REPORTS
+    }
+    return [each["summary"] for kind, each in last.items() if each["kind"] == kind]
 
 
 def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:

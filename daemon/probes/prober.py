@@ -1,6 +1,7 @@
 """Asks the neighbours whether they are there: one TCP handshake each, some times a second.
 
-Run by the daemon's loop, for the neighbours that the driver named. Must not judge an answer.
+Run by the daemon's loop, for the neighbours that the driver named. Must not judge an answer, nor
+take its own standing still, as on a busy machine, for a neighbour's silence.
 """
 
 import asyncio
@@ -8,17 +9,21 @@ import socket
 import struct
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from holdfast.kit.clock import Clock
 from holdfast.protocol.messages import Probe
 
 PERIOD_S = 0.25
 TIMEOUT_S = 0.5
+LOOKED_S = PERIOD_S + TIMEOUT_S
+"""From one end of a probe to the next at most: what lies further apart is not all looked at."""
 _HANG_UP_AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER of no time: closing leaves no port in TIME_WAIT."""
 
 
 class Prober:
-    """What each neighbour last answered."""
+    """What each neighbour last answered, with its silence as of when it was last asked."""
 
     def __init__(self, clock: Clock, port: int) -> None:
         self._clock = clock
@@ -38,18 +43,14 @@ class Prober:
 
     def probes(self) -> tuple[Probe, ...]:
         """Each neighbour's last answer, and how long it has given none of any kind."""
-        now = self._clock.monotonic_s()
         return tuple(
-            Probe(
-                node=probe.node,
-                ok=probe.ok,
-                rtt_s=probe.rtt_s,
-                reset=probe.reset,
-                silent_s=now - answered_s,
-            )
-            for node in self._neighbours
-            for probe, answered_s in (self._seen[node],)
+            replace(self._seen[node][0], silent_s=self._silent_s(node)) for node in self._neighbours
         )
+
+    def _silent_s(self, node: str) -> float:
+        """Only time in which somebody looked: this process may have stood still."""
+        probe, at_s = self._seen[node]
+        return probe.silent_s + min(self._clock.monotonic_s() - at_s, LOOKED_S)
 
     async def run(self) -> None:
         """For ever: all neighbours at once, then a pause."""
@@ -62,25 +63,31 @@ class Prober:
     async def _probe(self, neighbour: tuple[str, str]) -> None:
         node, address = neighbour
         began_s = self._clock.monotonic_s()
-        ok = reset = False
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                await _shake_hands(address, self._port)
-            ok = True
-        except ConnectionRefusedError:
-            reset = True
-        except OSError:
-            pass  # no answer, or no way there: silence (TimeoutError is one of these)
+        ok, reset = await _shake_hands(address, self._port)
         now = self._clock.monotonic_s()
         if self._neighbours.get(node) != address:
             return
-        answered_s = now if ok or reset else self._seen[node][1]
+        silent_s = 0.0 if ok or reset else self._silent_s(node)
         rtt_s = now - began_s if ok else None
-        self._seen[node] = (Probe(node=node, ok=ok, reset=reset, rtt_s=rtt_s), answered_s)
+        self._seen[node] = (
+            Probe(node=node, ok=ok, reset=reset, rtt_s=rtt_s, silent_s=silent_s),
+            now,
+        )
 
 
-async def _shake_hands(address: str, port: int) -> None:
+async def _shake_hands(address: str, port: int) -> tuple[bool, bool]:
+    """Whether it was answered in time, and whether it was refused.
+
+    An answer that came while this process stood still is one: it counts before the time does.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _HANG_UP_AT_ONCE)
-        await asyncio.get_running_loop().sock_connect(probe, (address, port))
+        connect = asyncio.get_running_loop().sock_connect(probe, (address, port))
+        attempt = asyncio.ensure_future(connect)
+        try:
+            await asyncio.wait([attempt], timeout=TIMEOUT_S)
+        finally:
+            attempt.cancel()  # nothing where it is over
+        (ended,) = await asyncio.gather(attempt, return_exceptions=True)
+    return ended is None, isinstance(ended, ConnectionRefusedError)

@@ -1,4 +1,4 @@
-"""How the ranks of a finished job ended, as its status tells it."""
+"""What `holdfast status` tells of how ranks ended, and of the store."""
 
 from typing import Any
 
@@ -24,3 +24,27 @@ def test_the_end_that_explains_the_others_comes_with_their_number(
     first: dict[str, Any], told: str
 ) -> None:
     assert status._ended({"rank": 3, "node": "node-2", "message": "", **first}) == told
+
+
+FAILED = {"kind": "store-failed", "summary": "checkpoints of speech do not reach their store: full"}
+BACK = {"kind": "store-back", "summary": "checkpoints of speech reach their store again"}
+APART = {"kind": "store-not-shared", "summary": "b does not see what a left"}
+SKIPPED = {"kind": "save-skipped", "summary": "1 save of speech skipped on b so far"}
+
+
+@pytest.mark.parametrize(
+    ("reports", "told"),
+    [
+        pytest.param([FAILED, SKIPPED], [FAILED], id="and-another-report-after-it"),
+        pytest.param([FAILED, BACK], [], id="it-works-again"),
+        pytest.param([APART, FAILED, BACK], [APART], id="two-troubles"),
+        pytest.param([SKIPPED], [], id="no-trouble-of-the-store"),
+    ],
+)
+def test_what_is_wrong_with_the_store_is_told_as_long_as_it_is(
+    reports: list[dict[str, Any]], told: list[dict[str, Any]]
+) -> None:
+    job = {"phase": "Running", "stored_step": 1_150, "stored_s": 6.3}
+    more = [f"        {each['summary']}" for each in told]
+    assert status.stored(job, reports) == ["store   step 1,150, 6.3 s ago", *more]
+    assert status.stored(job | {"phase": "Failed"}, reports) == ["store   step 1,150, 6.3 s ago"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from waiting import eventually, eventually_async
 
 from holdfast.daemon.probes import responder
-from holdfast.daemon.probes.prober import Prober
+from holdfast.daemon.probes.prober import LOOKED_S, Prober
 from holdfast.daemon.samplers import processes
 from holdfast.daemon.samplers.logs import KernelLog
 from holdfast.daemon.samplers.nics import WRAP, Nics, grown
@@ -312,6 +312,21 @@ async def test_a_neighbour_that_drops_everything_is_silent() -> None:
         assert (seen.ok, seen.reset) == (False, False)
         for filler in fillers:
             filler.close()
+
+
+def test_a_prober_that_stood_still_does_not_take_it_for_its_neighbours_silence() -> None:
+    class Clock(SystemClock):
+        now_s = 0.0
+
+        def monotonic_s(self) -> float:
+            return self.now_s
+
+    clock = Clock()
+    prober = Prober(clock, 1)
+    prober.use({"other": "127.0.0.1"}, 0)
+    clock.now_s = 30.0
+    (seen,) = prober.probes()
+    assert seen.silent_s <= LOOKED_S
 
 
 def test_the_daemon_loads_neither_torch_nor_numpy() -> None:

@@ -206,4 +206,5 @@ def placed_by_gates(operator: Operated) -> None:
 def opened(operator: Operated) -> set[str]:
     """The pods that were patched, but for their status."""
     patched = {each["requestURI"] for each in operator.plane.audit() if each["verb"] == "patch"}
-    return {each for each in patched if "/pods/gated-" in each and not each.endswith("/status")}
+    ours = f"/namespaces/{operator.namespace}/pods/gated-"
+    return {each for each in patched if ours in each and not each.endswith("/status")}
