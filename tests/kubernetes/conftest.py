@@ -21,6 +21,11 @@ from holdfast.lab.kubernetes.programs import command
 CRD = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base" / "crd.yaml"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainingjobs.holdfast.dev"
 
+GRACE_S = 16.0
+"""How long a node may be silent before it is NotReady. Where several such clusters share two cores
+a kubelet stands still for seconds, and a node that is lost for that alone is no fault of a test's.
+"""
+
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
@@ -35,7 +40,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
             yield cast(ControlPlane, given)
         return
     needed("certificate")
-    with ControlPlane(tmp_path_factory.mktemp("kubernetes")) as running:
+    with ControlPlane(tmp_path_factory.mktemp("kubernetes"), grace_s=GRACE_S) as running:
         yield running
 
 
