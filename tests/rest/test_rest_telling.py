@@ -115,13 +115,13 @@ def test_a_job_shows_its_last_stored_step_and_how_long_ago_that_was(
     job = replace(JOB, acknowledged=known, stored_s=written_s)
     view = job_view(State(jobs={JOB.name: job}), job, now=100.0, live=None)
     assert (view.stored_step, view.stored_s) == (10, ago_s)
-    shown = "\n".join(status.stored(view.model_dump()))
+    shown = "\n".join(status.stored(view.model_dump(), []))
     assert shown == ("store   step 10, 70 s ago" if ago_s else "store   step 10")
 
 
 def test_a_job_that_trains_and_has_nothing_in_its_store_says_so() -> None:
     spec = {"spec": {"checkpoint": {"storeIntervalSteps": 50}}}
-    job = {"stored_step": None, "stored_s": None, "step": 7, "spec": spec}
-    assert status.stored(job) == ["store   no checkpoint yet"]
-    assert status.stored({**job, "step": None}) == []
-    assert status.stored({**job, "spec": {}}) == []
+    job = {"phase": "Running", "stored_step": None, "stored_s": None, "step": 7, "spec": spec}
+    assert status.stored(job, []) == ["store   no checkpoint yet"]
+    assert status.stored({**job, "step": None}, []) == []
+    assert status.stored({**job, "spec": {}}, []) == []
