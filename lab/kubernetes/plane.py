@@ -45,6 +45,8 @@ USERS = {
 }
 DNS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 READY_WITHIN_S = 120.0
+ANSWERS_WITHIN_S = 60.0
+"""As long as kubectl is given: on a busy machine an API server may stand still for seconds."""
 TOKEN = "4h"
 """How long a token of a service account is good that we ask for."""
 LOOK_S = 0.05
@@ -91,7 +93,7 @@ class ControlPlane:
         self._identities.server("service-accounts", ["service-accounts"])
         for name, (user, groups) in USERS.items():
             self.kubeconfig(user, groups, name=name)
-        self._http = httpx.Client(verify=self._trust(), trust_env=False, timeout=5.0)
+        self._http = httpx.Client(verify=self._trust(), trust_env=False, timeout=ANSWERS_WITHIN_S)
         try:
             for component in COMPONENTS:
                 self.start(component)
@@ -194,6 +196,10 @@ class ControlPlane:
         for component in ("kube-controller-manager", "kube-scheduler"):
             self.stop(component)
             self.start(component)
+
+    def runs(self, component: str) -> bool:
+        """Whether it was started and not stopped since, however busy it is."""
+        return component in self._running
 
     def pid(self, component: str) -> int:
         """Of one of COMPONENTS: what can be stopped and continued from outside."""

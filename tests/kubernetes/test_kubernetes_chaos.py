@@ -1,6 +1,7 @@
 """One scenario of chaos on Kubernetes, played whole on the control plane of the tests."""
 
 import pytest
+from waiting import eventually
 
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
 from holdfast.lab.chaos.kubernetes.stage import Stage
@@ -29,4 +30,4 @@ def test_a_driver_killed_in_a_recovery_costs_nothing_and_does_each_effect_once(
         score = stage.play(scenario)
     assert score.passed, (score, said)
     assert (score.innocent_evicted, score.loss_equal_bitwise) == (0, True)
-    assert plane.ready(), "it is left as it was found"
+    eventually(plane.ready, "it is left as it was found")

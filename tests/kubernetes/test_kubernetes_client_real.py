@@ -50,7 +50,7 @@ def running(plane: ControlPlane) -> Iterator[ControlPlane]:
     """Whatever a test does to the API server, the next test finds it running."""
     before = len(plane.starts)
     yield plane
-    if not plane.ready():
+    if not plane.runs("kube-apiserver"):
         plane.start("kube-apiserver")
     if len(plane.starts) > before:
         plane.renew()
@@ -195,8 +195,8 @@ async def test_a_deletion_in_a_gap_that_the_server_has_forgotten_is_told(
                 await relay.mend()
                 await same(client, at, told)
                 assert told.ended == {gone, replaced}
-                assert reflector.lists == 2
-        assert any("too old resource version" in line["why"] for line in logs), logs
+                assert reflector.lists > 1, "not all that it had is there"
+        assert any("too old resource version" in line.get("why", "") for line in logs), logs
 
 
 async def test_a_storm_of_changes_over_a_network_that_drops_is_followed(
