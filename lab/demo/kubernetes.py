@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from holdfast.driver.adapters.kubernetes import facts, paths
 from holdfast.keeper import processes
 from holdfast.lab import guest
 from holdfast.lab.chaos import target
@@ -33,7 +34,7 @@ from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.kubernetes.programs import ASSETS
 from holdfast.lab.on_kubernetes import KubernetesLab, install
 
-CLEARED_WITHIN_S = 60.0
+CLEARED_WITHIN_S = MARKED_WITHIN_S = 60.0
 LOST = "custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
 FAILURES = (
     *(*main.FAILURES, Unusable, guest.Left),
@@ -77,14 +78,20 @@ class KubernetesDemo(Demo):
         lab = self._kubernetes
         lab.kubectl("get", "tj")
         lab.kubectl("get", "pods", "-o", "wide")
+        evicted = {name for incident in incidents for name in incident["evicted"]}
+        lab.until(lambda: all(map(self._marked, evicted)), "all have their marks", MARKED_WITHIN_S)
         lab.kubectl("get", "nodes", "-o", LOST)
-        for name in {name for incident in incidents for name in incident["evicted"]}:
+        for name in evicted:
             lab.joined.plug(name)
         self._set("the node is plugged in again")
         gone = "the node has heard that its pod is not wanted"
         ask = ("-n", lab.namespace, "get", "pods", "-o", "name")
         lab.until(lambda: not lab.plane.kubectl(*ask), gone, CLEARED_WITHIN_S)
         super()._bring_back(incidents)
+
+    def _marked(self, node: str) -> bool:
+        """Whether it has our taint, which may come later than all else."""
+        return facts.distrust_of(self._kubernetes.plane.read(paths.nodes(node))) is not None
 
 
 def run(options: Options) -> int:
