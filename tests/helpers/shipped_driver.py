@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.driver.adapters.journal_sqlite import open_sqlite, read_only
+from holdfast.driver.core.encode import decode
+from holdfast.driver.core.model import State
 from holdfast.driver.ports import Entry, Kept
 from holdfast.driver.settings import Settings
 from holdfast.kit.supervise import Child, Lifeline
@@ -26,7 +28,7 @@ DRIVER = f"system:serviceaccount:{':'.join(ACCOUNT)}"
 """As the audit log calls it."""
 
 QUICK_LEASES = ("--lease-s", "4")
-"""Renewed each second: a control plane of ours takes a node for lost after eight."""
+"""Renewed each second: the tests' control plane takes a node for lost after sixteen."""
 
 RUNNING: list[Path] = []
 """Folders of the drivers that run now: a test that fails shows what they decided."""
@@ -77,6 +79,15 @@ def kept_in(folder: Path, job: str, rank: int) -> Kept | None:
     journal, _ = read_only(Settings(state=folder / "driver").paths.journal)
     with closing(journal):
         return journal.kept(job, rank)
+
+
+def state_in(folder: Path) -> State:
+    """As the driver of this folder has written it down."""
+    journal, _ = read_only(Settings(state=folder / "driver").paths.journal)
+    with closing(journal):
+        encoded = journal.load()[0]
+    assert encoded is not None
+    return decode(encoded)
 
 
 def entries_in(folder: Path) -> list[Entry]:
