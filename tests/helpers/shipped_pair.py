@@ -74,10 +74,11 @@ class Pair:
         return str(lease.get("spec", {}).get("holderIdentity") or "").partition(" at ")[0]
 
     def another(self, *before: str) -> str:
-        """The one that leads, once it is none of these."""
+        """The one that leads, once it is none of these, and none that is being deleted."""
 
         def found() -> str:
-            return leader if (leader := self.leader()) not in ("", *before) else ""
+            staying = {pod["metadata"]["name"] for pod in self.drivers()}
+            return leader if (leader := self.leader()) in staying - {*before} else ""
 
         return eventually(found, "another leads")
 
@@ -108,11 +109,14 @@ class Pair:
         return max((each.term for each in self.entries()), default=0)
 
     def under(self, term: int, nodes: Collection[str]) -> None:
-        """Wait until the executors of these nodes are with drivers of a later term."""
+        """Wait until the executors of these nodes are with the driver of the newest term, which is
+        a later one.
+        """
 
         def connected() -> set[str]:
-            later = [each.event for each in self.entries() if each.term > term]
-            return {event.node for event in later if isinstance(event, ExecutorConnected)}
+            newest = max(self.newest_term(), term + 1)
+            of_it = [each.event for each in self.entries() if each.term == newest]
+            return {event.node for event in of_it if isinstance(event, ExecutorConnected)}
 
         eventually(lambda: connected() >= set(nodes), f"all are connected after term {term}")
 
