@@ -104,9 +104,18 @@ class Stage:
         return [pid for pid in processes.marked(self.nodes.run_id) if _name(pid) == name]
 
     def launchers(self) -> list[int]:
-        """What ranks and diagnostics are forked from; each of these has a name of its own."""
-        pythons = self.named("python")
-        return [pid for pid in pythons if b"launcher.main" in processes.command_of(pid)]
+        """What ranks and diagnostics are forked from, one on each node, once each rank has a name
+        of its own: it runs before it has.
+        """
+        return eventually(self._launchers, "all ranks have their names")
+
+    def _launchers(self) -> list[int]:
+        """None while a child of one is still called as it is."""
+        called = {pid: _name(pid) for pid in processes.marked(self.nodes.run_id)}
+        ranks = [name for name in called.values() if name.startswith("rank-")]
+        pythons = [pid for pid, name in called.items() if name == "python"]
+        found = [pid for pid in pythons if b"launcher.main" in processes.command_of(pid)]
+        return found if (len(ranks), len(found)) == (RANKS, 2) else []
 
 
 def _name(pid: int) -> str:
@@ -202,7 +211,6 @@ def _stopped(stage: Stage, job: str) -> Iterator[None]:
 @contextmanager
 def _standing_still(pids: list[int]) -> Iterator[None]:
     """Whoever asks them for a fork waits for it, for 20 s at most: then they are killed."""
-    assert len(pids) == 2, pids
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:

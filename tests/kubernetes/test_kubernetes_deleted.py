@@ -55,9 +55,10 @@ class Play(Stage):
 
     def marked(self) -> list[str]:
         """Nodes that have anything of ours on them but their rack."""
+        found = {name: self.plane.read(paths.nodes(name)) for name in self.nodes.names}
         return [
-            each["metadata"]["name"]
-            for each in self.plane.read(paths.nodes())["items"]
+            name
+            for name, each in found.items()
             if _ours(each["metadata"].get("annotations", {})) or _tainted(each)
         ]
 
