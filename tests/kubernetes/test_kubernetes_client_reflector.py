@@ -9,7 +9,7 @@ import pytest
 from api_clients import client_of
 from fake_apiserver import PATH, FakeApiServer, OnCall, OnWatch, serving
 from told import Told, told_by
-from waiting import eventually_async
+from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.reflector import Reflector
@@ -25,13 +25,14 @@ async def server() -> AsyncIterator[FakeApiServer]:
 
 @pytest.fixture
 async def client(server: FakeApiServer, tmp_path: Path) -> AsyncIterator[Client]:
-    async with client_of(server, tmp_path, answer_within_s=0.5) as entered:
+    """One that is patient, for lists are counted."""
+    async with client_of(server, tmp_path) as entered:
         yield entered
 
 
 @pytest.fixture
 def reflector(client: Client) -> Reflector:
-    return Reflector(client, PATH, page=2, quiet_s=5.0, wait_cap_s=0.02)
+    return Reflector(client, PATH, page=2, quiet_s=DEADLINE_S, wait_cap_s=0.02)
 
 
 async def same(server: FakeApiServer, told: Told) -> None:
@@ -63,9 +64,12 @@ async def test_a_list_is_read_in_pages_and_watched_from_its_moment(
 
 @pytest.mark.parametrize("fault", OnCall)
 async def test_a_list_that_fails_on_its_second_page_is_begun_again(
-    server: FakeApiServer, reflector: Reflector, tmp_path: Path, fault: OnCall
+    server: FakeApiServer, tmp_path: Path, fault: OnCall
 ) -> None:
-    async with told_by(reflector) as told:
+    async with (
+        client_of(server, tmp_path, answer_within_s=0.5) as client,
+        told_by(Reflector(client, PATH, page=2, quiet_s=5.0, wait_cap_s=0.02)) as told,
+    ):
         await eventually_async(lambda: told.live, "the first page")
         server.on_calls += [fault, fault]
         server.cut()
