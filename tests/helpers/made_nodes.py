@@ -15,7 +15,7 @@ from holdfast.driver.adapters.kubernetes.client import Client, Patch
 from holdfast.driver.ports import TemporaryError
 
 RENEW_S = 2.0
-"""Of a lease that is over after 8 s on the tests' control plane."""
+"""Of a lease that is over after 16 s on the tests' control plane."""
 
 
 class MadeNodes:
@@ -48,6 +48,7 @@ class MadeNodes:
             }
             await self._client.create(paths.leases("kube-node-lease"), lease)
             await self.ready(node)
+        for node in self.nodes:  # all are awaited at once: nobody renews a lease meanwhile
             await self._settled(node)
 
     async def ready(self, node: str, status: str = "True") -> None:

@@ -9,7 +9,7 @@ import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +41,23 @@ class Operated:
         self.driver.end(signal.SIGKILL)
 
     def url(self) -> str:
-        """Where it answers, once it does."""
-        at = self.driver.paths.address
-        return str(json.loads(eventually(lambda: at.exists() and at.read_text()))["http"])
+        """Where it answers, once it does; who was there before it answered elsewhere."""
+
+        def said() -> str:
+            process = self.driver.process
+            with suppress(OSError, ValueError):
+                found = json.loads(self.driver.paths.address.read_text())
+                return str(found["http"]) if process and found["pid"] == process.pid else ""
+            return ""
+
+        return eventually(said, "it says where it answers")
 
     def asked(self, what: str) -> dict[str, Any]:
         """The driver's answer about it over REST, to who has the driver's own token."""
         token = self.driver.paths.user_token.read_text().strip()
         headers = {"Authorization": f"Bearer {token}"}
         at = f"{self.url()}/v1alpha1/{what}"
-        answer: dict[str, Any] = httpx.get(at, headers=headers, trust_env=False).json()
+        answer: dict[str, Any] = httpx.get(at, headers=headers, trust_env=False, timeout=60).json()
         return answer
 
     # ------------------------------------------------------------ its jobs
@@ -97,8 +104,8 @@ class Operated:
         return {each["name"]: each["uid"] for each in staying if "deletionTimestamp" not in each}
 
     def bound(self, job: str, count: int) -> list[dict[str, Any]]:
-        """The pods of the job that are to stay, once `count` have nodes: it is Allocated before
-        they are made.
+        """The pods of the job that are to stay, once `count` have nodes. The driver hears of it
+        later: what its status says of them, as that it is Allocated, has to be waited for.
         """
         labelled = f"?labelSelector=holdfast.dev/job={job}"
 

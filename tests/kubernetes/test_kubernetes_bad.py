@@ -61,7 +61,7 @@ def test_a_job_over_its_quota_gets_all_its_pods_or_none_and_never_one_on_a_node(
         over = "the API server refuses its pods: exceeded quota: small, requested: pods=1, used: "
         bad.until("many", lambda status: over in status.get("message", ""), "why it waits")
         eventually(lambda: not bad.pods("many"), "the pod that was let in is given back")
-        assert bad.status("many")["phase"] == "Pending"
+        bad.until("many", lambda status: status.get("phase") == "Pending", "it waits")
         assert [each for each in audited(bad, "pods/binding") if "many" in each["requestURI"]] == []
         bad.apply("few", nodes=1)
         bad.until("few", lambda status: said(status, "Allocated") == "True", "it has its node")
@@ -97,7 +97,10 @@ def test_two_jobs_that_need_the_last_node_are_one_that_has_all_and_one_that_has_
 
 def test_a_pod_that_admission_changed_is_still_the_jobs_pod(bad: Operated) -> None:
     default = {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}
+    given = "jsonpath={.spec.containers[0].resources.limits.cpu}"
+    probe = ("run", "probe", "--image=of/tests:1", "--dry-run=server", "-o", given)
     with having(bad, "LimitRange", "defaults", {"limits": [default]}):
+        eventually(lambda: bad.kubectl(*probe) == "2", "it is in force")
         bad.apply("limited", nodes=2)
         limited = bad.bound("limited", 2)
     containers = [pod["spec"]["containers"][0] for pod in limited]

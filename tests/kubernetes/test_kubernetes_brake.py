@@ -98,10 +98,12 @@ class Detected:
         return node
 
     def distrusted(self) -> list[str]:
-        """Nodes that the journal wanted marked."""
+        """Nodes that the journal wanted marked, each once: what was under way as a driver was
+        killed is wanted anew.
+        """
         entries = self.driven.driver.journal()
         effects = [effect for entry in entries for effect in entry.effects]
-        return [each.node for each in effects if isinstance(each, Distrust)]
+        return [*dict.fromkeys(each.node for each in effects if isinstance(each, Distrust))]
 
     def written_to(self, node: str) -> list[str]:
         """By drivers, as the audit log has it."""
@@ -146,7 +148,8 @@ def test_with_the_brake_on_a_bad_node_loses_its_job_and_gets_no_mark_until_it_is
     why = f"it would be evicted (the cluster says of {bad}: GPUMissing is True: 7 of 8), but "
     assert braked.ask(f"nodes/{bad}")["reason"] == f"{why}the brake is on: a person: we rewire"
     assert f"{bad} would be evicted" in json.dumps(braked.ask("jobs/held/story"))
-    assert {"BrakeApplied", "NodeProblem"} <= set(events_of(braked, "held"))
+    told = {"BrakeApplied", "NodeProblem"}
+    eventually(lambda: told <= set(events_of(braked, "held")), "its Events say so")
 
     braked.ask("brake/release", "it is rewired")
     braked.until_marked(bad)

@@ -20,7 +20,7 @@ from cuttable import Cuttable, cuttable
 from made_nodes import MadeNodes
 from postgres import Postgres, running_postgres
 from running_driver import DriverProcess
-from waiting import eventually_async
+from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.adapters.kubernetes import names, paths
@@ -59,7 +59,7 @@ class Drivers:
     async def led(self) -> int:
         """The exit code of the leader, once it has ended by itself."""
         assert self.leader.process is not None
-        return await asyncio.to_thread(self.leader.process.wait, 60)
+        return await asyncio.to_thread(self.leader.process.wait, DEADLINE_S)
 
     def entries(self) -> list[Entry]:
         journal = open_postgres(self._url)

@@ -1,6 +1,7 @@
 """deploy/kubernetes as a person applies it, to a real API server; and what its roles allow."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pydantic_settings import CliApp
 from waiting import eventually
 
 from holdfast.driver.settings import Settings, parts
+from holdfast.lab.kubernetes.kubectl import KubectlFailed
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 DEFINITION = str(DEPLOY / "base" / "crd.yaml")
@@ -26,6 +28,7 @@ DRIVER = "system:serviceaccount:holdfast:holdfast-driver"
 @pytest.fixture(scope="module")
 def deployed(own_plane: ControlPlane) -> ControlPlane:
     own_plane.kubectl("apply", "-k", str(DEPLOY))
+    eventually(lambda: may(own_plane, DRIVER, "create", "pods"), "its roles are known")
     return own_plane
 
 
@@ -129,7 +132,7 @@ def test_whoever_edits_a_namespace_edits_its_jobs_and_whoever_views_it_views_the
         deployed.kubectl(*words, f"--user={who}")
     jobs = "trainingjobs.holdfast.dev"
     eventually(lambda: may(deployed, "ada", "create", jobs, "people"), "roles are put together")
-    assert may(deployed, "bob", "list", jobs, "people")
+    eventually(lambda: may(deployed, "bob", "list", jobs, "people"), "each by itself")
     assert not may(deployed, "bob", "delete", jobs, "people")
     assert not may(deployed, "ada", "create", jobs, "holdfast")
     assert not may(deployed, "ada", "patch", f"{jobs}/status", "people")
@@ -194,6 +197,15 @@ def test_the_definition_may_go_and_come_back_under_a_driver_that_has_a_job(
 def define(cluster: ControlPlane) -> None:
     cluster.kubectl("apply", "-f", DEFINITION)
     cluster.kubectl("wait", "--for=condition=Established", "crd/trainingjobs.holdfast.dev")
+    eventually(lambda: _served(cluster), "TrainingJobs are served, and kubectl finds them")
+
+
+def _served(cluster: ControlPlane) -> bool:
+    """That comes a little after the condition."""
+    with suppress(KubectlFailed):
+        cluster.kubectl("get", "trainingjobs.holdfast.dev", "--all-namespaces")
+        return True
+    return False
 
 
 def _is_the_drivers(part: dict[str, Any]) -> bool:

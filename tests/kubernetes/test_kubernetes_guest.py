@@ -11,6 +11,7 @@ import pytest
 from holdfast.lab import guest
 from holdfast.lab.chaos.kubernetes.given import GivenStage
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
+from holdfast.lab.chaos.kubernetes.stage import GRACE_S
 from holdfast.lab.chaos.scenarios import chosen
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 from holdfast.lab.kubernetes.kubeconfigs import Unusable
@@ -41,7 +42,7 @@ def theirs(own_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) ->
     if best_kind()[0] is Kind.LOOPBACK:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
     file = tmp_path_factory.mktemp("theirs") / "config"
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
+    with ControlPlane(tmp_path_factory.mktemp("plane"), grace_s=GRACE_S) as plane:
         file.write_text(plane.kubectl("config", "view", "--flatten", "--raw"))
         plane.kubectl("apply", "-f", "-", input=OTHERS)
         yield file
