@@ -21,7 +21,9 @@ def busy(crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """Ten nodes, the first six of which have a pod of others."""
     folder = tmp_path_factory.mktemp("driver")
     with operated(crd, folder, name="busy", nodes=10) as driven:
+        driven.driver.end()
         fill(driven)
+        driven.start()  # it lists what is there before it asks for a node
         yield driven
         driven.kubectl("delete", "tj", "--all")
         driven.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")

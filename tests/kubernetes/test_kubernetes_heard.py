@@ -51,6 +51,7 @@ async def test_a_node_that_a_job_gets_is_nobodys_until_its_pod_is_known_and_then
 
     async with trial.cluster() as cluster, asyncio.timeout(DEADLINE_S):
         who = identity_of(trial, cluster)
+        await cluster.listed()
         assert await who.refusal(NODES[0], forged) == ""  # nobody has the node
         with monkeypatch.context() as patched:
             patched.setattr(trial.client, "create", later)
@@ -73,6 +74,7 @@ async def test_a_node_that_the_journal_gives_to_somebody_is_nobodys_before_it_is
         who = identity_of(trial, cluster)
         dropped: list[str] = []
         cluster.when_replaced(who.when_gone(lambda node, why: dropped.append(node)))
+        await cluster.listed()
         assert await who.refusal(NODES[0], forged) == ""
         cluster.want([NODES[0]])
         assert dropped == [NODES[0]]
