@@ -3,13 +3,16 @@
 Results go to files in the rank's folder.
 """
 
+import fcntl
 import json
 import os
 import signal
 import socket
 import struct
+import termios
 from dataclasses import replace
 from pathlib import Path
+from socket import AF_INET, AF_INET6
 from typing import Any, NamedTuple
 
 import msgspec
@@ -50,27 +53,41 @@ CASES = {
     "deep": Case(replace(SHAPE, layers=4, global_batch=6), SGD, 2, ("1,1,1", "1,4,1")),
 }
 LAYOUTS = tuple(sorted({layout for case in CASES.values() for layout in case.layouts}))
-BYTES_SENT = 200
-"""Offset of tcpi_bytes_sent in Linux's struct tcp_info (linux/tcp.h, since 4.19); those that were
-sent again, as a busy machine has it, come next."""
+BYTES_ACKED = 120
+"""Offset of tcpi_bytes_acked in Linux's struct tcp_info (linux/tcp.h, since 4.2)."""
 
 
-def wire_bytes() -> int:
-    """Payload bytes that the kernel sent over TCP for this process's open sockets, each once."""
-    total = 0
+def wire_bytes() -> dict[str, int]:
+    """Payload bytes that this process gave the kernel to send over TCP, by open socket: those that
+    came over and those that are on their way, each once, however often it was sent.
+    """
+    given: dict[str, int] = {}
     for name in os.listdir("/proc/self/fd"):
         try:
-            if not os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
+            of = os.readlink(f"/proc/self/fd/{name}")
+            if not of.startswith("socket:"):
                 continue
             peer = socket.socket(fileno=os.dup(int(name)))
         except OSError:
             continue
         with peer:
-            if peer.type == socket.SOCK_STREAM and peer.family in (socket.AF_INET, socket.AF_INET6):
-                info = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-                sent, again = struct.unpack_from("QQ", info, BYTES_SENT)
-                total += sent - again
-    return total
+            tcp = peer.type == socket.SOCK_STREAM and peer.family in (AF_INET, AF_INET6)
+            if tcp and not peer.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                given[of] = _given(peer)
+    return given
+
+
+def _given(peer: socket.socket) -> int:
+    while True:  # until nothing came over between the two looks
+        acked = _acked(peer)
+        on_their_way = struct.unpack("i", fcntl.ioctl(peer, termios.TIOCOUTQ, bytes(4)))[0]
+        if acked == _acked(peer):
+            return acked + int(on_their_way)
+
+
+def _acked(peer: socket.socket) -> int:
+    info = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return int(struct.unpack_from("Q", info, BYTES_ACKED)[0])
 
 
 def agree(topology: Topology, place: Place) -> None:
@@ -125,10 +142,15 @@ def wire(topology: Topology, place: Place) -> None:
     (place.rank_dir / "wire.json").write_text(json.dumps(note))
 
 
-def settled_bytes(grid: Grid) -> int:
+def settled_bytes(grid: Grid) -> dict[str, int]:
     """`wire_bytes` once every rank has reached this point and its sends have left."""
     dist.barrier()
     return wire_bytes()
+
+
+def bytes_since(before: dict[str, int], grid: Grid) -> int:
+    """Of the sockets that are open now: one that was closed meanwhile has taken its count along."""
+    return sum(count - before.get(of, 0) for of, count in settled_bytes(grid).items())
 
 
 def vocabulary_note(grid: Grid) -> dict[str, float]:
@@ -140,7 +162,7 @@ def vocabulary_note(grid: Grid) -> dict[str, float]:
     barrier = barrier_bytes(grid)
     before, counted = settled_bytes(grid), grid.ledger.elements["tensor", "all_reduce"]
     loss = cross_entropy(mine, targets, grid.tensor)
-    sent = settled_bytes(grid) - before - barrier
+    sent = bytes_since(before, grid) - barrier
     loss.backward()
     reference = whole[..., :VOCABULARY].double().requires_grad_()
     expected = torch.nn.functional.cross_entropy(reference.flatten(0, 1), targets.flatten())
@@ -170,7 +192,7 @@ def zero_note(grid: Grid, topology: Topology) -> dict[str, float]:
     before = settled_bytes(grid)
     trainer.zero.reduce()
     trainer.zero.update(lr=1e-3, step=2)
-    sent = settled_bytes(grid) - before - barrier
+    sent = bytes_since(before, grid) - barrier
     return {"zero_bytes": sent, "parameter_bytes": 4 * trainer.zero.flat.values.numel()}
 
 
@@ -178,7 +200,7 @@ def barrier_bytes(grid: Grid) -> int:
     """What one barrier itself sends, to be taken off."""
     settled_bytes(grid)
     before = settled_bytes(grid)
-    return settled_bytes(grid) - before
+    return bytes_since(before, grid)
 
 
 def train(topology: Topology, place: Place) -> None:

@@ -1,4 +1,4 @@
-"""Bytes that the kernel says it sent (TCP_INFO), against the formulas."""
+"""Bytes that the kernel says it was given to send (TCP_INFO), against the formulas."""
 
 import json
 from pathlib import Path
