@@ -5,6 +5,8 @@ of what it observes. The daemon sends heartbeats. Keyed maps let neighbouring ve
 is added with a default, never renamed. `Hello` comes first and carries the protocol version.
 """
 
+from typing import NamedTuple
+
 import msgspec
 
 from holdfast.protocol.topology import Topology
@@ -300,6 +302,21 @@ class GroupProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     marks: tuple[tuple[int, int], ...] = ()  # (step, enqueued when it ended), a few common steps
 
 
+class Collective(NamedTuple):
+    """One of a group: the first that it enqueued has number 1."""
+
+    number: int
+    kind: str
+    fingerprint: int
+
+
+class Recent(msgspec.Struct, frozen=True, kw_only=True):
+    """The last collectives of a group (`members`: its hash), told where the rank stands or died."""
+
+    members: int
+    collectives: tuple[Collective, ...]
+
+
 class PeerProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Point-to-point messages with one peer: enqueued and done, each way."""
 
@@ -340,6 +357,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     unseen: tuple[str, ...] = ()  # what of that this daemon cannot see
     pause: str = ""  # what it says that it does in place of steps: "saves", "evaluates", …
     unsaved: int = 0  # steps since its start or its script's last save
+    recent: tuple[Recent, ...] = ()  # where it stands still, or is gone
 
 
 class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -243,6 +243,7 @@ class Group:
         self.enqueued += 1
         self._last = (kind, fingerprint)
         self._step = self._recorder.step
+        self._recorder.ring.collective(self._slot, self.enqueued, kind, fingerprint)
         self._store()
 
     def drain(self) -> None:

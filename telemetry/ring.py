@@ -13,7 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.kit.files import beside
-from holdfast.protocol.messages import GroupProgress, PeerProgress, RankProgress
+from holdfast.protocol.messages import (
+    Collective,
+    GroupProgress,
+    PeerProgress,
+    RankProgress,
+    Recent,
+)
 from holdfast.telemetry import schema
 
 READ_TRIES = 8
@@ -65,6 +71,13 @@ class RingWriter:
         schema.GROUP.pack_into(self._map, at, stamp, *fields)
         words[at // 8] = stamp + 1
 
+    def collective(self, slot: int, number: int, kind: int, fingerprint: int) -> None:
+        """Store one of a group's recent collectives: no reader takes half of it for one."""
+        at, words = schema.RECENT_AT // 8 + _recent_place(slot, number), self._words
+        words[at] = 0
+        words[at + 1] = fingerprint
+        words[at] = number << schema.KIND_BITS | kind
+
     def frame(self, stack: int, where: bytes) -> None:
         """Store where the main thread stands: a hash of its stack, and its line as text."""
         at, words = schema.FRAME_AT, self._words
@@ -95,9 +108,17 @@ class RingWriter:
         self._members[first : first + len(ranks)] = memoryview(array.array("I", ranks))
 
 
+def _recent_place(slot: int, number: int) -> int:
+    return (slot * schema.RECENT + number % schema.RECENT) * schema.RECENT_WORDS
+
+
 def _at_once(path: str, flags: int) -> int:
     """Opens what may be a pipe that nobody writes to without waiting for it."""
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _kind(number: int) -> str:
+    return schema.KINDS[number] if number < len(schema.KINDS) else schema.KINDS[0]
 
 
 class RingReader:
@@ -144,6 +165,25 @@ class RingReader:
     def stack(self) -> int:
         """A number that differs where the main thread's stack does; 0: it is not known."""
         return int(schema.FRAME.unpack(self._record(schema.FRAME_AT, schema.FRAME.size))[1])
+
+    def recent(self) -> tuple[Recent, ...]:
+        """The last collectives of each group, as far as they can be read now."""
+        groups = self._below(schema.GROUP_SLOTS, self._word(schema.GROUPS), "groups")
+        told = (
+            Recent(members=self._group(slot).members, collectives=self._recent(slot))
+            for slot in range(groups)
+        )
+        return tuple(each for each in told if each.collectives)
+
+    def _recent(self, slot: int) -> tuple[Collective, ...]:
+        first = schema.RECENT_AT // 8 + _recent_place(slot, 0)
+        found = []
+        for at in range(first, first + schema.RECENT * schema.RECENT_WORDS, schema.RECENT_WORDS):
+            said, fingerprint = self._words[at], self._words[at + 1]
+            if said and said == self._words[at]:  # else it is being written
+                number, kind = said >> schema.KIND_BITS, said & (1 << schema.KIND_BITS) - 1
+                found.append(Collective(number, _kind(kind), fingerprint))
+        return tuple(sorted(found))
 
     def read(self) -> RankProgress:
         """The rank's progress now; what only the daemon can see is left at its default."""
@@ -216,7 +256,7 @@ class RingReader:
         pairs = sorted(set(zip(marks[::2], marks[1::2], strict=True)))
         return GroupProgress(
             members=members,
-            kind=schema.KINDS[kind] if kind < len(schema.KINDS) else schema.KINDS[0],
+            kind=_kind(kind),
             enqueued=enqueued,
             done=done,
             fingerprint=fingerprint,

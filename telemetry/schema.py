@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 MAGIC: Final = b"HFRING\r\n"
-VERSION: Final = 2
+VERSION: Final = 3
 
 HEADER: Final = struct.Struct("<8sIIqqq4I")
 """magic, version, size of the file in bytes, rank, epoch, pid, and slots for groups, peers, phases
@@ -70,7 +70,14 @@ FRAME_TEXT_BYTES: Final = 112
 FRAME: Final = struct.Struct(f"<QQ{FRAME_TEXT_BYTES}s")
 """sequence, hash of the main thread's whole stack, and where in the user's code that stands."""
 
-MEMBERS_AT: Final = FRAME_AT + FRAME.size
+RECENT: Final = 16
+RECENT_AT: Final = FRAME_AT + FRAME.size
+RECENT_WORDS: Final = 2
+KIND_BITS: Final = 8
+"""The last RECENT collectives of each group, number n at place n % RECENT: a word of the number
+and, in the KIND_BITS below it, its kind; then its fingerprint. Both words 0: none yet."""
+
+MEMBERS_AT: Final = RECENT_AT + 8 * RECENT_WORDS * RECENT * GROUP_SLOTS
 SIZE: Final = MEMBERS_AT + 4 * MEMBER_SLOTS
 
 KINDS: Final = tuple(

@@ -14,7 +14,7 @@ from holdfast.daemon.samplers import processes
 from holdfast.daemon.samplers.moves import Moves
 from holdfast.daemon.samplers.sockets import Sockets
 from holdfast.kit import procstat
-from holdfast.protocol.messages import GroupProgress, RankProgress
+from holdfast.protocol.messages import GroupProgress, RankProgress, Recent
 from holdfast.telemetry.ring import RingError, RingReader
 
 _NAME = re.compile(
@@ -25,7 +25,8 @@ FORGET_GONE_S = 30.0
 """How long the ring of a process that is gone is still told of."""
 LISTED_MEMBERS = 64
 LOOK_AFTER_S = 1.0
-"""A rank that has stood still for so long is looked at for what else it does: bytes, children."""
+"""A rank that has stood still for so long is looked at for what else it does (bytes, children), and
+for which collectives it was in."""
 
 _log = structlog.get_logger()
 
@@ -106,6 +107,7 @@ class Ring:
         self._process = ""
         self._started_ticks: int | None = None
         self._changed_s: float | None = None
+        self._recent: tuple[Recent, ...] = ()
         self._pulse, self._pulsed_s = -1, 0.0
         self._gone_s: float | None = None
         self._stack, self._stack_s = 0, 0.0
@@ -131,15 +133,20 @@ class Ring:
         self._process = self._state()
         if self._process == "gone":
             self._gone_s = self._gone_s if self._gone_s is not None else now
+        stands = self._process == "gone" or self._still_s(now) > LOOK_AFTER_S
+        self._recent = self._reader.recent() if stands else ()
         ended = self._process != process and self._process in ("T", "t", "Z", "X", "gone")
         return ended or (before.step == 0 < self._seen.step)
+
+    def _still_s(self, now: float) -> float:
+        return now - (self._changed_s if self._changed_s is not None else now)
 
     def gone_s(self, now: float) -> float:
         return 0.0 if self._gone_s is None else now - self._gone_s
 
     def told(self, now: float) -> RankProgress:
         cpu_s, stopped = self._tree()
-        still_s = now - (self._changed_s if self._changed_s is not None else now)
+        still_s = self._still_s(now)
         if still_s > LOOK_AFTER_S and self._process != "gone":
             self._moves.look(now)
         else:
@@ -157,6 +164,7 @@ class Ring:
             moved_s=self._moves.ago_s(now),
             moved=self._moves.what,
             unseen=self._moves.unseen,
+            recent=self._recent,
         )
 
     def _state(self) -> str:

@@ -40,6 +40,7 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
         restore=None,
         running=(),
         exits=(),
+        unlike=None,
         held=None,
         progressed=False,
         diagnosis=None,

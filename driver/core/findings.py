@@ -26,6 +26,8 @@ def on_found(turn: Turn, event: Found) -> None:
         return
     fault = incidents.fault_of(finding)
     job = _job_of(turn, finding)
+    if finding.kind is Kind.COLLECTIVE_MISMATCH and job is not None and _concerns(job, finding):
+        _explain(turn, job, fault)
     if finding.weight is Weight.REPORT:
         ended = finding.job if finding.job in turn.jobs else None
         incidents.report(turn, fault, job=job.name if job else ended)
@@ -123,6 +125,13 @@ def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
         ladder.recover(turn, job.name, fault)
     elif job.held is None:
         _take_stacks(turn, job, fault)
+
+
+def _explain(turn: Turn, job: Job, fault: Fault) -> None:
+    """Keep what explains deaths in a collective; those that wait for it are judged now."""
+    turn.job(job.name, unlike=replace(fault, weight=Weight.RESTART))
+    if Timer.GATHER in job.timers and gather.in_question(job):
+        turn.set_timer(job.name, Timer.GATHER, turn.policy.gather_s)
 
 
 def _free_node(turn: Turn, node: str, fault: Fault) -> None:

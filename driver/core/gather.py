@@ -5,7 +5,7 @@ of stamps; a signal or an exception of its own comes before an error that a peer
 """
 
 from collections.abc import Sequence
-from signal import Signals
+from signal import SIGABRT, Signals
 
 from msgspec.structs import replace
 
@@ -33,6 +33,16 @@ def only_echoes(exits: Sequence[Exited]) -> bool:
     """True where every rank that failed lost a peer, and whose death that was may still come."""
     bad = _failed(exits)
     return bool(bad) and all(is_echo(exited.status) for exited in bad)
+
+
+def in_question(job: Job) -> bool:
+    """True where every rank that failed may have died of what another one did: it lost a peer, or
+    ended itself, as gloo does to whoever is sent more than it expects.
+    """
+    return len(job.seats) > 1 and all(
+        is_echo(each.status) or repeats.own_signal(each.status) is SIGABRT
+        for each in _failed(job.exits)
+    )
 
 
 def root(exits: Sequence[Exited]) -> Exited | None:
@@ -89,6 +99,9 @@ def judge(job: Job) -> Fault | None:
     first = root(job.exits)
     if first is None:
         return None
+    if job.unlike is not None and in_question(job):
+        told = (*job.unlike.evidence, *_evidence(first, job.exits))
+        return replace(job.unlike, evidence=told, mark=repeats.mark(first.status))
     kind, blame = _class_of(first.status)
     echo = is_echo(first.status) or kind is Kind.CHECKPOINT_CORRUPT
     error = first.status.error

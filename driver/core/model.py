@@ -291,6 +291,7 @@ class Job(Value, frozen=True):
     restore: Restore | None = None  # what the seated ranks started from
     running: tuple[str, ...] = ()  # nodes whose ranks have all started
     exits: tuple[Exited, ...] = ()
+    unlike: Fault | None = None  # ranks of the epoch that were in different collectives
     ended: int = 0  # of a finished job of which not all exits are kept: how many there were
     held: Fault | None = None  # acted on once the stacks of the stuck ranks are taken
     progressed: bool = False  # this epoch went beyond all before it

@@ -132,10 +132,10 @@ def on_exited(turn: Turn, event: RanksExited) -> None:
 
 
 def _gather(turn: Turn, name: str) -> None:
-    """Wait a moment for others; longer while all that is known are echoes."""
+    """Wait a moment for others; longer while something else may explain all that is known."""
     job = turn.jobs[name]
-    echoes = gather.only_echoes(job.exits)
-    after_s = turn.policy.echo_s if echoes else turn.policy.gather_s
+    asked = gather.only_echoes(job.exits) or (gather.in_question(job) and job.unlike is None)
+    after_s = turn.policy.echo_s if asked else turn.policy.gather_s
     due = job.timers.get(Timer.GATHER)
     if due is None or turn.now + after_s < due:
         turn.set_timer(name, Timer.GATHER, after_s)

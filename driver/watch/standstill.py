@@ -17,6 +17,7 @@ from holdfast.driver.watch import standstill_words as words
 from holdfast.driver.watch.manner import STOPPED, Manner, idle_s, manner, stuck_limit_s
 from holdfast.driver.watch.model import Expectation, Findings, Ranks, Settings
 from holdfast.driver.watch.pace import Pace
+from holdfast.driver.watch.unlike import FIX, Odd
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import RankProgress
 from holdfast.telemetry.analysis import hang
@@ -87,11 +88,13 @@ def judge(
     settings: Settings,
     now: float,
     unit: str = "step",
+    odd: Odd | None = None,
 ) -> tuple[Still, Findings]:
     """At most one finding an epoch that is acted on, for a job whose rings are quiet for QUIET_S.
 
     `ranks` is the progress of those that are heard of, aged to `now`; `busy` those that use CPU;
-    `unit` is what the pace is of, steps or collectives.
+    `unit` is what the pace is of, steps or collectives; `odd` is who is in another collective than
+    its peers, where that was found: then nobody waits in vain for anybody else.
     """
     watched = {rank: seen for rank, seen in ranks.items() if seen.hooks}
     if still.told_epoch == expected.epoch or 2 * len(watched) < len(expected.seats):
@@ -105,11 +108,11 @@ def judge(
     if stood_s <= least_s or now - still.looked_s < LOOK_AGAIN_S:
         return still, ()
     missing = {seat.rank for seat in expected.seats} - ranks.keys()
-    verdict = hang.culprit(watched, missing)
+    verdict = hang.culprit(watched, missing) if odd is None else _of_odd(odd)
     case = _case(expected, watched, verdict, pace, unit, frozenset(busy), stood_s)
     still = _looked(still, case, now)
     if (limit_s := _over(still, case, settings)) is not None:
-        return _told(still, case, limit_s)
+        return _told(still, case, limit_s, mismatch=odd is not None)
     if still.named or stood_s <= named_s or case.young:
         return still, ()
     named = msgspec.structs.replace(still, named=words.who(case), named_step=pace.step)
@@ -213,6 +216,10 @@ def _case(
     )
 
 
+def _of_odd(odd: Odd) -> hang.Verdict:
+    return hang.Verdict(rank=odd.rank, why=(odd.text,))
+
+
 def _spot(seen: RankProgress | None, pace: Pace) -> str:
     """Where in the script it stands still: the same after a restart that changes nothing.
 
@@ -238,13 +245,15 @@ def _looked(still: Still, case: Case, now: float) -> Still:
     return msgspec.structs.replace(still, looked_s=now, worst=(idle, dead))
 
 
-def _told(still: Still, case: Case, limit_s: float) -> tuple[Still, Findings]:
-    """What is acted on."""
-    again = case.node in still.hung_nodes and case.manner is not Manner.WORKING
+def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[Still, Findings]:
+    """What is acted on. A `mismatch` of collectives is the script's, and nothing against a node."""
+    known = case.node in still.hung_nodes and case.manner is not Manner.WORKING
+    again = known and case.node is not None and not mismatch
+    kind = Kind.HANG if case.node is not None else Kind.NO_PROGRESS
     finding = Finding(
-        kind=Kind.HANG if case.node is not None else Kind.NO_PROGRESS,
-        weight=Weight.SUSPECT if again and case.node is not None else Weight.RESTART,
-        blame=Blame.UNKNOWN,
+        kind=Kind.COLLECTIVE_MISMATCH if mismatch else kind,
+        weight=Weight.SUSPECT if again else Weight.RESTART,
+        blame=Blame.USER if mismatch else Blame.UNKNOWN,
         job=case.expected.job,
         epoch=case.expected.epoch,
         node=case.node,
@@ -254,13 +263,13 @@ def _told(still: Still, case: Case, limit_s: float) -> tuple[Still, Findings]:
         summary=words.summary(case),
         evidence=words.evidence_of(case, limit_s, again=again),
         spot=case.spot,
-        fix=words.fix(case),
+        fix=FIX if mismatch else words.fix(case),
     )
     after = msgspec.structs.replace(
         still,
         told_epoch=case.expected.epoch,
         named="",
         worst=(0.0, 0.0),
-        hung_nodes=(*still.hung_nodes, case.node) if case.node else still.hung_nodes,
+        hung_nodes=(*still.hung_nodes, *([case.node] if case.node and not mismatch else [])),
     )
     return after, (finding,)

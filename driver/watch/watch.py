@@ -21,6 +21,7 @@ from holdfast.driver.watch import (
     silence,
     standstill,
     stores,
+    unlike,
 )
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.apart import Apart
@@ -50,6 +51,7 @@ class Watch:
         self._links: dict[str, links.Links] = {}
         self._pressure: pressure.Told = frozenset()
         self._mismatch: dict[str, mismatch.Groups] = {}
+        self._unlike: dict[str, unlike.Unlike] = {}
         self._savings: stores.Savings = {}
         self._sharing: sharing.Sharing = {}
         self._apart = Apart(met=set())
@@ -131,8 +133,10 @@ class Watch:
             return ()
         jobs.heard(self._jobs[expected.job], beat, now)
         before = self._mismatch.get(expected.job, mismatch.Groups())
-        self._mismatch[expected.job], odd = mismatch.judge(before, beat, expected)
-        return odd
+        self._mismatch[expected.job], skipped = mismatch.judge(before, beat, expected)
+        known = self._unlike.get(expected.job, unlike.Unlike())
+        self._unlike[expected.job], odd = unlike.judge(known, beat, expected)
+        return (*skipped, *odd)
 
     # ------------------------------------------------------------ what shows by its absence
 
@@ -265,8 +269,14 @@ class Watch:
             self._settings,
             now,
             unit,
+            self._odd(job),
         )
         return msgspec.structs.replace(job, still=still), findings
+
+    def _odd(self, job: JobSeen) -> unlike.Odd | None:
+        """What was found of its attempt: `expect` may have come since, and heartbeats not."""
+        known = self._unlike.get(job.expected.job, unlike.Unlike())
+        return known.odd if known.epoch == job.expected.epoch else None
 
 
 def _found(finding: Finding) -> AnyEvent:

@@ -1,6 +1,7 @@
 """A cluster in a few words: events go in, the decision core's state and effects come out."""
 
 from collections.abc import Callable, Iterable
+from signal import SIGABRT
 
 import pytest
 
@@ -202,7 +203,8 @@ class Life:
         node = job.places[rank // job.plan.ranks_per_node]
         self.do(e.RanksExited(job=name, epoch=job.epoch, node=node, exits=(status,), step=step))
         if judged:
-            self.wait(until_s=self.now + (self.policy.echo_s if echo else self.policy.gather_s))
+            waits = echo or signal == SIGABRT
+            self.wait(until_s=self.now + (self.policy.echo_s if waits else self.policy.gather_s))
 
     def tests_end(self, *, bad: str = "", slow: str = "", name: str = "job") -> None:
         """All tests are over: those with `bad` failed, the links of `slow` give a tenth."""

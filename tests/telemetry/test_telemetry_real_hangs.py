@@ -3,19 +3,12 @@
 import os
 import signal
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
-from waiting import DEADLINE_S
+from ring_observer import Observer
 
-from holdfast.daemon.samplers.progress import Progress
-from holdfast.driver.core.events import Found
-from holdfast.driver.watch import Expectation, Watch
-from holdfast.protocol.faults import Finding, Kind, Weight
-from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
+from holdfast.protocol.faults import Kind
 
 pytestmark = pytest.mark.torch
 
@@ -66,56 +59,6 @@ while True:
     optimizer.step()
     time.sleep(0.02)
 """
-
-
-HANG_FLOOR_S = 2.0
-"""Longer than a busy machine holds up a rank that trains, shorter than the default of 5 s."""
-
-
-class Observer:
-    """One daemon's sampling and one driver's detectors, in this process and on its clock."""
-
-    def __init__(self, rings: Path, count: int, hide: bool) -> None:
-        self.progress = Progress(rings)
-        self.watch = Watch()
-        self.hide = hide
-        self.sequence = 0
-        self.found: list[Finding] = []
-        seats = tuple(Seat(rank=r, local_rank=r, node="here", address="") for r in range(count))
-        self.watch.expect(
-            Expectation(
-                job="job", epoch=1, seats=seats, hang_floor_s=HANG_FLOOR_S, first_step_s=60.0
-            )
-        )
-
-    def look(self) -> None:
-        """A sample; a heartbeat at every fifth."""
-        now = time.monotonic()
-        self.progress.sample(now)
-        self.sequence += 1
-        if self.sequence % 5 == 0:
-            ranks = tuple(map(self._shown, self.progress.ranks(now)))
-            beat = Heartbeat(
-                node="here", incarnation="a", sequence=self.sequence, uptime_s=now, ranks=ranks
-            )
-            self.watch.heard(beat, now)
-        events = self.watch.tick(now)
-        findings = [event.finding for event in events if isinstance(event, Found)]
-        self.found += [each for each in findings if each.weight is not Weight.REPORT]
-        time.sleep(0.1)
-
-    def until(self, fact: Callable[[], object], what: str, within_s: float = DEADLINE_S) -> None:
-        deadline_s = time.monotonic() + within_s
-        while not fact():
-            assert time.monotonic() < deadline_s, f"not within {within_s} s: {what}"
-            self.look()
-
-    def step(self) -> int:
-        progress = self.watch.progress("job")
-        return progress.step if progress is not None else 0
-
-    def _shown(self, seen: RankProgress) -> RankProgress:
-        return replace(seen, process="", cpu_s=0.0, stopped_children=()) if self.hide else seen
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ for line in sys.stdin:
         # Every field of a record says the same number: a mixture shows.
         ring.state(n, n, float(n), 0)
         ring.group(0, n, 1, n % 2**32, n, n, 0, 0, n, n, n, n, n, n, n, n)
+        ring.collective(0, n, n % 16, n)
 """
 
 
@@ -46,6 +47,10 @@ def numbers_agree(reader: RingReader) -> bool:
     if group is not None and group.enqueued:
         assert {group.members, group.step, group.fingerprint} == {group.enqueued}
         assert group.marks == ((group.enqueued, group.enqueued),)
+    for recent in reader.recent():
+        assert len(recent.collectives) <= schema.RECENT
+        for each in recent.collectives:
+            assert each == (each.fingerprint, schema.KINDS[each.number % 16], each.number)
     return seen.step > 0
 
 

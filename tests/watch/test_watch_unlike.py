@@ -1,0 +1,158 @@
+"""Ranks in different collectives at one number: the odd one is named, and equal ones never are."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.driver.watch import Expectation, unlike
+from holdfast.protocol.faults import Blame, Kind, Weight
+from holdfast.protocol.messages import (
+    Collective,
+    GroupProgress,
+    Heartbeat,
+    RankProgress,
+    Recent,
+    Seat,
+)
+
+Called = Callable[[int, int], Collective]
+"""What a rank called at a number."""
+
+
+def alike(rank: int, number: int) -> Collective:
+    return Collective(number, "all_reduce" if number % 3 else "broadcast", number % 5)
+
+
+def at_number(number: int, rank: int, collective: Collective) -> Called:
+    def called(each: int, at: int) -> Collective:
+        return collective if (each, at) == (rank, number) else alike(each, at)
+
+    return called
+
+
+def standing(cluster: Any, called: Called, at: dict[int, int] | None = None) -> None:
+    """All stand still at number 57, or at their own, and tell of their last sixteen."""
+
+    def alter(seen: RankProgress) -> RankProgress:
+        last = (at or {}).get(seen.rank, 57)
+        numbers = range(max(1, last - 15), last + 1)
+        recent = Recent(members=1, collectives=tuple(called(seen.rank, n) for n in numbers))
+        group = replace(seen.groups[0], enqueued=last, done=last - 1)
+        return replace(seen, step=28, groups=(group,), recent=(recent,))
+
+    cluster.running, cluster.alter = False, alter
+
+
+def trained(cluster: Any, nodes: int) -> Any:
+    made = cluster(nodes)
+    assert made.go(5) == []
+    return made
+
+
+@pytest.mark.parametrize(
+    ("mine", "said"),
+    [
+        (Collective(57, "barrier", 0), "barrier where its peers called broadcast"),
+        (Collective(57, "broadcast", 9), "broadcast of another size than its peers"),
+    ],
+)
+def test_who_calls_another_one_is_named_and_then_holds_the_job_up(
+    cluster: Any, mine: Collective, said: str
+) -> None:
+    two = trained(cluster, 2)
+    standing(two, at_number(57, 3, mine))
+    reported, *_, acted = two.go(40)
+    assert (reported.kind, reported.rank, reported.node) == (Kind.COLLECTIVE_MISMATCH, 3, "node-1")
+    assert (reported.weight, reported.blame) == (Weight.REPORT, Blame.USER)
+    sentence = f"rank 3 called {said} as collective #57 of group [0, 1, 2, 3]"
+    assert reported.summary == f"{sentence}: these never meet"
+    assert (acted.kind, acted.rank, acted.blame) == (Kind.COLLECTIVE_MISMATCH, 3, Blame.USER)
+    assert acted.weight is Weight.RESTART
+    assert acted.summary == f"rank 3 on node-1 holds the job up: {sentence}"
+    assert acted.fix == unlike.FIX
+
+
+def test_again_and_again_it_is_the_script_and_not_the_node(cluster: Any) -> None:
+    two = trained(cluster, 2)
+    for epoch in (2, 3, 4):
+        standing(two, at_number(57, 3, Collective(57, "barrier", 0)))
+        assert two.go(40)[-1].weight is Weight.RESTART
+        two.epoch, two.running, two.alter = epoch, True, lambda seen: seen
+        two.expect()
+        two.go(5)
+
+
+@pytest.mark.parametrize(
+    ("mine", "said"),
+    [
+        (Collective(57, "barrier", 0), "rank 0 called broadcast and rank 1 barrier as"),
+        (Collective(57, "broadcast", 9), "ranks 0 and 1 called broadcast of different sizes as"),
+    ],
+)
+def test_of_two_ranks_neither_is_named_and_both_are_told(
+    cluster: Any, mine: Collective, said: str
+) -> None:
+    one = trained(cluster, 1)
+    standing(one, at_number(57, 1, mine))
+    reported, *_, acted = one.go(40)
+    assert (reported.rank, acted.rank, acted.node) == (None, None, None)
+    assert reported.summary.startswith(said)
+    assert acted.kind is Kind.COLLECTIVE_MISMATCH
+
+
+def test_the_first_difference_counts_and_not_what_follows_from_it(cluster: Any) -> None:
+    """Rank 2 left one out: from there on it is one ahead of all others."""
+
+    def called(rank: int, number: int) -> Collective:
+        shift = rank == 2 and number >= 50
+        return alike(rank, number + shift)._replace(number=number)
+
+    two = trained(cluster, 2)
+    standing(two, called)
+    assert "as collective #50 of" in two.go(5)[0].summary
+
+
+def test_who_does_not_count_all_of_its_own_is_not_compared(cluster: Any) -> None:
+    two = trained(cluster, 2)
+    standing(two, at_number(57, 3, Collective(57, "barrier", 0)))
+    told = two.alter
+    two.alter = lambda seen: replace(told(seen), partial=("collectives",) if seen.rank == 3 else ())
+    assert [each.kind for each in two.go(4)] == []
+
+
+@given(
+    ats=st.lists(st.integers(1, 60), min_size=2, max_size=6),
+    odd=st.none() | st.integers(1, 60),
+)
+def test_ranks_that_agree_are_never_named_wherever_each_of_them_stands(
+    ats: list[int], odd: int | None
+) -> None:
+    """And the last of three or more is, where others tell of the same number."""
+    last = len(ats) - 1
+    seats = tuple(Seat(rank=rank, local_rank=0, node="a", address="") for rank in range(len(ats)))
+    expected = Expectation(job="job", epoch=1, seats=seats, hang_floor_s=5, first_step_s=60)
+    state, found = unlike.Unlike(), []
+    for rank, at in enumerate(ats):
+        numbers = range(max(1, at - 15), at + 1)
+        called = [
+            Collective(n, "barrier", 7) if (rank, n) == (last, odd) else alike(rank, n)
+            for n in numbers
+        ]
+        seen = RankProgress(
+            rank=rank,
+            epoch=1,
+            job="job",
+            groups=(GroupProgress(members=1, kind="", enqueued=at, done=at),),
+            recent=(Recent(members=1, collectives=tuple(called)),),
+        )
+        beat = Heartbeat(node="a", incarnation="a", sequence=rank, uptime_s=0, ranks=(seen,))
+        state, new = unlike.judge(state, beat, expected)
+        found += new
+    windows = [range(max(1, at - 15), at + 1) for at in ats]
+    compared = odd is not None and odd in windows[last]
+    others = sum(odd in window for window in windows[:-1]) if compared else 0
+    assert [each.rank for each in found] == ([] if not others else [last if others > 1 else None])
