@@ -66,7 +66,7 @@ class Daemon:
         self._link = Link(settings, _hello(settings, incarnation))
         self._period_s = 1.0
         self._told = (0, 0)  # by the newest `Watch` of the connection: term and number
-        self._sequence = self._acknowledged = 0
+        self._sequence = self._answered_at = 0
         self._answered_s = self._began_s
         self._hits: deque[tuple[int, LogHit]] = deque(maxlen=HITS)
         self._rates: tuple[NicRates, ...] = ()
@@ -90,11 +90,11 @@ class Daemon:
     async def _received(self, message: ToDaemon) -> None:
         match message:
             case Welcome():
-                self._answered(self._sequence)
+                self._answered()
                 self._told = (0, 0)
                 self._wake.set()
             case Acknowledged():
-                self._answered(message.sequence)
+                self._answered()
                 while self._hits and 0 < self._hits[0][0] <= message.sequence:
                     self._hits.popleft()
             case Watch():
@@ -111,8 +111,9 @@ class Daemon:
         self._wake.set()
         self._prober.use(dict(order.neighbours), order.probe_port)
 
-    def _answered(self, sequence: int) -> None:
-        self._acknowledged = max(sequence, self._acknowledged)  # it may come late
+    def _answered(self) -> None:
+        """The driver is there, whatever of all that it was told it has kept by now."""
+        self._answered_at = self._sequence
         self._answered_s = self._clock.monotonic_s()
 
     async def _sample(self) -> None:
@@ -170,7 +171,7 @@ class Daemon:
     def _check_answers(self) -> None:
         """A driver that acknowledges nothing for some periods is behind a dead connection."""
         waited_s = self._clock.monotonic_s() - self._answered_s
-        unanswered = self._sequence - self._acknowledged
+        unanswered = self._sequence - self._answered_at
         if unanswered > MISSED_PERIODS and waited_s > MISSED_PERIODS * self._period_s:
             self._link.give_up()
 

@@ -15,6 +15,7 @@ from waiting import DEADLINE_S, eventually_async
 
 from holdfast.daemon.samplers.outputs import Outputs
 from holdfast.daemon.settings import Settings, read
+from holdfast.kit.clock import SystemClock
 from holdfast.protocol import exitcodes
 from holdfast.protocol.messages import Acknowledged, Refused, Watch
 from holdfast.protocol.nodeenv import BadSettings
@@ -163,6 +164,22 @@ async def test_a_driver_that_has_kept_nothing_yet_is_told_again_and_not_left(
     await eventually_async(lambda: not driver.beats[-1].logs, "it is over")
 
 
+class AMinuteLater(SystemClock):
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() + 60.0
+
+
+async def test_a_daemon_that_stood_still_does_not_leave_a_driver_that_has_kept_nothing_yet(
+    driver: Any, daemon: Any
+) -> None:
+    driver.kept = 0
+    await eventually_async(lambda: len(driver.beats) > 5, "heartbeats")
+    daemon._clock = AMinuteLater()
+    heard = len(driver.beats)
+    await eventually_async(lambda: len(driver.beats) > heard + 5, "more of them")
+    assert len(driver.hellos) == 1
+
+
 async def test_a_link_that_goes_down_is_told_at_once(
     driver: Any, daemon: Any, settings: Settings
 ) -> None:
@@ -201,22 +218,24 @@ async def test_a_driver_that_acknowledges_nothing_is_left_for_a_new_connection(
 
 async def test_what_it_is_to_do_is_the_newest_that_it_was_told(driver: Any, daemon: Any) -> None:
     await eventually_async(lambda: driver.beats, "a heartbeat")
-    newest = Watch(heartbeat_period_s=3600.0, term=2, number=1)
-    for order in (newest, Watch(heartbeat_period_s=0.1, term=1, number=9)):
-        await driver.say(order)
-    await driver.say(Acknowledged(sequence=1_000))
-    await eventually_async(lambda: daemon._acknowledged == 1_000, "it has heard all three")
+    driver.acknowledges = False
+    await driver.say(Watch(heartbeat_period_s=3600.0, term=2, number=1))
+    await eventually_async(lambda: daemon._period_s == 3600.0, "it follows")
+    before_s = daemon._answered_s
+    await driver.say(Watch(heartbeat_period_s=0.1, term=1, number=9))
+    await driver.say(Acknowledged(sequence=1))
+    await eventually_async(lambda: daemon._answered_s > before_s, "it has heard all three")
     assert daemon._period_s == 3600.0
 
 
 async def test_an_acknowledgement_that_comes_late_takes_nothing_back(
     driver: Any, daemon: Any
 ) -> None:
-    await eventually_async(lambda: daemon._acknowledged >= 3, "acknowledgements")
+    await eventually_async(lambda: daemon._answered_at >= 3, "acknowledgements")
     driver.acknowledges = False
     await driver.say(Acknowledged(sequence=1))
     await beats_only_when_urgent(driver, daemon)
-    assert daemon._acknowledged >= 3
+    assert daemon._answered_at >= 3
 
 
 async def test_a_driver_that_is_away_is_waited_for(driver: Any, daemon: Any) -> None:
