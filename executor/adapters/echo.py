@@ -60,8 +60,12 @@ class Followed:
         return b"".join((*found, self._lines.end()))
 
     def _leave_out(self, file: int, until: int) -> bytes:
-        """Go on near byte `until`, where a line begins, and say how many lines are not shown."""
-        begun, lines = self._lines.end(), 0
+        """Go on near byte `until`, where a line begins, and say how many lines are not shown.
+
+        One that was begun is among them: without its end it would be shown as another line.
+        """
+        self._lines.end()
+        lines = 0
         while data := os.pread(file, min(MOST_BEHIND_BYTES, until - self._at), self._at):
             lines += data.count(b"\n")
             self._at += len(data)
@@ -69,7 +73,7 @@ class Followed:
         if end >= 0:
             lines, self._at = lines + 1, self._at + end + 1
         why = b"whoever reads this is slower than the rank. Its file has them all"
-        return begun + self._name + b"[%d lines left out: %s]\n" % (lines, why)
+        return self._name + b"[%d lines left out: %s]\n" % (lines, why)
 
 
 class Echo:

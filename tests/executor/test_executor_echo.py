@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import termios
 from array import array
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from waiting import DEADLINE_S, eventually, eventually_async
 
-from holdfast.executor.adapters.echo import Echo
+from holdfast.executor.adapters.echo import MOST_BEHIND_BYTES, Echo, Followed
 from holdfast.executor.core.lines import LONGEST_BYTES, Lines
 from holdfast.executor.settings import read
 from holdfast.protocol import nodeenv
@@ -80,17 +81,26 @@ def test_nobody_who_reads_hinders_a_rank_and_what_was_left_out_is_said(tmp_path:
     eventually(lambda: held_bytes(hears), "the pipe is being filled")
     add(file, b"".join(b"%d\n" % line for line in range(lines // 2, lines)))
     showing.drop()
-    shown: list[bytes] = []
-    while not shown or not shown[-1].endswith(b"[rank 3] %d\n" % (lines - 1)):
-        shown.append(os.read(hears, 1 << 20))
+    shown = b""
+    while not shown.endswith(b"[rank 3] %d\n" % (lines - 1)):
+        shown += os.read(hears, 1 << 20)
     ended(showing, says)
     os.close(hears)
-    told = [line.removeprefix(b"[rank 3] ") for line in b"".join(shown).splitlines()]
+    told = [line.removeprefix(b"[rank 3] ") for line in shown.splitlines()]
     numbers = [int(line) for line in told if line.isdigit()]
     left_out = sum(int(line[1:].split()[0]) for line in told if line.endswith(b"them all]"))
     assert numbers == sorted(set(numbers))
     assert left_out > 0
     assert len(numbers) + left_out == lines, "each line was shown, or counted"
+
+
+def test_a_line_is_left_out_whole_though_it_had_been_begun(tmp_path: Path) -> None:
+    file = file_of(tmp_path, 3)
+    followed = Followed(3, file)
+    add(file, b"10\n1")
+    assert followed.more() == b"[rank 3] 10\n"
+    add(file, b"1\n" + b"12\n" * MOST_BEHIND_BYTES)
+    assert re.match(rb"\[rank 3\] \[\d+ lines left out: .*\n\[rank 3\] 12\n", followed.more())
 
 
 def test_an_end_that_nobody_reads_is_no_wait(tmp_path: Path) -> None:
