@@ -30,8 +30,9 @@ TRY_S = 30.0
 silent would hold a try up for ever."""
 
 PATIENCE_S = 600.0
-"""Of a driver that has nothing of the database yet: started again it may be given another address
-or password. A kubelet that has let it run for so long starts it again at once."""
+"""After its first try that failed, of a driver that has nothing of the database yet: started again
+it may be given another address or password. A kubelet that has let it run for so long starts it
+again at once."""
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ async def insist(work: Callable[[], T], told: asyncio.Event) -> T | None:
     Raises `TemporaryError` after PATIENCE_S, and whatever else `work` raises.
     """
     had: list[T] = []
-    news = _News()
+    news, patience = _News(), asyncio.timeout(None)
 
     async def trying() -> None:
         waits = full_jitter(base_s=BASE_S, cap_s=CAP_S)
@@ -53,12 +54,14 @@ async def insist(work: Callable[[], T], told: asyncio.Event) -> T | None:
             try:
                 had.append(await tried(work))
             except TemporaryError as error:
+                if not news.why:
+                    patience.reschedule(asyncio.get_running_loop().time() + PATIENCE_S)
                 news.away(error)
                 await asyncio.sleep(next(waits))
         news.back()
 
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with patience:
             await until_first(trying(), told.wait())
     except TimeoutError as error:
         raise TemporaryError(news.why) from error
