@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 import structlog
 from authorities import CA, WallClock
-from waiting import eventually_async
+from waiting import DEADLINE_S, eventually_async
 
-from holdfast.daemon.signals import loop
+from holdfast.daemon.signals import loop, node
 from holdfast.daemon.signals.loop import Signals
 from holdfast.daemon.signals.settings import Settings
 from holdfast.protocol.xids import HARDWARE_FAULT, XID_ERRORS
@@ -69,6 +69,8 @@ async def servers() -> AsyncIterator[tuple[Server, Server]]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOOK_S", "BASE_S", "CAP_S", "DCGM_EVERY_S"):
         monkeypatch.setattr(loop, name, 0.01)
+    monkeypatch.setattr(loop, "DCGM_TIMEOUT_S", DEADLINE_S)
+    monkeypatch.setattr(node, "TIMEOUT_S", DEADLINE_S)
 
 
 def settings(folder: Path, api: Server, **more: Any) -> Settings:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 from authorities import CA, NOW, WallClock
-from waiting import DEADLINE_S
+from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver import handshakes
 from holdfast.driver.adapters.authority import Issued
@@ -46,6 +46,10 @@ class Crowd:
 
     def silent(self) -> socket.socket:
         return self._stack.enter_context(socket.create_connection(self.at, timeout=DEADLINE_S))
+
+    async def waiting(self, number: int) -> None:
+        """Return once so many have come for whom there is no place."""
+        await eventually_async(lambda: len(self.shaking._waiting) == number)
 
     async def greeted(self) -> bytes:
         """What one who speaks TLS hears first."""
@@ -87,7 +91,7 @@ async def test_no_more_are_begun_with_than_there_are_places() -> None:
         first, _ = crowd.silent(), crowd.silent()
         await begun(2)
         third = asyncio.create_task(crowd.greeted())
-        await turns()
+        await crowd.waiting(1)
         assert Echo.begun == 2
         assert not third.done()
         first.close()
@@ -99,9 +103,9 @@ async def test_the_newest_who_wait_have_the_first_places() -> None:
         first = crowd.silent()
         await begun(1)
         come = []
-        for _ in range(3):
+        for number in range(1, 4):
             come.append(asyncio.create_task(crowd.greeted()))
-            await turns()
+            await crowd.waiting(number)
         first.close()
         over = []
         for each in come:
@@ -126,6 +130,7 @@ async def test_who_says_nothing_has_a_place_for_a_while_only() -> None:
     async with serving(at_once=1, within_s=0.05) as crowd:
         silent = crowd.silent()
         await begun(1)
+        crowd.shaking._within_s = DEADLINE_S  # of the next: both of its ends may be slow
         assert await crowd.greeted() == b"hello"
         assert await asyncio.to_thread(silent.recv, 1) == b""
 

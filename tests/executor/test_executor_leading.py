@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from nobody import Nobody
-from waiting import eventually_async
+from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
 
@@ -96,9 +96,13 @@ def no_wait() -> Iterator[float]:
 
 
 @pytest.fixture(params=["executor", "daemon"])
-async def run(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Run]:
+async def run(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Run]:
     """Have a link run that was given one address."""
     WAITED.clear()
+    monkeypatch.setattr("holdfast.daemon.link.OPEN_TIMEOUT_S", DEADLINE_S)
+    monkeypatch.setattr("holdfast.executor.link.OPEN_LIMIT_S", DEADLINE_S)
     (tmp_path / "token").write_text("secret")
     running: list[asyncio.Task[None]] = []
 

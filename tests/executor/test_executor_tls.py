@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from authorities import CA, DAY, NOW, STRANGER, show
 from nobody import Nobody
-from waiting import eventually_async
+from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.server import ServerConnection, serve
 
 from holdfast.daemon import link as daemon_link
@@ -44,6 +44,8 @@ class Node:
         self.log = Log()
         for module in (daemon_link, executor_link):
             monkeypatch.setattr(module, "_log", self.log)
+        monkeypatch.setattr(daemon_link, "OPEN_TIMEOUT_S", DEADLINE_S)
+        monkeypatch.setattr(executor_link, "OPEN_LIMIT_S", DEADLINE_S)
         (folder / "token").write_text("the node's token")
 
     async def run(self, url: str, ca: str) -> None:
