@@ -35,7 +35,7 @@ async def test_a_rank_gets_its_place_and_its_exit_code_is_told(node: Any) -> Non
 
 
 GLOO = """
-import os, signal, sys, torch, torch.distributed as dist
+import os, signal, sys, time, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 x = torch.ones(4) * (dist.get_rank() + 1)
 dist.all_reduce(x)
@@ -43,9 +43,15 @@ print("sum", x[0].item(), "seed", torch.initial_seed(), flush=True)
 if dist.get_rank() == 1 and not os.path.exists(sys.argv[1]):
     open(sys.argv[1], "w").close()
     os.kill(os.getpid(), signal.SIGKILL)
-dist.all_reduce(x)
+try:
+    dist.all_reduce(x)
+except RuntimeError:
+    while not os.path.exists(sys.argv[2]):
+        time.sleep(0.01)
+    raise
 dist.destroy_process_group()
 """
+"""Ranks fail once the second file is there: who dies first is told first, however slow all are."""
 
 
 @pytest.mark.torch
@@ -53,8 +59,14 @@ async def test_an_unmodified_torch_script_is_killed_and_started_again_with_the_s
     node: Any,
 ) -> None:
     pytest.importorskip("torch")
-    task = node.python(GLOO, str(node.folder / "killed"), ranks_per_node=3)
+    killed, told = node.folder / "killed", node.folder / "told"
+    task = node.python(GLOO, str(killed), str(told), ranks_per_node=3)
     await node.launch(task, ranks=3)
+    epoch = node.epoch
+    await node.driver.eventually(
+        lambda o: o.epoch == epoch and any(rank.state == "exited" for rank in o.ranks)
+    )
+    told.touch()
     first, second, third = await node.exited(3)
     assert second.signal == 9
     assert second.order == 1
