@@ -11,13 +11,16 @@ from msgspec.structs import replace
 from waiting import DEADLINE_S
 
 from holdfast.daemon.samplers.progress import Progress
+from holdfast.driver.awake import Awake
 from holdfast.driver.core.events import AnyEvent, Found
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.protocol.faults import Finding, Weight
 from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
 
-HANG_FLOOR_S = 2.0
-"""Longer than a busy machine holds up a rank that trains, shorter than the default of 5 s."""
+TRAINING_FLOOR_S = 6.0
+"""Longer than a busy machine holds up a rank that trains."""
+HANGING_FLOOR_S = 2.0
+"""Once one hangs: shorter than the default of 5 s."""
 
 
 class Observer:
@@ -26,20 +29,23 @@ class Observer:
     def __init__(self, rings: Path, count: int, hide: bool) -> None:
         self.progress = Progress(rings)
         self.watch = Watch()
+        self.awake = Awake(time.monotonic, self.watch.stood_still)
         self.hide = hide
         self.sequence = 0
         self.found: list[Finding] = []
         self.reported: list[Finding] = []
         seats = tuple(Seat(rank=r, local_rank=r, node="here", address="") for r in range(count))
-        self.watch.expect(
-            Expectation(
-                job="job", epoch=1, seats=seats, hang_floor_s=HANG_FLOOR_S, first_step_s=60.0
-            )
-        )
+        self.expected = Expectation(job="job", epoch=1, seats=seats, first_step_s=DEADLINE_S)
+        self.expect(TRAINING_FLOOR_S)
+
+    def expect(self, floor_s: float) -> None:
+        """From now on a standstill is a hang after so long."""
+        self.expected = replace(self.expected, hang_floor_s=floor_s)
+        self.watch.expect(self.expected)
 
     def look(self) -> None:
         """A sample; a heartbeat at every fifth."""
-        now = time.monotonic()
+        now = self.awake.now()
         self.progress.sample(now)
         events: list[AnyEvent] = []
         self.sequence += 1

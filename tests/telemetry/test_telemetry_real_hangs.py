@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from ring_observer import Observer
+from ring_observer import HANGING_FLOOR_S, Observer
 
 from holdfast.protocol.faults import Kind
 
@@ -60,6 +60,9 @@ while True:
     time.sleep(0.02)
 """
 
+STOPS, STOPPED_S = 18, 0.4
+"""Together longer than the floor of ranks that train."""
+
 
 @pytest.mark.parametrize(
     ("script", "count", "victim", "kind", "hide"),
@@ -84,6 +87,7 @@ def test_the_rank_that_hangs_is_named(
     else:
         (running.folder / "hang").write_text(kind)
         (running.folder / "hang").rename(running.folder / f"hang.{victim}")
+    observer.expect(HANGING_FLOOR_S)
     observer.until(lambda: observer.found, "a finding")
     (finding,) = observer.found
     assert (finding.kind, finding.rank) == (Kind.HANG, victim), finding
@@ -96,9 +100,9 @@ def test_a_rank_that_is_stopped_and_continued_again_and_again_is_slow_and_not_hu
     running = ranks(SCRIPT, 2)
     observer = Observer(running.rings, 2, hide=False)
     observer.until(lambda: observer.step() >= 20, "twenty steps")
-    for _ in range(6):
+    for _ in range(STOPS):
         os.kill(running.pids[1], signal.SIGSTOP)
-        half_s = time.monotonic() + 0.4
+        half_s = time.monotonic() + STOPPED_S
         observer.until(lambda until_s=half_s: time.monotonic() > until_s, "stopped for a while")
         os.kill(running.pids[1], signal.SIGCONT)
         before = observer.step()

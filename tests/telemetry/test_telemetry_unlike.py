@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from ring_observer import Observer
+from ring_observer import HANGING_FLOOR_S, Observer
 
 from holdfast.protocol.faults import Kind, Weight
 
@@ -42,6 +42,7 @@ def test_the_rank_that_calls_another_collective_is_named(ranks: Any, odd: str, s
     observer = Observer(running.rings, 3, hide=False)
     observer.until(lambda: observer.step() >= 20, "twenty steps")
     assert observer.found == observer.reported == [], "nobody is accused while it trains"
+    observer.expect(HANGING_FLOOR_S)
     (running.folder / "odd").touch()
 
     def named() -> bool:
