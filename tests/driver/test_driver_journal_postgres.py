@@ -280,7 +280,14 @@ def test_of_a_server_whose_owner_was_killed_nothing_is_left(postgres: Postgres) 
         server = int((folder / "data" / "postmaster.pid").read_text().split()[0])
         os.kill(tests.pid, signal.SIGKILL)
     eventually(lambda: not folder.exists(), "its files are gone")
-    assert not psutil.pid_exists(server) or psutil.Process(server).status() == "zombie"
+    eventually(lambda: ended(server), "and its process")
+
+
+def ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 @pytest.mark.parametrize("required", [False, True])

@@ -115,7 +115,7 @@ async def test_the_next_driver_hears_of_a_fault_that_was_lost_with_the_one_befor
         unsaid = (XID,) if await world.beat(client, 1, XID) < 1 else ()  # as a daemon keeps them
     async with driver() as world, world.greeted(HELLO) as client:
         await world.beat(client, 2, *unsaid)
-        await eventually_async(lambda: world.found() == 1, within_s=5.0)
+        await eventually_async(lambda: world.found() == 1)
 
 
 @pytest.mark.parametrize(("hello", "answered"), [(HELLO, 0), (RESTARTED, 2)], ids=["same", "new"])
