@@ -4,7 +4,6 @@
 machine's own network. The emulator has another factory, whose nodes are namespaces.
 """
 
-import contextlib
 import json
 import os
 import shutil
@@ -185,8 +184,8 @@ def sweep_memory() -> list[Path]:
     for folder in folders:
         if folder.name.removeprefix("holdfast-") in alive:
             continue
-        with contextlib.suppress(PermissionError):  # another user's: theirs to sweep
-            shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)  # another keeper may be sweeping it, too
+        if not folder.exists():  # else it is another user's: theirs to sweep
             swept.append(folder)
     return swept
 

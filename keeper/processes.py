@@ -103,15 +103,17 @@ def wait_gone(pids: list[int], within_s: float) -> bool:
 
 
 def kill_marked(run_id: str, within_s: float = 5.0, **also: str) -> int:
-    """SIGKILL what carries the mark until nothing does, forks in between too; how many it were."""
+    """SIGKILL what carries the mark until nothing does, forks in between too; how many it were.
+
+    At least once, however long we stood still ourselves.
+    """
     count = 0
     deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        found = [pid for pid in marked(run_id, **also) if start_ticks(pid) is not None]
-        if not found:
-            break
+    while found := [pid for pid in marked(run_id, **also) if start_ticks(pid) is not None]:
         count += sum(kill(pid) for pid in found)
         wait_gone(found, deadline - time.monotonic())
+        if time.monotonic() > deadline:
+            break
     return count
 
 
