@@ -67,7 +67,7 @@ def _links(run_id: str, pids: list[int], root: Path) -> list[str]:
     held = [pid for pid in pids if network and _network_of(pid) == network]
     keepers = [pid for pid in held if _run_of(pid) in (None, run_id)]
     here = [path.name for path in Path("/sys/class/net").glob("*") if _is_switch_end(path.name)]
-    return here + [link for pid in keepers[:1] for link in _interfaces(pid)]
+    return here + next(filter(None, map(_interfaces, keepers)), [])
 
 
 def _run_of(pid: int) -> str | None:
@@ -82,7 +82,11 @@ def _network_of(pid: int) -> int:
 
 
 def _interfaces(pid: int) -> list[str]:
-    lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
+    """Those of its network; none where it has ended since."""
+    try:
+        lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
+    except OSError:
+        return []
     return [line.partition(":")[0].strip() for line in lines]
 
 
