@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from exchanging import exchange
 from shells import Shell
 from waiting import DEADLINE_S, eventually
 
@@ -52,8 +53,9 @@ def test_a_store_that_cannot_be_written_is_told_and_goes_on_when_it_can(shell: S
     eventually(lambda: list(shell.folder.rglob("manifest.json")), "a first checkpoint is whole")
     job = status(shell)
     store = Path(job["store_url"].removeprefix("file://"))
-    aside = store.rename(store.with_name("aside"))
-    store.write_text("in its place")
+    aside = store.with_name("aside")
+    aside.write_text("in its place")
+    exchange(store, aside)  # its agents would make a folder anew that is missing for a moment
 
     told = said(process, "do not reach their store")
     assert str(store) in told  # that it cannot be written, or listed: whoever comes first
@@ -64,8 +66,7 @@ def test_a_store_that_cannot_be_written_is_told_and_goes_on_when_it_can(shell: S
     before = status(shell)["step"]
     eventually(lambda: status(shell)["step"] > before, "training goes on")
 
-    store.unlink()
-    aside.rename(store)
+    exchange(store, aside)
     back = said(process, "reach their store again: step ")
     (shell.folder / "enough").touch()
     _, errors = process.communicate(timeout=DEADLINE_S)

@@ -9,9 +9,11 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from exchanging import exchange
 from waiting import DEADLINE_S, eventually
 
 from holdfast.keeper import processes
@@ -91,14 +93,13 @@ def test_a_node_that_cannot_be_started_ends_no_other_and_is_started_later(keeper
     keeper.start()
     before, other = keeper.host(), keeper.host("node-2")
     folder = Path(keeper.node().folder)
-    folder.rename(kept := folder.with_name("kept"))
-    folder.write_text("no folder")
+    (aside := folder.with_name("kept")).write_text("no folder")
+    exchange(folder, aside)
     os.kill(keeper.node().host_pid, signal.SIGKILL)
     eventually(lambda: is_gone(before["pid"]), "the host is gone")
     eventually(lambda: "a node could not be started" in keeper.said(), "it is said")
     assert keeper.host("node-2") == other, "the other node noticed nothing"
-    folder.unlink()
-    kept.rename(folder)
+    exchange(folder, aside)  # in one: the keeper makes a folder that is missing
     eventually(lambda: keeper.host()["incarnation"] != before["incarnation"], "a new host")
     assert keeper.host("node-2") == other
 
@@ -107,8 +108,8 @@ def test_a_state_that_cannot_be_saved_ends_no_node_and_is_saved_later(keeper):
     keeper.start()
     before, other = keeper.host(), keeper.host("node-2")
     path, said = states.state_path(keeper.root), Path(keeper.node().folder) / "host.json"
-    path.unlink()
-    path.mkdir()
+    (aside := path.with_name("aside")).mkdir()
+    exchange(path, aside)
     try:
         os.kill(before["pid"], signal.SIGKILL)
         eventually(lambda: json.loads(said.read_bytes()) != before, "a new host")
@@ -144,9 +145,9 @@ def test_the_next_start_sweeps_the_memory_of_a_run_that_was_killed_whole(keeper,
     marked = os.environ | {processes.RUN_MARK: runs[1]}
     with subprocess.Popen(["/bin/sleep", "1000"], env=marked) as holder:
         try:
-            alive.mkdir()
-            dead.mkdir()
             eventually(lambda: processes.environment_of(holder.pid), "its exec is over")
+            alive.mkdir()  # from now on others may sweep it, which start a keeper meanwhile
+            dead.mkdir()
             keeper.start()
             assert not dead.exists()
             assert alive.exists(), "a run with a process of its own is nobody's to sweep"
@@ -191,6 +192,7 @@ class FakeLease:
         self.socket.bind(("127.0.0.1", 0))
         self.socket.settimeout(0.1)
         self.renewals: list[lease.Renewal] = []
+        self.answered_s = 0.0  # when it answered last
         self._silent = threading.Event()
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
@@ -209,6 +211,7 @@ class FakeLease:
             renewal = lease.unpack(datagram)
             assert renewal is not None
             self.renewals.append(renewal)
+            self.answered_s = time.monotonic()
             self.socket.sendto(datagram, sender)
 
 
@@ -228,16 +231,21 @@ def start_host(folder: Path, fake: FakeLease, **more: object) -> subprocess.Pope
     return subprocess.Popen([sys.executable, "-m", "holdfast.keeper.host", str(path)])
 
 
+PATIENCE_S = 10.0
+"""Of a host: longer than a busy machine has the fake keeper stand still."""
+
+
 def test_a_host_without_a_keeper_ends_its_node_when_its_patience_is_over(tmp_path):
     fake = FakeLease()
     commands = {"executor": ["/bin/sleep", "1000"]}
-    with start_host(tmp_path, fake, commands=commands, outlive_keeper_s=2.0) as host:
+    with start_host(tmp_path, fake, commands=commands, outlive_keeper_s=PATIENCE_S) as host:
         try:
-            eventually(lambda: len(fake.renewals) > 12, "it lives while it is answered")
+            eventually(lambda: len(fake.renewals) > 12, "it is answered for a while")
             executor = json.loads((tmp_path / "host.json").read_bytes())["executor"]
             assert processes.start_ticks(executor) is not None
             fake.silence()
             assert host.wait(DEADLINE_S) == 0
+            assert time.monotonic() - fake.answered_s >= PATIENCE_S, "each answer counts"
         finally:
             fake.silence()
             host.terminate()
