@@ -57,13 +57,20 @@ def lose_rank_and_memory(shell: Shell) -> None:
     *_, last = (shell.folder / "starts").read_text().splitlines()
     _, pid, slots = last.split()
     os.kill(int(pid), signal.SIGSTOP)  # so that it makes no other slot
-    shutil.rmtree(slots)
+    lost = Path(slots).rename(f"{slots}.lost")  # at once: its agent makes those that are missing
+    shutil.rmtree(lost)
     os.kill(int(pid), signal.SIGKILL)
 
 
 def status(shell: Shell) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(shell.holdfast("status", "--json").stdout)
     return found
+
+
+def waits(shell: Shell, what: str) -> None:
+    """It waits to know what its store has, and says so; `what` it knows of it may come later."""
+    eventually(lambda: what in (status(shell)["waiting"] or ""), what)
+    assert status(shell)["unsure_s"] is not None
 
 
 def ends_well(shell: Shell, process: "subprocess.Popen[str]") -> None:
@@ -82,9 +89,7 @@ def test_a_job_waits_until_its_store_has_been_looked_through(
     os.mkfifo(hangs / MANIFEST)  # whoever reads it waits for a writer
     lose_rank_and_memory(shell)
 
-    eventually(lambda: status(shell)["unsure_s"] is not None, "it waits")
-    waiting = status(shell)
-    assert "is still looked through: nothing found so far" in waiting["waiting"]
+    waits(shell, "is still looked through: nothing found so far")
     assert "is still looked through" in shell.holdfast("status").stdout
     told = shell.holdfast("why", job["name"]).stdout
     assert "it waits to know what its store has since" in told
@@ -111,8 +116,7 @@ def test_a_person_has_a_job_begin_anew_whose_checkpoints_are_gone(
     early = shell.holdfast("resume", name, "--from-start")
     assert early.returncode != 0, "it trains"
     lose_rank_and_memory(shell)
-    eventually(lambda: status(shell)["unsure_s"] is not None, "it waits")
-    assert "was in its store, and no step is found now" in status(shell)["waiting"]
+    waits(shell, "was in its store, and no step is found now")
 
     done = shell.holdfast("resume", name, "--from-start")
     assert done.returncode == 0, done.stderr
