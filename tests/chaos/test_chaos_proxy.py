@@ -1,7 +1,7 @@
 """The way between a driver and its API server: passes on, or answers badly, late or never."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, suppress
 from itertools import chain, count
 from pathlib import Path
@@ -15,8 +15,6 @@ from waiting import DEADLINE_S, eventually_async
 from holdfast.lab.kubernetes import proxy
 from holdfast.lab.kubernetes.proxy import Answered, Mood, Proxy, counted, turn
 
-SOON_S = 5.0
-"""Until whoever asks gives up, where some are never answered."""
 ASKED = 30
 """Times: by then each way of a bad day was there."""
 
@@ -46,10 +44,10 @@ class Way:
         await self._up.enter_async_context(server)
         return str(server.make_url("")).rstrip("/")
 
-    async def ask(self, path: str, within_s: float = DEADLINE_S) -> int | None:
+    async def ask(self, path: str) -> int | None:
         """The status of the answer; None where none came in time."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(within_s), self._client.get(self._url + path) as answer:
+            async with asyncio.timeout(DEADLINE_S), self._client.get(self._url + path) as answer:
                 return answer.status
         return None
 
@@ -83,16 +81,31 @@ async def test_in_a_slow_mood_what_is_asked_is_done_late_or_unheard_or_never(
 ) -> None:
     monkeypatch.setattr(proxy, "LATE_S", 0.05)
     turn(way.folder, Mood(slow_share=1.0))
-    async with asyncio.timeout(DEADLINE_S):
-        asked = [f"/{number}" for number in range(ASKED)]
-        answers = await asyncio.gather(*(way.ask(path, SOON_S) for path in asked))
-    answered = {path for path, answer in zip(asked, answers, strict=True) if answer == 200}
-    heard = {*way.heard}
-    assert answered
-    assert answered < heard, "some were done, and nobody heard of it"
-    assert heard < {*asked}, "some were never done"
-    late = len(answered)
+    asking = {f"/{number}": asyncio.create_task(way.ask(f"/{number}")) for number in range(ASKED)}
+
+    def answered() -> set[str]:
+        return {path for path, task in asking.items() if task.done() and task.result() == 200}
+
+    def all_is_done() -> bool:
+        count = counted(way.folder)
+        return count.late + count.never == ASKED and count.late == len(answered())
+
+    await eventually_async(all_is_done, "whoever is answered late has it")
+    assert answered()
+    await eventually_async(
+        lambda: answered() < {*way.heard}, "some were done, and nobody heard of it"
+    )
+    late = len(answered())
+    await over(asking.values())
+    assert {*way.heard} < {*asking}, "some were never done"
     assert counted(way.folder) == Answered(late=late, never=ASKED - late)
+
+
+async def over(asking: Iterable["asyncio.Task[int | None]"]) -> None:
+    """Whoever still waits for an answer gives up."""
+    for task in asking:
+        task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
 
 
 async def test_a_share_of_both_leaves_the_rest_alone(way: Way) -> None:
