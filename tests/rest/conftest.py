@@ -81,11 +81,13 @@ class Driver:
         self.effects: list[AnyEffect] = []
 
     async def happened(self, *events: AnyEvent) -> None:
-        """Tell the core, and wait until that is in the journal."""
-        for event in events:
+        """Tell the core, and wait until what they led to is in the journal."""
+        done = asyncio.Event()
+        *first, last = events
+        for event in first:
             self.loop.post(event)
-        before = self.loop.sequence
-        await eventually_async(lambda: self.loop.sequence > before)
+        self.loop.post(last, done=done.set)
+        await asyncio.wait_for(done.wait(), DEADLINE_S)
 
     async def submit(self, **metadata: Any) -> httpx.Response:
         document = {**JOB, "metadata": {**JOB["metadata"], **metadata}}
@@ -132,7 +134,13 @@ async def driver(tmp_path: Path, token: str) -> AsyncIterator[Driver]:
 async def served(app: Any) -> AsyncIterator[str]:
     """`app` on a free port of loopback."""
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=int(DEADLINE_S),  # else it may hang up on a client that stood still
+    )
     server = uvicorn.Server(config)
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
     serving = asyncio.create_task(server.serve([listening]))
