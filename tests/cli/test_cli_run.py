@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from shells import Shell
+from shells import Shell, heard
 from waiting import DEADLINE_S, eventually
 
 pytestmark = pytest.mark.cluster
@@ -19,6 +19,15 @@ while len(list(pathlib.Path().glob("began-*"))) < ranks:
     time.sleep(0.01)
 print("from", rank, "of", ranks, flush=True)
 print("to stderr", file=sys.stderr, flush=True)
+"""
+
+WRONG = """
+import os, pathlib, time
+def f():
+    raise ValueError('the mistake')
+while os.environ["TORCHELASTIC_RESTART_COUNT"] != "0" and not pathlib.Path("go").exists():
+    time.sleep(0.01)  # else it might be over before anybody has heard of the first time
+f()
 """
 
 FOREVER = """
@@ -42,17 +51,17 @@ def test_a_scripts_output_is_ours_and_differing_lines_are_told_apart(shell: Shel
 
 
 def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> None:
-    shell.script("wrong.py", "def f():\n    raise ValueError('the mistake')\nf()\n")
-    ended = shell.holdfast(
+    shell.script("wrong.py", WRONG)
+    process = shell.start(
         *("run", "--nproc-per-node", "2", "--max-restarts", "1", "--first-step", "42"), "wrong.py"
     )
-    assert ended.returncode == 1
-    assert (
-        ended.stderr.count("in f\n    raise ValueError('the mistake')\nValueError: the mistake")
-        == 1
-    )
-    assert "attempt 2 of 2" in ended.stderr
-    last = ended.stderr.splitlines()[-1]
+    errors = heard(process, "attempt 2 of 2")
+    (shell.folder / "go").touch()
+    assert process.stderr is not None
+    errors += process.stderr.read()
+    assert process.wait(DEADLINE_S) == 1
+    assert errors.count("in f\n    raise ValueError('the mistake')\nValueError: the mistake") == 1
+    last = errors.splitlines()[-1]
     assert "ValueError: the mistake" in last
     first_to_raise = last.partition("rank ")[2].split()[0]
     why = shell.holdfast("why", shell.run.name)
@@ -70,10 +79,12 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
 
 
 def test_any_program_is_run_and_its_signal_is_in_the_exit_code(shell: Shell) -> None:
-    once = "test -e once && exit 0; touch once; kill -SEGV $$"
-    ended = shell.holdfast("run", "--", "sh", "-c", once)
-    assert ended.returncode == 0, "a crash is cured by a restart"
-    assert "died of SIGSEGV; restarting 1 rank" in ended.stderr
+    again = "until test -e go; do sleep .05; done; exit 0"  # so that the first time is heard of
+    once = f"if test -e once; then {again}; fi; touch once; kill -SEGV $$"
+    process = shell.start("run", "--", "sh", "-c", once)
+    heard(process, "died of SIGSEGV; restarting 1 rank")
+    (shell.folder / "go").touch()
+    assert process.wait(DEADLINE_S) == 0, "a crash is cured by a restart"
     assert not (shell.run / "journal.reserve").exists(), "a run that is over keeps no room"
 
 

@@ -82,6 +82,19 @@ class Shell:
         return found
 
 
+def heard(process: "subprocess.Popen[str]", what: str) -> str:
+    """What it says on stderr, up to the line in which `what` is. The rest is to be read there, too:
+    `communicate` would leave out what has come with that line.
+    """
+    assert process.stderr is not None
+    said = ""
+    for line in iter(process.stderr.readline, ""):
+        said += line
+        if what in line:
+            return said
+    pytest.fail(f"it never said {what!r}:\n{said}")
+
+
 @contextmanager
 def shell_in(folder: Path) -> Iterator[Shell]:
     """Whatever was typed there has ended, and left nothing, at the end."""
