@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -122,8 +122,12 @@ class Lab:
     # ------------------------------------------------------------ the driver, as a user has it
 
     def submit(self, job: dict[str, Any], within_s: float = 30.0) -> str:
-        """Submit a TrainingJob; its name. Raises `Refused` with what the driver said."""
-        self.ask("POST", "/jobs", within_s=within_s, json=job)
+        """Submit a TrainingJob; its name. Raises `Refused` with what the driver said.
+
+        With a key: the driver may take the job, and the answer come too late.
+        """
+        key = {"Idempotency-Key": secrets.token_hex(6)}
+        self.ask("POST", "/jobs", within_s=within_s, headers=key, json=job)
         name: str = job["metadata"]["name"]
         return name
 
@@ -175,18 +179,25 @@ class Lab:
                 raise TooLate(f"not within {within_s:g} s: {what}. Logs are in {self.run.root}")
             time.sleep(LOOK_S)
 
-    def ask(self, method: str, path: str, *, within_s: float = 30.0, **more: Any) -> Any:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        within_s: float = 30.0,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> Any:
         """One request, again while the driver is away. Raises `Refused` or `TooLate`."""
         answers: list[httpx.Response] = []
 
         def answered() -> bool:
             try:
                 asked = self.asked()
-                headers = {"Authorization": f"Bearer {asked.user_token.read_text().strip()}"}
+                token = f"Bearer {asked.user_token.read_text().strip()}"
                 base = json.loads(asked.address.read_bytes())["http"]
-                answer = self._http.request(
-                    method, f"{base}/v1alpha1{path}", headers=headers, **more
-                )
+                sent = {"Authorization": token, **(headers or {})}
+                answer = self._http.request(method, f"{base}/v1alpha1{path}", headers=sent, **more)
             except (httpx.TransportError, FileNotFoundError):
                 return False  # it is starting, or starting again
             answers.append(answer)

@@ -41,7 +41,8 @@ def cut_off(lab: Lab, _job: str, _rng: Random) -> Done:
 
 def alone(lab: Lab, _job: str, _rng: Random) -> Done:
     """Neither does it hear of the API server: its own way there is silent."""
-    at_s, proxy = time.time(), lab.pid("proxy")
+    proxy = target.wait_for(lambda: lab.pid("proxy") or None, "the proxy", 10.0)
+    at_s = time.time()
     with _unreachable(lab):
         os.kill(proxy, signal.SIGSTOP)
         try:

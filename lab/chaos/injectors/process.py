@@ -28,7 +28,8 @@ def killed(process: str) -> Injector:
 
 def keeper_killed(lab: Lab, _job: str, _rng: Random) -> Done:
     """SIGKILL to the keeper: the lab starts it again, as an operator's init would."""
-    os.kill(lab.pid("keeper"), signal.SIGKILL)
+    pid = target.wait_for(lambda: lab.pid("keeper") or None, "the keeper", 10.0)
+    os.kill(pid, signal.SIGKILL)
     return Done(said="SIGKILL to the keeper")
 
 
