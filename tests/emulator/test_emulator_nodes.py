@@ -207,9 +207,11 @@ def test_what_is_left_is_seen_by_looking_and_nothing_is_left_after_the_end(emula
 def test_the_next_start_sweeps_what_a_massacre_left(emulator):
     emulator.host(), emulator.host("node-2")
     before = emulator.state
-    os.kill(before.switch_pid, signal.SIGKILL)
-    emulator.kill()
-    os.kill(before.nodes["node-1"].host_pid, signal.SIGKILL)
+    emulator.kill()  # first: it would start another gateway
+    dead = [before.switch_pid, before.nodes["node-1"].host_pid]
+    for pid in dead:
+        os.kill(pid, signal.SIGKILL)
+    assert processes.wait_gone(dead, DEADLINE_S)
     emulator.start()
     eventually(lambda: present(emulator) == {"node-1": True, "node-2": True}, "both anew")
     assert emulator.node("node-2").host_pid != before.nodes["node-2"].host_pid
