@@ -33,6 +33,7 @@ from holdfast.protocol import exitcodes
 
 LOOK_S = 0.05
 SHOW_S = 0.2
+READY_S = 120.0
 JOB_S = 300.0
 HURT, ALONE = ("demo", "demo-2", "demo-3"), "left-alone"
 FAILURES = (TooLate, Refused, NotThere, NotPossible)
@@ -65,7 +66,7 @@ class Demo:
     def play(self) -> Callable[[int], Summary]:
         """All acts; what makes the summary once the leftovers are known."""
         self._set(f"starting {NODES} nodes and {STANDBYS} standby")
-        self._lab.ready(within_s=60.0)
+        self._lab.ready(within_s=READY_S)
         fault = self._options.fault
         done, steps = self._hurt_in_time()
         hurt = self.hurt
