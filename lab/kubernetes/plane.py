@@ -38,6 +38,10 @@ COMPONENTS: dict[str, Callable[[Places], list[str]]] = {
     "kube-scheduler": flags.kube_scheduler,
 }
 """By name, in the order in which they start; they end in the opposite one."""
+FOLLOWERS = ("kube-controller-manager", "kube-scheduler")
+"""Those that may give up while the API server is away."""
+GIVES_UP_S = 15.0
+"""One of these that has only just begun waits for the API server for ten seconds, and ends."""
 USERS = {
     "admin": ("admin", ["system:masters"]),
     "kube-controller-manager": ("system:kube-controller-manager", []),
@@ -82,6 +86,7 @@ class ControlPlane:
         self._audit_policy = audit_policy
         self._more = more
         self._running: dict[str, Process] = {}
+        self._away_s: float | None = 0.0  # since when the API server is; None while it is there
         self.starts: list[tuple[float, float]] = []
         """Of the API server: when it was started, and when it was ready; Unix time."""
 
@@ -166,7 +171,6 @@ class ControlPlane:
 
         What gave up while the API server was away comes back with it, as a kubelet would have it.
         """
-        gone = self._gave_up() if component == "kube-apiserver" else []
         flags_of = [*COMPONENTS[component](self.at), *self._more.get(component, ())]
         words = [*command(component), *flags_of]
         log, began_s = self.at.folder / f"{component}.log", time.time()
@@ -174,26 +178,28 @@ class ControlPlane:
         if component == "kube-apiserver":
             self._until(self.ready, "the API server to be ready")
             self.starts.append((began_s, time.time()))
-        for each in gone:
-            self.start(each)
+            since_s, self._away_s = self._away_s or 0.0, None
+            for each in self._given_up(since_s):
+                self.stop(each)
+                self.start(each)
 
     def stop(self, component: str) -> None:
         """End one of COMPONENTS in its own time, and wait until it has ended."""
+        if component == "kube-apiserver":
+            self._away_s = time.monotonic()
         self._running.pop(component).stop()
 
-    def _gave_up(self) -> list[str]:
-        """Those that ended by themselves, now no longer missed."""
-        others = self._running.keys() - {"kube-apiserver"}
-        gone = [name for name in others if self._running[name].ended]
-        for name in gone:
-            self.stop(name)
-        return gone
+    def _given_up(self, since_s: float) -> list[str]:
+        """Those that gave up while the API server was away, or that may be about to."""
+        there = {name: self._running[name] for name in FOLLOWERS if name in self._running}
+        young_s = since_s - GIVES_UP_S
+        return [name for name, each in there.items() if each.ended or each.began_s > young_s]
 
     def renew(self) -> None:
         """Start anew what follows the API server: the longer that was away, the more seldom they
         look for it, and for a minute after it is back nodes stay as they were.
         """
-        for component in ("kube-controller-manager", "kube-scheduler"):
+        for component in FOLLOWERS:
             self.stop(component)
             self.start(component)
 
@@ -217,9 +223,11 @@ class ControlPlane:
         return self._answers("/readyz")
 
     def check(self) -> None:
-        """Raise `NotReady` where a program has ended by itself."""
-        for process in self._running.values():
-            if process.ended:
+        """Raise `NotReady` where a program has ended by itself, and not because the API server is
+        away.
+        """
+        for name, process in self._running.items():
+            if process.ended and (self._away_s is None or name not in FOLLOWERS):
                 raise NotReady(process.last_words())
 
     def leftovers(self) -> list[int]:

@@ -3,6 +3,7 @@
 import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class Process:
         stops_within_s: float = STOPS_WITHIN_S,
     ) -> None:
         self.name = name
+        self.began_s = time.monotonic()
         self._log = log
         self._stops_within_s = stops_within_s
         with log.open("ab") as out:

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import pytest
 from waiting import DEADLINE_S, eventually
 
+from holdfast.keeper import processes
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.fake import FAKE, FakeNodes
 from holdfast.lab.kubernetes.kubectl import KubectlFailed, kubectl
-from holdfast.lab.kubernetes.plane import COMPONENTS, ControlPlane
+from holdfast.lab.kubernetes.plane import COMPONENTS, FOLLOWERS, ControlPlane, NotReady
 from holdfast.lab.kubernetes.process import Process
 from holdfast.lab.kubernetes.programs import command
 
@@ -88,6 +90,61 @@ def test_a_fake_node_is_ready_and_says_that_its_pods_run(plane: ControlPlane) ->
         plane.kubectl("run", "on-fake", "--image=none", "--overrides", json.dumps({"spec": pod}))
         plane.kubectl("wait", "--for=condition=Ready", "pod/on-fake", "--timeout=50s")
         plane.kubectl("delete", "pod/on-fake", "node/fake")
+
+
+def gives_up(plane: ControlPlane, component: str) -> None:
+    """Have one of its programs end by itself, where it has not."""
+    program = plane._running[component]
+    if not program.ended:
+        processes.kill(eventually(lambda: program.pid, f"{component} runs"))
+        eventually(lambda: program.ended, f"{component} has ended")
+
+
+def pids(plane: ControlPlane) -> set[int]:
+    """Of those that follow the API server, once they are there."""
+    return {eventually(lambda each=each: plane.pid(each), each) for each in FOLLOWERS}
+
+
+def test_what_gives_up_while_the_api_server_is_away_comes_back_with_it(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One before it is started again, one while it starts, and those that may be about to."""
+    ready = plane.ready
+
+    def another_gives_up() -> bool:
+        gives_up(plane, "kube-scheduler")
+        return ready()
+
+    plane.stop("kube-apiserver")
+    try:
+        gives_up(plane, "kube-controller-manager")
+        with pytest.raises(httpx.TransportError):
+            plane.read("/api")
+        monkeypatch.setattr(plane, "ready", another_gives_up)
+    finally:
+        plane.start("kube-apiserver")
+        monkeypatch.undo()
+    plane.check()
+    young = pids(plane)
+    plane.stop("kube-apiserver")
+    plane.start("kube-apiserver")
+    assert not young & pids(plane), "they had only just begun, and begin anew"
+    plane.kubectl("create", "namespace", "followed")
+    account = "/api/v1/namespaces/followed/serviceaccounts/default"
+    eventually(lambda: plane.read(account), "a controller has made its account")
+    plane.kubectl("delete", "namespace", "followed", "--wait=false")
+
+
+def test_what_ends_beside_an_api_server_that_is_there_is_missed(plane: ControlPlane) -> None:
+    if not isinstance(plane, ControlPlane):
+        pytest.skip("programs of ours are ended")
+    gives_up(plane, "kube-scheduler")
+    try:
+        with pytest.raises(NotReady, match="kube-scheduler ended with exit code"):
+            plane.check()
+    finally:
+        plane.stop("kube-scheduler")
+        plane.start("kube-scheduler")
 
 
 @contextmanager
