@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from waiting import eventually
+from waiting import DEADLINE_S, eventually
 
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.keeper import processes
@@ -88,7 +88,7 @@ def joined_nodes(plane, root: Path) -> Iterator[Joined]:
     if best_kind()[0] is Kind.LOOPBACK:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
     with Joined(plane, root, nodes=2, more=OPTIONS) as joined:
-        joined.ready()
+        joined.ready(DEADLINE_S)
         yield joined
     left = joined.leftovers()
     assert left.count == 0, left

@@ -15,7 +15,7 @@ from holdfast.driver.adapters.kubernetes.client import Client, Patch
 from holdfast.driver.ports import TemporaryError
 
 RENEW_S = 2.0
-"""Of a lease that is over after 16 s on the tests' control plane."""
+"""Of a lease that is over after 16 s on the tests' control planes."""
 
 
 class MadeNodes:

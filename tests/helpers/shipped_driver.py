@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.journal_sqlite import open_sqlite, read_only
 from holdfast.driver.core.encode import decode
@@ -28,7 +29,7 @@ DRIVER = f"system:serviceaccount:{':'.join(ACCOUNT)}"
 """As the audit log calls it."""
 
 QUICK_LEASES = ("--lease-s", "4")
-"""Renewed each second: the tests' control plane takes a node for lost after sixteen."""
+"""Renewed each second: the tests' control planes take a node for lost after sixteen."""
 
 RUNNING: list[Path] = []
 """Folders of the drivers that run now: a test that fails shows what they decided."""
@@ -58,7 +59,7 @@ def shipped_driver(
     words += ["--node-selector", "kubernetes.io/os=linux", *driver]
     options = [*QUICK_LEASES, "--driver-socket", str(state / "driver.sock")]
     with Joined(plane, folder / "nodes", nodes=nodes, more=options) as joined:
-        joined.ready()
+        joined.ready(DEADLINE_S)
         lifeline = Lifeline()
         log = folder / "driver.log"
         process = Child("driver", "holdfast.driver.main", words, log=log, lifeline=lifeline)

@@ -12,6 +12,11 @@ T = TypeVar("T")
 
 DEADLINE_S = 120.0
 """Many times what anything here takes: a driver takes 22 s to start where load is 7 a core."""
+GRACE_S = 16.0
+"""How long a node of the tests' control planes may be silent before it is NotReady. Where several
+of them share two cores a kubelet stands still for seconds, and a node that is lost for that alone
+is no fault of a test's.
+"""
 LOOK_S = 0.01
 REST = 3.0
 """Times what a look took: one that starts a program would else have a core for itself."""

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from cluster_trial import JOBS, Trial, there, training_job
 from shipped_driver import RUNNING, entries_in
-from waiting import DEADLINE_S, eventually
+from waiting import DEADLINE_S, GRACE_S, eventually
 
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.adapters.kubernetes.client import Client
@@ -20,11 +20,6 @@ from holdfast.lab.kubernetes.programs import command
 
 CRD = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base" / "crd.yaml"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainingjobs.holdfast.dev"
-
-GRACE_S = 16.0
-"""How long a node may be silent before it is NotReady. Where several such clusters share two cores
-a kubelet stands still for seconds, and a node that is lost for that alone is no fault of a test's.
-"""
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from kubelet_pods import (
     renewed,
     running,
 )
-from waiting import eventually
+from waiting import DEADLINE_S, eventually
 
 from holdfast.keeper import processes
 from holdfast.lab.emulator.kubelet.joined import Joined
@@ -171,7 +171,7 @@ def test_nothing_outlives_the_process_that_keeps_the_nodes(plane, tmp_path, kind
     if best_kind()[0] is Kind.LOOPBACK:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
     with Joined(plane, tmp_path, nodes=1, kind=kind, more=OPTIONS) as joined:
-        joined.ready()
+        joined.ready(DEADLINE_S)
         with pods_on(plane, joined) as made:
             made.run("counts", COUNT, **on("node-1"))  # those of the other tests have a node-2
             uid = made.running("counts")["metadata"]["uid"]

@@ -14,7 +14,7 @@ from deployed import kustomized
 from operated import Operated, operated
 from policies import policy
 from shipped_rights import Audit
-from waiting import eventually
+from waiting import GRACE_S, eventually
 
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.lab.kubernetes import flags
@@ -56,7 +56,7 @@ def grouped(crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     there is none.
     """
     folder = tmp_path_factory.mktemp("driver")
-    with ControlPlane(folder / "kubernetes", more=flags.POD_GROUPS) as plane:
+    with ControlPlane(folder / "kubernetes", grace_s=GRACE_S, more=flags.POD_GROUPS) as plane:
         for part in kustomized(plane, "overlays/pod-groups"):
             if part["kind"] not in RUNS:
                 plane.kubectl("apply", "-f", "-", input=json.dumps(part))

@@ -19,7 +19,7 @@ import pytest
 from deployed import kustomized
 from running_driver import DriverProcess
 from shipped_driver import ACCOUNT, QUICK_LEASES
-from waiting import eventually
+from waiting import GRACE_S, eventually
 
 from holdfast.driver.adapters.kubernetes import names, paths, trialpods
 from holdfast.lab.emulator.kubelet.joined import Joined
@@ -190,7 +190,7 @@ def installed(
     if best_kind()[0] is Kind.LOOPBACK:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
     folder = tmp_path_factory.mktemp("uninstalled")
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
+    with ControlPlane(tmp_path_factory.mktemp("plane"), grace_s=GRACE_S) as plane:
         yield from _installed(plane, folder)
 
 
