@@ -11,7 +11,7 @@ import httpx
 from unchecked_driver import UncheckedDriver
 from waiting import DEADLINE_S
 from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import InvalidHandshake
 
 from holdfast.driver.adapters.kubernetes import names, paths
 from holdfast.driver.adapters.kubernetes.client import Client
@@ -140,7 +140,7 @@ class Life:
                     proxy=None,
                 ):
                     return True
-            except InvalidStatus:
+            except (InvalidHandshake, OSError):  # refused, or it takes long
                 return False
 
         await until(admitted, ADMITS)
@@ -179,10 +179,16 @@ class Life:
     async def _marks(self) -> None:
         node = f"{self._name}-1"
         headers = {"Authorization": f"Bearer {self._driver.paths.user_token.read_text().strip()}"}
+        at = f"{self._url}/v1alpha1/nodes/{node}/evict"
         async with httpx.AsyncClient(trust_env=False, headers=headers, timeout=60) as person:
-            at = f"{self._url}/v1alpha1/nodes/{node}/evict"
-            answer = await person.post(at, json={"reason": "to be repaired"})
-        assert answer.status_code == 202, answer.text
+
+            async def taken() -> bool:
+                """Not while its database takes its time: then nothing has changed."""
+                answer = await person.post(at, json={"reason": "to be repaired"})
+                assert answer.status_code in (202, 503), answer.text
+                return answer.status_code == 202
+
+            await until(taken, "it takes the request")
 
         async def marked() -> bool:
             seen = await self._admin.get(paths.nodes(node))
