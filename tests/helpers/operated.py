@@ -57,7 +57,9 @@ class Operated:
         token = self.driver.paths.user_token.read_text().strip()
         headers = {"Authorization": f"Bearer {token}"}
         at = f"{self.url()}/v1alpha1/{what}"
-        answer: dict[str, Any] = httpx.get(at, headers=headers, trust_env=False, timeout=60).json()
+        answer: dict[str, Any] = httpx.get(
+            at, headers=headers, trust_env=False, timeout=DEADLINE_S
+        ).json()
         return answer
 
     # ------------------------------------------------------------ its jobs

@@ -80,12 +80,12 @@ def kept_by_node(nodes: Joined) -> dict[str, Kept]:
 def _kept(nodes: Joined, node: str) -> Kept | None:
     ours = [each for each in _marked(nodes) if node_of(each) == node]
     supervisors = [each for each in ours if SUPERVISOR in said(each) and innermost(each) == 1]
-    executors = [each for each in ours if EXECUTOR in said(each) and each.parent() in supervisors]
+    executors = [each for each in ours if EXECUTOR in said(each) and parent(each) in supervisors]
     ranks = {pid for pid, _ in ranks_of(nodes)}
     launchers = [
         each
         for each in ours
-        if LAUNCHER in said(each) and each.parent() in executors and each.pid not in ranks
+        if LAUNCHER in said(each) and parent(each) in executors and each.pid not in ranks
     ]
     if (len(supervisors), len(executors)) != (1, 1) or not launchers:
         return None
@@ -137,6 +137,14 @@ def said(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.NoSuchProcess:
         return ""
+
+
+def parent(process: psutil.Process) -> psutil.Process | None:
+    """None, too, where it is gone by now: launchers fork what lives for a moment."""
+    try:
+        return process.parent()
+    except psutil.NoSuchProcess:
+        return None
 
 
 def innermost(process: psutil.Process) -> int:

@@ -12,7 +12,7 @@ import pytest
 from operated import Operated, operated, said
 from waiting import DEADLINE_S, eventually
 
-from holdfast.lab.kubernetes.plane import ControlPlane
+from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed
 from kubernetes import client, config, watch
 
 pytestmark = pytest.mark.kubernetes
@@ -142,7 +142,18 @@ def account(stock: Operated, name: str, *verbs: str) -> str:
         stock.kubectl("create", "role", name, *granted, "--resource=trainingjobs.holdfast.dev")
         bound = f"--serviceaccount={stock.namespace}:{name}"
         stock.kubectl("create", "rolebinding", name, f"--role={name}", bound)
+        eventually(lambda: all(may(stock, name, verb) for verb in verbs), "its role counts")
     return stock.kubectl("create", "token", name).strip()
+
+
+def may(stock: Operated, name: str, verb: str) -> bool:
+    """By the API server's own word."""
+    who = f"--as=system:serviceaccount:{stock.namespace}:{name}"
+    try:
+        said = stock.kubectl("auth", "can-i", verb, "trainingjobs.holdfast.dev", who)
+    except KubectlFailed:
+        return False
+    return said.strip() == "yes"
 
 
 def people(stock: Operated, token: str) -> httpx.Client:

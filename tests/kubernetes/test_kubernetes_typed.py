@@ -237,7 +237,7 @@ def test_a_person_has_a_job_run_looks_at_it_and_ends_it(plane: ControlPlane, ada
     assert ada.refused("resume speech").startswith("job: 'speech' is Stopped and stays so. ")
     assert ada.gets("delete speech") == "speech is being deleted\n"
     eventually(lambda: not wanted(plane), "its object is gone")
-    assert ada.gets("jobs") == "no jobs\n"
+    eventually(lambda: ada.gets("jobs") == "no jobs\n", "the driver has heard of it")
     assert ada.refused("delete speech").startswith(
         'trainingjobs.holdfast.dev "speech" not found.  What there is: holdfast jobs'
     )
