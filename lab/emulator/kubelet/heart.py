@@ -21,6 +21,10 @@ from holdfast.lab.emulator.kubelet.knobs import KnobsOf
 from holdfast.lab.emulator.kubelet.nodeobject import Shape
 
 RENEWALS_IN_A_LEASE = 4
+ANSWER_S = 10.0
+"""Of the API server to one beat, but no longer than the lease is good, as kubelets have it: whoever
+hangs up sooner is never heard by a slow one.
+"""
 STATUS_EVERY_S = 10.0
 REPORT_AFTER_S = 60.0
 """A status that says nothing new is told again after this long."""
@@ -70,7 +74,7 @@ class Heart:
         while True:
             await self._knobs.thawed()
             try:
-                async with asyncio.timeout(self.beat_s):
+                async with asyncio.timeout(min(ANSWER_S, self._shape.lease_s)):
                     await self._beat()
             except (ApiError, OSError, TimeoutError) as error:
                 self._lost(str(error) or "no answer in time")
