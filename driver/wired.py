@@ -53,7 +53,7 @@ class Driver:
             standby_test_s=settings.standby_test_s,
         )
         self.loop = Loop(journal, clock=clock, policy=policy)
-        awake = Awake(self.loop.now, watch.stood_still)
+        awake = self._awake = Awake(self.loop.now, watch.stood_still)
         self._last_lines = LastLinesKeeper(last_lines, lambda: self.loop.state)
         self.sessions = Sessions(
             refusal=outside.refusal,
@@ -94,7 +94,10 @@ class Driver:
         return self.sessions.before(make_app(self.control))
 
     def answers(self, readiness: Readiness) -> None:
-        """Say from now on what people are told, too."""
+        """Say from now on what people are told, too. Nodes are heard from now on, and no sooner
+        missed: to load the application, or to see the cluster, may take seconds.
+        """
+        self._watch.stood_still(self._awake.now())
         readiness.why, readiness.away = lambda: self.control.accepting, self.control.away
 
     async def start(self, group: asyncio.TaskGroup) -> None:
