@@ -71,6 +71,8 @@ def shipped_driver(
             RUNNING.remove(folder)
             plane.kubectl("delete", "namespace", namespace, "--wait=false")
             nursery.end()
+            pods = ("-n", namespace, "delete", "pods", "--all")  # their nodes' names come again
+            plane.kubectl(*pods, "--force", "--grace-period=0", "--wait=false")
     left = joined.leftovers()
     assert left.count == 0, left
 

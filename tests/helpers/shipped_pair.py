@@ -27,6 +27,7 @@ from holdfast.lab.emulator.nodes import SWITCH_ADDRESS
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 OURS = ("-n", "holdfast")
+NOW = ("--force", "--grace-period=0", "--wait=false")
 DEPLOYMENT = "deployment/holdfast-driver"
 DRIVERS = f"{paths.pods('holdfast')}?labelSelector=app.kubernetes.io/component=driver"
 
@@ -143,12 +144,18 @@ def shipped_pair(
             plane.kubectl("delete", "tj", "--all", "--wait=false")
             what = ("deployment,service,pdb,secret", "--all", "--wait=false")
             plane.kubectl(*OURS, "delete", *what)
-            now = ("--force", "--grace-period=0", "--wait=false")
-            plane.kubectl(*OURS, "delete", "pods", "--all", *now)
-            plane.kubectl("delete", "pods", "-l", "holdfast.dev/job", *now)
+            eventually(lambda: _no_driver_is_left(plane), "no driver is left, nor made anew")
+            plane.kubectl("delete", "pods", "-l", "holdfast.dev/job", *NOW)
     plane.kubectl(*OURS, "delete", "lease", "--all")  # no driver is left to make it again
     left = joined.leftovers()
     assert left.count == 0, left
+
+
+def _no_driver_is_left(plane: ControlPlane) -> bool:
+    """Nodes of the same names come back with the next module: what was theirs would run there."""
+    plane.kubectl(*OURS, "delete", "replicasets,pods", "--all", *NOW)
+    sets = plane.read("/apis/apps/v1/namespaces/holdfast/replicasets")["items"]
+    return not (sets or plane.read(paths.pods("holdfast"))["items"])
 
 
 def apply_job(plane: ControlPlane, name: str, namespace: str = "default", **spec: Any) -> None:
