@@ -86,9 +86,10 @@ def test_a_fake_node_is_ready_and_says_that_its_pods_run(plane: ControlPlane) ->
     pod = {"containers": [{"name": "a", "image": "none"}], "nodeName": "fake"}
     with FakeNodes(plane, lease_s=8):
         plane.kubectl("create", "-f", "-", input=json.dumps(node))
-        plane.kubectl("wait", "--for=condition=Ready", "node/fake", "--timeout=50s")
+        ready = ("--for=condition=Ready", f"--timeout={DEADLINE_S:g}s")
+        plane.kubectl("wait", "node/fake", *ready, within_s=2 * DEADLINE_S)
         plane.kubectl("run", "on-fake", "--image=none", "--overrides", json.dumps({"spec": pod}))
-        plane.kubectl("wait", "--for=condition=Ready", "pod/on-fake", "--timeout=50s")
+        plane.kubectl("wait", "pod/on-fake", *ready, within_s=2 * DEADLINE_S)
         plane.kubectl("delete", "pod/on-fake", "node/fake")
 
 
@@ -170,7 +171,7 @@ def test_killed_it_leaves_nothing_and_the_next_one_takes_its_folder_over(tmp_pat
     folder = tmp_path / "lab"
     here = ["--folder", str(folder)]
     with lab_up(folder) as first:
-        assert len(programs_of(folder)) == 2 * len(COMPONENTS)  # each with its holder
+        eventually(lambda: len(programs_of(folder)) == 2 * len(COMPONENTS), "each has its holder")
         first.kill()
         first.wait()
         eventually(lambda: not programs_of(folder), "no program is left of it")

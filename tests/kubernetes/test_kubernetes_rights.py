@@ -135,7 +135,7 @@ async def test_so_it_does_without_any_one_verb_that_an_overlay_grants(
         await refusals(admin, driver, roles, needs(folder))
     finally:
         apply_roles(installed)
-        installed.kubectl("delete", "namespace", TRAINING)
+        installed.kubectl("delete", "namespace", TRAINING, within_s=DEADLINE_S)
 
 
 def is_the_drivers(part: Object) -> bool:
@@ -258,7 +258,7 @@ async def test_a_driver_that_lacks_a_right_does_not_lead_and_one_that_led_unhear
         await eventually_async(unheard.paths.address.exists, "ranks may need it")
         await relay.mend()
         assert refused.process is not None
-        assert await asyncio.to_thread(refused.process.wait, 60) == exitcodes.CONFIGURATION
+        assert await asyncio.to_thread(refused.process.wait, DEADLINE_S) == exitcodes.CONFIGURATION
         assert await probe == b"", "no kubelet took it for ready"
         why = "rights: the service account holdfast:holdfast-driver may not " + lacking
         assert why in refused.log.read_text()

@@ -7,12 +7,13 @@ place of what would run in the pods, with the tokens that those would have.
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from operated import Operated, said
 from operated import operated as started
-from waiting import DEADLINE_S
+from waiting import DEADLINE_S, LOOK_S
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -37,7 +38,10 @@ async def test_what_a_job_is_to_do_is_told_to_its_own_pod_and_to_no_other_of_its
     operated: Operated,
 ) -> None:
     forge(operated)
-    async with connected(operated, "forged") as forged, connected(operated, "forged") as quiet:
+    async with (
+        await connected(operated, "forged") as forged,
+        await connected(operated, "forged") as quiet,
+    ):
         await greet(forged)
         assert isinstance(await told(forged), Welcome)
         operated.apply("mine", env={"KEY": "secret"})
@@ -49,12 +53,11 @@ async def test_what_a_job_is_to_do_is_told_to_its_own_pod_and_to_no_other_of_its
         assert [type(each) for each in await all_told(quiet)] == [Refused]
     operated.until("mine", lambda status: said(status, "Allocated") == "True", "it has its node")
     (own,) = operated.pods("mine")
-    async with connected(operated, own) as mine:
+    async with await connected(operated, own) as mine:
         await greet(mine)
         assert await task_told(mine) == {"KEY": "secret"}
-        with pytest.raises(InvalidStatus) as refused:
-            await connected(operated, "forged")
-        assert f"pod forged is not the one that has node {NODE}" in str(refused.value.response.body)
+        why = await refusal(operated, "forged")
+        assert f"pod forged is not the one that has node {NODE}" in why
         await asyncio.wait_for(await mine.ping(), DEADLINE_S)
     operated.kubectl("delete", "pod", "forged", "--force", "--grace-period=0")
     operated.clear("mine")
@@ -74,14 +77,36 @@ def forge(operated: Operated) -> None:
     operated.plane.kubectl("-n", operated.namespace, "create", "-f", "-", input=json.dumps(pod))
 
 
-def connected(operated: Operated, pod: str) -> connect:
-    """As the node's executor, with the token that the pod has."""
+async def connected(operated: Operated, pod: str) -> ClientConnection:
+    """As the node's executor, with the token that the pod has, once it is let in: the driver may
+    have yet to see the pod.
+    """
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            with suppress(InvalidStatus):
+                return await connecting(operated, pod)
+            await asyncio.sleep(LOOK_S)
+
+
+async def refusal(operated: Operated, pod: str) -> str:
+    """Why it is not let in, once that is known."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            with pytest.raises(InvalidStatus) as refused:
+                await connecting(operated, pod)
+            if refused.value.response.status_code != 503:
+                return str(refused.value.response.body)
+            await asyncio.sleep(LOOK_S)
+
+
+def connecting(operated: Operated, pod: str) -> connect:
     bound = ("--bound-object-kind", "Pod", "--bound-object-name", pod)
     token = operated.kubectl("create", "token", "default", "--audience", names.AUDIENCE, *bound)
     return connect(
         f"ws{operated.url().removeprefix('http')}/v1alpha1/nodes/{NODE}/executor",
         additional_headers={"Authorization": f"Bearer {token.strip()}"},
         compression=None,
+        open_timeout=DEADLINE_S,
         proxy=None,
     )
 
