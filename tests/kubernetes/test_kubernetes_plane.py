@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -103,7 +104,7 @@ def gives_up(plane: ControlPlane, component: str) -> None:
 
 def pids(plane: ControlPlane) -> set[int]:
     """Of those that follow the API server, once they are there."""
-    return {eventually(lambda each=each: plane.pid(each), each) for each in FOLLOWERS}
+    return {eventually(partial(plane.pid, each), each) for each in FOLLOWERS}
 
 
 def test_what_gives_up_while_the_api_server_is_away_comes_back_with_it(
