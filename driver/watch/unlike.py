@@ -6,17 +6,19 @@ did, whoever of them waits or dies of that. It is user code; it is reported, and
 follows (faults.md, 5 and 6).
 """
 
-from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
 
 from holdfast.driver.watch.model import Expectation, Findings, evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
-from holdfast.protocol.messages import Collective, GroupProgress, Heartbeat, RankProgress
+from holdfast.protocol.messages import Collective, Heartbeat, RankProgress
 
 UNCOUNTED = frozenset({"collectives", "groups full"})
 """What a rank lacks whose numbers are not those of its peers."""
+
+KEPT = 64
+"""Numbers that are kept of each group: those that ranks tell now, some way apart."""
 
 FIX = "Let all ranks of a group call the same collectives, in one order, with equal sizes."
 
@@ -28,25 +30,39 @@ class Odd(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class Callers(msgspec.Struct):
+    """How many ranks called one collective at one number, and the lowest of them."""
+
+    count: int
+    lowest: int
+
+
+class Numbers(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """State of one group. Filled in place: thousands of ranks tell the same, heartbeat after
+    heartbeat, and each of them costs the same however many there are."""
+
+    told: dict[int, int] = {}  # by rank, the last number that it told of
+    called: dict[int, dict[Collective, Callers]] = {}  # by number
+    ranks: tuple[int, ...] = ()  # of the group, where one told its members
+
+
 class Unlike(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job's epoch: by group and rank, what was told; and what came of it."""
+    """State of one job's epoch, by group (filled in place), and what came of it."""
 
     epoch: int = -1
-    seen: Mapping[int, Mapping[int, tuple[Collective, ...]]] = {}
+    groups: dict[int, Numbers] = {}
     odd: Odd | None = None
 
 
 def judge(state: Unlike, beat: Heartbeat, expected: Expectation) -> tuple[Unlike, Findings]:
     """What one heartbeat adds. At most one finding an epoch."""
     if state.epoch != expected.epoch:
-        state = Unlike(epoch=expected.epoch)
-    telling = [seen for seen in beat.ranks if seen.recent and _counts(seen, expected)]
-    if state.odd is not None or not telling:
+        state = Unlike(epoch=expected.epoch, groups={})
+    if state.odd is not None:
         return state, ()
-    state = msgspec.structs.replace(state, seen=_with(state.seen, telling))
-    for seen in telling:
-        for group in seen.groups:
-            odd = _compared(state.seen.get(group.members, {}), group)
+    for seen in beat.ranks:
+        if seen.recent and _counts(seen, expected):
+            odd = _told(state.groups, seen, len(expected.seats))
             if odd is not None:
                 found = (_finding(odd, expected),)
                 return msgspec.structs.replace(state, odd=odd), found
@@ -58,40 +74,52 @@ def _counts(seen: RankProgress, expected: Expectation) -> bool:
     return mine and not UNCOUNTED & set(seen.partial)
 
 
-def _with(
-    before: Mapping[int, Mapping[int, tuple[Collective, ...]]], telling: list[RankProgress]
-) -> dict[int, dict[int, tuple[Collective, ...]]]:
-    after = {group: dict(ranks) for group, ranks in before.items()}
-    for seen in telling:
-        for recent in seen.recent:
-            after.setdefault(recent.members, {})[seen.rank] = recent.collectives
-    return after
+def _told(groups: dict[int, Numbers], seen: RankProgress, world_size: int) -> Odd | None:
+    for group in seen.groups:
+        if group.ranks:
+            groups.setdefault(group.members, Numbers()).ranks = group.ranks
+    for recent in seen.recent:
+        numbers = groups.setdefault(recent.members, Numbers())
+        since = numbers.told.get(seen.rank, 0)
+        new = [each for each in recent.collectives if each.number > since]
+        if new:
+            _keep(numbers, seen.rank, new)
+            if (odd := _compared(numbers, new, world_size)) is not None:
+                return odd
+    return None
 
 
-def _compared(ranks: Mapping[int, tuple[Collective, ...]], group: GroupProgress) -> Odd | None:
-    """The first number at which ranks that tell of it differ."""
-    told: dict[int, dict[int, Collective]] = {}
-    for rank, collectives in ranks.items():
-        for each in collectives:
-            told.setdefault(each.number, {})[rank] = each
-    unlike = (number for number in sorted(told) if len(set(told[number].values())) > 1)
-    number = next(unlike, None)
-    return None if number is None else _odd(number, told[number], group)
+def _keep(numbers: Numbers, rank: int, new: list[Collective]) -> None:
+    numbers.told[rank] = max(each.number for each in new)
+    for each in new:
+        callers = numbers.called.setdefault(each.number, {}).setdefault(each, Callers(0, rank))
+        callers.count += 1
+        callers.lowest = min(callers.lowest, rank)
+    while len(numbers.called) > KEPT:
+        del numbers.called[min(numbers.called)]
 
 
-def _odd(number: int, told: dict[int, Collective], group: GroupProgress) -> Odd:
-    usual, count = Counter(told.values()).most_common(1)[0]
-    others = [rank for rank, each in sorted(told.items()) if each != usual]
-    place = f"as collective #{number} of group {list(group.ranks[:8]) or sorted(told)[:8]}"
-    if len(others) == 1 and count > 1:
-        (rank,) = others
-        return Odd(rank=rank, text=f"rank {rank} called {_differs(told[rank], usual)} {place}")
-    one, other = min(rank for rank in told if told[rank] == usual), others[0]
-    mine = told[other]
-    if mine.kind == usual.kind:
-        text = f"ranks {one} and {other} called {usual.kind} of different sizes {place}"
+def _compared(numbers: Numbers, new: list[Collective], world_size: int) -> Odd | None:
+    """The first of these numbers at which ranks that tell of it differ."""
+    called = ((each.number, numbers.called.get(each.number, {})) for each in new)
+    first = next(((number, callers) for number, callers in called if len(callers) > 1), None)
+    return None if first is None else _odd(*first, numbers.ranks or tuple(range(world_size)))
+
+
+def _odd(number: int, called: Mapping[Collective, Callers], members: tuple[int, ...]) -> Odd | None:
+    """None while most have not told yet, and it might be the others who differ."""
+    usual, unlike = sorted(called, key=lambda each: (-called[each].count, called[each].lowest))[:2]
+    most, other = called[usual], called[unlike].lowest
+    told = sum(callers.count for callers in called.values())
+    place = f"as collective #{number} of group {list(members[:8])}"
+    if told == most.count + 1 and most.count > 1 and 2 * most.count > len(members):
+        return Odd(rank=other, text=f"rank {other} called {_differs(unlike, usual)} {place}")
+    if told < len(members):
+        return None
+    if unlike.kind == usual.kind:
+        text = f"ranks {most.lowest} and {other} called {usual.kind} of different sizes {place}"
     else:
-        text = f"rank {one} called {usual.kind} and rank {other} {mine.kind} {place}"
+        text = f"rank {most.lowest} called {usual.kind} and rank {other} {unlike.kind} {place}"
     return Odd(rank=None, text=text)
 
 

@@ -124,35 +124,73 @@ def test_who_does_not_count_all_of_its_own_is_not_compared(cluster: Any) -> None
     assert [each.kind for each in two.go(4)] == []
 
 
+@pytest.mark.parametrize("odd", [0, 1, 2, 3])
+def test_the_odd_one_is_named_whoever_tells_first(cluster: Any, odd: int) -> None:
+    two = trained(cluster, 2)
+    standing(two, at_number(57, odd, Collective(57, "barrier", 0)))
+    assert two.go(5)[0].rank == odd
+
+
+def test_of_two_halves_nobody_is_named_before_all_have_told(cluster: Any) -> None:
+    def called(rank: int, number: int) -> Collective:
+        return Collective(57, "barrier", 0) if rank > 1 and number == 57 else alike(rank, number)
+
+    two = trained(cluster, 2)
+    standing(two, called)
+    reported = two.go(5)[0]
+    assert (reported.rank, reported.node) == (None, None)
+    assert reported.summary.startswith("rank 0 called broadcast and rank 2 barrier as")
+
+
+def test_what_is_told_again_counts_once_and_nothing_is_kept_of_each_rank_but_a_number() -> None:
+    same = tuple(alike(0, number) for number in range(1, 17))
+    seats = tuple(Seat(rank=r, local_rank=0, node="a", address="") for r in range(4))
+    expected = Expectation(job="job", epoch=1, seats=seats, hang_floor_s=5, first_step_s=60)
+    state = unlike.Unlike()
+    for rank in (0, 1, 1, 1):
+        state, found = unlike.judge(state, told(rank, 16, same), expected)
+        assert found == ()
+    (numbers,) = state.groups.values()
+    assert numbers.told == {0: 16, 1: 16}
+    assert {callers[each].count for each in same for callers in (numbers.called[each.number],)} == {
+        2
+    }
+
+
+def told(rank: int, at: int, called: tuple[Collective, ...]) -> Heartbeat:
+    seen = RankProgress(
+        rank=rank,
+        epoch=1,
+        job="job",
+        groups=(GroupProgress(members=1, kind="", enqueued=at, done=at),),
+        recent=(Recent(members=1, collectives=called),),
+    )
+    return Heartbeat(node="a", incarnation="a", sequence=rank, uptime_s=0, ranks=(seen,))
+
+
 @given(
     ats=st.lists(st.integers(1, 60), min_size=2, max_size=6),
     odd=st.none() | st.integers(1, 60),
+    order=st.randoms(use_true_random=False),
 )
 def test_ranks_that_agree_are_never_named_wherever_each_of_them_stands(
-    ats: list[int], odd: int | None
+    ats: list[int], odd: int | None, order: Any
 ) -> None:
-    """And the last of three or more is, where others tell of the same number."""
+    """And the last of them is, where most of its peers tell of the same number."""
     last = len(ats) - 1
     seats = tuple(Seat(rank=rank, local_rank=0, node="a", address="") for rank in range(len(ats)))
     expected = Expectation(job="job", epoch=1, seats=seats, hang_floor_s=5, first_step_s=60)
     state, found = unlike.Unlike(), []
-    for rank, at in enumerate(ats):
-        numbers = range(max(1, at - 15), at + 1)
-        called = [
-            Collective(n, "barrier", 7) if (rank, n) == (last, odd) else alike(rank, n)
-            for n in numbers
-        ]
-        seen = RankProgress(
-            rank=rank,
-            epoch=1,
-            job="job",
-            groups=(GroupProgress(members=1, kind="", enqueued=at, done=at),),
-            recent=(Recent(members=1, collectives=tuple(called)),),
-        )
-        beat = Heartbeat(node="a", incarnation="a", sequence=rank, uptime_s=0, ranks=(seen,))
-        state, new = unlike.judge(state, beat, expected)
-        found += new
     windows = [range(max(1, at - 15), at + 1) for at in ats]
+    for rank in order.sample(range(len(ats)), len(ats)):
+        called = tuple(
+            Collective(n, "barrier", 7) if (rank, n) == (last, odd) else alike(rank, n)
+            for n in windows[rank]
+        )
+        state, new = unlike.judge(state, told(rank, ats[rank], called), expected)
+        found += new
     compared = odd is not None and odd in windows[last]
     others = sum(odd in window for window in windows[:-1]) if compared else 0
-    assert [each.rank for each in found] == ([] if not others else [last if others > 1 else None])
+    named = others > 1 and 2 * others > len(ats)
+    of_two = others == 1 and len(ats) == 2
+    assert [each.rank for each in found] == [last] * named + [None] * of_two
