@@ -27,6 +27,9 @@ LISTED_MEMBERS = 64
 LOOK_AFTER_S = 1.0
 """A rank that has stood still for so long is looked at for what else it does (bytes, children), and
 for which collectives it was in."""
+TELL_UNTIL_S = 10.0
+"""So long that several heartbeats have those collectives: of a job of thousands that stands for
+minutes they would be megabytes a second."""
 
 _log = structlog.get_logger()
 
@@ -133,8 +136,8 @@ class Ring:
         self._process = self._state()
         if self._process == "gone":
             self._gone_s = self._gone_s if self._gone_s is not None else now
-        stands = self._process == "gone" or self._still_s(now) > LOOK_AFTER_S
-        self._recent = self._reader.recent() if stands else ()
+        stands = LOOK_AFTER_S < self._still_s(now) < TELL_UNTIL_S
+        self._recent = self._reader.recent() if stands or self._process == "gone" else ()
         ended = self._process != process and self._process in ("T", "t", "Z", "X", "gone")
         return ended or (before.step == 0 < self._seen.step)
 
