@@ -100,7 +100,8 @@ class Demo:
 
     def _hurt_in_time(self) -> tuple[Done, int]:
         """What was done, and of how many steps the job was. Where a machine is so busy that the
-        last step was over before the fault: once more, with twice the steps. Raises `TooLate`.
+        last step was over before the fault: again, each time with four times the steps. Raises
+        `TooLate`.
         """
         steps = self._options.steps * self._options.fault.longer
         for self.hurt in HURT:
@@ -109,7 +110,7 @@ class Demo:
             if done and not too_late(incidents, steps):
                 return done, steps
             self._bring_back(incidents)
-            steps *= 2
+            steps *= 4
         raise TooLate(f"the job was over before the fault, {len(HURT)} times. Give more --steps.")
 
     def _train_and_hurt(self, steps: int) -> Done | None:
