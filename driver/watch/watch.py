@@ -164,7 +164,7 @@ class Watch:
             if self._may_judge(now):
                 found += map(_found, self._cannot_meet(job, now))
             self._jobs[name], findings = self._stands_still(job, now)
-            found += map(_found, findings)
+            found += map(_found, (*findings, *self._went_on(job)))
         return found
 
     def instructions(self) -> dict[str, messages.Watch]:
@@ -272,6 +272,12 @@ class Watch:
             self._odd(job),
         )
         return msgspec.structs.replace(job, still=still), findings
+
+    def _went_on(self, job: JobSeen) -> Findings:
+        name, (pace, unit) = job.expected.job, jobs.tempo(job)
+        known = self._unlike.get(name, unlike.Unlike())
+        self._unlike[name], findings = unlike.went_on(known, job.expected, pace, unit)
+        return findings
 
     def _odd(self, job: JobSeen) -> unlike.Odd | None:
         """What was found of its attempt: `expect` may have come since, and heartbeats not."""
