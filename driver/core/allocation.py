@@ -352,9 +352,10 @@ def bar(turn: Turn, name: str, node: str, why: str) -> None:
 
 def ask_again(turn: Turn) -> None:
     """Let jobs have nodes again that could not run them a while ago: much may have changed."""
-    for job in list(turn.jobs.values()):
+    for name in turn.each_job(turn.jobs):
+        job = turn.jobs[name]
         if job.barred is not None and job.barred.until_s <= turn.now:
-            turn.job(job.name, barred=None)
+            turn.job(name, barred=None)
         if any(unfit.until_s <= turn.now for unfit in job.unfit.values()):
             still = {node: unfit for node, unfit in job.unfit.items() if unfit.until_s > turn.now}
-            turn.job(job.name, unfit=still)
+            turn.job(name, unfit=still)
