@@ -8,7 +8,16 @@ everyone; 6 give up with the evidence.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import elsewhere, eviction, finish, gather, incidents, repeats, spots
+from holdfast.driver.core import (
+    elsewhere,
+    eviction,
+    finish,
+    gather,
+    incidents,
+    pairs,
+    repeats,
+    spots,
+)
 from holdfast.driver.core.allocation import leave, schedule
 from holdfast.driver.core.candidates import moved_off
 from holdfast.driver.core.epochs import open_epoch
@@ -38,6 +47,8 @@ def recover(
         _lose_standby(turn, name, fault)
         return
     incident = turn.incidents[noted] if noted else incidents.open_or_join(turn, name, fault)
+    if fault.apart:
+        pairs.note(turn, *fault.apart)
     tried = job.seated or attempt
     if tried:
         fault = spots.noted(turn, name, fault, incident)
@@ -209,7 +220,8 @@ def _moves_first(turn: Turn, name: str, fault: Fault, rung: int) -> str | None:
     """The node whose place is tried on another one, rather than what the rung is for."""
     job = turn.jobs[name]
     again = fault.own and repeats.came_again(job, fault)
-    reason = again or bool(fault.apart) or rung == GIVE_UP or _acquitted(turn, fault)
+    apart = bool(elsewhere.cut_off(turn, job, fault))
+    reason = again or apart or rung == GIVE_UP or _acquitted(turn, fault)
     return elsewhere.to_move(turn, job, fault) if rung >= DIAGNOSE and reason else None
 
 

@@ -407,6 +407,13 @@ class Brake(Value, frozen=True):
     at_s: float = 0.0  # when it was put on or released
 
 
+class Apart(Value, frozen=True):
+    """Two nodes that could not reach each other, in the order of their names, and when."""
+
+    nodes: tuple[str, str]
+    at_s: float
+
+
 class State(Value, frozen=True):
     """All that the driver must not forget."""
 
@@ -416,6 +423,7 @@ class State(Value, frozen=True):
     incident_count: int = 0
     jobs: dict[str, Job] = {}
     nodes: dict[str, Node] = {}
+    apart: tuple[Apart, ...] = ()  # the latest last
     brake: Brake = Brake()
     incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest
     returned_s: float = 0.0  # when an executor last came back to a driver that took over
