@@ -312,6 +312,7 @@ class Job(Value, frozen=True):
     ends: tuple[Again, ...] = ()  # how ranks ended, the latest last
     moved: dict[str, float] = {}  # nodes that it moved off without proof against them, and when
     incident: int | None = None  # the open one
+    repeating: int | None = None  # one that is closed, of which it still does steps again
     timers: dict[Timer, float] = {}
 
     @property
@@ -380,7 +381,7 @@ class Incident(Value, frozen=True):
     diagnosed_s: float | None = None
     replaced_s: float | None = None
     restored_s: float | None = None
-    resumed_s: float | None = None  # a step that no epoch had reached before
+    resumed_s: float | None = None  # a step that no epoch had reached before, or the next fault
     closed_s: float | None = None
     outage: bool = False  # more nodes silent at once than may be evicted for it
     outcome: str = ""  # how it ended, in a sentence
