@@ -120,14 +120,15 @@ def _payer(turn: Turn, job: Job, fault: Fault) -> Blame:
 
 def _in_the_ranks(turn: Turn, job: Job, fault: Fault) -> bool:
     """A rank dies of itself, and no other node is to be tried first, or one was tried already. Of a
-    job of several nodes one may be bad: they pass tests first, and it does not get on.
+    job of several nodes one may be bad: its tests have found nothing then, or the move did not
+    help. Whether the job gets further between the deaths is no sign of either.
     """
-    moved = bool(moved_off(turn, job))
-    if not fault.own or (elsewhere.may_move(turn, job, fault.node) and not moved):
+    if not fault.own:
         return False
-    gets_on = job.progressed and job.best_step is not None
-    tried = moved or _acquitted(turn, fault)
-    return job.plan.nodes == 1 or (tried and not gets_on)
+    if moved_off(turn, job):
+        return True
+    alone = job.plan.nodes == 1 or _acquitted(turn, fault)
+    return alone and not elsewhere.may_move(turn, job, fault.node)
 
 
 def _acquitted(turn: Turn, fault: Fault) -> bool:
