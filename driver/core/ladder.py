@@ -223,7 +223,8 @@ def _moves_first(turn: Turn, name: str, fault: Fault, rung: int) -> str | None:
     again = fault.own and repeats.came_again(job, fault)
     apart = bool(elsewhere.cut_off(turn, job, fault))
     reason = again or apart or rung == GIVE_UP or _acquitted(turn, fault)
-    return elsewhere.to_move(turn, job, fault) if rung >= DIAGNOSE and reason else None
+    first = (rung >= DIAGNOSE and reason) or spots.at_last(turn, job, fault)
+    return elsewhere.to_move(turn, job, fault) if first else None
 
 
 def _give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> None:
