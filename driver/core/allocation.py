@@ -201,6 +201,8 @@ def _lent(turn: Turn, job: Job) -> str | None:
         spare = lender.standbys[len(lender.leaving) :]
         sound = [node for node in spare if good(turn.nodes[node])]
         if fit := fitting(turn, job, sound):
+            cut_off = pairs.apart_from(turn, job.nodes)
+            fit = [node for node in fit if node not in cut_off] or fit
             return (untried(job, fit) or fit[:1])[-1]
     return None
 

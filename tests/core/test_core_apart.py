@@ -234,3 +234,23 @@ def test_a_job_gets_on_in_a_simulated_cluster_two_nodes_of_which_cannot_meet() -
         assert not [effect for effect in effects if isinstance(effect, Distrust)]
         moved += any("try its place on another node" in entry.why for entry in world.driver.journal)
     assert moved > 5
+
+
+def test_of_another_jobs_standbys_one_is_lent_that_reaches_the_others(training) -> None:
+    life = training(nodes=2)
+    parted(life)
+    life.node("n2")
+    life.submit("other", nodes=2)
+    assert nodes_of(life, "other") == {"n0", "n2"}
+    life.answer("other")
+    life.do(e.NodeVanished(node="n1"))
+    life.node("n3")
+    life.node("n4")
+    life.submit("rich", nodes=1, ranks_per_node=1, standbys=2)
+    life.do(e.NodeAppeared(node="n1"))
+    assert life.state.jobs["rich"].standbys == ("n4", "n1"), "the last one would be lent"
+    life.answer("rich")
+    life.lose("n2")
+    assert life.state.jobs["rich"].standbys == ("n1",)
+    life.do(e.NodeReleased(node="n4"))
+    assert nodes_of(life, "other") == {"n0", "n4"}
