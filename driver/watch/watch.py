@@ -7,7 +7,7 @@ and all of them may be lost. Must not act, wait or read a clock.
 
 import msgspec
 
-from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen
+from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen, StepsRepeated
 from holdfast.driver.watch import (
     apart,
     jobs,
@@ -151,16 +151,8 @@ class Watch:
             self._silence = told
             found += map(_found, findings)
         for name, expected in self._wanted.items():
-            job, far = jobs.stepped(self._jobs[name], now, self._period_s())
-            if far is not None:
-                seen = ProgressSeen(
-                    job=name,
-                    epoch=expected.epoch,
-                    step=far.step,
-                    before=far.before,
-                    stepless=far.stepless,
-                )
-                found.append(seen)
+            job, steps = jobs.stepped(self._jobs[name], now, self._period_s())
+            found += [_progress(expected, each) for each in steps]
             if self._may_judge(now):
                 found += map(_found, self._cannot_meet(job, now))
             self._jobs[name], findings = self._stands_still(job, now)
@@ -283,6 +275,15 @@ class Watch:
         """What was found of its attempt: `expect` may have come since, and heartbeats not."""
         known = self._unlike.get(job.expected.job, unlike.Unlike())
         return known.odd if known.epoch == job.expected.epoch else None
+
+
+def _progress(expected: Expectation, told: jobs.Begun | jobs.Further) -> AnyEvent:
+    job, epoch = expected.job, expected.epoch
+    if isinstance(told, jobs.Begun):
+        return StepsRepeated(job=job, epoch=epoch, since=told.saved, before=told.furthest)
+    return ProgressSeen(
+        job=job, epoch=epoch, step=told.step, before=told.before, stepless=told.stepless
+    )
 
 
 def _found(finding: Finding) -> AnyEvent:
