@@ -8,12 +8,13 @@ from collections.abc import Callable
 from holdfast.checkpoint.agent_protocol import AgentOrder
 from holdfast.checkpoint.drain import raise_fence
 from holdfast.checkpoint.fetch import Absent, NotBelieved, Unreadable, whole
-from holdfast.checkpoint.stores import TemporaryStoreError, open_store
+from holdfast.checkpoint.stores import Store, StoreError, TemporaryStoreError, open_store
 from holdfast.protocol.messages import Stored
 
 TRIES = 3
 """Looks at a checkpoint that cannot be read, a few seconds apart in all, before an older one may
-take its place. (A file system that is away fails at all of them, and at the list.)"""
+take its place, and at a store that takes no more. (A file system that is away fails at all of them,
+and at the list.)"""
 
 
 class LookUp:
@@ -34,9 +35,18 @@ class LookUp:
             self._list(go_on)
         self.done = True
 
+    def _fence(self, store: Store) -> None:
+        """A store that takes no more may hold what is looked for: it is read all the same."""
+        try:
+            raise_fence(store, self._order.epoch)
+        except StoreError as error:
+            if self._tries < TRIES:
+                raise
+            self._tell(f"older attempts can still write to the store: {error}")
+
     def _list(self, go_on: Callable[[], None]) -> None:
         store = open_store(self._order.store_url)
-        raise_fence(store, self._order.epoch)
+        self._fence(store)
         found: list[Stored] = []
         missed: list[NotBelieved] = []
         for one in whole(store, go_on=go_on):

@@ -1,6 +1,6 @@
 """What a look-up of the store reads and believes: no more than a restore needs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -123,10 +123,9 @@ def test_one_that_cannot_be_read_hides_no_older_one(store: Watched, tmp_path: Pa
     assert older == [Stored(step=20, epoch=1), Stored(step=10, epoch=1)]
 
 
-def look(tmp_path: Path) -> LookUp:
+def look(tmp_path: Path, tell: Callable[[str], None] = lambda _: None) -> LookUp:
     return LookUp(
-        AgentOrder(id=1, job="job", epoch=2, store_url=url(tmp_path), look_up_store=True),
-        lambda _: None,
+        AgentOrder(id=1, job="job", epoch=2, store_url=url(tmp_path), look_up_store=True), tell
     )
 
 
@@ -156,6 +155,30 @@ def test_a_store_of_which_nothing_can_be_read_is_never_empty(
         with pytest.raises(TemporaryStoreError):
             asked.advance(lambda: None)
     assert (asked.done, asked.found, asked.damaged) == (False, (), ())
+
+
+class Full(Watched):
+    """A store that takes no more."""
+
+    def put(self, path: str, chunks: Iterable[bytes]) -> None:
+        raise TemporaryStoreError(f"store: cannot write {path}: No space left on device.")
+
+
+def test_a_store_that_takes_no_more_is_read_all_the_same(
+    store: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.checkpoint.lookup.open_store", lambda _: Full(tmp_path))
+    said: list[str] = []
+    asked = look(tmp_path, said.append)
+    for _ in range(TRIES - 1):
+        with pytest.raises(TemporaryStoreError):
+            asked.advance(lambda: None)
+        assert not asked.done
+    asked.advance(lambda: None)
+    assert asked.done
+    assert [one.step for one in asked.found] == [30, 20, 10]
+    (told,) = said
+    assert told.startswith("older attempts can still write to the store: store: cannot write fence")
 
 
 @pytest.mark.parametrize("size", [0, 999, 1_001])
