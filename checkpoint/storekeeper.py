@@ -33,9 +33,16 @@ FAREWELL_S = 30.0
 class StoreKeeper:
     """Carries out orders on the store. Its public attributes are read by the agent's loop."""
 
-    def __init__(self, clock: Clock, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        tell: Callable[[str], None],
+        *,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
         self._clock = clock
         self._tell = tell
+        self._changed = changed  # called after a round in which something public did
         self._closed = Event()
         self._wake = Event()
         self._lock = Lock()  # of `_given`
@@ -106,8 +113,16 @@ class StoreKeeper:
     def run(self) -> None:
         """The thread: one round after another until closed."""
         while not self._closed.is_set():
-            self._wake.wait(self._round())
+            before = self._public()
+            wait_s = self._round()
+            if self._public() != before:
+                self._changed()
+            self._wake.wait(wait_s)
             self._wake.clear()
+
+    def _public(self) -> tuple[object, ...]:
+        found = self.stored, self.damaged, self.looked
+        return self.settled_id, self.error, self.persisted_step, self.skipped, self.shared, *found
 
     def _round(self) -> float:
         """Do what there is to do; how long to wait then, in seconds."""

@@ -63,7 +63,7 @@ def test_with_room_for_two_slots_every_save_is_made_and_the_newest_are_there(
     tmp_path: Path,
 ) -> None:
     script = """
-agent.fill()
+agent.early.fill(float)
 kept = [(all(save(step, 2)), offered()) for step in range(1, 21)]
 say(saved=[one for one, _ in kept], offered=[steps for _, steps in kept], skipped=made[0].skipped)
 """
@@ -102,7 +102,7 @@ def test_a_state_that_grows_is_saved_as_long_as_it_fits_and_then_nothing_is_lost
     tmp_path: Path,
 ) -> None:
     script = """
-agent.fill()
+agent.early.fill(float)
 sizes = [1 + step / 4 for step in range(1, 41)]
 kept = [(all(save(step, mb)), offered()) for step, mb in enumerate(sizes, start=1)]
 saved = [step for step, (one, _) in enumerate(kept, start=1) if one]
@@ -122,7 +122,7 @@ def test_two_ranks_share_what_there_is(tmp_path: Path) -> None:
     script = """
 for one in made:
     one._folder.ask_room(2 * MB + 50_000)
-agent.fill()
+agent.early.fill(float)
 rooms = [sum(1 for path in (root / f"r{rank}").glob("slot-*.data")) for rank in (0, 1)]
 saved = [save(step, 2) for step in range(1, 12)]
 say(rooms=rooms, saved=saved, offered=[offered(0), offered(1)])
