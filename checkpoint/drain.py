@@ -247,7 +247,7 @@ class Drain:
 
     def _commit(self, folder: str) -> bool:
         world = range(self._order.world_size)
-        data = [b"".join(self._store.get(f"{folder}/{part_name(rank)}")) for rank in world]
+        data = [self._read_part(folder, rank) for rank in world]
         try:
             manifest = merge(self._order.job, [decode_part(one) for one in data])
         except BadManifest as error:
@@ -256,6 +256,10 @@ class Drain:
         self._check_fence()
         self._store.put(f"{folder}/{MANIFEST}", [encode(manifest)])
         return True
+
+    def _read_part(self, folder: str, rank: int) -> bytes:
+        self._go_on()
+        return b"".join(self._store.get(f"{folder}/{part_name(rank)}"))
 
     def _retire(self, step: int, names: set[str]) -> None:
         """Remove what the commit made superfluous: parts, old checkpoints, torn ones."""
