@@ -1,8 +1,10 @@
 """What the detectors are told to expect, what they show, and what they know of each node. Pure."""
 
+from collections.abc import Mapping
+
 import msgspec
 
-from holdfast.protocol.faults import Evidence, Finding
+from holdfast.protocol.faults import Evidence, Finding, Kind
 from holdfast.protocol.messages import Heartbeat, Probe, RankProgress, Seat
 from holdfast.protocol.topology import Topology
 
@@ -96,4 +98,7 @@ def evidence(source: str, text: str, **data: str | int | float | bool | None) ->
 
 
 Findings = tuple[Finding, ...]
+Recalled = Mapping[Kind, str | None]
+"""What an earlier driver told of a job and did not take back: the node of which it was told."""
+NOTHING: Recalled = {}
 Ranks = dict[int, RankProgress]
