@@ -36,7 +36,9 @@ class Agent:
         self._memory: Memory | None = None
         self._order: AgentOrder | None = None
         self._last: AgentReport | None = None
-        self._keeper = StoreKeeper(SystemClock(), self._tell)
+        self.wake = os.eventfd(0)
+        """Readable once the store's side has something new to report."""
+        self._keeper = StoreKeeper(SystemClock(), self._tell, changed=self._changed)
         self._closed = Event()
         self._threads = [
             Thread(target=self._keeper.run, name="store", daemon=True),
@@ -50,7 +52,7 @@ class Agent:
         self._order = given
         self._notes.clear()
         if self._memory:
-            self._memory.leave()
+            self._memory.early.leave()
         forgotten = given.forget_job == given.job
         slots = {} if forgotten else given.slots
         self._memory = Memory(given.job, slots, self._tell, before=self._memory)
@@ -96,11 +98,14 @@ class Agent:
             self._log.warning(note)
             self._notes.append(note)
 
+    def _changed(self) -> None:
+        os.eventfd_write(self.wake, 1)
+
     def _fill(self) -> None:
         try:
             while not self._closed.wait(SCAN_S):
                 if memory := self._memory:
-                    memory.fill()
+                    memory.early.fill(self._closed.wait)
         except Exception:  # noqa: BLE001 - this thread must not end in silence
             _end_failed()
 
@@ -127,7 +132,7 @@ def _end_failed() -> NoReturn:
 
 
 def _serve(agent: Agent) -> None:
-    lines = Lines(sys.stdin.fileno())
+    lines = Lines(sys.stdin.fileno(), agent.wake)
     while lines.open:
         for text in lines.read(SCAN_S):
             try:
@@ -140,18 +145,25 @@ def _serve(agent: Agent) -> None:
 
 
 class Lines:
-    """The lines that come in on a file descriptor, without ever waiting longer than asked."""
+    """The lines that come in on a file descriptor, without ever waiting longer than asked, nor once
+    the eventfd `wake` is written to.
+    """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, wake: int) -> None:
         self._fd = fd
+        self._wake = wake
         self._rest = b""
         self._selector = selectors.DefaultSelector()
-        self._selector.register(fd, selectors.EVENT_READ)
+        for one in (fd, wake):
+            self._selector.register(one, selectors.EVENT_READ)
         self.open = True
 
     def read(self, wait_s: float) -> list[bytes]:
         """The lines that are whole by then; `open` is False once there will be no more."""
-        if not self._selector.select(wait_s):
+        ready = {key.fd for key, _ in self._selector.select(wait_s)}
+        if self._wake in ready:
+            os.eventfd_read(self._wake)
+        if self._fd not in ready:
             return []
         chunk = os.read(self._fd, 1 << 16)
         self.open = bool(chunk)

@@ -260,7 +260,10 @@ class Checkpointer:
             raise RestoreFailed(f"{what}: it is rank {seal.rank}'s, this is {self._settings.rank}")
         with slot.locked(exclusive=False) as fd:
             known = slot.known_sum(seal)
-            if fd is None or known is None or known != slot.digest(fd, seal):
+            if fd is None or known is None:
+                raise CheckpointRefused(f"{what}: its checksum is not known")
+            if known != slot.digest(fd, seal):
+                slot.break_seal()
                 raise CheckpointRefused(f"{what}: its checksum does not match")
             data = mmap.mmap(fd, 0, mmap.MAP_SHARED | mmap.MAP_POPULATE)
             placed = parse_head(memoryview(data)).tensors

@@ -5,9 +5,10 @@ or given up the one before, so that all agents write the same steps however fast
 They meet in the store alone. Must not commit or delete once a newer epoch has begun.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 
 from holdfast.checkpoint.agent_protocol import AgentOrder
@@ -76,6 +77,8 @@ class Drain:
         """Take the next step, if there is one. Raises `StoreError` (call again) or `Superseded`."""
         if self._begun is None:
             self._begin()
+        if self._only is None:
+            self._pass_over()
         if self._begun is not None and not self._written:
             self._written = self._write(self._begun)
         if self._begun is not None and self._written:
@@ -133,6 +136,24 @@ class Drain:
         places = [parse_folder(entry.name) for entry in self._store.entries("") if entry.folder]
         steps = [place[0] for place in places if place and place[1] == self._order.epoch]
         return max((step for step in steps if step > self._last), default=None)
+
+    def _pass_over(self) -> None:
+        """Release snapshots that wait for the store in vain: where memory has room for one slot a
+        rank would save nothing more."""
+        sealed = {rank: self._seals(rank) for rank in self._folders}
+        epoch, every = self._order.epoch, self._order.store_interval_steps
+        for rank, seals in sealed.items():
+            drained = self._folders[rank].drained()
+            waiting = sorted(s for s in seals if due(s, every) and (epoch, s) > drained)
+            vain = list(takewhile(lambda step: self._in_vain(step, sealed), waiting))
+            if vain:
+                self._folders[rank].put_drained(epoch=epoch, step=vain[-1])
+
+    def _in_vain(self, step: int, sealed: Mapping[int, Collection[int]]) -> bool:
+        """Whether a later step is being written, or a rank of this node has gone past this one."""
+        later = self._begun is not None and step < self._begun
+        past = [max(seals, default=-1) > step for seals in sealed.values() if step not in seals]
+        return later or any(past)
 
     def _count_passed_over(self, step: int) -> None:
         if self._last < 0:
@@ -247,7 +268,7 @@ class Drain:
 
     def _commit(self, folder: str) -> bool:
         world = range(self._order.world_size)
-        data = [b"".join(self._store.get(f"{folder}/{part_name(rank)}")) for rank in world]
+        data = [self._read_part(folder, rank) for rank in world]
         try:
             manifest = merge(self._order.job, [decode_part(one) for one in data])
         except BadManifest as error:
@@ -256,6 +277,10 @@ class Drain:
         self._check_fence()
         self._store.put(f"{folder}/{MANIFEST}", [encode(manifest)])
         return True
+
+    def _read_part(self, folder: str, rank: int) -> bytes:
+        self._go_on()
+        return b"".join(self._store.get(f"{folder}/{part_name(rank)}"))
 
     def _retire(self, step: int, names: set[str]) -> None:
         """Remove what the commit made superfluous: parts, old checkpoints, torn ones."""

@@ -1,16 +1,16 @@
-"""The agent's care of a node's memory slots: hash, verify, fill early, drop. Must not load torch.
+"""The agent's care of a node's memory slots: hash, verify, drop. Must not load torch.
 
-A snapshot counts only once its checksum is known, and from then on only while it still matches.
+A snapshot counts only once its checksum is known; ranks and the store's writer compare it again.
 """
 
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 from typing import NamedTuple
 
-from holdfast.checkpoint.slots import SLOTS, NoRoom, Slot, SlotFolder
+from holdfast.checkpoint.early import Early
+from holdfast.checkpoint.slots import Slot, SlotFolder
 from holdfast.checkpoint.words import Seal
 from holdfast.protocol.messages import Snapshot
 
@@ -28,8 +28,9 @@ class Skips(NamedTuple):
 class Memory:
     """The slots of one job on this node. `tell` takes notes for the executor.
 
-    `before`: that of an earlier order. What it believed is not hashed again: a rank hashes the one
-    snapshot that it restores, and to read all slots of large ranks takes seconds.
+    `before`: that of an earlier order. What it believed, or an agent before this one, is not hashed
+    again: a rank hashes the one snapshot that it restores, and to read all slots of large ranks
+    takes seconds.
     """
 
     def __init__(
@@ -46,8 +47,7 @@ class Memory:
         self._verified: set[tuple[int, int, int]] = set()
         if before is not None and before._job == job:
             self._verified |= before._verified
-        self._filling = Lock()
-        self._left = False
+        self.early: Early = Early(self._folders, tell, before=before.early if before else None)
 
     def look(self) -> tuple[Snapshot, ...]:
         """What may be restored from, by rank and newest first; hashes what is new."""
@@ -73,32 +73,6 @@ class Memory:
             reasons=tuple(each.why for each in told if each.count),
         )
 
-    def fill(self) -> None:
-        """Make the slots that are missing, where their size is known, so that no save waits."""
-        # The first of every rank before the second of one: where memory is short, all have some.
-        for number in range(SLOTS):
-            for rank, folder in self._folders.items():
-                if (size_bytes := folder.room_bytes()) and not self._make(
-                    rank, folder.slots[number], size_bytes
-                ):
-                    return
-
-    def _make(self, rank: int, slot: Slot, size_bytes: int) -> bool:
-        with self._filling:
-            if self._left:
-                return False
-            try:
-                slot.make(size_bytes)
-            except (NoRoom, OSError) as error:
-                self._tell(f"rank {rank}: a slot could not be made early: {error}")
-                return False
-        return True
-
-    def leave(self) -> None:
-        """Make no slot any more once this has returned: somebody may delete them."""
-        with self._filling:
-            self._left = True
-
     def _free_unreadable(self, rank: int, folder: SlotFolder) -> None:
         for slot in folder.slots:
             if slot.free_unreadable():
@@ -114,7 +88,7 @@ class Memory:
         with slot.locked(exclusive=False) as fd:
             if fd is None or slot.seal() != seal:
                 return False
-            if not slot.confirm(fd, seal):
+            if not (slot.was_hashed(fd, seal) or slot.confirm(fd, seal)):
                 slot.break_seal()
                 self._tell(
                     f"rank {rank}: the snapshot of step {seal.step} (epoch {seal.epoch}) in memory "

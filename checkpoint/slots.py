@@ -179,6 +179,13 @@ class Slot:
             words.write(self._sum, words.Sum(seal.epoch, seal.step, now))
         return known in (None, now)
 
+    def was_hashed(self, fd: int, seal: Seal) -> bool:
+        """Whether its checksum is known, and its header the one that was sealed."""
+        if self.known_sum(seal) is None:
+            return False
+        head = os.pread(fd, seal.head_bytes, 0)
+        return xxhash.xxh3_64_hexdigest(head) == seal.head_xxh3
+
     def digest(self, fd: int, seal: Seal) -> str | None:
         """XXH3 (64 bit, hexadecimal) of the seal and of the data it speaks for.
 

@@ -26,6 +26,10 @@ POLL_S = 0.1
 RETRY_BASE_S = 0.5
 RETRY_CAP_S = 10.0
 
+STALL_S = 30.0
+"""A store that has not answered for so long is said to fail. (A call to it is a look at a folder, a
+piece of a file, or the flush of one.)"""
+
 FAREWELL_S = 30.0
 """How long a job that is to be forgotten may still write what was due."""
 
@@ -33,9 +37,16 @@ FAREWELL_S = 30.0
 class StoreKeeper:
     """Carries out orders on the store. Its public attributes are read by the agent's loop."""
 
-    def __init__(self, clock: Clock, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        tell: Callable[[str], None],
+        *,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
         self._clock = clock
         self._tell = tell
+        self._changed = changed  # called after a round in which something public did
         self._closed = Event()
         self._wake = Event()
         self._lock = Lock()  # of `_given`
@@ -45,10 +56,22 @@ class StoreKeeper:
         self._farewell_until_s: float | None = None
         self._look_up: LookUp | None = None  # of the order, done or under way
         self._neighbour: Neighbour | None = None  # of the attempt
+        self._moved_s: float | None = None  # when the store last answered; None: nothing is asked
         self._saving = False  # a snapshot that was ordered is on its way to the store
         self._waits = full_jitter(base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S)
         self.settled_id = 0  # last order whose `forget_job` is carried out
-        self.error = ""
+        self._error = ""
+
+    @property
+    def error(self) -> str:
+        """Why nothing is read from the store or written there; "" where that is not so."""
+        moved_s, order = self._moved_s, self._order
+        if moved_s is None or order is None or self._clock.monotonic_s() - moved_s < STALL_S:
+            return self._error
+        return (
+            f"store: {order.store_url} has not answered for {STALL_S:g} s. See that its file "
+            "system answers on this node; it is waited for."
+        )
 
     @property
     def persisted_step(self) -> int | None:
@@ -106,8 +129,17 @@ class StoreKeeper:
     def run(self) -> None:
         """The thread: one round after another until closed."""
         while not self._closed.is_set():
-            self._wake.wait(self._round())
+            before, self._moved_s = self._public(), self._clock.monotonic_s()
+            wait_s = self._round()
+            self._moved_s = None
+            if self._public() != before:
+                self._changed()
+            self._wake.wait(wait_s)
             self._wake.clear()
+
+    def _public(self) -> tuple[object, ...]:
+        found = self.stored, self.damaged, self.looked
+        return self.settled_id, self.error, self.persisted_step, self.skipped, self.shared, *found
 
     def _round(self) -> float:
         """Do what there is to do; how long to wait then, in seconds."""
@@ -124,13 +156,13 @@ class StoreKeeper:
             self._tell(f"writing to the store has ended: {reason}")
             self._drain = None
         except StoreError as error:
-            self.error = str(error)
+            self._error = str(error)
             return next(self._waits)
         except Exception as error:  # noqa: BLE001 - this thread must not end in silence
-            self.error = f"{type(error).__name__}: {error}"
+            self._error = f"{type(error).__name__}: {error}"
             return next(self._waits)
-        if self.error:
-            self.error = ""
+        if self._error:
+            self._error = ""
             self._waits = full_jitter(base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S)
         return POLL_S
 
@@ -205,7 +237,8 @@ class StoreKeeper:
             self._look_up = LookUp(self._order, self._tell) if self._order.look_up_store else None
 
     def _go_on(self) -> None:
-        """Raise `Superseded` where what is being written is no longer wanted."""
+        """The store has answered; raise `Superseded` where what is written is no longer wanted."""
+        self._moved_s = self._clock.monotonic_s()
         if self._closed.is_set():
             raise Superseded("the agent ends")
         with self._lock:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from holdfast.driver.adapters.sessions_daemon import Daemons
+from holdfast.driver.core import incidents
 from holdfast.driver.core.events import (
     AnyEvent,
     ExecutorEnded,
@@ -44,10 +45,14 @@ class Watching:
         self._now = now
         self._problems: dict[str, Fact] = {}  # those that stand, by node, as they were told
         self._braked = False
+        self._recalled = False
         self._expected: dict[str, tuple[int, tuple[Seat, ...]]] = {}
 
     def follow(self, state: State) -> None:
         """Have the detectors expect what the committed state says should run, and no more."""
+        if not self._recalled:
+            self._recalled = True
+            self._recall(state)
         seated = {name: (job.epoch, job.seats) for name, job in state.jobs.items() if job.seats}
         for name in self._expected.keys() - seated.keys():
             self._watch.forget(name)
@@ -60,6 +65,13 @@ class Watching:
                 if fact.conclusive:
                     self._emit(Found(finding=_finding(fact)))
         self._braked = state.brake.on
+
+    def _recall(self, state: State) -> None:
+        """What was told by an earlier driver is taken back by this one."""
+        for name, job in state.jobs.items():
+            told = {} if job.finished else incidents.standing(state.incidents.values(), job)
+            if told:
+                self._watch.recall(name, {kind: each.node for kind, each in told.items()})
 
     async def tick(self, period_s: float) -> None:
         """For ever: what shows by its absence shows here. Daemons hear what is new to them."""

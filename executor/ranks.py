@@ -13,7 +13,6 @@ from signal import SIGKILL
 import msgspec
 
 from holdfast.executor.adapters import outputs
-from holdfast.executor.adapters.cgroup import Kills
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.echo import Echo
 from holdfast.executor.command import NotStartable
@@ -21,6 +20,7 @@ from holdfast.executor.core import events as ev
 from holdfast.executor.core.actions import StartRanks
 from holdfast.executor.errors import last_step, rank_error
 from holdfast.executor.spawner import Spawner
+from holdfast.kit.cgroup import Kills
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import forks
 from holdfast.protocol.forks import Fork

@@ -47,6 +47,14 @@ class Kind(StrEnum):
     PRESSURE = "pressure"  # 27, 28: the host is short of something
 
 
+ALL_CLEAR = {
+    Kind.STORE_BACK: Kind.STORE_FAILED,
+    Kind.STORE_SHARED: Kind.STORE_NOT_SHARED,
+    Kind.SNAPSHOTS_BACK: Kind.SNAPSHOTS_STOPPED,
+}
+"""Reports that take another one back, for its job."""
+
+
 CHECKPOINT_REFUSED = "CheckpointRefused"
 """The exception with which a rank refuses a checkpoint of ours: no mistake of the user's."""
 

@@ -17,6 +17,7 @@ PER_EPOCH = (
     Timer.QUIET,
     Timer.STORE,
     Timer.SAVE,
+    Timer.SAVE_FAILS,
     Timer.START,
     Timer.DIAGNOSE,
     Timer.SETTLE,

@@ -4,6 +4,7 @@ Called by the ladder and the machines. Pure. Faults of a job that has an open in
 to it; losses of nodes within a short time are one incident, also across jobs.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,10 +12,12 @@ from msgspec.structs import replace
 from holdfast.driver.core import loss
 from holdfast.driver.core.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import ALL_CLEAR, Blame, Finding, Kind, Weight
 
 LOSSES = frozenset({Kind.NODE_LOST, Kind.EXECUTOR_LOST})
 """Kinds that a rack, a switch or a cut network gives to several nodes at once."""
+
+TAKEN_BACK_BY = {told: by for by, told in ALL_CLEAR.items()}
 
 KEPT_EVIDENCE = 32
 """Pieces of evidence that an incident keeps; its entries in the journal have all."""
@@ -74,10 +77,25 @@ def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
 
 def _same_lately(turn: Turn, fault: Fault) -> Incident | None:
     for incident in reversed(turn.incidents.values()):
+        if fault.kind in (TAKEN_BACK_BY.get(incident.kind), ALL_CLEAR.get(incident.kind)):
+            return None  # what was so before that is over
         same = (incident.kind, incident.node, incident.rank) == (fault.kind, fault.node, fault.rank)
         if same and turn.now - incident.found_s <= turn.policy.report_again_s:
             return incident
     return None
+
+
+def standing(known: Iterable[Incident], job: Job) -> dict[Kind, Incident]:
+    """What was reported of the job and not taken back, by kind; the newest of each."""
+    found: dict[Kind, Incident] = {}
+    for incident in sorted(known, key=lambda each: each.id):
+        if job.name not in incident.jobs or incident.opened < job.number:
+            continue
+        if incident.kind in ALL_CLEAR:
+            found.pop(ALL_CLEAR[incident.kind], None)
+        elif incident.kind in ALL_CLEAR.values():
+            found[incident.kind] = incident
+    return found
 
 
 def note(turn: Turn, job: Job, **changes: Any) -> None:

@@ -71,6 +71,7 @@ class Timer(StrEnum):
     SETTLE = "settle"  # ran so long that the recovery counts, seen or not
     MOVE = "move"  # a node that is to be free has to be left now, another there or not
     SAVE = "save"  # the last step has to be in the store
+    SAVE_FAILS = "save-fails"  # the store that it has to be in has to work again
     HOLD = "hold"  # waited so long for a node that other jobs may have ours
     DEADLINE = "deadline"  # the job's own
     TTL = "ttl"  # a finished job is dropped

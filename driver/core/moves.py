@@ -3,7 +3,7 @@
 Called by `decide`, by `advance` and by whoever hears of a notice. Pure. A job trains on until a
 warm node is there for each that it leaves, or until their time is over. Then all ranks end, the
 last step that all have in memory goes to the store, and only then the nodes are left. No step is
-lost, nobody is blamed, and no restart is spent.
+lost unless that store fails, nobody is blamed, and no restart is spent.
 """
 
 from collections.abc import Iterator
@@ -180,12 +180,43 @@ def left(turn: Turn, name: str) -> bool:
         return True
     point = _unsaved(job)
     if point is not None and job.save is None:
-        _save(turn, job, point)
-        return False
-    if point is not None and Timer.SAVE in job.timers:
+        if restore.store_error(job):
+            _do_without(turn, job, point)
+        else:
+            _save(turn, job, point)
+            return False
+    elif point is not None and Timer.SAVE in job.timers:
+        _look_at_store(turn, job)
         return False
     _leave(turn, job)
     return True
+
+
+def give_up(turn: Turn, job: Job) -> None:
+    """The store has failed for so long that the last step is not waited for any more."""
+    if job.save is not None:
+        turn.drop_timers(job.name, Timer.SAVE)
+        _do_without(turn, job, job.save)
+
+
+def _look_at_store(turn: Turn, job: Job) -> None:
+    fails = bool(restore.store_error(job))
+    if not fails:
+        turn.drop_timers(job.name, Timer.SAVE_FAILS)
+    elif Timer.SAVE_FAILS not in job.timers:
+        turn.set_timer(job.name, Timer.SAVE_FAILS, turn.policy.save_fails_s)
+
+
+def _do_without(turn: Turn, job: Job, point: Stored) -> None:
+    last = max((stored.step for stored in job.acknowledged), default=None)
+    goes_on = (
+        "with what its store has" if last is None else f"from step {last}, the last in its store"
+    )
+    turn.say(
+        f"step {point.step} of {job.name} is not saved, for its store fails; it goes on {goes_on}: "
+        f"{restore.store_error(job)}",
+        job.name,
+    )
 
 
 def _unsaved(job: Job) -> Stored | None:
@@ -209,7 +240,7 @@ def _save(turn: Turn, job: Job, point: Stored) -> None:
 
 
 def _leave(turn: Turn, job: Job) -> None:
-    turn.drop_timers(job.name, Timer.SAVE, Timer.MOVE)
+    turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS, Timer.MOVE)
     for node in job.leaving:
         leave(turn, node)
     turn.say(f"{job.name} has left {', '.join(job.leaving)}", job.name)

@@ -43,6 +43,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """So long before its time is over a node that is to be free is left, though no other is there;
     and how long the last step may take to the store where there is no such time. (A drain of the
     whole state takes minutes at most: a checkpoint that takes longer is of no use to anybody.)"""
+    save_fails_s: float = 10.0
+    """How long a store that is to take the last step may fail. Agents try again within 10 s, and
+    tell of one that does not answer after 30 s."""
     hold_s: float = 300.0
     """How long a job keeps its nodes while it waits for one more and another job waits too."""
     rest_s: float = 60.0

@@ -1,5 +1,7 @@
 """What the detectors are told to expect, what they show, and what they know of each node. Pure."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
@@ -109,4 +111,7 @@ def goes_on(expected: Expectation, step: int, summary: str) -> Finding:
 
 
 Findings = tuple[Finding, ...]
+Recalled = Mapping[Kind, str | None]
+"""What an earlier driver told of a job and did not take back: the node of which it was told."""
+NOTHING: Recalled = {}
 Ranks = dict[int, RankProgress]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from holdfast.driver.watch.model import Findings, evidence
+from holdfast.driver.watch.model import NOTHING, Findings, Recalled, evidence
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Observed
 
@@ -41,14 +41,19 @@ Savings = Mapping[str, Saving]
 """State, by node."""
 
 
-def judge(savings: Savings, seen: Observed) -> tuple[Savings, Findings]:
-    """What one report of an executor says of its job's checkpoints."""
+def judge(
+    savings: Savings, seen: Observed, recalled: Recalled = NOTHING
+) -> tuple[Savings, Findings]:
+    """What one report of an executor says of its job's checkpoints.
+
+    `recalled`: what an earlier driver told of the job and did not take back.
+    """
     before = savings.get(seen.node)
     if seen.job is None:
         rest = {node: each for node, each in savings.items() if node != seen.node}
         return savings if before is None else rest, ()
     if before is None or before.job != seen.job:
-        before = Saving(job=seen.job, epoch=seen.epoch)
+        before = _first(seen, recalled)
     failed = _failed(before, seen)
     dry = _dry(before, seen)
     turned = bool(failed) != bool(before.failed) or dry != before.dry
@@ -68,6 +73,18 @@ def judge(savings: Savings, seen: Observed) -> tuple[Savings, Findings]:
         found.append(_skipped(seen.job, seen))
     known = savings.get(seen.node) == after
     return savings if known else {**savings, seen.node: after}, tuple(found)
+
+
+def _first(seen: Observed, recalled: Recalled) -> Saving:
+    """Of a node that was not heard of this job. A store that failed works with what is written
+    from now on: what its error was may be over, or not yet told again.
+    """
+    return Saving(
+        job=seen.job or "",
+        epoch=seen.epoch,
+        failed=(seen.epoch, seen.persisted_step) if Kind.STORE_FAILED in recalled else None,
+        dry=recalled.get(Kind.SNAPSHOTS_STOPPED) == seen.node,
+    )
 
 
 def _peers(savings: Savings, seen: Observed) -> list[Saving]:

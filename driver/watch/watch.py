@@ -2,7 +2,8 @@
 
 Called by the driver's node sessions (heartbeats, connections), its facts loop, and its ticks. It
 folds all of it into the detectors beside this file, which are pure; it alone holds their states,
-and all of them may be lost. Must not act, wait or read a clock.
+and all of them may be lost, but for what was told and has to be taken back: that is recalled. Must
+not act, wait or read a clock.
 """
 
 import msgspec
@@ -26,9 +27,17 @@ from holdfast.driver.watch import (
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.apart import Apart
 from holdfast.driver.watch.jobs import JobSeen
-from holdfast.driver.watch.model import Expectation, Findings, JobProgress, NodeSeen, Settings
+from holdfast.driver.watch.model import (
+    NOTHING,
+    Expectation,
+    Findings,
+    JobProgress,
+    NodeSeen,
+    Recalled,
+    Settings,
+)
 from holdfast.protocol import messages
-from holdfast.protocol.faults import Finding
+from holdfast.protocol.faults import ALL_CLEAR, Finding, Kind
 from holdfast.protocol.messages import Heartbeat, Observed
 from holdfast.telemetry.analysis import hang
 
@@ -54,6 +63,7 @@ class Watch:
         self._unlike: dict[str, unlike.Unlike] = {}
         self._savings: stores.Savings = {}
         self._sharing: sharing.Sharing = {}
+        self._recalled: dict[str, Recalled] = {}
         self._apart = Apart(met=set())
 
     # ------------------------------------------------------------ what the driver tells
@@ -62,6 +72,12 @@ class Watch:
         """This epoch of the job should run; the detectors start with it at the next tick."""
         self._wanted[expected.job] = expected
         self._rearrange()
+
+    def recall(self, job: str, told: Recalled) -> None:
+        """What an earlier driver told of the job and did not take back, before its nodes speak."""
+        self._recalled[job] = told
+        if node := told.get(Kind.STORE_NOT_SHARED):
+            self._sharing = {**self._sharing, job: frozenset({node})}
 
     def forget(self, job: str) -> None:
         """The job has no ranks now."""
@@ -123,9 +139,19 @@ class Watch:
 
     def observed(self, seen: Observed) -> list[AnyEvent]:
         """Take in an executor's report; what it shows of its job's checkpoints."""
-        self._savings, found = stores.judge(self._savings, seen)
+        recalled = self._recalled.get(seen.job or "", NOTHING)
+        self._savings, found = stores.judge(self._savings, seen, recalled)
         self._sharing, shared = sharing.judge(self._sharing, seen)
+        for each in found:
+            self._take_back(each)
         return [_found(each) for each in (*found, *shared)]
+
+    def _take_back(self, finding: Finding) -> None:
+        """What was recalled is over: a node that comes to the job later knows nothing of it."""
+        over, job = ALL_CLEAR.get(finding.kind), finding.job or ""
+        if over is not None and job in self._recalled:
+            rest = {kind: node for kind, node in self._recalled[job].items() if kind is not over}
+            self._recalled[job] = rest
 
     def _of_job(self, beat: Heartbeat, now: float) -> Findings:
         expected = self._on_node.get(beat.node)

@@ -79,6 +79,15 @@ def test_a_malformed_order_is_refused_and_the_one_before_stands(
     agent.until(persisted(INTERVAL), "the order still stands")
 
 
+PATIENT = "from holdfast.checkpoint import agent; agent.SCAN_S = 3600; agent.main()"
+"""An agent that never looks by itself whether there is something to report."""
+
+
+def test_what_the_store_holds_is_told_at_once(tmp_path: Path, start: Start) -> None:
+    job, agent = Job(tmp_path), start(program=("-c", PATIENT))
+    assert job.look_up(agent).stored == ()
+
+
 SLOW = """
 import time
 from msgspec import _utils
@@ -113,8 +122,8 @@ def test_no_slot_of_a_job_is_made_while_it_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "r0").mkdir()
     (tmp_path / "r0" / "wanted").write_text("1000")
     memory = Memory("job", {0: str(tmp_path / "r0")}, print)
-    memory.leave()
-    memory.fill()
+    memory.early.leave()
+    memory.early.fill(float)
     assert [path.name for path in (tmp_path / "r0").iterdir()] == ["wanted"]
 
 

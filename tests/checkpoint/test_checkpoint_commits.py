@@ -13,6 +13,7 @@ from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 from waiting import eventually  # noqa: E402
 
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
+from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
 from holdfast.protocol.messages import Restore, Stored  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -198,3 +199,21 @@ def test_what_was_due_is_still_written_when_the_ranks_have_ended_and_the_job_is_
     agent.until(lambda report: report.id == forget.id, "the job is forgotten")
     assert job.whole() == ["step-00000010-epoch-1"]
     assert not (tmp_path / "r0").exists()
+
+
+def test_a_snapshot_that_waits_for_the_store_in_vain_is_released(
+    tmp_path: Path, start: Start
+) -> None:
+    """The leader's rank had no room for step 10 and is at 20; the other's only slot has 10."""
+    job, leader, other = Job(tmp_path, 2), start(), start()
+    other.give(job.order(1))
+    leader.give(job.order(0))
+    job.save(INTERVAL, 1)
+    job.save(2 * INTERVAL, 0)
+    eventually(
+        lambda: SlotFolder(tmp_path / "r1").drained() == (1, INTERVAL),
+        "step 10 is not waited for any more",
+    )
+    job.save(2 * INTERVAL + 1, 1)
+    job.save(3 * INTERVAL)
+    leader.until(persisted(3 * INTERVAL), "a later one is written")

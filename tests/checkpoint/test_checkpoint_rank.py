@@ -15,7 +15,8 @@ from holdfast.checkpoint import tree  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
-from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slots import Slot, SlotFolder  # noqa: E402
+from holdfast.checkpoint.words import Seal  # noqa: E402
 from holdfast.protocol.messages import Restore, Snapshot  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -207,18 +208,32 @@ def test_a_flipped_bit_in_memory_is_never_loaded(tmp_path: Path) -> None:
         restored(tmp_path, 2).restore(state)
     assert float(state["w"].sum()) == 0
     checkpointer.save(3, {"w": torch.full((1_000,), 3.0)})
-    notes: list[str] = []
-    found = Memory("job", {0: str(tmp_path / "r0")}, notes.append).look()
-    assert [one.step for one in found] == [3, 1]
-    assert notes == [
-        "rank 0: the snapshot of step 2 (epoch 1) in memory has changed since it was sealed; "
-        "it is not used"
-    ]
+    assert [one.step for one in agree(tmp_path)] == [3, 1], "the rank has said so"
+
+
+def test_an_agent_hashes_only_what_none_before_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpointer = Checkpointer(settings(tmp_path))
+    for step in (1, 2, 3):
+        checkpointer.save(step, {"w": torch.ones(2)})
+    agree(tmp_path)
+    checkpointer.save(4, {"w": torch.ones(2)})
+    hashed: list[int] = []
+    digest = Slot.digest
+
+    def noted(slot: Slot, fd: int, seal: Seal) -> str | None:
+        hashed.append(seal.step)
+        return digest(slot, fd, seal)
+
+    monkeypatch.setattr(Slot, "digest", noted)
+    assert [one.step for one in agree(tmp_path)] == [4, 3, 2, 1]
+    assert hashed == [4]
 
 
 def test_a_snapshot_that_the_agent_has_not_hashed_is_not_loaded(tmp_path: Path) -> None:
     Checkpointer(settings(tmp_path)).save(1, {"w": torch.ones(2)})
-    with pytest.raises(RestoreFailed, match="its checksum does not match"):
+    with pytest.raises(RestoreFailed, match="its checksum is not known"):
         restored(tmp_path, 1).restore({"w": torch.ones(2)})
     with pytest.raises(RestoreFailed, match=r"step 9 of epoch 1 in the memory .* not there"):
         restored(tmp_path, 9).restore({"w": torch.ones(2)})

@@ -20,13 +20,16 @@ from holdfast.checkpoint.checkpointer import Checkpointer
 from holdfast.checkpoint.memory import Memory
 from holdfast.checkpoint.settings import Settings
 from holdfast.checkpoint.slots import SlotFolder
+from holdfast.protocol.topology import Topology
 
 root, store = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 MB = 1_000_000
 ranks = {rank: str(root / f"r{rank}") for rank in range(int(sys.argv[3]))}
+world = {"world_size": len(ranks), "topology": Topology(dp=len(ranks))}
+rest = {"job": "job", "epoch": 1, "store_interval_steps": store, **world}
 made = [
-    Checkpointer(Settings(job="job", epoch=1, rank=rank, slots=path, store_interval_steps=store))
-    for rank, path in ((rank, pathlib.Path(path)) for rank, path in ranks.items())
+    Checkpointer(Settings(rank=rank, slots=pathlib.Path(path), **rest))
+    for rank, path in ranks.items()
 ]
 agent = Memory("job", ranks, print)
 
@@ -46,6 +49,7 @@ def on_a_small_tmpfs(
 ) -> tuple[dict[str, Any], str]:
     """What the script says, and its log. It runs where `root` is a tmpfs of this size."""
     mount = f'mount -t tmpfs -o size={int(size_mb * 1e6)} small "$4" && exec "$@"'
+    root.mkdir(exist_ok=True)
     program = [sys.executable, "-c", PROGRAM + script, str(root), str(store), str(ranks)]
     done = subprocess.run(
         [*own_mounts(), "sh", "-c", mount, "sh", *program],
@@ -63,7 +67,7 @@ def test_with_room_for_two_slots_every_save_is_made_and_the_newest_are_there(
     tmp_path: Path,
 ) -> None:
     script = """
-agent.fill()
+agent.early.fill(float)
 kept = [(all(save(step, 2)), offered()) for step in range(1, 21)]
 say(saved=[one for one, _ in kept], offered=[steps for _, steps in kept], skipped=made[0].skipped)
 """
@@ -102,7 +106,7 @@ def test_a_state_that_grows_is_saved_as_long_as_it_fits_and_then_nothing_is_lost
     tmp_path: Path,
 ) -> None:
     script = """
-agent.fill()
+agent.early.fill(float)
 sizes = [1 + step / 4 for step in range(1, 41)]
 kept = [(all(save(step, mb)), offered()) for step, mb in enumerate(sizes, start=1)]
 saved = [step for step, (one, _) in enumerate(kept, start=1) if one]
@@ -122,7 +126,7 @@ def test_two_ranks_share_what_there_is(tmp_path: Path) -> None:
     script = """
 for one in made:
     one._folder.ask_room(2 * MB + 50_000)
-agent.fill()
+agent.early.fill(float)
 rooms = [sum(1 for path in (root / f"r{rank}").glob("slot-*.data")) for rank in (0, 1)]
 saved = [save(step, 2) for step in range(1, 12)]
 say(rooms=rooms, saved=saved, offered=[offered(0), offered(1)])
@@ -131,3 +135,70 @@ say(rooms=rooms, saved=saved, offered=[offered(0), offered(1)])
     assert said["rooms"] == [3, 2], log
     assert said["saved"] == [[True, True]] * 11, log
     assert all(one[0] == 11 for one in said["offered"])
+
+
+TOGETHER = """
+def drift():
+    return 0
+"""
+
+APART = """
+def drift():
+    made[0].save(6, {"w": torch.zeros(500_000)})
+    made[-1].save(5, {"w": torch.zeros(500_000)})
+    return 6
+"""
+"""A rank had no slot for the step that is due, for the agent was reading its only one."""
+
+TRAINED = f"""
+import time
+sys.path.insert(0, {str(Path(__file__).parents[1] / "helpers")!r})
+from checkpoint_agent import AgentProcess
+from waiting import DEADLINE_S
+from holdfast.checkpoint.agent_protocol import AgentOrder
+
+for one in made:
+    one._folder.ask_room(2 * MB + 50_000)
+agent.early.fill(float)
+url = f"file://{{root.with_name('store')}}"
+process = AgentProcess()
+try:
+    process.give(AgentOrder(
+        id=1, job="job", epoch=1, ranks=tuple(ranks), world_size=len(ranks), slots=ranks,
+        store_url=url, store_interval_steps=store,
+    ))
+    process.until(lambda report: True, "it reports")
+    stored, step, until = [], drift(), time.monotonic() + DEADLINE_S / 2
+    while len(stored) < 6 and time.monotonic() < until:
+        step += 1
+        save(step, 2)
+        last = process.newest()
+        if last.persisted_step not in (None, *stored):
+            stored.append(last.persisted_step)
+    say(stored=stored, held=offered()[:1], step=step, error=last.store_error)
+finally:
+    process.close()
+"""
+"""Training that goes on whatever becomes of its snapshots, until six are in the store."""
+
+
+@pytest.mark.parametrize(
+    ("slots", "ranks", "drift"),
+    [
+        *((slots, ranks, TOGETHER) for slots in (1, 2, 3) for ranks in (1, 2)),
+        *((slots, 2, APART) for slots in (1, 2)),
+    ],
+    ids=lambda value: {TOGETHER: "together", APART: "apart"}.get(value, f"{value}"),
+)
+def test_step_after_step_reaches_the_store_from_few_slots(
+    tmp_path: Path, slots: int, ranks: int, drift: str
+) -> None:
+    room_mb = 2.1 * slots * ranks + 0.5
+    script = drift + TRAINED
+    said, log = on_a_small_tmpfs(tmp_path / "memory", room_mb, script, ranks=ranks, store=5)
+    assert len(said["stored"]) == 6, f"{said} {log}"
+    assert said["stored"] == sorted(said["stored"])
+    assert all(step % 5 == 0 for step in said["stored"])
+    whole = {path.parent.name for path in tmp_path.glob("store/*/manifest.json")}
+    assert f"step-{said['stored'][-1]:08}-epoch-1" in whole
+    assert said["held"], "a snapshot is there beside them"

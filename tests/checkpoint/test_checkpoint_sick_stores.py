@@ -1,5 +1,6 @@
 """Stores that take no more, or are none: it is told, and training goes on."""
 
+import os
 import resource
 import subprocess
 from pathlib import Path
@@ -33,6 +34,31 @@ def test_a_store_that_takes_no_more_is_told_and_tried_again_and_training_goes_on
     report = agent.until(persisted(2 * INTERVAL), "it is written once the store takes it")
     agent.until(lambda report: report.store_error == "", "the error is taken back")
     assert not list(job.store.glob("*/.*")), "nothing half-written is left"
+
+
+HASTY = "from holdfast.checkpoint import agent, storekeeper as s; s.STALL_S = 0.5; agent.main()"
+"""An agent that waits half a second until it says that a store does not answer."""
+
+
+def test_a_store_that_does_not_answer_is_told_though_nothing_is_refused(
+    tmp_path: Path, start: Start
+) -> None:
+    job, agent = Job(tmp_path, 2), start(program=("-c", HASTY))
+    never = job.store / f"step-{INTERVAL:08}-epoch-1" / "part-00001.json"
+    never.parent.mkdir(parents=True)
+    os.mkfifo(never)
+    agent.give(job.order(0, 1))
+    job.save(INTERVAL)
+    report = agent.until(lambda report: report.store_error, "told")
+    assert report.store_error == (
+        f"store: file://{job.store} has not answered for 0.5 s. See that its file system "
+        "answers on this node; it is waited for."
+    )
+    job.save(INTERVAL + 1)
+    agent.until(lambda report: len(report.snapshots) == 4, "training goes on")
+    with never.open("wb") as end:
+        end.write(b"no part")
+    agent.until(lambda report: report.store_error == "", "it answers")
 
 
 FULL_DISK = 'mkdir -p "$1" && mount -t tmpfs -o size=64k full "$1" && shift && exec "$@"'

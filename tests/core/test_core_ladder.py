@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.driver.core import events as e
+from holdfast.driver.core import incidents
 from holdfast.driver.core.effects import Instruct, TakeStacks
 from holdfast.driver.core.model import Phase
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
@@ -111,6 +112,15 @@ def test_the_same_report_again_joins_its_incident(training) -> None:
     assert life.state.incident_count == 1
     assert life.incident.faults == 0, "what is only reported is no fault"
     assert len(life.incident.evidence) == 5
+
+
+def test_a_report_that_was_taken_back_is_new_when_it_comes_again(training) -> None:
+    life = training()
+    for kind in (Kind.STORE_FAILED, Kind.STORE_FAILED, Kind.STORE_BACK, Kind.STORE_FAILED):
+        life.do(found(kind, Weight.REPORT))
+    told = [incident.kind for incident in life.state.incidents.values()]
+    assert told == [Kind.STORE_FAILED, Kind.STORE_BACK, Kind.STORE_FAILED]
+    assert list(incidents.standing(life.state.incidents.values(), life.job)) == [Kind.STORE_FAILED]
 
 
 def test_a_standby_takes_the_place_and_ranks_of_the_lost_node(training) -> None:

@@ -131,6 +131,46 @@ def test_a_store_that_takes_too_long_does_not_hold_the_move_up_for_ever(training
     assert any("did not reach the store in time" in why for why in life.whys)
 
 
+HANGS = "store: /store has not answered for 30 s"
+
+
+def test_a_store_that_is_known_to_fail_is_not_waited_for(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1", within_s=300))
+    life.answer(snapshots=STAYS, stored=[(5, 1)], store_error=HANGS, empty=EMPTY)
+    assert life.job.save is None
+    assert life.job.places == ("n0", "n2"), "it is left at once"
+    told = "step 7 of job is not saved, for its store fails; it goes on from step 5"
+    assert [why for why in life.whys if told in why and HANGS in why]
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    assert life.job.restore == Restore(source="store", step=5, epoch=1)
+
+
+def test_a_store_that_fails_while_it_saves_is_waited_for_as_long_as_it_may_fail(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1", within_s=300))
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    life.answer(snapshots=STAYS, stored=[(5, 1)], store_error=HANGS, empty=EMPTY)
+    life.wait(until_s=life.now + life.policy.save_fails_s - 1)
+    assert life.job.places == ("n0", "n1")
+    life.wait(until_s=life.now + 2)
+    assert life.job.places == ("n0", "n2")
+    assert [why for why in life.whys if "is not saved, for its store fails" in why]
+
+
+def test_a_store_that_works_again_gets_the_step_in_all_its_time(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1", within_s=300))
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    life.answer(snapshots=STAYS, stored=[(5, 1)], store_error=HANGS, empty=EMPTY)
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    life.wait(until_s=life.now + 5 * life.policy.save_fails_s)
+    assert life.job.places == ("n0", "n1")
+    life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
+    life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
+    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+
+
 def test_a_job_without_a_store_moves_with_what_its_script_saved(training) -> None:
     life = training(standbys=1)
     life.do(maintain("n1"))

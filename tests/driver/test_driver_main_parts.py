@@ -5,14 +5,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from holdfast.driver.core.events import Budget, Found, NodeAppeared, NodeVanished, Plan
-from holdfast.driver.core.model import Job, Phase, State
+from holdfast.driver.core.model import Incident, Job, Phase, State
 from holdfast.driver.plan import plan_of
 from holdfast.driver.ports import Fact
-from holdfast.driver.watch import Expectation
+from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watching import Watching
-from holdfast.protocol.faults import Kind, Weight
+from holdfast.protocol.faults import Blame, Kind, Weight
 from holdfast.protocol.jobspec import TrainingJob
 from holdfast.protocol.messages import Seat, Task
 from holdfast.protocol.paths import RunPaths
@@ -123,6 +124,45 @@ def test_the_detectors_expect_each_epoch_once_while_it_has_seats(
     ):
         watching.follow(state)
     assert watch.calls == [("a", 1, 0), "forget a", ("a", 2, 7), "forget a"]
+
+
+def told(number: int, kind: Kind, job: str = "a", *, opened: int = 9) -> Incident:
+    return Incident(
+        id=number,
+        opened=opened,
+        kind=kind,
+        blame=Blame.UNKNOWN,
+        found_s=0.0,
+        summary="",
+        jobs=(job,),
+        node="n0",
+        closed_s=0.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("incidents", "recalled"),
+    [
+        ([told(1, Kind.STORE_FAILED)], {Kind.STORE_FAILED: "n0"}),
+        ([told(1, Kind.STORE_FAILED), told(2, Kind.STORE_BACK)], {}),
+        (
+            [told(1, Kind.STORE_BACK), told(2, Kind.STORE_FAILED), told(3, Kind.SAVE_SKIPPED)],
+            {Kind.STORE_FAILED: "n0"},
+        ),
+        ([told(1, Kind.STORE_NOT_SHARED, "b")], {}),
+        ([told(1, Kind.STORE_FAILED, opened=0)], {}),
+    ],
+    ids=["told", "taken back", "told again", "of another job", "of an earlier life"],
+)
+def test_what_an_earlier_driver_told_is_recalled_once(
+    incidents: list[Incident], recalled: dict[Kind, str]
+) -> None:
+    state = replace(seated("a", 1), incidents={each.id: each for each in incidents})
+    watch = Watch()
+    watching = Watching(watch, daemons=None, emit=print, now=lambda: 0.0)  # type: ignore[arg-type]
+    watching.follow(state)
+    watching.follow(replace(state, incidents={9: told(9, Kind.STORE_FAILED)}))
+    assert dict(watch._recalled.get("a", {})) == recalled
 
 
 async def test_what_others_find_wrong_with_a_node_is_a_finding_once(

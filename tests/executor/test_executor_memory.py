@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from waiting import eventually
 
-from holdfast.executor.adapters.cgroup import RECENT_S, Kills, Memory, memory
+from holdfast.kit.cgroup import RECENT_S, Kills, Memory, memory
 
 V1 = Path("/sys/fs/cgroup/memory")
 LIMIT_BYTES = 400 << 20

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.executor.adapters.cgroup import Memory, memory
 from holdfast.executor.command import NotStartable, python_program, resolve
 from holdfast.executor.errors import in_collective, last_step, rank_error
 from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import Declined, Fork, Import, Imported, Program
 from holdfast.executor.launcher.scan import modules_of
 from holdfast.executor.settings import read
+from holdfast.kit.cgroup import Memory, memory
 from holdfast.protocol.nodeenv import BadSettings
 from holdfast.telemetry.ring import RingWriter
 

@@ -56,6 +56,12 @@ class AgentProcess:
             self.notes += [note for note in found.notes if note not in self.notes]
         return self.last
 
+    def newest(self) -> AgentReport | None:
+        """The last report so far, without waiting for one."""
+        while not self._reports.empty() and (found := self._reports.get()) is not None:
+            self.last = found
+        return self.last
+
     def state(self) -> str:
         """What it does now, for whoever reads of a test that failed: each thread's state, and the
         kernel's function in which it waits.

@@ -121,3 +121,38 @@ def test_a_report_with_nothing_new_costs_the_same_however_many_nodes_there_are()
     assert (found, again is known) == ((), True)
     free = replace(seen, node="n1", job=None)
     assert judge(known, free)[0] is known
+
+
+# ---------------------------------------------------------------- after another driver
+
+
+def kinds(found: list[tuple[Kind, str]]) -> list[Kind]:
+    return [kind for kind, _ in found]
+
+
+def test_a_failure_that_an_earlier_driver_told_is_taken_back_by_this_one() -> None:
+    executors = Executors()
+    executors.watch.recall("speech", {Kind.STORE_FAILED: "n0"})
+    assert executors.say("n1", persisted_step=10) == [], "it may have been written before"
+    assert executors.say("n0", persisted_step=10, store_error=AWAY) == [], "that is known"
+    assert executors.say("n1", persisted_step=20) == [], "n0 still cannot"
+    assert kinds(executors.say("n0", persisted_step=20)) == [Kind.STORE_BACK]
+    assert executors.say("n2", persisted_step=20) == []
+    assert executors.say("n2", persisted_step=30) == [], "said once"
+    assert kinds(executors.say("n2", store_error=AWAY)) == [Kind.STORE_FAILED]
+
+
+def test_snapshots_that_an_earlier_driver_missed_are_told_to_be_back_by_their_node() -> None:
+    executors = Executors()
+    executors.watch.recall("speech", {Kind.SNAPSHOTS_STOPPED: "n0"})
+    made = (Snapshot(rank=0, step=3, epoch=1),)
+    assert executors.say("n1", snapshots=made) == []
+    assert executors.say("n0", skipped_in_a_row=30, skipped_saves=0) == []
+    assert kinds(executors.say("n0", snapshots=made)) == [Kind.SNAPSHOTS_BACK]
+
+
+def test_nodes_that_an_earlier_driver_told_apart_are_told_to_share_again() -> None:
+    executors = Executors()
+    executors.watch.recall("speech", {Kind.STORE_NOT_SHARED: "n0"})
+    assert executors.say("n0", store_shared=False) == []
+    assert kinds(executors.say("n0", store_shared=True)) == [Kind.STORE_SHARED]

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from holdfast.driver.adapters.rest.views import View, node_state
-from holdfast.driver.core import restore
+from holdfast.driver.core import incidents, restore
 from holdfast.driver.core.events import RanksExited
 from holdfast.driver.core.model import Incident, Job, Node, Phase, State
 from holdfast.driver.core.story import Line, lines_of
@@ -80,6 +80,7 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
     entries = entries_of(journal, job=job.name)
     hit = [incident for incident in state.incidents.values() if job.name in incident.jobs]
     last = max(hit, key=lambda incident: incident.id, default=None)
+    down = incidents.standing(hit, job).get(Kind.STORE_FAILED)
     headline, *details = _job_headline(job, _when(job.since_s, entries))
     if job.unsure_s is not None and (unsure := _when(job.unsure_s, entries)):
         details.append(f"it waits to know what its store has since {unsure}")
@@ -87,7 +88,7 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
         subject=job.name,
         headline=headline,
         details=details,
-        lines=_views(_from(lines_of(entries, hit), _store_is_down(hit) or last)),
+        lines=_views(_from(lines_of(entries, hit), down or last)),
         exception=_exception(job, entries, last),
         fix=_job_fix(job, last),
     )
@@ -141,13 +142,6 @@ def _from(lines: Sequence[Line], incident: Incident | None) -> list[Line]:
     return [
         line for line in lines if line.sequence >= incident.opened or line.incident == incident.id
     ]
-
-
-def _store_is_down(hit: Sequence[Incident]) -> Incident | None:
-    """The report that the job's store went down, where none says that it is back."""
-    told = [each for each in hit if each.kind in (Kind.STORE_FAILED, Kind.STORE_BACK)]
-    last = max(told, key=lambda incident: incident.id, default=None)
-    return last if last is not None and last.kind is Kind.STORE_FAILED else None
 
 
 def _views(lines: Sequence[Line]) -> list[LineView]:

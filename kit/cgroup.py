@@ -1,8 +1,8 @@
-"""The memory cgroup of this process: its limit, and how often the kernel has killed in it.
+"""The memory cgroup of this process: its limit, its use, and how often the kernel killed in it.
 
-Read while ranks run, and for each that dies of SIGKILL. In a container of cgroup version 1 the path
-that /proc/self/cgroup gives is the host's, of which only the end is mounted: that is the mount's
-root.
+Read while ranks run, for each that dies of SIGKILL, and before slots are made early. In a container
+of cgroup version 1 the path that /proc/self/cgroup gives is the host's, of which only the end is
+mounted: that is the mount's root.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from time import monotonic
 from typing import NamedTuple
 
 CGROUPS, MOUNTS = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
+HOST = Path("/proc/meminfo")
 LONGEST_NUMBER = 20
 """Digits of 64 bits."""
 RECENT_S = 10.0
@@ -24,6 +25,7 @@ class Memory(NamedTuple):
 
     limit_bytes: int = 0
     kills: int = 0
+    used_bytes: int = 0  # without files' pages that were not used for long
 
 
 class _Kind(NamedTuple):
@@ -33,11 +35,20 @@ class _Kind(NamedTuple):
     controller: str
     counts: str
     limit: str
+    used: str
+    idle: str
 
 
 KINDS = (
-    _Kind("cgroup2", "", "memory.events", "memory.max"),
-    _Kind("cgroup", "memory", "memory.oom_control", "memory.limit_in_bytes"),
+    _Kind("cgroup2", "", "memory.events", "memory.max", "memory.current", "inactive_file"),
+    _Kind(
+        "cgroup",
+        "memory",
+        "memory.oom_control",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
 )
 
 
@@ -48,8 +59,8 @@ def memory(cgroups: Path = CGROUPS, mounts: Path = MOUNTS) -> Memory:
             counts = _words(folder / kind.counts)
             if "oom_kill" in counts[:-1]:
                 limit = _number((_words(folder / kind.limit) or [""])[0])
-                kills = _number(counts[counts.index("oom_kill") + 1])
-                return Memory(limit if limit < UNLIMITED_BYTES else 0, kills)
+                kills = _number(_after(counts, "oom_kill"))
+                return Memory(limit if limit < UNLIMITED_BYTES else 0, kills, _used(kind, folder))
     return Memory()
 
 
@@ -71,6 +82,18 @@ class Kills:
             self._at = now
         self._count = seen.kills
         return seen if self._at is not None and now - self._at <= RECENT_S else None
+
+
+def free_bytes(cgroups: Path = CGROUPS, mounts: Path = MOUNTS, host: Path = HOST) -> int:
+    """What processes of this cgroup may still take, before the kernel kills one; 0: unknown."""
+    free = 1024 * _number(_after(_words(host), "MemAvailable:"))
+    own = memory(cgroups, mounts)
+    return min(free, max(0, own.limit_bytes - own.used_bytes)) if own.limit_bytes else free
+
+
+def _used(kind: _Kind, folder: Path) -> int:
+    used = _number((_words(folder / kind.used) or [""])[0])
+    return max(0, used - _number(_after(_words(folder / "memory.stat"), kind.idle)))
 
 
 def _folders(kind: _Kind, cgroups: Path, mounts: Path) -> list[Path]:
@@ -98,6 +121,11 @@ def _mounts(kind: _Kind, mounts: Path) -> list[tuple[str, Path]]:
             root, at = fields.split(" ")[3:5]
             found.append((root, Path(at)))
     return found
+
+
+def _after(words: list[str], name: str) -> str:
+    """The word behind this one, in a file of names and figures."""
+    return words[words.index(name) + 1] if name in words[:-1] else ""
 
 
 def _number(word: str) -> int:
