@@ -89,7 +89,7 @@ def seat(turn: Turn, name: str) -> bool:
         waiting="",
     )
     turn.set_timer(name, Timer.START, job.plan.start_s)
-    turn.say(f"{name} starts epoch {job.epoch} {_origin(job, point)}", name)
+    turn.say(f"{name} starts attempt {job.attempt + 1} {_origin(job, point)}", name)
     if point is not None or job.best_step is not None:
         incidents.note_restored(turn, job, step, restore.reached(job))
     return True

@@ -71,16 +71,16 @@ def on_store_ready(turn: Turn, event: StoreReady) -> None:
     if job is None or event.node != job.host or job.rendezvous == event.rendezvous:
         return
     if job.seated:
-        _store_lost(turn, job, "another one has taken the place of the store that ranks know")
+        _store_lost(turn, job, "another one has taken the place of the rendezvous that ranks know")
     else:
         turn.job(job.name, rendezvous=event.rendezvous)
-        turn.say(f"the store of epoch {job.epoch} listens on {event.node}")
+        turn.say(f"the rendezvous of attempt {job.attempt + 1} listens on {event.node}")
 
 
 def on_store_lost(turn: Turn, event: StoreLost) -> None:
     job = current(turn, event)
     if job is not None and job.seated and event.node == job.store_host:
-        text = "the store process is gone, and no step has been completed since it listened"
+        text = "its process is gone, and no step has been completed since it listened"
         _store_lost(turn, job, text)
 
 
@@ -92,7 +92,7 @@ def _store_lost(turn: Turn, job: Job, text: str) -> None:
     if job.progressed or job.exits:
         return
     node = job.store_host
-    summary = f"the store of epoch {job.epoch} on {node} died before its ranks had met"
+    summary = f"the rendezvous of attempt {job.attempt} on {node} died before its ranks had met"
     fault = Fault(
         kind=Kind.START_FAILED,
         weight=Weight.RESTART,

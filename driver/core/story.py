@@ -41,7 +41,7 @@ RESTATED: Mapping[type[e.Event], str] = {
     e.NodeAppeared: r"\S+ is there",
     e.NodeQuiet: r"\S+ is quiet",
     e.CheckpointStored: r"step \d+ is in the store",
-    e.StoreReady: r"the store of epoch \d+ listens on \S+",
+    e.StoreReady: r"the (rendezvous of attempt|store of epoch) \d+ listens on \S+",
     e.RanksRunning: r"the ranks on \S+ run",
     e.RanksExited: r"rank [\d, ]+ on \S+ ended",
     e.ExecutorConnected: r"(the|every) executor of \S+ is (new|connected)",

@@ -55,7 +55,7 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
     process = shell.start(
         *("run", "--nproc-per-node", "2", "--max-restarts", "1", "--first-step", "42"), "wrong.py"
     )
-    errors = heard(process, "attempt 2 of 2")
+    errors = heard(process, "(restart 1 of 1)")
     (shell.folder / "go").touch()
     assert process.stderr is not None
     errors += process.stderr.read()

@@ -10,7 +10,7 @@ from holdfast.driver.core.model import Incident
 from holdfast.driver.core.story import lines_of, timeline
 from holdfast.driver.ports import Entry
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
-from holdfast.protocol.messages import DiagnosticResult, RankError, RankStatus
+from holdfast.protocol.messages import DiagnosticResult, RankError, RankStatus, Rendezvous
 
 LOST = Finding(
     kind=Kind.NODE_LOST,
@@ -111,12 +111,20 @@ def test_a_persons_wish_is_told_as_one_and_what_follows_as_decided() -> None:
 
 
 def test_what_is_no_news_is_told_only_when_all_is_asked_for() -> None:
-    quiet = entry(1, e.NodeQuiet(job="job", epoch=1, node="n1"), "n1 is quiet; job starts epoch 2")
-    assert [line.text for line in lines_of([quiet])] == ["job starts epoch 2"]
+    why = "n1 is quiet; job starts attempt 2"
+    quiet = entry(1, e.NodeQuiet(job="job", epoch=1, node="n1"), why)
+    assert [line.text for line in lines_of([quiet])] == ["job starts attempt 2"]
     assert [line.text for line in lines_of([quiet], whole=True)] == [
         "n1 is quiet",
-        "job starts epoch 2",
+        "job starts attempt 2",
     ]
+
+
+@pytest.mark.parametrize("what", ["the rendezvous of attempt 2", "the store of epoch 2"])
+def test_a_journal_in_the_words_of_an_older_driver_is_told_alike(what: str) -> None:
+    ready = e.StoreReady(job="job", epoch=2, node="n1", rendezvous=Rendezvous(address="n1", port=1))
+    told = entry(1, ready, f"{what} listens on n1; job starts epoch 2 from step 7 in store")
+    assert [line.text for line in lines_of([told])] == ["job starts epoch 2 from step 7 in store"]
 
 
 def test_what_had_passed_before_a_fault_was_found_is_part_of_what_it_cost() -> None:

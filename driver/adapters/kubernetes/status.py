@@ -72,7 +72,6 @@ def status_of(
         "standbys": list(job.standbys),
         "ready": f"{ready}/{job.plan.nodes + job.plan.standbys}",
         "attempt": job.attempt,
-        "epoch": job.epoch,
         "restarts": len(job.spent),
         "incident": _incident(incident),
         "lastRecoverySeconds": _recovery_s(incident),

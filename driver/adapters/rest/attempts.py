@@ -23,7 +23,6 @@ class Attempt(View):
     """One start of all ranks."""
 
     attempt: int
-    epoch: int
     began: str
     """Time of day in UTC."""
     nodes: list[str]
@@ -70,7 +69,6 @@ def _begun(desired: Desired, orders: Sequence[Desired], entry: Entry) -> Attempt
     seats = sorted((seat for each in orders for seat in each.seats), key=lambda seat: seat.rank)
     return Attempt(
         attempt=desired.attempt,
-        epoch=desired.epoch,
         began=entry.at,
         nodes=list(dict.fromkeys(seat.node for seat in seats)),
         source=restore.source if restore else "beginning",

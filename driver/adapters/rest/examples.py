@@ -73,7 +73,6 @@ _VIEW = {
         for place, node in enumerate(("node-1", "node-2", "node-3", "node-5"))
     ],
     "standbys": [],
-    "epoch": 2,
     "attempt": 2,
     "step": 1320,
     "stored_step": 1300,
@@ -158,7 +157,6 @@ _INCIDENT = {
 }
 _ATTEMPT = {
     "attempt": 2,
-    "epoch": 2,
     "began": "2026-03-02T07:09:11.204",
     "nodes": ["node-1", "node-2", "node-3", "node-5"],
     "source": "store",
@@ -168,7 +166,6 @@ _ATTEMPT = {
 }
 _PROGRESS = {
     "job": "speech-7b",
-    "epoch": 2,
     "step": 1320,
     "best_step": 1320,
     "loss": 3.125,
