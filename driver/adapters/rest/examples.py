@@ -39,6 +39,7 @@ PARAMETERS: dict[str, Any] = {
     "after": 24,
     "last-event-id": 24,
     "all": True,
+    "earlier": False,
     "stream": "stderr",
     "attempt": 1,
     "tail": 100,
@@ -205,7 +206,7 @@ ANSWERS: dict[str, Any] = {
     "GET /jobs/{job}/progress": _PROGRESS,
     "GET /jobs/{job}/attempts": {"items": [_ATTEMPT]},
     "GET /jobs/{job}/ranks/{rank}/logs": Text("text/plain", "step 1320  loss 3.12500\n"),
-    "GET /jobs/{job}/story": {"job": "speech-7b", "lines": [_SEEN, _DECIDED]},
+    "GET /jobs/{job}/story": {"job": "speech-7b", "earlier": False, "lines": [_SEEN, _DECIDED]},
     "GET /jobs/{job}/why": {
         "subject": "speech-7b",
         "headline": "speech-7b has been Running since 07:09:12",
