@@ -1,6 +1,7 @@
 """`holdfast run` from its first line to its last, with scripts that need no torch."""
 
 import json
+import re
 import signal
 import subprocess
 
@@ -60,7 +61,8 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
     assert process.stderr is not None
     errors += process.stderr.read()
     assert process.wait(DEADLINE_S) == 1
-    assert errors.count("in f\n    raise ValueError('the mistake')\nValueError: the mistake") == 1
+    shown = re.sub(r"^\[r\d\] ", "", errors, flags=re.MULTILINE)
+    assert shown.count("in f\n    raise ValueError('the mistake')\nValueError: the mistake") == 1
     last = errors.splitlines()[-1]
     assert "ValueError: the mistake" in last
     first_to_raise = last.partition("rank ")[2].split()[0]
