@@ -82,7 +82,7 @@ def conclude(turn: Turn, name: str) -> None:
             eviction.evict(turn, node, job.incident, why, compute_gflops=least.compute_gflops)
     _acquit(turn, diagnosis, verdict)
     if not bad:
-        turn.say(f"tests of {', '.join(diagnosis.orders)} convict no node", name)
+        turn.say(f"tests of {', '.join(diagnosis.orders)} find no fault with any node", name)
 
 
 def _acquit(turn: Turn, diagnosis: Diagnosis, verdict: Verdict) -> None:

@@ -106,8 +106,8 @@ def _hold(turn: Turn, job: Job, why: str) -> None:
 def _origin(job: Job, point: Restore | None) -> str:
     """Where its ranks start. With no step of ours a script may still load one of its own."""
     if point is not None:
-        return f"from step {point.step} in {point.source}"
-    return "with what its script saved itself" if job.attempt else "from the beginning"
+        return f"from {restore.told(point)}"
+    return "from what its script saved itself, if anything" if job.attempt else "from the beginning"
 
 
 def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:

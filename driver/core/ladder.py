@@ -8,7 +8,16 @@ everyone; 6 give up with the evidence.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import elsewhere, eviction, finish, gather, incidents, repeats, spots
+from holdfast.driver.core import (
+    elsewhere,
+    eviction,
+    finish,
+    gather,
+    incidents,
+    repeats,
+    restore,
+    spots,
+)
 from holdfast.driver.core.allocation import leave, schedule
 from holdfast.driver.core.candidates import moved_off
 from holdfast.driver.core.epochs import open_epoch
@@ -171,7 +180,7 @@ def _spoil(turn: Turn, name: str, fault: Fault) -> None:
     if fault.spoils and job.restore is not None:
         point = job.restore
         turn.job(name, spoiled=(*job.spoiled, point))
-        turn.say(f"step {point.step} in {point.source} is not used again", name)
+        turn.say(f"{restore.told(point)} is not used again", name)
 
 
 def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> None:
@@ -225,7 +234,7 @@ def _give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> N
 
 
 _ACTION = {
-    IN_PLACE: "restart its job in place",
+    IN_PLACE: "restart the ranks on the same nodes",
     REPLACE: "replace the node",
     DIAGNOSE: "test the node and its neighbours",
     DIAGNOSE_ALL: "test every node of the job",

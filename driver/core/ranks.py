@@ -50,7 +50,7 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         acknowledged=known,
         stored_s=restore.written_s(job, known, None),
     )
-    turn.say(f"{event.node} is quiet")
+    turn.say(f"no earlier rank is left on {event.node}")
 
 
 def on_stored(turn: Turn, event: CheckpointStored) -> None:
@@ -62,7 +62,7 @@ def on_stored(turn: Turn, event: CheckpointStored) -> None:
     if known != job.acknowledged:
         written_s = restore.written_s(job, known, turn.now)
         turn.job(job.name, acknowledged=known, stored_s=written_s)
-        turn.say(f"step {event.step} is in the store")
+        turn.say(f"the checkpoint of step {event.step} is in the store")
 
 
 def on_store_ready(turn: Turn, event: StoreReady) -> None:
@@ -160,7 +160,7 @@ def _went_on(job: Job, event: ProgressSeen) -> str:
         return "trains: its collectives go on, though no step of an optimizer is seen"
     if event.step is None and job.attempt > 1 and job.restore is None:
         return "trains again: its script began anew, and repeats what it had not saved"
-    return "trains" if event.step is None else f"completed step {event.step}, further than ever"
+    return "trains" if event.step is None else f"completed step {event.step}, the furthest so far"
 
 
 def _highest(*steps: int | None) -> int | None:

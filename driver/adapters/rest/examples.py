@@ -64,7 +64,7 @@ _VIEW = {
     "phase": "Running",
     "since_s": 312.5,
     "age_s": 4210.0,
-    "why": "speech-7b completed step 1207, further than ever",
+    "why": "speech-7b completed step 1207, the furthest so far",
     "waiting": "",
     "unsure_s": None,
     "parked": "",
@@ -124,7 +124,8 @@ _SEEN = {
 _DECIDED = {
     "sequence": 25,
     "at": "2026-03-02T07:09:11.004",
-    "text": "replace the node; node-4 is evicted; standby node-5 takes place 3 of speech-7b",
+    "text": "replace the node; node-4 is evicted; "
+    "standby node-5 takes over ranks 6 to 7 of speech-7b",
     "seen": False,
     "source": "",
     "verdict": "",

@@ -98,7 +98,7 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
     last = max(hit, key=lambda incident: incident.id, default=None)
     headline, *details = _job_headline(job, _when(job.since_s, entries))
     if job.unsure_s is not None and (unsure := _when(job.unsure_s, entries)):
-        details.append(f"it waits to know what its store has since {unsure}")
+        details.append(f"it waits to learn which checkpoints its store has, since {unsure}")
     return Why(
         subject=job.name,
         headline=headline,
