@@ -23,11 +23,14 @@ class Part(StrEnum):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """`bad`: node -> part. `undecided`: could be neither cleared nor convicted. Sorted by name."""
+    """`bad`: node -> part. `undecided`: could be neither cleared nor convicted. Sorted by name.
+    `apart`: pairs that failed together, and neither of which is bad.
+    """
 
     bad: dict[str, str]
     undecided: tuple[str, ...]
     evidence: tuple[str, ...]
+    apart: tuple[tuple[str, str], ...] = ()
 
 
 class _Match(msgspec.Struct, frozen=True):
@@ -37,6 +40,7 @@ class _Match(msgspec.Struct, frozen=True):
     members: tuple[str, str]
     passed: bool | None
     text: str
+    slow: bool = False  # it came to an end, below what it should reach
 
 
 def judge(
@@ -68,7 +72,10 @@ def judge(
     bad, undecided, doubt = _no_majority(bad, undecided, len(orders))
     lines = [*_compute_lines(orders, known, thresholds), *_match_lines(matches, bad), *doubt]
     return Verdict(
-        bad=dict(sorted(bad.items())), undecided=tuple(sorted(undecided)), evidence=tuple(lines)
+        bad=dict(sorted(bad.items())),
+        undecided=tuple(sorted(undecided)),
+        evidence=tuple(lines),
+        apart=_apart(matches, {node for node, good in computes.items() if good}, cleared),
     )
 
 
@@ -172,7 +179,7 @@ def _match(
         return _Match(turn, members, True, f"{min(values):.1f} MB/s" if values else "passed")
     slow = [f"{value:.1f} MB/s, below {least:.1f}" for value in values]
     failed = [end.detail or "failed" for end in ends if end and not end.ok]
-    return _Match(turn, members, False, (failed + slow)[0])
+    return _Match(turn, members, False, (failed + slow)[0], slow=not failed)
 
 
 def _fails_with_the_good(
@@ -186,6 +193,19 @@ def _fails_with_the_good(
     failed = [match for match in mine if match.passed is False]
     partners = {name for match in failed for name in match.members if name != node}
     return len(failed) == len(mine) > 1 and bool(partners & cleared) and len(orders) > 2
+
+
+def _apart(
+    matches: list[_Match], computes: set[str], cleared: set[str]
+) -> tuple[tuple[str, str], ...]:
+    """Pairs whose every all-reduce failed, of nodes that compute well and that each passed with
+    somebody else, or had nobody else.
+    """
+    good = computes & cleared if len(computes) > 2 else computes
+    tried = {match.members: True for match in matches}
+    for match in matches:
+        tried[match.members] &= match.passed is False and not match.slow
+    return tuple(sorted(two for two, failed in tried.items() if failed and good.issuperset(two)))
 
 
 def _no_majority(

@@ -45,8 +45,9 @@ from holdfast.protocol.messages import (
 )
 from holdfast.protocol.version import PROTOCOL_VERSION
 
-LEARN_EVERY_S = 3.0
-"""While ranks run: how often to see whether they have imported more than the launcher has."""
+LOOK_EVERY_S = 3.0
+"""While ranks run: how often to see whether they have imported more than the launcher has, and
+whether the kernel has killed anything for want of memory."""
 
 _log = LazyLogger()
 
@@ -188,8 +189,9 @@ class Executor:
         self._left_here.started(order.desired)
         await self._ranks.start(order)
         while self._ranks.pids:
-            await asyncio.sleep(LEARN_EVERY_S)
+            await asyncio.sleep(LOOK_EVERY_S)
             self._spawner.learn()
+            self._ranks.look()
 
     async def _diagnose(self, order: DiagnosticOrder) -> None:
         result = await diagnose(self._spawner, self._settings.node, order)

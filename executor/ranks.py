@@ -13,7 +13,7 @@ from signal import SIGKILL
 import msgspec
 
 from holdfast.executor.adapters import outputs
-from holdfast.executor.adapters.cgroup import Memory, memory
+from holdfast.executor.adapters.cgroup import Kills
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.echo import Echo
 from holdfast.executor.command import NotStartable
@@ -42,15 +42,19 @@ class Ranks:
         self._echo = echo
         self._node = node
         self._tell = tell
-        self._oom_kills = 0
+        self._kills = Kills()
         self.pids: dict[int, int] = {}
 
     async def start(self, order: StartRanks) -> None:
         """Start every seat of `order`, all at once; each is told as it happens."""
         self._drop_old_rings(order)
         outputs.drop_old(self._node.paths)
-        self._oom_kills = memory().kills
+        self._kills = Kills()
         await asyncio.gather(*(self._start(order, seat) for seat in order.seats))
+
+    def look(self) -> None:
+        """To be called every few seconds while ranks run: who is killed for memory, and when."""
+        self._kills.look()
 
     def cleared(self) -> None:
         """None of them is left."""
@@ -150,16 +154,15 @@ class Ranks:
         if self.pids.get(rank) == pid:
             del self.pids[rank]
         failed = end.code != 0
-        cgroup = memory() if end.signal == SIGKILL else Memory()
-        starved = cgroup.kills > self._oom_kills
+        starved = self._kills.look() if end.signal == SIGKILL else None
         status = RankStatus(
             rank=rank,
             state="exited",
             pid=pid,
             exit_code=end.code,
             signal=end.signal,
-            out_of_memory=starved,
-            memory_limit_bytes=cgroup.limit_bytes if starved else 0,
+            out_of_memory=starved is not None,
+            memory_limit_bytes=starved.limit_bytes if starved is not None else 0,
             error=rank_error(folder) if failed else None,
             step=last_step(self._node.paths.ring(job, epoch, rank)),
         )

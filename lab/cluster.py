@@ -14,12 +14,14 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 
 from holdfast.driver.core.model import FINISHED
+from holdfast.driver.ports import Entry
 from holdfast.keeper import state as states
 from holdfast.keeper.processes import RUN_MARK
 from holdfast.keeper.state import KeeperState
@@ -27,6 +29,7 @@ from holdfast.kit.files import private_folder
 from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.emulator.leftovers import Leftovers, look
 from holdfast.lab.emulator.namespaces import Kind
+from holdfast.lab.journals import opened
 from holdfast.lab.nursery import Nursery
 from holdfast.protocol.paths import RunPaths
 
@@ -54,6 +57,7 @@ class Lab:
         kind: Kind | None = None,
     ) -> None:
         self.run = RunPaths(root.resolve())
+        self._journal = ""  # of the database where its journal is; "": in its own folder
         self.run_id = secrets.token_hex(6)
         self._sizes = (nodes, standbys, racks, kind)
         self._nursery: Nursery | None = None
@@ -143,6 +147,11 @@ class Lab:
         """Those that hit the job, oldest first."""
         found: list[dict[str, Any]] = self.ask("GET", "/incidents", params={"job": name})["items"]
         return found
+
+    def entries(self) -> list[Entry]:
+        """The driver's journal."""
+        with closing(opened(self._journal, self.run)) as journal:
+            return journal.entries()
 
     def story(self, name: str) -> dict[str, Any]:
         story: dict[str, Any] = self.ask("GET", f"/jobs/{name}/story")

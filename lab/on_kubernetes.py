@@ -8,14 +8,13 @@ would not.
 import json
 import shlex
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
 from holdfast.driver.adapters.kubernetes import paths, podspec
-from holdfast.driver.ports import Entry
 from holdfast.keeper.state import KeeperState
 from holdfast.kit.files import private_folder
 from holdfast.kit.supervise import Child, Lifeline
@@ -24,7 +23,6 @@ from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet import joined
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.leftovers import Leftovers
-from holdfast.lab.journals import opened
 from holdfast.lab.kubernetes import marks, proxy
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.given import AnyPlane
@@ -146,11 +144,6 @@ class KubernetesLab(Lab):
 
     def store(self, job: str) -> Path:
         return self.run.root / "checkpoints"
-
-    def entries(self) -> list[Entry]:
-        """The driver's journal."""
-        with closing(opened(self._journal, self.run)) as journal:
-            return journal.entries()
 
     def drivers_up(self) -> list[str]:
         """Names of the drivers whose process is there."""

@@ -21,7 +21,8 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_RULES = {
-    "a loss that is not a number": r"(?i)(loss|grad_?norm)\b\W{0,4}(is )?nan\b",
+    "a loss that is not a number": r"(?i)(loss|grad[_ ]?norm)\w{0,24}( \(\w{1,12}\))?"
+    r"\W{0,24}(is )?(tensor\()?nan\b",
     "an error of CUDA": r"\bCUDA error\b|cudaError[A-Z]|CUBLAS_STATUS_|CUDNN_STATUS_",
     "an error of NCCL": r"\bNCCL WARN\b|(?i:unhandled (cuda|system) error)"
     r"|nccl(UnhandledCuda|System|Internal|Remote)Error|Watchdog caught collective",

@@ -119,7 +119,7 @@ def run(
     """
     theirs = context.meta[__name__]
     count, fixed = torchrun.nodes_of(nodes)
-    torchrun.check_one_host(theirs, count)
+    torchrun.check_one_host(theirs, nodes)
     folder = dict(theirs).get("log-dir")
     no_python = ("no-python", "") in theirs
     each = torchrun.ranks_of(ranks, options.gpus) if ranks else options.gpus() or 1

@@ -86,9 +86,11 @@ def _restart(incident: Mapping[str, Any], job: Mapping[str, Any] | None) -> str:
 
 def back(incident: Mapping[str, Any]) -> str:
     """`back at step 121 after 0.4 s, nothing lost   (stop 0.05 · restore 0.13 · step 0.17)`."""
-    at = f" at step {incident['step']}" if incident["step"] is not None else ""
+    at = f" at step {incident['step']}" if incident["step"] else ""
     lost = incident["steps_lost"]
     what = f", {plural(lost, 'step')} redone" if lost else ", nothing lost" if lost == 0 else ""
+    if incident["step"] == 0 and lost:
+        what = f"; it began again from the beginning{what}"
     if repeats([incident]):
         what = "; its script began again, and repeats what it had not saved"
     stages = [f"{stage} {took:.2f}" for stage, took in incident["stages_s"].items()]

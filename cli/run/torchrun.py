@@ -94,14 +94,16 @@ def _number(option: str, text: str, fix: str, *, most: int = 100_000) -> int:
     return int(text)
 
 
-def check_one_host(given: Given, nodes: int) -> None:
-    """Refuse what is meant for one of several machines. Raises `Stopped` (2)."""
+def check_one_host(given: Given, nodes: str) -> None:
+    """Refuse what is meant for one of several machines; `nodes` as `nodes_of` takes it: who may
+    have more than one and meets elsewhere has several. Raises `Stopped` (2)."""
     said = dict(given)
+    several = int(nodes.rpartition(":")[2]) > 1
     signs = [
         f"--{name} {value}"
         for name, value in given
         if (name == "node-rank" and value.strip() not in ("", "0"))
-        or (nodes > 1 and name in ("master-addr", "rdzv-endpoint") and not _is_local(value))
+        or (several and name in ("master-addr", "rdzv-endpoint") and not _is_local(value))
     ]
     if signs:
         raise misused(

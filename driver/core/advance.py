@@ -133,7 +133,10 @@ def _diagnosing(turn: Turn, job: Job) -> bool:
             return False
         diagnosis.conclude(turn, job.name)
         return True
-    turn.move(job.name, Phase.RESTORING if all_set(turn, job) else Phase.REPLACING)
+    if job.leaving:
+        turn.move(job.name, Phase.SUSPENDING)
+    else:
+        turn.move(job.name, Phase.RESTORING if all_set(turn, job) else Phase.REPLACING)
     return True
 
 

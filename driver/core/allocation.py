@@ -6,14 +6,15 @@ all or nothing, so two jobs never hold half of the cluster each; a replacement i
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from holdfast.driver.core import pairs
 from holdfast.driver.core.candidates import (
     fitting,
-    moved_off,
     nearest,
     note,
     of_a_start,
     rest_s,
     untried,
+    unwanted,
 )
 from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.model import Job, Node, Phase, Source, Timer, Unfit, Wanted
@@ -97,6 +98,7 @@ def _start(turn: Turn, name: str, free: list[str]) -> None:
     turn.move(name, Phase.ALLOCATING)
     turn.job(name, places=places)
     turn.say(f"{name} gets {', '.join(places)}", name)
+    pairs.say_of(turn, name, places)
     take(turn, name, places)
 
 
@@ -152,6 +154,7 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
             break
         places = turn.jobs[name].places
         turn.job(name, places=(*places[:index], standby, *places[index + 1 :]))
+        pairs.say_of(turn, name, [standby])
 
 
 def _for_a_place(turn: Turn, job: Job, free: list[str]) -> list[str]:
@@ -200,24 +203,26 @@ def _lent(turn: Turn, job: Job) -> str | None:
         spare = lender.standbys[len(lender.leaving) :]
         sound = [node for node in spare if good(turn.nodes[node])]
         if fit := fitting(turn, job, sound):
+            cut_off = pairs.apart_from(turn, job.nodes)
+            fit = [node for node in fit if node not in cut_off] or fit
             return (untried(job, fit) or fit[:1])[-1]
     return None
 
 
 def _best_standby(turn: Turn, job: Job, fit: list[str]) -> str | None:
     """A standby that is there; first those that passed their self-test, then those that are quiet
-    in this epoch already. One that is not tested is better than none; where the job has moved off
+    in this epoch already. One that is not tested is better than none; where the job does not want
     it, one of the free nodes that `fit` is better."""
-    known = moved_off(turn, job)
+    known = unwanted(turn, job)
     there = [turn.nodes[s] for s in job.standbys if turn.nodes[s].present]
     if not known.issuperset(fit):
         there = [node for node in there if node.name not in known]
-    there.sort(key=lambda node: _last(job, node, moved=node.name in known))
+    there.sort(key=lambda node: _last(job, node, unwanted=node.name in known))
     return there[0].name if there else None
 
 
-def _last(job: Job, node: Node, *, moved: bool) -> tuple[bool, ...]:
-    return moved, not ready(node), not node.tested, node.name not in job.quiet
+def _last(job: Job, node: Node, *, unwanted: bool) -> tuple[bool, ...]:
+    return unwanted, not ready(node), not node.tested, node.name not in job.quiet
 
 
 def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
@@ -354,9 +359,10 @@ def bar(turn: Turn, name: str, node: str, why: str) -> None:
 
 def ask_again(turn: Turn) -> None:
     """Let jobs have nodes again that could not run them a while ago: much may have changed."""
-    for job in list(turn.jobs.values()):
+    for name in turn.each_job(turn.jobs):
+        job = turn.jobs[name]
         if job.barred is not None and job.barred.until_s <= turn.now:
-            turn.job(job.name, barred=None)
+            turn.job(name, barred=None)
         if any(unfit.until_s <= turn.now for unfit in job.unfit.values()):
             still = {node: unfit for node, unfit in job.unfit.items() if unfit.until_s > turn.now}
-            turn.job(job.name, unfit=still)
+            turn.job(name, unfit=still)

@@ -4,6 +4,7 @@ Called by `allocation`. Pure. No node is asked for again before every other that
 a job remembers, in order, which ones it had to do without, until it runs.
 """
 
+from holdfast.driver.core import pairs
 from holdfast.driver.core.model import Job, Tried
 from holdfast.driver.core.racks import near, together
 from holdfast.driver.core.turn import Turn
@@ -25,25 +26,39 @@ def untried(job: Job, nodes: list[str]) -> list[str]:
 
 
 def of_a_start(turn: Turn, job: Job, fit: list[str]) -> list[str]:
-    """So many as the job has places, near each other where that leaves nobody's turn out."""
-    new = untried(job, fit)
+    """So many as the job has places, that can meet if so many can; near each other where that
+    leaves nobody's turn out.
+    """
+    meet = pairs.meeting(turn, fit)
+    new = untried(job, meet)
     if len(new) >= job.plan.nodes:
         return together(turn, new, job.plan.nodes)
-    return fit[: job.plan.nodes]
+    known = set(meet)
+    return [*meet, *(node for node in fit if node not in known)][: job.plan.nodes]
 
 
 def nearest(turn: Turn, job: Job, fit: list[str]) -> list[str]:
-    """Those whose turn it is, first those that are near the job's own; then the others; last those
-    that it has moved off.
+    """Those whose turn it is, first those that are near the job's own; then the others; then those
+    that it has moved off, and last those that cannot reach one of its own.
     """
     new, known = untried(job, fit), moved_off(turn, job)
-    return sorted(near(turn, job, new) + fit[len(new) :], key=lambda node: node in known)
+    cut_off = pairs.apart_from(turn, job.nodes)
+    in_turn = near(turn, job, new) + fit[len(new) :]
+    return sorted(in_turn, key=lambda node: (node in cut_off, node in known))
 
 
 def moved_off(turn: Turn, job: Job) -> frozenset[str]:
     """Nodes that it has moved off within the window in which strikes count, see `elsewhere`."""
     since = turn.now - turn.policy.strike_window_s
     return frozenset(node for node, at_s in job.moved.items() if at_s > since)
+
+
+def unwanted(turn: Turn, job: Job, *, without: str = "") -> frozenset[str]:
+    """Nodes that no place of it moves to: it has moved off them, or they cannot reach its others.
+    `without`: the node of that place.
+    """
+    others = [node for node in job.nodes if node != without]
+    return moved_off(turn, job) | pairs.apart_from(turn, others)
 
 
 def note(turn: Turn, job: str, *nodes: str, in_vain: bool = False) -> None:

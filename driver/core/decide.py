@@ -146,6 +146,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.DesiredRefused: findings.on_refused,
     e.DiagnosticEnded: _on_diagnostic_ended,
     e.Found: findings.on_found,
+    e.StepsRepeated: ranks.on_repeated,
     e.ProgressSeen: ranks.on_progress,
     e.NodeAllocated: nodes.on_allocated,
     e.AllocationFailed: nodes.on_allocation_failed,

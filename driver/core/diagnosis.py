@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from holdfast.diagnostics.plan import orders
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
-from holdfast.driver.core import eviction, incidents
+from holdfast.driver.core import elsewhere, eviction, incidents, pairs
 from holdfast.driver.core.events import DiagnosticEnded
 from holdfast.driver.core.model import Diagnosis, Fault, Job, Timer
 from holdfast.driver.core.turn import Turn
@@ -81,8 +81,21 @@ def conclude(turn: Turn, name: str) -> None:
             why = f"its {part} failed the tests"
             eviction.evict(turn, node, job.incident, why, compute_gflops=least.compute_gflops)
     _acquit(turn, diagnosis, verdict)
+    for two in verdict.apart:
+        _part(turn, name, two)
     if not bad:
         turn.say(f"tests of {', '.join(diagnosis.orders)} find no fault with any node", name)
+
+
+def _part(turn: Turn, name: str, two: tuple[str, str]) -> None:
+    """Nothing is wrong with either of the two, but they are not seated together."""
+    pairs.note(turn, *two)
+    turn.say(f"{' and '.join(two)} could not reach each other, and neither is convicted", name)
+    job = turn.jobs[name]
+    node = elsewhere.one_of(turn, job, two) if set(two) <= set(job.places) else None
+    if node is not None:
+        turn.say(f"try its place on another node than {node}", name)
+        elsewhere.move(turn, name, node)
 
 
 def _acquit(turn: Turn, diagnosis: Diagnosis, verdict: Verdict) -> None:

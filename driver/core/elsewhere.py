@@ -6,30 +6,48 @@ eviction: nothing is held against the node, other jobs may have it at once, and 
 again where it gets no better one. The last step is saved first, as in `moves`.
 """
 
+from collections.abc import Iterable
+
+from holdfast.driver.core import pairs
 from holdfast.driver.core.allocation import free_nodes
-from holdfast.driver.core.candidates import fitting, moved_off
+from holdfast.driver.core.candidates import fitting, moved_off, unwanted
 from holdfast.driver.core.model import Fault, Job
 from holdfast.driver.core.turn import Turn
 
 
 def may_move(turn: Turn, job: Job, node: str | None) -> bool:
     """Whether the job's place on this node may be tried on another one: a standby or a free node
-    that is there, and that it has not moved off itself lately."""
+    that is there, that it has not moved off itself lately, and that can reach its other nodes."""
     if node is None or node not in job.places or node in job.leaving:
         return False
     there = [standby for standby in job.standbys if turn.nodes[standby].present]
-    known = moved_off(turn, job)
+    known = unwanted(turn, job, without=node)
     return any(other not in known for other in there + fitting(turn, job, free_nodes(turn)))
 
 
 def to_move(turn: Turn, job: Job, fault: Fault) -> str | None:
     """The node whose place is tried on another one first: the fault's, or the later one of two that
-    cannot reach each other, so that rank 0 and its store stay; None where there is none.
+    cannot reach each other, so that rank 0 and its store stay, or the only one; None where there is
+    none.
     """
-    places = sorted((node for node in fault.apart if node in job.places), key=job.places.index)
-    seated = len(fault.apart) == len(places) > 0
-    node = places[-1] if seated else fault.node
-    return node if may_move(turn, job, node) else None
+    named = (fault.node,) if fault.node is not None else ()
+    only = job.places if job.plan.nodes == 1 else ()
+    return one_of(turn, job, cut_off(turn, job, fault) or named or only)
+
+
+def one_of(turn: Turn, job: Job, nodes: Iterable[str]) -> str | None:
+    """The last, by rank, of these nodes whose place may move; None where there is none."""
+    seated = sorted((node for node in nodes if node in job.places), key=job.places.index)
+    return next((node for node in reversed(seated) if may_move(turn, job, node)), None)
+
+
+def cut_off(turn: Turn, job: Job, fault: Fault) -> tuple[str, ...]:
+    """Two of its nodes that cannot reach each other: the fault says so, or it names nobody and that
+    was found before; () where there are none.
+    """
+    known = pairs.among(turn, job.nodes) if fault.node is None else []
+    told = [fault.apart] if set(fault.apart) <= set(job.nodes) else []
+    return next(filter(None, [*told, *known]), ())
 
 
 def move(turn: Turn, name: str, node: str) -> None:

@@ -89,7 +89,8 @@ def seat(turn: Turn, name: str) -> bool:
         waiting="",
     )
     turn.set_timer(name, Timer.START, job.plan.start_s)
-    turn.say(f"{name} starts attempt {job.attempt + 1} {_origin(job, point)}", name)
+    before = max(job.best_step or 0, restore.reached(job) or 0)
+    turn.say(f"{name} starts attempt {job.attempt + 1} {_origin(job, point, before)}", name)
     if point is not None or job.best_step is not None:
         incidents.note_restored(turn, job, step, restore.reached(job))
     return True
@@ -103,11 +104,14 @@ def _hold(turn: Turn, job: Job, why: str) -> None:
     turn.wait_for(job.name, why)
 
 
-def _origin(job: Job, point: Restore | None) -> str:
-    """Where its ranks start. With no step of ours a script may still load one of its own."""
+def _origin(job: Job, point: Restore | None, before: int) -> str:
+    """Where its ranks start, and what they do again of what was completed `before`. With no step of
+    ours a script may still load one of its own.
+    """
     if point is not None:
-        return f"from {restore.told(point)}"
-    return "from what its script saved itself, if anything" if job.attempt else "from the beginning"
+        return f"from {restore.told(point)}{restore.again(before, point.step)}"
+    most = restore.again(before, 0, most="up to ")
+    return f"from what its script saved itself{most}" if job.attempt else "from the beginning"
 
 
 def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:

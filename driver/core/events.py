@@ -309,6 +309,20 @@ class Found(Event, frozen=True):
     finding: Finding
 
 
+class StepsRepeated(Event, frozen=True):
+    """First step of an attempt whose ranks count from their own start, as earlier ones did. Once
+    each.
+
+    `since` is how far its script had saved by the end of the attempt before, 0: the beginning;
+    `before` is how far any attempt came. Both are counted from the job's beginning.
+    """
+
+    job: str
+    epoch: int
+    since: int
+    before: int
+
+
 class ProgressSeen(Event, frozen=True):
     """First step of an epoch that no earlier epoch had reached: the recovery is over. Once each.
 
@@ -435,6 +449,7 @@ AnyEvent = (
     | DesiredRefused
     | DiagnosticEnded
     | Found
+    | StepsRepeated
     | ProgressSeen
     | NodeAllocated
     | AllocationFailed

@@ -28,6 +28,8 @@ def on_found(turn: Turn, event: Found) -> None:
     job = _job_of(turn, finding)
     if finding.kind is Kind.COLLECTIVE_MISMATCH and job is not None and _concerns(job, finding):
         _explain(turn, job, fault)
+    if finding.kind is Kind.GOES_ON and job is not None and _concerns(job, finding):
+        turn.job(job.name, unlike=None)
     if finding.weight is Weight.REPORT:
         ended = finding.job if finding.job in turn.jobs else None
         incidents.report(turn, fault, job=job.name if job else ended)

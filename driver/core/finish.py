@@ -33,7 +33,7 @@ def suspend(turn: Turn, name: str) -> None:
     """Put the job aside: no nodes, its place in the queue kept."""
     incidents.back(turn, name, "the job was suspended before it was back")
     give_back(turn, name)
-    turn.job(name, unsure_s=None)
+    turn.job(name, unsure_s=None, repeating=None)
     turn.move(name, Phase.SUSPENDED)
     _keep_timers(turn, name, Timer.DEADLINE)
     turn.say(f"{name} is suspended and has given its nodes back", name)

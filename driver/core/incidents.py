@@ -24,6 +24,9 @@ def open_or_join(turn: Turn, name: str | None, fault: Fault) -> Incident:
     """The incident that the fault belongs to, with the fault noted in it."""
     job = turn.jobs[name] if name is not None else None
     known = _known(turn, job, fault)
+    if job is not None and job.incident is None:
+        end_repetition(turn, job)
+        job = turn.jobs[job.name]
     incident = _opened(turn, fault) if known is None else _joined(known, fault)
     if job is not None:
         if known is not None and known.blame is not incident.blame is Blame.USER:
@@ -87,6 +90,7 @@ def note(turn: Turn, job: Job, **changes: Any) -> None:
 
 def note_resumed(turn: Turn, job: Job, before: int | None) -> None:
     """Training goes on. `before`: the highest step of earlier epochs, by which the loss counts."""
+    end_repetition(turn, job)
     note(turn, job, resumed_s=turn.now)
     incident = turn.incidents.get(job.incident or 0)
     if incident is not None and before is not None and job.name in incident.rollbacks:
@@ -100,6 +104,29 @@ def note_restored(turn: Turn, job: Job, step: int, reached: int | None) -> None:
     if incident is not None:
         known = loss.reached(incident, job.name, reached)
         turn.put_incident(loss.went_back(known, job.name, step))
+
+
+def steps_known(turn: Turn, job: Job) -> bool:
+    """Whether it is known how far the job was before its incident, and where it began again."""
+    incident = turn.incidents.get(job.incident or job.repeating or 0)
+    return incident is not None and incident.steps_lost is not None
+
+
+def settle(turn: Turn, job: Job, outcome: str) -> None:
+    """The job needs its incident no more, though it may still repeat steps, which takes time."""
+    incident = turn.incidents[job.incident or 0]
+    rollback = incident.rollbacks.get(job.name)
+    if incident.resumed_s is None and rollback is not None and rollback.lost:
+        turn.job(job.name, repeating=incident.id)
+    back(turn, job.name, outcome)
+
+
+def end_repetition(turn: Turn, job: Job) -> None:
+    """The job is as far as it was before an incident that is over, or the next one has come."""
+    if job.repeating in turn.incidents:
+        turn.incident(job.repeating, resumed_s=turn.now)
+    if job.repeating is not None:
+        turn.job(job.name, repeating=None)
 
 
 def back(turn: Turn, name: str, outcome: str) -> None:

@@ -14,6 +14,7 @@ from holdfast.driver.core import (
     finish,
     gather,
     incidents,
+    pairs,
     repeats,
     restore,
     spots,
@@ -47,6 +48,8 @@ def recover(
         _lose_standby(turn, name, fault)
         return
     incident = turn.incidents[noted] if noted else incidents.open_or_join(turn, name, fault)
+    if fault.apart:
+        pairs.note(turn, *fault.apart)
     tried = job.seated or attempt
     if tried:
         fault = spots.noted(turn, name, fault, incident)
@@ -118,14 +121,15 @@ def _payer(turn: Turn, job: Job, fault: Fault) -> Blame:
 
 def _in_the_ranks(turn: Turn, job: Job, fault: Fault) -> bool:
     """A rank dies of itself, and no other node is to be tried first, or one was tried already. Of a
-    job of several nodes one may be bad: they pass tests first, and it does not get on.
+    job of several nodes one may be bad: its tests have found nothing then, or the move did not
+    help. Whether the job gets further between the deaths is no sign of either.
     """
-    moved = bool(moved_off(turn, job))
-    if not fault.own or (elsewhere.may_move(turn, job, fault.node) and not moved):
+    if not fault.own:
         return False
-    gets_on = job.progressed and job.best_step is not None
-    tried = moved or _acquitted(turn, fault)
-    return job.plan.nodes == 1 or (tried and not gets_on)
+    if moved_off(turn, job):
+        return True
+    alone = job.plan.nodes == 1 or _acquitted(turn, fault)
+    return alone and not elsewhere.may_move(turn, job, fault.node)
 
 
 def _acquitted(turn: Turn, fault: Fault) -> bool:
@@ -218,8 +222,10 @@ def _moves_first(turn: Turn, name: str, fault: Fault, rung: int) -> str | None:
     """The node whose place is tried on another one, rather than what the rung is for."""
     job = turn.jobs[name]
     again = fault.own and repeats.came_again(job, fault)
-    reason = again or bool(fault.apart) or rung == GIVE_UP or _acquitted(turn, fault)
-    return elsewhere.to_move(turn, job, fault) if rung >= DIAGNOSE and reason else None
+    apart = bool(elsewhere.cut_off(turn, job, fault))
+    reason = again or apart or rung == GIVE_UP or _acquitted(turn, fault)
+    first = (rung >= DIAGNOSE and reason) or spots.at_last(turn, job, fault)
+    return elsewhere.to_move(turn, job, fault) if first else None
 
 
 def _give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> None:

@@ -312,6 +312,7 @@ class Job(Value, frozen=True):
     ends: tuple[Again, ...] = ()  # how ranks ended, the latest last
     moved: dict[str, float] = {}  # nodes that it moved off without proof against them, and when
     incident: int | None = None  # the open one
+    repeating: int | None = None  # one that is closed, of which it still does steps again
     timers: dict[Timer, float] = {}
 
     @property
@@ -380,7 +381,7 @@ class Incident(Value, frozen=True):
     diagnosed_s: float | None = None
     replaced_s: float | None = None
     restored_s: float | None = None
-    resumed_s: float | None = None  # a step that no epoch had reached before
+    resumed_s: float | None = None  # a step that no epoch had reached before, or the next fault
     closed_s: float | None = None
     outage: bool = False  # more nodes silent at once than may be evicted for it
     outcome: str = ""  # how it ended, in a sentence
@@ -407,6 +408,13 @@ class Brake(Value, frozen=True):
     at_s: float = 0.0  # when it was put on or released
 
 
+class Apart(Value, frozen=True):
+    """Two nodes that could not reach each other, in the order of their names, and when."""
+
+    nodes: tuple[str, str]
+    at_s: float
+
+
 class State(Value, frozen=True):
     """All that the driver must not forget."""
 
@@ -416,6 +424,7 @@ class State(Value, frozen=True):
     incident_count: int = 0
     jobs: dict[str, Job] = {}
     nodes: dict[str, Node] = {}
+    apart: tuple[Apart, ...] = ()  # the latest last
     brake: Brake = Brake()
     incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest
     returned_s: float = 0.0  # when an executor last came back to a driver that took over

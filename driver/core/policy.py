@@ -9,7 +9,7 @@ import msgspec
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds and shares; change the version with any of them."""
 
-    version: int = 9
+    version: int = 10
     gather_s: float = 0.03
     """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
@@ -93,5 +93,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     acquittals: int = 2
     """Tests of one suspect within `strike_window_s` that find nothing until its place is tried on
     another node."""
+    apart_s: float = 3_600.0
+    """Two nodes that could not reach each other are not seated together within it, where another
+    node is free."""
     kept_incidents: int = 200
     """Closed incidents that the state keeps; older ones are in the journal."""

@@ -10,6 +10,7 @@ from holdfast.driver.core.events import (
     ProgressSeen,
     RanksExited,
     RanksRunning,
+    StepsRepeated,
     StoreLost,
     StoreReady,
 )
@@ -18,7 +19,9 @@ from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import Stored
 
-OfEpoch = NodeQuiet | StoreReady | StoreLost | RanksRunning | RanksExited | ProgressSeen
+OfEpoch = (
+    NodeQuiet | StoreReady | StoreLost | RanksRunning | RanksExited | StepsRepeated | ProgressSeen
+)
 
 
 def current(turn: Turn, event: OfEpoch) -> Job | None:
@@ -141,6 +144,17 @@ def _gather(turn: Turn, name: str) -> None:
         turn.set_timer(name, Timer.GATHER, after_s)
 
 
+def on_repeated(turn: Turn, event: StepsRepeated) -> None:
+    """The script began again by itself: until it is as far as it was, what it does was done."""
+    job = current(turn, event)
+    if job is None or not job.seated or job.progressed:
+        return
+    incidents.note_restored(turn, job, event.since, event.before)
+    where = f"from step {event.since}, as far as its script had saved"
+    where = where if event.since else "from the beginning"
+    turn.say(f"{job.name} began again {where}{restore.again(event.before, event.since)}", job.name)
+
+
 def on_progress(turn: Turn, event: ProgressSeen) -> None:
     """A step that no epoch had reached: whatever was wrong is over."""
     job = current(turn, event)
@@ -148,17 +162,19 @@ def on_progress(turn: Turn, event: ProgressSeen) -> None:
     if job is None or not job.seated or (job.progressed and not first):
         return
     turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
-    turn.say(f"{job.name} {_went_on(job, event)}", job.name)
+    turn.say(f"{job.name} {_went_on(turn, job, event)}", job.name)
     incidents.note_resumed(turn, job, event.before)
     incidents.back(
         turn, job.name, "training again" if event.step is None else f"back at step {event.step}"
     )
 
 
-def _went_on(job: Job, event: ProgressSeen) -> str:
+def _went_on(turn: Turn, job: Job, event: ProgressSeen) -> str:
     if event.stepless:
         return "trains: its collectives go on, though no step of an optimizer is seen"
     if event.step is None and job.attempt > 1 and job.restore is None:
+        if incidents.steps_known(turn, job):
+            return "trains, and is further than it was before"
         return "trains again: its script began anew, and repeats what it had not saved"
     return "trains" if event.step is None else f"completed step {event.step}, the furthest so far"
 

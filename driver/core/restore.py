@@ -39,6 +39,16 @@ def reached(job: Job) -> int | None:
     return min(newest.values(), default=None)
 
 
+def again(before: int | None, start: int, *, most: str = "") -> str:
+    """`: 17 steps are done again`, where a job that had completed `before` starts from `start`; ""
+    where none is. `most`: "up to " where it may be fewer.
+    """
+    steps = (before or 0) - start
+    if steps < 1:
+        return ""
+    return f": {most}{steps} step{'s are' if steps > 1 else ' is'} done again"
+
+
 def agree(job: Job) -> Restore | None:
     """The newest point that all can start from; None: from the beginning."""
     return max(_points(job), key=_age, default=None)

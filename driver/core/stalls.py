@@ -15,11 +15,10 @@ OUTSIDE = frozenset({Timer.DEADLINE, Timer.MOVE, Timer.TTL})
 def on_stalled(turn: Turn, event: Stalled) -> None:
     """Move each deadline at which somebody is judged for silence; say so where there is one."""
     later = _Later(turn, event.stood_s)
-    for job in list(turn.jobs.values()):
-        if not job.parked:
-            later.job(job)
-    for node in list(turn.nodes.values()):
-        later.node(node)
+    for name in turn.each_job(turn.jobs):
+        later.job(turn.jobs[name])
+    for name in turn.each_node(turn.nodes):
+        later.node(turn.nodes[name])
     if turn.returned_s:
         turn.returned_s = min(turn.now, turn.returned_s + event.stood_s)
     if turn.touched_jobs or turn.touched_nodes:

@@ -162,7 +162,7 @@ def _settled(turn: Turn, job: Job) -> None:
     if job.incident is not None:
         outcome = f"ran {turn.policy.settle_s:g} s without a fault"
         turn.say(f"{job.name} {outcome}: it has recovered", job.name)
-        incidents.back(turn, job.name, outcome)
+        incidents.settle(turn, job, outcome)
 
 
 def _has_to_move(turn: Turn, job: Job) -> None:

@@ -49,7 +49,7 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     # ------------------------------------------------------------ finding the bad node
     (P.DIAGNOSING, P.REPLACING): "the tests named a node, or one was lost meanwhile",
     (P.DIAGNOSING, P.RESTORING): "the tests found every node good",
-    (P.DIAGNOSING, P.SUSPENDING): "the next fault comes, or a person ends it",
+    (P.DIAGNOSING, P.SUSPENDING): "a node is to be left, the next fault comes, or a person ends it",
     (P.DIAGNOSING, P.FAILED): "its budget is spent or its deadline passes meanwhile",
     (P.DIAGNOSING, P.STOPPED): "a person stops it while it is parked",
     # ------------------------------------------------------------ getting another node

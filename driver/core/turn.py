@@ -49,6 +49,7 @@ class Turn:
         self.incident_count = state.incident_count
         self.jobs = state.jobs
         self.nodes = state.nodes
+        self.apart = state.apart
         self.brake = state.brake
         self.incidents = state.incidents
         self.returned_s = state.returned_s
@@ -175,6 +176,7 @@ class Turn:
             incident_count=self.incident_count,
             jobs=self.jobs,
             nodes=self.nodes,
+            apart=self.apart,
             brake=self.brake,
             incidents=self.incidents,
             returned_s=self.returned_s,

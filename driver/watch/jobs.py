@@ -4,6 +4,8 @@ Used by `Watch`, which feeds it heartbeats. Times are the driver's; ages that no
 durations and are only ever added to the time at which they were heard.
 """
 
+from collections.abc import Iterator
+
 import msgspec
 
 from holdfast.driver.watch import pace as pacing
@@ -46,6 +48,9 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rhythm: Pace = Pace()  # of collectives, for a job of which no step was ever seen
     still: Still
     progressed: bool = False
+    saved: int = 0  # of ranks that count from their own start: how far its script had saved, and
+    furthest: int = 0  # how far any earlier attempt came, both from the job's beginning
+    begun: bool = False  # that its script began again there was told
     moving_s: float | None = None  # since when all ranks have done collectives
     stepless: bool = False  # that they go on without a step was told
     period_s: float = 0.5
@@ -70,6 +75,8 @@ def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen
         places=places,
         ranks={},
         pace=pacing.restarted(before.pace, expected.best_step or 0),
+        saved=before.saved + _saved(before),
+        furthest=max(before.furthest, before.saved + _own_steps(before)),
         still=msgspec.structs.replace(before.still, began_s=now, named=""),
     )
 
@@ -88,6 +95,24 @@ def relative(job: JobSeen) -> bool:
     return any(RELATIVE in seen.progress.partial for seen in job.ranks.values())
 
 
+def _own_steps(job: JobSeen) -> int:
+    """Those of an attempt whose ranks count from their own start; 0 where they do not."""
+    return job.pace.step if relative(job) else 0
+
+
+def _saved(job: JobSeen) -> int:
+    """How many of these its script had saved when it was last heard of."""
+    steps = [seen.progress.step - seen.progress.unsaved for seen in job.ranks.values()]
+    return min(max(steps, default=0), _own_steps(job))
+
+
+class Begun(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks that count from their own start have completed a first step again: see `JobSeen`."""
+
+    saved: int
+    furthest: int
+
+
 class Further(msgspec.Struct, frozen=True, kw_only=True):
     """The job went further than ever. No `step` where its ranks count from their own start, or are
     not seen to make any (`stepless`).
@@ -98,20 +123,33 @@ class Further(msgspec.Struct, frozen=True, kw_only=True):
     stepless: bool = False
 
 
-def stepped(job: JobSeen, now: float, period_s: float) -> tuple[JobSeen, Further | None]:
-    """Take note of steps that all ranks have completed by now; once an epoch: it went further."""
+def stepped(
+    job: JobSeen, now: float, period_s: float
+) -> tuple[JobSeen, tuple[Begun | Further, ...]]:
+    """Take note of steps that all ranks have completed by now; once an epoch each: its script began
+    again, and it went further.
+    """
     step = job.completed_step()
     if step is None or step <= job.pace.step:
-        return _moved(msgspec.structs.replace(job, period_s=period_s), now)
+        job, moved = _moved(msgspec.structs.replace(job, period_s=period_s), now)
+        return job, (moved,) if moved is not None else ()
     pace = pacing.advanced(job.pace, step, _tokens(job), now)
-    further = None
-    if not job.progressed and relative(job):
-        further = Further()
-    elif not job.progressed and step > job.pace.best_step:
-        further = Further(step=step, before=job.pace.best_step)
-    progressed = job.progressed or further is not None
-    job = msgspec.structs.replace(job, pace=pace, period_s=period_s, progressed=progressed)
-    return job, further
+    told = tuple(_told(job, step))
+    progressed = job.progressed or any(isinstance(each, Further) for each in told)
+    job = msgspec.structs.replace(
+        job, pace=pace, period_s=period_s, begun=True, progressed=progressed
+    )
+    return job, told
+
+
+def _told(job: JobSeen, step: int) -> Iterator[Begun | Further]:
+    own = relative(job)
+    if own and job.furthest and not job.begun:
+        yield Begun(saved=job.saved, furthest=job.furthest)
+    if own and not job.progressed and job.saved + step > job.furthest:
+        yield Further()
+    elif not (own or job.progressed) and step > job.pace.best_step:
+        yield Further(step=step, before=job.pace.best_step)
 
 
 def _moved(job: JobSeen, now: float) -> tuple[JobSeen, Further | None]:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.protocol.faults import Evidence, Finding
+from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, Probe, RankProgress, Seat
 from holdfast.protocol.topology import Topology
 
@@ -92,6 +92,19 @@ class JobProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 def evidence(source: str, text: str, **data: str | int | float | bool | None) -> Evidence:
     return Evidence(source=source, text=text, data=data)
+
+
+def goes_on(expected: Expectation, step: int, summary: str) -> Finding:
+    """The all-clear for what was said of a job that stood still."""
+    return Finding(
+        kind=Kind.GOES_ON,
+        weight=Weight.REPORT,
+        blame=Blame.UNKNOWN,
+        job=expected.job,
+        epoch=expected.epoch,
+        step=step,
+        summary=summary,
+    )
 
 
 Findings = tuple[Finding, ...]

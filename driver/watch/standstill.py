@@ -245,14 +245,25 @@ def _looked(still: Still, case: Case, now: float) -> Still:
     return msgspec.structs.replace(still, looked_s=now, worst=(idle, dead))
 
 
+def _never_met(still: Still, case: Case) -> bool:
+    """Ranks on several nodes wait before their first step, none for one that could be named, of a
+    script that came further before, or stood so before: where they meet is to be looked at.
+    """
+    several = len(set(case.expected.nodes)) > 1
+    began_before = case.pace.best_step > 0 or still.told_epoch is not None
+    waits = case.young and case.rank is None and case.manner is Manner.STUCK
+    return several and waits and began_before
+
+
 def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[Still, Findings]:
     """What is acted on. A `mismatch` of collectives is the script's, and nothing against a node."""
     known = case.node in still.hung_nodes and case.manner is not Manner.WORKING
     again = known and case.node is not None and not mismatch
+    suspect = again or _never_met(still, case)
     kind = Kind.HANG if case.node is not None else Kind.NO_PROGRESS
     finding = Finding(
         kind=Kind.COLLECTIVE_MISMATCH if mismatch else kind,
-        weight=Weight.SUSPECT if again else Weight.RESTART,
+        weight=Weight.SUSPECT if suspect else Weight.RESTART,
         blame=Blame.USER if mismatch else Blame.UNKNOWN,
         job=case.expected.job,
         epoch=case.expected.epoch,

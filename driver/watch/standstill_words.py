@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.driver.watch import manner
 from holdfast.driver.watch.manner import Manner
-from holdfast.driver.watch.model import Expectation, evidence
+from holdfast.driver.watch.model import Expectation, evidence, goes_on
 from holdfast.driver.watch.pace import Pace
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 
@@ -55,17 +55,8 @@ def report(case: "Case", limit_s: float) -> Finding:
 
 def all_clear(named: str, expected: Expectation, pace: Pace) -> Finding:
     """The standstill that was said is over."""
-    return Finding(
-        kind=Kind.GOES_ON,
-        weight=Weight.REPORT,
-        blame=Blame.UNKNOWN,
-        job=expected.job,
-        epoch=expected.epoch,
-        step=pace.step,
-        summary=f"{expected.job} goes on by itself: it had waited for {named}"
-        if named != expected.job
-        else f"{expected.job} goes on by itself",
-    )
+    waited = f": it had waited for {named}" if named != expected.job else ""
+    return goes_on(expected, pace.step, f"{expected.job} goes on by itself{waited}")
 
 
 def evidence_of(case: "Case", limit_s: float, *, again: bool) -> tuple[Evidence, ...]:

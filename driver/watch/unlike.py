@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from holdfast.driver.watch.model import Expectation, Findings, evidence
+from holdfast.driver.watch.model import Expectation, Findings, evidence, goes_on
+from holdfast.driver.watch.pace import Pace
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Collective, Heartbeat, RankProgress
 
@@ -19,6 +20,10 @@ UNCOUNTED = frozenset({"collectives", "groups full"})
 
 KEPT = 64
 """Numbers that are kept of each group: those that ranks tell now, some way apart."""
+
+FURTHER = {"step": 2, "collective": 32}
+"""By how much a job goes on after it was said of it that its ranks never meet, before that was
+wrong: one step may have been under way; of collectives, twice what a ring keeps."""
 
 FIX = "Let all ranks of a group call the same collectives, in one order, with equal sizes."
 
@@ -52,13 +57,15 @@ class Unlike(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     epoch: int = -1
     groups: dict[int, Numbers] = {}
     odd: Odd | None = None
+    since: int | None = None  # what the job had done when that was found
+    met: bool = False  # it went on all the same: what its ranks call may differ
 
 
 def judge(state: Unlike, beat: Heartbeat, expected: Expectation) -> tuple[Unlike, Findings]:
     """What one heartbeat adds. At most one finding an epoch."""
     if state.epoch != expected.epoch:
         state = Unlike(epoch=expected.epoch, groups={})
-    if state.odd is not None:
+    if state.odd is not None or state.met:
         return state, ()
     for seen in beat.ranks:
         if seen.recent and _counts(seen, expected):
@@ -67,6 +74,18 @@ def judge(state: Unlike, beat: Heartbeat, expected: Expectation) -> tuple[Unlike
                 found = (_finding(odd, expected),)
                 return msgspec.structs.replace(state, odd=odd), found
     return state, ()
+
+
+def went_on(state: Unlike, expected: Expectation, pace: Pace, unit: str) -> tuple[Unlike, Findings]:
+    """Who goes further did meet: then nothing is put down to the odd one, in the whole attempt."""
+    if state.odd is None or state.epoch != expected.epoch:
+        return state, ()
+    if state.since is None:
+        return msgspec.structs.replace(state, since=pace.step), ()
+    if pace.step < state.since + FURTHER[unit]:
+        return state, ()
+    text = f"{expected.job} goes on, though {state.odd.text}"
+    return msgspec.structs.replace(state, odd=None, met=True), (goes_on(expected, pace.step, text),)
 
 
 def _counts(seen: RankProgress, expected: Expectation) -> bool:

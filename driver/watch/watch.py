@@ -7,7 +7,7 @@ and all of them may be lost. Must not act, wait or read a clock.
 
 import msgspec
 
-from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen
+from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen, StepsRepeated
 from holdfast.driver.watch import (
     apart,
     jobs,
@@ -151,20 +151,12 @@ class Watch:
             self._silence = told
             found += map(_found, findings)
         for name, expected in self._wanted.items():
-            job, far = jobs.stepped(self._jobs[name], now, self._period_s())
-            if far is not None:
-                seen = ProgressSeen(
-                    job=name,
-                    epoch=expected.epoch,
-                    step=far.step,
-                    before=far.before,
-                    stepless=far.stepless,
-                )
-                found.append(seen)
+            job, steps = jobs.stepped(self._jobs[name], now, self._period_s())
+            found += [_progress(expected, each) for each in steps]
             if self._may_judge(now):
                 found += map(_found, self._cannot_meet(job, now))
             self._jobs[name], findings = self._stands_still(job, now)
-            found += map(_found, findings)
+            found += map(_found, (*findings, *self._went_on(job)))
         return found
 
     def instructions(self) -> dict[str, messages.Watch]:
@@ -273,10 +265,25 @@ class Watch:
         )
         return msgspec.structs.replace(job, still=still), findings
 
+    def _went_on(self, job: JobSeen) -> Findings:
+        name, (pace, unit) = job.expected.job, jobs.tempo(job)
+        known = self._unlike.get(name, unlike.Unlike())
+        self._unlike[name], findings = unlike.went_on(known, job.expected, pace, unit)
+        return findings
+
     def _odd(self, job: JobSeen) -> unlike.Odd | None:
         """What was found of its attempt: `expect` may have come since, and heartbeats not."""
         known = self._unlike.get(job.expected.job, unlike.Unlike())
         return known.odd if known.epoch == job.expected.epoch else None
+
+
+def _progress(expected: Expectation, told: jobs.Begun | jobs.Further) -> AnyEvent:
+    job, epoch = expected.job, expected.epoch
+    if isinstance(told, jobs.Begun):
+        return StepsRepeated(job=job, epoch=epoch, since=told.saved, before=told.furthest)
+    return ProgressSeen(
+        job=job, epoch=epoch, step=told.step, before=told.before, stepless=told.stepless
+    )
 
 
 def _found(finding: Finding) -> AnyEvent:

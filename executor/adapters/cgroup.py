@@ -1,15 +1,20 @@
 """The memory cgroup of this process: its limit, and how often the kernel has killed in it.
 
-Read for each rank that dies of SIGKILL. In a container of cgroup version 1 the path that
-/proc/self/cgroup gives is the host's, of which only the end is mounted: that is the mount's root.
+Read while ranks run, and for each that dies of SIGKILL. In a container of cgroup version 1 the path
+that /proc/self/cgroup gives is the host's, of which only the end is mounted: that is the mount's
+root.
 """
 
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from time import monotonic
 from typing import NamedTuple
 
 CGROUPS, MOUNTS = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
 LONGEST_NUMBER = 20
 """Digits of 64 bits."""
+RECENT_S = 10.0
+"""How long after a kill the end of its process may be seen, on a machine short of memory."""
 UNLIMITED_BYTES = 1 << 60
 """Version 1 says "no limit" as the largest multiple of a page, version 2 as `max`."""
 
@@ -46,6 +51,26 @@ def memory(cgroups: Path = CGROUPS, mounts: Path = MOUNTS) -> Memory:
                 kills = _number(counts[counts.index("oom_kill") + 1])
                 return Memory(limit if limit < UNLIMITED_BYTES else 0, kills)
     return Memory()
+
+
+class Kills:
+    """When the kernel last killed for want of memory: the counts do not say whom. To be looked at
+    more often than every RECENT_S."""
+
+    def __init__(
+        self, read: Callable[[], Memory] = memory, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._read, self._clock = read, clock
+        self._count = read().kills
+        self._at: float | None = None
+
+    def look(self) -> Memory | None:
+        """The memory as it is, where something was killed for it just now."""
+        now, seen = self._clock(), self._read()
+        if seen.kills > self._count:
+            self._at = now
+        self._count = seen.kills
+        return seen if self._at is not None and now - self._at <= RECENT_S else None
 
 
 def _folders(kind: _Kind, cgroups: Path, mounts: Path) -> list[Path]:

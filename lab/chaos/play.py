@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Self
 
 from holdfast.lab import losses
+from holdfast.lab.chaos.beginnings import by_themselves
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.lost import steps_lost
 from holdfast.lab.chaos.scenarios import STORE_EVERY, WORKLOAD, Scenario, Shape
@@ -80,6 +81,7 @@ class Stage:
             phase=phase,
             incidents=incidents,
             story=story,
+            wrong=by_themselves(lab.entries(), JOB),
             steps_lost=steps_lost(lab.run, JOB),
             loss_equal_bitwise=equal,
         )

@@ -174,13 +174,14 @@ class Executor:
     def _result(self, order: DiagnosticOrder) -> DiagnosticResult:
         tested = order.members or (self.machine.name,)
         bad = any(self.world.machines[name].bad for name in tested)
+        apart = tuple(sorted(order.members)) in self.world.parted
         return DiagnosticResult(
             id=order.id,
             test=order.test,
             node=self.machine.name,
             round=order.round,
             members=order.members,
-            ok=not bad,
+            ok=not (bad or apart),
             wrong=bad and not order.members,
         )
 

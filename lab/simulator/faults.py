@@ -20,6 +20,7 @@ def inject(world: World, fault: Fault) -> None:
 def repair_all(world: World) -> None:
     """People come: machines, links and store are well again, and nothing is lost any more."""
     world.noisy = False
+    world.parted.clear()
     world.store_up = True
     world.shelf.repair()
     world.driver_returns()
@@ -181,6 +182,18 @@ def _bad_node(world: World, fault: Fault) -> None:
     machine.bad = True
     if machine.executor is not None and machine.executor.run is not None:
         world.stand_still(machine.executor.run, echo=False)
+
+
+def _part(world: World, fault: Fault) -> None:
+    """From now on two machines cannot reach each other; all others reach both."""
+    names = sorted(world.machines)
+    first = names.pop(fault.dice % len(names))
+    two = (first, names[fault.dice // 256 % len(names)])
+    world.guilty.update(two)
+    world.parted.add((min(two), max(two)))
+    for run in list(world.runs.values()):
+        if run.training and world.parted_in(run):
+            world.stand_still(run, echo=False)
 
 
 def _lemon(world: World, fault: Fault) -> None:
@@ -359,6 +372,7 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "cut-all": _cut_all,
     "hang": _hang,
     "bad-node": _bad_node,
+    "part": _part,
     "lemon": _lemon,
     "kernel-fault": _kernel_fault,
     "unkillable": _unkillable,

@@ -13,7 +13,7 @@ from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.incidents import LOSSES
 from holdfast.driver.core.model import FINISHED, Incident, Job, Node, Phase, State, Wanted
 from holdfast.driver.core.turn import Decision
-from holdfast.lab.simulator.scenario import FREEZE
+from holdfast.lab.simulator.scenario import FREEZE, PART
 from holdfast.protocol.faults import Blame, Kind
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
             ranks_have_good_nodes(after, new)
             table_is_whole(new)
             budget_is_kept(new, now)
+            who_can_meet_is_seated(old, new, after, now)
     for job in after.jobs.values():
         suspend_ends(job, now - world.driver.stood_since(job.since_s))
     unfit_nodes_are_not_asked_for(before, decision, now)
@@ -82,6 +83,28 @@ def epochs_only_grow(old: Job | None, new: Job) -> None:
     seated_before = old is not None and old.seated and new.seated and old.epoch == new.epoch
     if seated_before and old is not None:
         require("one-table-an-epoch", old.seats == new.seats, f"{new.name}: {new.epoch}")
+
+
+def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) -> None:
+    """Written again, apart from the core: two nodes that could not reach each other are seated
+    together only where no other node is to be had.
+    """
+    pairs = [set(each.nodes) for each in after.apart if now - each.at_s < 3_600]
+    came = set(new.nodes) - set(old.nodes if old is not None else ())
+    together = [two for two in pairs if two <= set(new.nodes) and two & came]
+    others = [
+        node.name
+        for node in after.nodes.values()
+        if node.job is None
+        and node.present
+        and not (node.closed or node.notice or node.quarantined or node.releasing)
+        and node.rest_until_s <= now
+        and not new.barred
+        and not {*new.unfit, *new.tried, *new.moved} & {node.name}
+        and not any(node.name in two and two & set(new.nodes) for two in pairs)
+    ]
+    kept = not (together and others)
+    require("who-cannot-meet-is-not-seated", kept, f"{new.name}: {together}, free: {others}")
 
 
 def orders_are_newer(before: State, decision: Decision) -> None:
@@ -365,10 +388,11 @@ ONE_SHOT = frozenset({"kill-rank", "blip", "raise", "kill-executor", "lose-node"
 
 
 def _cornered(world: "World") -> bool:
-    """Whether a lemon may have been the only node: there is no other, or it has a fault, too."""
+    """Whether a job had to have a lemon, or two nodes that cannot meet: there is no other node, or
+    it has a fault, too."""
     kinds = [fault.kind for fault in world.scenario.faults if fault.kind != FREEZE]
     needed = sum(job.nodes for job in world.scenario.jobs)
-    return "lemon" in kinds and (len(kinds) > 1 or needed >= world.scenario.nodes)
+    return bool({"lemon", PART} & set(kinds)) and (len(kinds) > 1 or needed >= world.scenario.nodes)
 
 
 def verdict(world: "World") -> None:

@@ -49,6 +49,12 @@ FREEZES = 1 / 3
 """Share of the seeds that have one."""
 
 
+PART = "part"
+"""Two nodes cannot reach each other, though all others reach both: drawn beside the others too."""
+PARTS = 1 / 6
+"""Share of the seeds that have one."""
+
+
 class Fault(msgspec.Struct, frozen=True):
     """Something that goes wrong, or that a person does. `dice` chooses where, `size` how much."""
 
@@ -110,7 +116,11 @@ def draw(seed: int) -> Scenario:
     )
     racks = rng.randint(1, 3)
     return Scenario(
-        seed=seed, nodes=nodes, racks=racks, jobs=jobs, faults=(*faults, *_freezes(seed))
+        seed=seed,
+        nodes=nodes,
+        racks=racks,
+        jobs=jobs,
+        faults=(*faults, *_freezes(seed), *_parts(seed)),
     )
 
 
@@ -120,6 +130,13 @@ def _freezes(seed: int) -> tuple[Fault, ...]:
     if rng.random() > FREEZES:
         return ()
     return (Fault(rng.uniform(0.0, FAULTS_UNTIL_S), FREEZE, rng.getrandbits(16), rng.random()),)
+
+
+def _parts(seed: int) -> tuple[Fault, ...]:
+    rng = Random(-1_000_000 - seed)
+    if rng.random() > PARTS:
+        return ()
+    return (Fault(rng.uniform(0.0, 30.0), PART, rng.getrandbits(16), rng.random()),)
 
 
 def _job(rng: Random, name: str, nodes: int) -> SimJob:

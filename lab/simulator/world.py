@@ -46,6 +46,7 @@ class World:
         self.deleted: set[str] = set()
         self.guilty: set[str] = set()  # machines that something really happened to
         self.victims: set[tuple[str, int]] = set()  # ranks of jobs that died of their own
+        self.parted: set[tuple[str, str]] = set()  # machines that cannot reach each other
         self.asked: set[str] = set()  # machines that a person wanted out
         self.kept_out: set[str] = set()  # those that are out by a person's word
         self.bugs: dict[str, int] = {}  # steps that a job's own code never gets past
@@ -242,11 +243,20 @@ class World:
         """All are up: they train, or wait at a store that is gone, and nothing says so but it."""
         assert rendezvous is not None
         host = self.machines[rendezvous.address].executor
-        if host is not None and host.store_port == rendezvous.port:
+        meet = host is not None and host.store_port == rendezvous.port
+        if meet and self.parted_in(run) and run.start < run.job.steps:
+            run.stand_still(self.agenda.now)
+            self.agenda.after(4.0, lambda: self._watch_still(run))
+            return
+        if meet:
             self._training_begins(run)
             return
         run.stand_still(self.agenda.now)
         self.agenda.after(FIRST_STEP_S, lambda: self._watch_still(run))
+
+    def parted_in(self, run: Run) -> tuple[str, ...]:
+        """Two nodes of the run that cannot reach each other; () where all can."""
+        return next((two for two in sorted(self.parted) if set(two) <= set(run.nodes)), ())
 
     def _training_begins(self, run: Run) -> None:
         steps = run.job.steps - run.start
@@ -425,13 +435,15 @@ class World:
         if run.ended == run.job.steps:
             return
         culprits = [node for node in run.nodes if self.machines[node].bad]
+        apart = () if culprits else self.parted_in(run)
         finding = Finding(
-            kind=Kind.HANG,
+            kind=Kind.UNREACHABLE if apart else Kind.HANG,
             weight=Weight.SUSPECT,
             blame=Blame.UNKNOWN,
             job=run.job.name,
             epoch=run.epoch,
-            node=culprits[0] if culprits else run.nodes[0],
+            node=None if apart else (*culprits, run.nodes[0])[0],
+            apart=apart,
             step=run.step(self.agenda.now),
             summary=f"ranks of {run.job.name} stand still",
         )

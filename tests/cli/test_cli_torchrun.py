@@ -109,6 +109,7 @@ def test_a_program_is_run_as_it_is(asked: list[Options], tmp_path: Path) -> None
         ("--nnodes=2 --node_rank=1 train.py", "holdfast: --node-rank 1 means one of several mach"),
         ("--nnodes 2 --master-addr 10.0.0.7 train.py", "holdfast: --master-addr 10.0.0.7 means"),
         ("--nnodes 2 --rdzv-endpoint=head:29400 train.py", "holdfast: --rdzv-endpoint head:29400 "),
+        ("--nnodes=1:4 --rdzv-endpoint=head:29400 train.py", "holdfast: --rdzv-endpoint head:2940"),
         ("--tee", "holdfast: --tee needs a value."),
         ("-m --no-python train", "holdfast: -m and --no-python exclude each other."),
         ("--lr 3 train.py", "holdfast: holdfast run has no option '--lr'."),

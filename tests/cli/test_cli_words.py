@@ -91,6 +91,13 @@ def test_a_run_says_each_fault_and_each_recovery_once() -> None:
     ]
 
 
+def test_who_began_again_is_not_told_to_be_back_as_if_nothing_was_repeated() -> None:
+    again = {**BACK, "step": 0, "steps_lost": 37, "down_s": 42.0, "stages_s": {}}
+    told = "back after 42 s; it began again from the beginning, 37 steps redone"
+    assert narrate.back(again) == told
+    assert narrate.summary(JOB, [again]) == "done: 2,000 steps seen, 1 fault, 42 s lost of 18 min"
+
+
 def test_a_later_fault_of_an_incident_is_told_by_its_own_evidence() -> None:
     said: list[str] = []
     narrator = narrate.Narrator(said.append, ranks=4)

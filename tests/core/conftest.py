@@ -206,8 +206,12 @@ class Life:
             waits = echo or signal == SIGABRT
             self.wait(until_s=self.now + (self.policy.echo_s if waits else self.policy.gather_s))
 
-    def tests_end(self, *, bad: str = "", slow: str = "", name: str = "job") -> None:
-        """All tests are over: those with `bad` failed, the links of `slow` give a tenth."""
+    def tests_end(
+        self, *, bad: str = "", slow: str = "", cut: tuple[str, ...] = (), name: str = "job"
+    ) -> None:
+        """All tests are over: those with `bad` failed, the links of `slow` give a tenth; those of
+        the two that are `cut` off from each other failed, too.
+        """
         diagnosis = self.state.jobs[name].diagnosis
         assert diagnosis is not None
         for node, orders in diagnosis.orders.items():
@@ -218,7 +222,8 @@ class Life:
                     node=node,
                     round=order.round,
                     members=order.members,
-                    ok=bad not in (order.members or (node,)),
+                    ok=bad not in (order.members or (node,))
+                    and not (cut and set(cut) == set(order.members)),
                     value=1.0 if slow in order.members else 10.0,
                     unit="MB/s",
                 )

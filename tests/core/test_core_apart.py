@@ -1,7 +1,20 @@
 """Two nodes that cannot reach each other are not seated together, and neither is accused."""
 
+from itertools import combinations
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core import pairs
+from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.encode import decode, encode
+from holdfast.driver.core.model import Phase, State
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.turn import Turn
+from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
+from holdfast.lab.simulator.simulate import play
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 
 
@@ -77,3 +90,167 @@ def test_a_standstill_for_a_rank_that_left_early_is_that_ranks(training) -> None
     assert life.incident.summary.startswith("rank 1 on n0 ended with exit code 0 after step 10")
     assert [spent.blame for spent in life.job.spent] == [Blame.USER]
     assert life.state.nodes["n0"].strikes == ()
+
+
+# ---------------------------------------------------------------- remembered for the next seating
+
+
+def parted(life, *, job: str = "job") -> None:
+    """The job's first two nodes could not reach each other; it has ended since."""
+    apart(life, "n0", "n1")
+    life.do(e.StopRequested(job=job))
+    life.answer(job)
+    for node in ("n0", "n1"):
+        life.do(e.NodeReleased(node=node))
+
+
+def nodes_of(life, name: str) -> set[str]:
+    return set(life.state.jobs[name].nodes)
+
+
+def test_another_job_is_not_seated_on_the_two_where_a_third_node_is_free(training) -> None:
+    life = training(nodes=2)
+    parted(life)
+    life.node("n2")
+    life.submit("other", nodes=2)
+    assert nodes_of(life, "other") == {"n0", "n2"}
+
+
+def test_a_driver_that_takes_over_knows_the_pair(training) -> None:
+    life = training(nodes=2)
+    parted(life)
+    life.state = decode(encode(life.state))
+    life.do(e.DriverStarted(term=2))
+    for k in range(3):
+        life.node(f"n{k}")
+    life.submit("other", nodes=2)
+    assert nodes_of(life, "other") == {"n0", "n2"}
+
+
+def test_where_no_other_node_is_free_the_two_are_seated_and_that_is_said_once(training) -> None:
+    life = training(nodes=2)
+    parted(life)
+    life.submit("other", nodes=2)
+    assert nodes_of(life, "other") == {"n0", "n1"}
+    life.answer("other")
+    told = [why for why in life.whys if "n0 and n1 could not reach each other lately" in why]
+    assert len(told) == 1
+    assert told[0].endswith("and no other node is free for other")
+
+
+def test_after_its_time_the_pair_is_forgotten(training) -> None:
+    life = training(nodes=2)
+    parted(life)
+    life.node("n2")
+    life.wait(until_s=life.now + life.policy.apart_s)
+    life.submit("other", nodes=2)
+    assert nodes_of(life, "other") == {"n0", "n1"}
+
+
+def test_a_place_that_is_empty_goes_to_a_node_that_reaches_the_others(training) -> None:
+    life = training(nodes=2)
+    parted(life)
+    life.node("n2")
+    life.submit("other", nodes=2)
+    life.answer("other")
+    life.node("n3")
+    life.lose("n2")
+    assert nodes_of(life, "other") == {"n0", "n3"}
+
+
+def test_no_place_moves_to_a_node_that_cannot_reach_the_others(training) -> None:
+    life = training(nodes=3, spare=1)
+    apart(life, "n0", "n2")
+    life.answer()
+    life.answer()
+    assert life.job.places == ("n0", "n1", "n3")
+    life.do(e.NodeReleased(node="n2"))
+    life.wait(until_s=life.now + 60)
+    apart(life, "n0", "n3")
+    assert life.job.leaving == (), "n2 cannot reach n0 either"
+    assert life.job.suspects == ("n0", "n1", "n3")
+
+
+def test_tests_that_fail_between_two_good_nodes_move_one_of_them_with_its_last_step(
+    training,
+) -> None:
+    life = training(nodes=3)
+    life.do(
+        e.Found(
+            finding=Finding(
+                kind=Kind.NO_PROGRESS,
+                weight=Weight.SUSPECT,
+                job="job",
+                epoch=life.job.epoch,
+                summary="no progress",
+            )
+        )
+    )
+    life.wait()
+    life.answer()
+    life.node("n3")
+    life.tests_end(cut=("n1", "n2"))
+    assert life.evicted == []
+    assert life.job.places == ("n0", "n1", "n3")
+    assert [each.nodes for each in life.state.apart] == [("n1", "n2")]
+    life.answer()
+    assert life.phase is Phase.RUNNING
+
+
+names = st.sampled_from([f"n{k}" for k in range(8)])
+two = st.sets(names, min_size=2, max_size=2).map(sorted).map(tuple)
+
+
+@given(st.lists(two, max_size=10), st.permutations([f"n{k}" for k in range(8)]))
+def test_those_that_are_left_can_all_meet_and_nobody_is_left_out_for_nothing(
+    known: Any, order: list[str]
+) -> None:
+    turn = Turn(State(), 0.0, Policy())
+    for pair in known:
+        pairs.note(turn, *pair)
+    left = pairs.meeting(turn, order)
+    assert left == [node for node in order if node in left]
+    assert not {tuple(sorted(pair)) for pair in combinations(left, 2)} & set(known)
+    for node in set(order) - set(left):
+        assert any(node in pair for pair in known)
+
+
+def test_no_more_pairs_are_kept_than_stated() -> None:
+    turn = Turn(State(), 0.0, Policy())
+    for k in range(pairs.KEPT + 5):
+        pairs.note(turn, "n0", f"m{k}")
+    pairs.note(turn, "m9", "n0")
+    assert len(turn.apart) == pairs.KEPT
+    assert turn.apart[-1].nodes == ("m9", "n0")
+
+
+def test_a_job_gets_on_in_a_simulated_cluster_two_nodes_of_which_cannot_meet() -> None:
+    jobs = (SimJob("job-0", 0.1, 3, 1, 0, 60, 5), SimJob("job-1", 30.0, 3, 1, 0, 20, 5))
+    moved = 0
+    for dice in range(0, 6_000, 97):
+        world = play(Scenario(7, 6, 1, jobs, (Fault(2.0, "part", dice, 0.5),)))
+        assert all(job.phase is Phase.SUCCEEDED for job in world.driver.state.jobs.values())
+        effects = [effect for entry in world.driver.journal for effect in entry.effects]
+        assert not [effect for effect in effects if isinstance(effect, Distrust)]
+        moved += any("try its place on another node" in entry.why for entry in world.driver.journal)
+    assert moved > 5
+
+
+def test_of_another_jobs_standbys_one_is_lent_that_reaches_the_others(training) -> None:
+    life = training(nodes=2)
+    parted(life)
+    life.node("n2")
+    life.submit("other", nodes=2)
+    assert nodes_of(life, "other") == {"n0", "n2"}
+    life.answer("other")
+    life.do(e.NodeVanished(node="n1"))
+    life.node("n3")
+    life.node("n4")
+    life.submit("rich", nodes=1, ranks_per_node=1, standbys=2)
+    life.do(e.NodeAppeared(node="n1"))
+    assert life.state.jobs["rich"].standbys == ("n4", "n1"), "the last one would be lent"
+    life.answer("rich")
+    life.lose("n2")
+    assert life.state.jobs["rich"].standbys == ("n1",)
+    life.do(e.NodeReleased(node="n4"))
+    assert nodes_of(life, "other") == {"n0", "n4"}

@@ -1,5 +1,8 @@
 """A script that begins anew is not told to be back as if nothing was repeated."""
 
+import pytest
+
+from holdfast.driver.adapters.rest.views import incident_view
 from holdfast.driver.core import events as e
 
 
@@ -19,3 +22,103 @@ def test_who_begins_anew_with_steps_of_its_own_count_repeats_what_it_had_not_sav
     assert trains(life) == (
         "job trains again: its script began anew, and repeats what it had not saved"
     )
+
+
+# ---------------------------------------------------------------- how far it was, and is
+
+
+def began(life, since: int, before: int) -> None:
+    epoch = life.job.epoch
+    life.do(e.StepsRepeated(job="job", epoch=epoch, since=since, before=before))
+
+
+@pytest.fixture
+def own_count(life):
+    """A job whose ranks count from their own start; one died, and the next attempt runs."""
+    life.node("n0")
+    life.node("n1")
+    life.submit()
+    life.answer()
+    trains(life)
+    life.dies(1, signal=9)
+    life.answer()
+    return life
+
+
+BEGAN = {
+    0: "job began again from the beginning: 37 steps are done again",
+    30: "job began again from step 30, as far as its script had saved: 7 steps are done again",
+    36: "job began again from step 36, as far as its script had saved: 1 step is done again",
+    37: "job began again from step 37, as far as its script had saved",
+}
+
+
+@pytest.mark.parametrize("since", BEGAN)
+def test_where_a_script_began_again_is_said_and_how_many_steps_it_repeats(own_count, since) -> None:
+    began(own_count, since, 37)
+    assert own_count.job.why == BEGAN[since]
+    assert own_count.incident.steps_lost == 37 - since
+
+
+def test_what_was_lost_ends_when_the_furthest_step_is_passed_again(own_count) -> None:
+    life = own_count
+    found_s = life.incident.found_s
+    began(life, 0, 37)
+    life.wait(until_s=found_s + 20)
+    assert incident_view(life.incident).recovered_s is None
+    life.now = found_s + 20
+    assert trains(life) == "job trains, and is further than it was before"
+    view = incident_view(life.incident)
+    assert view.recovered_s == pytest.approx(20, abs=0.1)
+    assert (view.steps_lost, view.open) == (37, False)
+
+
+def test_what_takes_longer_than_an_incident_is_kept_open_is_lost_as_well(own_count) -> None:
+    life = own_count
+    found_s = life.incident.found_s
+    began(life, 0, 3_000)
+    life.wait(until_s=found_s + 1_500)
+    assert not life.incident.open
+    trains(life)
+    assert incident_view(life.incident).recovered_s == pytest.approx(1_500, abs=0.1)
+
+
+def test_no_time_is_lost_twice_to_two_faults(own_count) -> None:
+    life = own_count
+    first_s = life.incident.found_s
+    began(life, 0, 3_000)
+    life.wait(until_s=first_s + 1_000)
+    life.dies(1, signal=9)
+    second_s = life.now
+    life.answer()
+    began(life, 0, 3_000)
+    life.wait(until_s=second_s + 2_000)
+    trains(life)
+    one, two = (incident_view(life.state.incidents[number]) for number in (1, 2))
+    assert one.recovered_s + two.recovered_s == pytest.approx(life.now - first_s, abs=0.1)
+
+
+def test_time_in_which_a_person_suspended_it_is_not_lost(own_count) -> None:
+    life = own_count
+    began(life, 0, 3_000)
+    life.wait(until_s=life.now + 1_000)
+    life.do(e.SuspendRequested(job="job"))
+    life.answer()
+    life.do(e.ResumeRequested(job="job"))
+    for node in ("n0", "n1"):
+        life.do(e.NodeReleased(node=node))
+    life.answer()
+    life.wait(until_s=life.now + 9_000)
+    trains(life)
+    assert life.incident.resumed_s is None
+
+
+@pytest.mark.parametrize(("saves", "said"), [([], "up to 17 steps"), ([(10, 1)], "7 steps are")])
+def test_a_start_behind_the_furthest_step_says_what_is_done_again(training, saves, said) -> None:
+    task = e.Task(command=("train",), workdir=".", store_url="file:///s", store_interval_steps=5)
+    life = training(**({"task": task} if saves else {}))
+    life.dies(1, signal=9, step=17)
+    life.answer(stored=saves)
+    (start,) = [why for why in life.whys[-6:] if "starts" in why]
+    assert f": {said}" in start
+    assert start.endswith("done again")

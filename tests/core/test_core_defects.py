@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.driver.core import events as e
+from holdfast.driver.core import stalls
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.model import Timer
 from holdfast.driver.draft import Draft
@@ -85,6 +86,32 @@ def test_what_the_tick_was_for_is_done_for_the_others(
     life.do(e.Ticked(), after_s=100.0)
     assert life.state.jobs["a"].parked
     assert life.state.jobs["b"].finished, "its deadline has passed"
+
+
+def test_a_standstill_of_the_driver_is_taken_out_for_the_others(
+    life: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Drafted(life)
+    for job in ("a", "b"):
+        life.submit(job, nodes=1, ranks_per_node=1)
+    for name in ("n0", "n1"):
+        life.node(name)
+    before = dict(life.state.jobs["b"].timers)
+    real = stalls._Later.job
+
+    def broken(later: Any, job: Any) -> None:
+        if job.name == "a":
+            raise KeyError("a defect of ours")
+        real(later, job)
+
+    monkeypatch.setattr(stalls._Later, "job", broken)
+    life.do(e.Stalled(stood_s=20.0))
+    assert life.state.jobs["a"].parked
+    after = life.state.jobs["b"].timers
+    assert before
+    assert {timer: round(after[timer] - at) for timer, at in before.items()} == dict.fromkeys(
+        before, 20
+    )
 
 
 def test_a_node_with_a_defect_is_put_off(life: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,3 +193,37 @@ def test_a_job_that_gets_on_is_not_given_up_for_one_node_of_several(training) ->
     life = training(nodes=2, user=e.Budget(restarts=0, window_s=3600))
     life.dies(2, signal=11, own_step=10)
     assert life.phase is Phase.SUSPENDING
+
+
+def gets_on(life, *, rank: int = 2) -> int:
+    """A rank dies at one step after the other, the job gets further each time: how often it was
+    started again until it is given up."""
+    for starts in range(60):
+        step = 10 * (starts + 1)
+        life.dies(rank, signal=11, own_step=step)
+        if life.phase is Phase.FAILED:
+            return starts
+        for _ in range(6):
+            if life.phase is Phase.RUNNING:
+                break
+            life.answer()
+            if life.job.diagnosis is not None:
+                life.tests_end()
+        life.progress(step)
+    return 60
+
+
+@pytest.mark.parametrize(("spare", "starts"), [(0, 7), (1, 8)])
+def test_a_job_of_several_nodes_that_gets_on_between_deaths_of_its_ranks_is_bounded(
+    training, spare: int, starts: int
+) -> None:
+    life = training(nodes=2, spare=spare, user=e.Budget(restarts=3, window_s=3600))
+    assert gets_on(life) == starts
+    assert life.job.failure.reason.endswith("All 3 restarts for user faults within 1 h are used")
+    assert life.evicted == []
+
+
+def test_none_of_its_restarts_is_the_users_before_its_node_was_tested_twice(training) -> None:
+    life = training(nodes=2, user=e.Budget(restarts=0, window_s=3600))
+    assert gets_on(life) == 4
+    assert len(life.state.nodes["n1"].acquitted) == 2

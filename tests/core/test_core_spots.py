@@ -12,9 +12,9 @@ SPOT = "evaluate (train.py:31), step 50"
 FIX = "A longer pauseMaxS (`holdfast run --pause-max`) gives it more time."
 
 
-def stands_still(life: Any, spot: str, *, rank: int | None = 2) -> None:
+def stands_still(life: Any, spot: str, *, rank: int | None = 2, node: str = "n1") -> None:
     job = life.job
-    named = {"node": "n1", "rank": rank} if rank is not None else {}
+    named = {"node": node, "rank": rank} if rank is not None else {}
     life.do(
         e.Found(
             finding=Finding(
@@ -72,3 +72,35 @@ def test_a_stop_from_outside_has_no_spot(training: Any) -> None:
     life = training()
     stands_still(life, "")
     assert life.job.spots == {}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rank", "where"), [(2, 2, "standbys"), (2, 2, "spare"), (1, None, "spare")]
+)
+def test_another_node_is_tried_once_before_a_job_ends_for_one_spot(
+    training: Any, nodes: int, rank: int | None, where: str
+) -> None:
+    life = training(nodes=nodes, **{where: 2})
+    before = life.job.places
+    for times in (1, 2, 3, 4):
+        assert life.job.places == before
+        stands_still(life, SPOT, rank=rank)
+        runs_again(life)
+        assert life.job.spots == {SPOT: times}
+    runs_again(life)
+    assert life.job.places == (*before[:-1], f"n{nodes}")
+    assert life.evicted == []
+    stands_still(life, SPOT, rank=rank, node=f"n{nodes}")
+    assert life.job.phase is Phase.FAILED
+    assert "5 times" in life.job.failure.reason
+    assert "also on another node" in life.job.failure.reason
+
+
+def test_the_place_moves_also_where_the_job_got_on_in_between(training: Any) -> None:
+    life = training(spare=1)
+    for step in (2, 3, 4):
+        stands_still(life, SPOT)
+        runs_again(life)
+        life.progress(step)
+    stands_still(life, SPOT)
+    assert "try its place on another node than n1" in life.whys[-1]

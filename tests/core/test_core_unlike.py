@@ -9,10 +9,12 @@ from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 TEXT = "rank 3 called broadcast of another size than its peers as collective #57 of group [0, 1]"
 
 
-def unlike(life: Any, *, epoch: int | None = None) -> e.Found:
+def unlike(
+    life: Any, *, epoch: int | None = None, kind: Kind = Kind.COLLECTIVE_MISMATCH
+) -> e.Found:
     return e.Found(
         finding=Finding(
-            kind=Kind.COLLECTIVE_MISMATCH,
+            kind=kind,
             weight=Weight.REPORT,
             blame=Blame.USER,
             job="job",
@@ -93,3 +95,11 @@ def test_the_same_mismatch_at_the_same_place_ends_the_job(training) -> None:
         if life.phase is not Phase.FAILED:
             life.answer()
     assert life.phase is Phase.FAILED
+
+
+def test_what_the_job_went_on_after_explains_nothing(training) -> None:
+    life = training()
+    life.do(unlike(life))
+    life.do(unlike(life, kind=Kind.GOES_ON))
+    life.dies(0, signal=6)
+    assert (life.incident.kind, life.incident.rank) == (Kind.RANK_CRASHED, 0)

@@ -22,11 +22,18 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
+NAN = "a loss that is not a number"
 SAID = {
-    "step 7 loss: nan": "a loss that is not a number",
-    "{'loss': nan, 'epoch': 1}": "a loss that is not a number",
-    "train_loss=NaN lr=0.1": "a loss that is not a number",
-    "grad_norm: nan": "a loss that is not a number",
+    "step 7 loss: nan": NAN,
+    "{'loss': nan, 'epoch': 1}": NAN,
+    "train_loss=NaN lr=0.1": NAN,
+    "grad_norm: nan": NAN,
+    "loss        nan": NAN,
+    "loss tensor(nan, grad_fn=<DivBackward0>)": NAN,
+    "val loss: tensor(nan)": NAN,
+    "iteration 7/ 100 | grad norm: nan |": NAN,
+    "loss (avg): nan": NAN,
+    "loss_total: nan": NAN,
     "RuntimeError: CUDA error: device-side assert triggered": "an error of CUDA",
     "node-1:5:9 [0] NCCL WARN Call to connect failed": "an error of NCCL",
     "ncclUnhandledCudaError: Call to CUDA function failed.": "an error of NCCL",
@@ -50,6 +57,7 @@ def test_words_before_many_an_end_are_known(line: str, name: str) -> None:
         "step 7 loss: 2.31 grad_norm 0.4",
         "loss of a nanny",
         "loss 3.1 (no nan seen)",
+        "loss scale: 1.0 | grad norm: 0.412 | number of nan iterations: 0 |",
         "using CUDA, errors are fatal",
         "NCCL INFO Bootstrap: Using eth0",
         "skipping 3 batches, the loss scale is 1024",

@@ -33,6 +33,7 @@ def measure(
     slow_links: Collection[str] = (),
     computes: Collection[str] = (),
     dead: Collection[str] = (),
+    cut: Collection[Collection[str]] = (),
 ) -> list[DiagnosticResult]:
     """What honest nodes report where these are bad."""
     found = []
@@ -58,7 +59,7 @@ def measure(
                         detail="" if good else "wrong product",
                     )
                 )
-            elif {*links, *dead} & set(order.members):
+            elif {*links, *dead} & set(order.members) or set(order.members) in map(set, cut):
                 found.append(DiagnosticResult(**common, ok=False, detail="timed out after 5.0 s"))
             else:
                 slow = bool(set(slow_links) & set(order.members))
@@ -302,3 +303,22 @@ def test_a_lone_node_is_convicted_of_what_needs_no_fellow(rounds, named, found) 
     assert judged.bad == (found if found == CONVICTED else {})
     assert judged.undecided == (UNDECIDED if found == UNDECIDED else ())
     assert judged.evidence or found == CLEARED
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
+def test_two_good_nodes_that_fail_only_together_are_apart_and_nobody_is_bad(count: int) -> None:
+    nodes = names(count)
+    tests = plan(nodes)
+    found = verdict(tests, measure(tests, cut=[nodes[:2]]))
+    assert found.apart == (tuple(nodes[:2]),)
+    assert found.bad == {}
+    assert verdict(tests, measure(tests)).apart == ()
+
+
+def test_of_a_bad_node_or_a_slow_link_no_pair_is_told() -> None:
+    nodes = names(6)
+    tests = plan(nodes)
+    for harm in ({"links": nodes[:1]}, {"slow_links": nodes[:1]}, {"dead": nodes[:1]}):
+        assert verdict(tests, measure(tests, **harm)).apart == ()
+    two = plan(nodes[:2])
+    assert verdict(two, measure(two, computes=nodes[:1], links=nodes)).apart == ()

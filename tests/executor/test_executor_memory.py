@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from waiting import eventually
 
-from holdfast.executor.adapters.cgroup import Memory, memory
+from holdfast.executor.adapters.cgroup import RECENT_S, Kills, Memory, memory
 
 V1 = Path("/sys/fs/cgroup/memory")
 LIMIT_BYTES = 400 << 20
@@ -62,6 +62,22 @@ def test_no_limit_is_none(tmp_path: Path, unlimited: str) -> None:
 
 def test_where_nothing_is_told_nothing_is_known(tmp_path: Path) -> None:
     assert memory(tmp_path / "none", tmp_path / "none") == Memory()
+
+
+def test_only_who_dies_just_after_a_kill_for_memory_died_of_it() -> None:
+    """The kernel tells how many it killed, not whom: a worker on Monday explains no rank's death
+    on Thursday."""
+    kills, now = 2, 0.0
+    seen = Kills(lambda: Memory(limit_bytes=4096, kills=kills), lambda: now)
+    assert seen.look() is None, "killed before anything began here"
+    kills, now = 3, 5.0
+    assert seen.look() == Memory(limit_bytes=4096, kills=3)
+    now = 5.0 + RECENT_S
+    assert seen.look() is not None
+    now += 1.0
+    assert seen.look() is None
+    kills = 4
+    assert seen.look() is not None, "another one"
 
 
 # ---------------------------------------------------------------- the kernel's choice

@@ -285,3 +285,31 @@ def test_a_job_whose_steps_were_seen_before_is_judged_by_its_steps(cluster: Any)
     one.alter = stepless
     one.go(20.0)
     assert one.seen == []
+
+
+NEVER_MET = {
+    "of a job that came further before": ({"nodes": 2, "best_step": 40}, Weight.SUSPECT),
+    "of a job that never came to a step": ({"nodes": 2}, Weight.RESTART),
+    "of a job of one node": ({"nodes": 1, "best_step": 40}, Weight.RESTART),
+}
+
+
+@pytest.mark.parametrize("case", NEVER_MET)
+def test_ranks_that_wait_before_their_first_step_and_nobody_is_named(
+    cluster: Any, case: str
+) -> None:
+    how, weight = NEVER_MET[case]
+    young = cluster(**how, first_step_s=30.0)
+    young.running = False
+    (found,) = [each for each in young.go(33) if each.weight is not Weight.REPORT]
+    assert (found.kind, found.node, found.weight) == (Kind.NO_PROGRESS, None, weight)
+
+
+def test_a_second_attempt_that_does_not_meet_is_looked_at_by_tests(cluster: Any) -> None:
+    young = cluster(2, first_step_s=30.0)
+    young.running = False
+    young.go(33)
+    young.epoch += 1
+    young.expect()
+    (found,) = [each for each in young.go(33) if each.weight is not Weight.REPORT]
+    assert (found.kind, found.weight) == (Kind.NO_PROGRESS, Weight.SUSPECT)

@@ -166,6 +166,29 @@ def told(rank: int, at: int, called: tuple[Collective, ...]) -> Heartbeat:
     return Heartbeat(node="a", incarnation="a", sequence=rank, uptime_s=0, ranks=(seen,))
 
 
+def test_where_the_job_goes_on_all_the_same_nobody_is_odd_any_more(cluster: Any) -> None:
+    """What its ranks call may differ; a later pause is nobody's mismatch, and not restarted."""
+    two = trained(cluster, 2)
+    standing(two, at_number(57, 3, Collective(57, "barrier", 0)))
+    assert [each.kind for each in two.go(4)] == [Kind.COLLECTIVE_MISMATCH]
+    two.running, two.alter = True, lambda seen: seen
+    (clear,) = two.go(5)
+    assert (clear.kind, clear.weight) == (Kind.GOES_ON, Weight.REPORT)
+    assert clear.summary.startswith("job goes on, though rank 3 called barrier")
+    standing(two, at_number(57, 3, Collective(57, "barrier", 0)))
+    assert Kind.COLLECTIVE_MISMATCH not in [each.kind for each in two.go(40)]
+
+
+def test_a_step_that_was_under_way_clears_nobody(cluster: Any) -> None:
+    two = trained(cluster, 2)
+    standing(two, at_number(57, 3, Collective(57, "barrier", 0)))
+    told = two.alter
+    two.alter = lambda seen: replace(told(seen), step=27 if seen.rank == 0 else 28)
+    assert len(two.go(4)) == 1
+    two.alter = told
+    assert two.go(40)[-1].kind is Kind.COLLECTIVE_MISMATCH
+
+
 @given(
     ats=st.lists(st.integers(1, 60), min_size=2, max_size=6),
     odd=st.none() | st.integers(1, 60),

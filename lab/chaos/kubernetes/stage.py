@@ -111,11 +111,15 @@ class Stage(play.Stage):
             _wait_for_mark(lab, done.node or "")
         seen = self._seen(lab, scenario, done)
         ask = [*witnesses.ALWAYS, *scenario.there, *scenario.holds]
+        facts = super().facts(lab, scenario, done, undisturbed)
         mute = set() if self.shows_audit_log else witnesses.BY_AUDIT_LOG
         return msgspec.structs.replace(
-            super().facts(lab, scenario, done, undisturbed),
+            facts,
             marked=self._marked(seen),
-            wrong=[each for holds in ask if holds not in mute for each in holds(seen)],
+            wrong=[
+                *facts.wrong,
+                *(each for holds in ask if holds not in mute for each in holds(seen)),
+            ],
             not_looked_at=[_words(holds) for holds in ask if holds in mute],
         )
 

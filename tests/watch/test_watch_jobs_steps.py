@@ -1,0 +1,93 @@
+"""Ranks that count from their own start: where an attempt begins again, and when it is further."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.driver.core.events import StepsRepeated
+
+A_BEAT = 4
+"""Steps that it may make until a heartbeat has told of one."""
+
+
+class Script:
+    """A cluster whose script saves every `every` of its own steps, 0: never, and loads the last."""
+
+    def __init__(self, cluster: Any, every: int) -> None:
+        self.world = cluster(2)
+        self.every = every
+        self.world.alter = self._alter
+        self.told: list[Any] = []
+        take = self.world.take
+        self.world.take = lambda events: take(self._kept(list(events)))
+
+    def _alter(self, seen: Any) -> Any:
+        saves = self.every and seen.rank == 0  # as most scripts do it
+        unsaved = seen.step % self.every if saves else seen.step
+        return replace(seen, partial=("step numbers",), unsaved=unsaved)
+
+    def _kept(self, events: list[Any]) -> list[Any]:
+        self.told += [(self.world.now, each) for each in events if isinstance(each, StepsRepeated)]
+        return events
+
+    def go(self, steps: int) -> None:
+        self.world.go(steps * self.world.step_s + 0.5)
+
+    def dies(self) -> int:
+        """Its steps at the end; the next attempt counts from its own start again."""
+        self.world.running = False
+        self.world.go(1)
+        done, self.world.step = self.world.step, 0
+        self.world.epoch += 1
+        self.world.expect()
+        self.world.running = True
+        return int(done)
+
+    def until_further(self, times: int) -> int:
+        """The step at which it was further than ever so often."""
+        for _ in range(200):
+            if self.further >= times:
+                return int(self.world.step)
+            self.world.go(0.1)
+        raise AssertionError("it never went further")
+
+    @property
+    def further(self) -> int:
+        return len(self.world.seen)
+
+
+@pytest.mark.parametrize("every", [0, 10])
+def test_an_attempt_is_back_when_it_has_passed_the_furthest_step(cluster: Any, every: int) -> None:
+    script = Script(cluster, every)
+    script.go(36)
+    done = script.dies()
+    saved = done // every * every if every else 0
+    assert done - saved > 2 * A_BEAT
+    assert (script.further, script.told) == (1, [])
+    script.go(2)
+    ((_, told),) = script.told
+    assert (told.since, told.before) == (saved, done)
+    at = script.until_further(2)
+    assert done - saved < at <= done - saved + A_BEAT
+    assert len(script.told) == 1
+
+
+def test_the_furthest_of_all_attempts_counts(cluster: Any) -> None:
+    script = Script(cluster, 0)
+    script.go(40)
+    done = script.dies()
+    script.go(5)
+    script.dies()
+    assert done < script.until_further(2) <= done + A_BEAT
+    assert [each.before for _, each in script.told] == [done, done]
+
+
+def test_what_each_attempt_saved_adds_up(cluster: Any) -> None:
+    script = Script(cluster, 10)
+    script.go(25)
+    script.dies()
+    script.go(25)
+    script.dies()
+    script.go(3)
+    assert [each.since for _, each in script.told] == [20, 40]
