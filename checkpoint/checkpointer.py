@@ -249,7 +249,7 @@ class Checkpointer:
     def _memory(self, wanted: Restore) -> Iterator[tuple[tree.Tree, tree.Find]]:
         if self._folder is None:
             raise AssertionError("restore() has looked")
-        what = f"step {wanted.step} of epoch {wanted.epoch} in the memory of this node"
+        what = f"step {wanted.step} in the memory of this node"
         found = self._folder.find(step=wanted.step, epoch=wanted.epoch)
         if found is None:
             raise CheckpointRefused(f"{what}: not there")

@@ -174,7 +174,7 @@ class Drain:
         fences = [parse_fence(entry.name) for entry in self._store.entries("")]
         newest = max((epoch for epoch in fences if epoch is not None), default=0)
         if newest > self._fence_epoch:
-            raise Superseded(f"epoch {newest} has begun, this is epoch {self._fence_epoch}")
+            raise Superseded("a later attempt of the job has begun")
 
     # ------------------------------------------------------------ writing
 

@@ -98,7 +98,7 @@ class Early:
         try:
             info = os.fstat(fd)
             known = (info.st_ino, info.st_size)
-            if slot.seal() is None and self._touched.get(slot.data) != known:
+            if self._touched.get(slot.data) != known:
                 for at in range(0, info.st_size, PIECE_BYTES):
                     if self._left:
                         return

@@ -76,7 +76,7 @@ def decode_manifest(data: bytes, *, step: int, epoch: int) -> Manifest:
     if manifest.format != FORMAT:
         raise BadManifest(f"format {manifest.format}, this Holdfast reads {FORMAT}")
     if (manifest.step, manifest.epoch) != (step, epoch):
-        raise BadManifest(f"it is of step {manifest.step}, epoch {manifest.epoch}")
+        raise BadManifest(f"it is of step {manifest.step}, order {manifest.epoch}")
     _check(manifest.parts, step=step, epoch=epoch, world_size=manifest.world_size)
     return manifest
 
@@ -106,8 +106,8 @@ def _check(parts: tuple[Part, ...], *, step: int, epoch: int, world_size: int) -
     for part in parts:
         if (part.step, part.epoch, part.world_size) != (step, epoch, world_size):
             raise BadManifest(
-                f"rank {part.rank}'s part is of step {part.step}, epoch {part.epoch}, world "
-                f"{part.world_size}; the others are of step {step}, epoch {epoch}, {world_size}"
+                f"rank {part.rank}'s part is of step {part.step}, order {part.epoch}, world "
+                f"{part.world_size}; the others are of step {step}, order {epoch}, {world_size}"
             )
         writers = {*part.elsewhere.values(), *((part.rank,) if part.shard else ())}
         absent = [rank for rank in writers if rank >= world_size or not parts[rank].shard]

@@ -91,7 +91,7 @@ class Memory:
             if not (slot.was_hashed(fd, seal) or slot.confirm(fd, seal)):
                 slot.break_seal()
                 self._tell(
-                    f"rank {rank}: the snapshot of step {seal.step} (epoch {seal.epoch}) in memory "
+                    f"rank {rank}: the snapshot of step {seal.step} in memory "
                     "has changed since it was sealed; it is not used"
                 )
                 return False

@@ -246,7 +246,7 @@ class StoreKeeper:
         if given is None or order is None or given.forget_job == order.job:
             return
         if (given.job, given.epoch) != (order.job, order.epoch):
-            raise Superseded(f"epoch {given.epoch} of job {given.job} has begun")
+            raise Superseded(f"a new attempt of job {given.job} has begun")
 
 
 def _replaces(new: AgentOrder, old: AgentOrder) -> bool:

@@ -25,7 +25,9 @@ class Source(Protocol):
 
     def incidents(self, job: str) -> list[dict[str, Any]]: ...
 
-    def story(self, job: str, *, whole: bool = False) -> dict[str, Any]: ...
+    def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:
+        """`earlier`: also of the jobs that had its name before."""
+        ...
 
     def why(self, name: str) -> dict[str, Any]:
         """Of the job or the node that is meant. Raises `Stopped`."""
@@ -61,8 +63,9 @@ class Live:
         found: list[dict[str, Any]] = self._client.get(path("incidents"), job=job)["items"]
         return found
 
-    def story(self, job: str, *, whole: bool = False) -> dict[str, Any]:
-        told: dict[str, Any] = self._client.get(path("jobs", job, "story"), all=whole)
+    def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:
+        asked = {"all": whole, "earlier": earlier}
+        told: dict[str, Any] = self._client.get(path("jobs", job, "story"), **asked)
         return told
 
     def why(self, name: str) -> dict[str, Any]:

@@ -114,10 +114,10 @@ def jobs(
 
 
 def _step(job: dict[str, Any]) -> str | None:
-    """`50 (try 2)` where steps are counted from the script's last start."""
+    """`50 (attempt 2)` where steps are counted from the script's last start."""
     if job["step"] is None:
         return None
-    start = f" (try {job['attempt']})" if job["step_relative"] else ""
+    start = f" (attempt {job['attempt']})" if job["step_relative"] else ""
     return f"{job['step']}{start}"
 
 

@@ -66,14 +66,17 @@ class Recorded:
 
     def incidents(self, job: str) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import incident_view
+        from holdfast.driver.core import lives
 
-        found = self._state.incidents.values()
-        return [_plain(incident_view(each)) for each in found if job in each.jobs]
+        found = lives.incidents_of(self._state, job)
+        return [_plain(incident_view(each)) for each in found]
 
-    def story(self, job: str, *, whole: bool = False) -> dict[str, Any]:
+    def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:
         from holdfast.driver.adapters.rest import telling
 
-        return _plain(telling.story_of(self._journal, self._state, job, whole=whole))
+        meant = self._state.jobs[self._meant(job)]
+        told = telling.story_of(self._journal, self._state, meant, whole=whole, earlier=earlier)
+        return _plain(told)
 
     def why(self, name: str) -> dict[str, Any]:
         """About a job or a node."""

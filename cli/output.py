@@ -43,7 +43,7 @@ def as_json(value: Any) -> None:
 
 def last_word() -> None:
     """On stderr: what was shown is from a journal, for no driver runs."""
-    sys.stderr.write("no driver runs here: this is its journal's last word\n")
+    sys.stderr.write("no driver is running here: this is what its journal says\n")
 
 
 def toned(state: str) -> str:

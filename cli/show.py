@@ -48,13 +48,17 @@ def story(
     whole: Annotated[
         bool, typer.Option("-a", "--all", help="Also what changed nothing for the job.")
     ] = False,
+    earlier: Annotated[
+        bool, typer.Option("--earlier", help="Begin with the jobs that had its name before.")
+    ] = False,
     url: Url = None,
     state: State = None,
     json: Json = False,
 ) -> None:
     """All that was decided about a job, each with its reason."""
     asked, _ = asking.source(url, state)
-    told = asked.story(asking.job_named(asked, job)["name"], whole=whole)
+    name = asking.job_named(asked, job)["name"]
+    told = asked.story(name, whole=whole, earlier=earlier)
     if json:
         as_json(told)
         return
@@ -63,6 +67,9 @@ def story(
         new = line["incident"] not in known
         typer.echo(sentence(line) + (f"  (incident {line['incident']})" if new else ""))
         known.add(line["incident"])
+    if told["earlier"] and not earlier:
+        more = f"holdfast story {name} --earlier{same(url, state)}"
+        typer.echo(f"Before it another job had this name, which was deleted: {more}")
 
 
 def why(

@@ -218,7 +218,7 @@ class Executor:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, msgspec.json.encode(fence), durable=True)
         except OSError as error:
-            _log.error("cannot remember the epoch", path=str(path), error=error.strerror)
+            _log.error("cannot remember the order", path=str(path), error=error.strerror)
 
     def _set_tick(self) -> None:
         if self._tick is not None:

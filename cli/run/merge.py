@@ -1,7 +1,7 @@
 """Lines of several ranks made into one stream: prefixed only when the ranks differ. Pure.
 
 Called with what the tails read. A line that every rank prints is shown once; while only one rank
-has ever printed, nothing is prefixed.
+has ever printed, nothing is prefixed but an exception, which has its rank.
 """
 
 from collections import deque
@@ -18,6 +18,11 @@ class Merge:
         self._waiting: dict[int, deque[tuple[float, bytes]]] = {r: deque() for r in range(ranks)}
         self._rest: dict[int, bytes] = {}
         self._printed: set[int] = set()
+        self._named = False
+
+    def name_ranks(self) -> None:
+        """From now on say whose a line is, unless it is everybody's, even if only one has any."""
+        self._named = self._ranks > 1
 
     def add(self, rank: int, data: bytes, now: float) -> None:
         """Take what `rank` wrote; a line is complete at a newline or a carriage return."""
@@ -43,7 +48,7 @@ class Merge:
                 break
             for other in same if everyone else [rank]:
                 self._waiting[other].popleft()
-            plain = everyone or len(self._printed) == 1
+            plain = everyone or (len(self._printed) == 1 and not self._named)
             shown.append(line if plain else b"[r%d] %s" % (rank, line))
         return b"".join(shown)
 

@@ -65,7 +65,7 @@ class Narrator:
 
 
 def then(incident: Mapping[str, Any], ranks: int, job: Mapping[str, Any] | None) -> str:
-    """`; restarting 2 ranks, attempt 2 of 4`: what is done about a fault."""
+    """`; restarting 2 ranks (restart 1 of 3)`: what is done about a fault."""
     doing = {
         1: f"; restarting {plural(ranks, 'rank')}",
         2: "; another node is to take over",
@@ -73,15 +73,15 @@ def then(incident: Mapping[str, Any], ranks: int, job: Mapping[str, Any] | None)
         4: "; testing every node",
     }
     over = not incident["open"] and incident["recovered_s"] is None
-    return "" if over else doing.get(incident["rung"], "") + _attempt(incident, job)
+    return "" if over else doing.get(incident["rung"], "") + _restart(incident, job)
 
 
-def _attempt(incident: Mapping[str, Any], job: Mapping[str, Any] | None) -> str:
+def _restart(incident: Mapping[str, Any], job: Mapping[str, Any] | None) -> str:
     """Told of the user's own faults alone: a few restarts are all that they have."""
     if job is None or incident["blame"] != "user":
         return ""
     budget = job["restarts"]["user"]
-    return f", attempt {budget['used'] + 1} of {budget['allowed'] + 1}"
+    return f" (restart {budget['used']} of {budget['allowed']})"
 
 
 def back(incident: Mapping[str, Any]) -> str:

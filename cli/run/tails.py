@@ -54,7 +54,11 @@ class Stream:
                     break
             if last and self._filtered:
                 self._merge.add(rank, self._once.rest(self._folders[rank]), now)
-        if shown := self._merge.take(now, last=last):
+                self._name(rank)
+        shown = self._merge.take(now, last=last)
+        if last and self._filtered:
+            shown += self._once.folded(self._folders)
+        if shown:
             out(shown)
 
     def close(self) -> None:
@@ -62,10 +66,16 @@ class Stream:
             tail.close()
 
     def _wanted(self, rank: int, data: bytes) -> bytes:
-        """Of stderr: each exception once."""
-        if self._filtered:
-            return self._once.take(self._folders[rank], data)
-        return self._once.other(data)
+        """Of stderr: each exception once, and whose it is."""
+        if not self._filtered:
+            return self._once.other(data)
+        wanted = self._once.take(self._folders[rank], data)
+        self._name(rank)
+        return wanted
+
+    def _name(self, rank: int) -> None:
+        if self._once.has_shown(self._folders[rank]):
+            self._merge.name_ranks()
 
 
 class Output:

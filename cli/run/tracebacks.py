@@ -1,11 +1,14 @@
 """The exceptions that end ranks: the same one is shown once, however many ranks raise it.
 
+What a rank prints that only lost a peer is no cause: it is folded into one line for all of them,
+which stands below the rest of the attempt.
 Called by `cli.run.tails` for stderr, before the lines of the ranks are merged. A rank has written
 its exception into its error file before it prints it: where that text begins and ends is not to be
 guessed. Must not touch the log files: they keep all of it.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,23 +18,29 @@ from holdfast.executor.errors import in_collective
 
 _MARGIN = rb"(?:\[rank\d+\]: )?[ |]*"
 
+FEW = 8
+"""Ranks up to which all are named."""
+SHORT_CHARACTERS = 160
+
 
 class Uncaught(NamedTuple):
-    """An exception, how its rank prints it, and what the same one of another rank shares."""
+    """An exception, how its rank prints it, and what to say of a rank that only lost a peer."""
 
     text: bytes
     printed: re.Pattern[bytes]
-    key: str
+    echo: str
 
 
 class Once:
     """Filters the stderr of all ranks, over all attempts of a run."""
 
     def __init__(self) -> None:
-        self._shown: set[str] = set()
+        self._shown: set[bytes] = set()
         self._held: dict[Path, bytes] = {}
         self._told: set[Path] = set()
         self._last: list[bytes] = []
+        self._raised: set[Path] = set()
+        self._lost: dict[Path, Uncaught] = {}
 
     def take(self, folder: Path, data: bytes) -> bytes:
         """What is to be shown now of `data`, read from the stderr of the rank with that folder."""
@@ -45,7 +54,7 @@ class Once:
             return b""
         self._told.add(folder)
         before, after = held[: found.start()], held[found.end() :]
-        return self.other(before) + self._first(error) + self.other(after)
+        return self.other(before) + self._first(folder, error) + self.other(after)
 
     def rest(self, folder: Path) -> bytes:
         """What to show at the rank's end of what is held back: it has printed its exception in
@@ -56,7 +65,11 @@ class Once:
         start = _begun(held, error.text) if error is not None else None
         if error is None or start is None:
             return self.other(held)
-        return self.other(held[:start]) + self._first(error)
+        return self.other(held[:start]) + self._first(folder, error)
+
+    def has_shown(self, folder: Path) -> bool:
+        """Whether the exception of the rank with that folder was shown."""
+        return folder in self._raised
 
     def other(self, data: bytes) -> bytes:
         """Take note that this was shown too."""
@@ -69,28 +82,47 @@ class Once:
         end = traceback.strip().encode(errors="backslashreplace")
         return any(each.rstrip().endswith(end) for each in self._last)
 
-    def _first(self, error: Uncaught) -> bytes:
-        if error.key in self._shown:
+    def folded(self, folders: Sequence[Path]) -> bytes:
+        """One line about those of an attempt's ranks that lost a peer; `folders`: by rank."""
+        lost = [rank for rank, folder in enumerate(folders) if folder in self._lost]
+        if not lost:
             return b""
-        self._shown.add(error.key)
+        log, here = folders[lost[0]] / "stderr.log", Path.cwd()
+        log = log.relative_to(here) if here in log.parents else log
+        ranks = ", ".join(f"r{rank}" for rank in lost[:FEW]) + (", …" if len(lost) > FEW else "")
+        what = self._lost[folders[lost[0]]].echo
+        for each in folders:
+            self._lost.pop(each, None)
+        return f"[{ranks}] lost a peer: {what} (whole in {log})\n".encode()
+
+    def _first(self, folder: Path, error: Uncaught) -> bytes:
+        if error.echo:
+            self._lost[folder] = error
+            return b""
+        if error.text in self._shown:
+            return b""
+        self._shown.add(error.text)
+        self._raised.add(folder)
         self._last.append(error.text)
         return error.text
 
 
 def uncaught(folder: Path) -> Uncaught | None:
-    """The exception in the error file in `folder`, in torch elastic's format; None without one.
-
-    Exceptions of ranks that lost their peers differ in the peers' ports alone: they are the same.
-    """
+    """The exception in the error file in `folder`, in torch elastic's format; None without one."""
     try:
         told: Any = msgspec.json.decode((folder / "error.json").read_bytes())["message"]
         text, message = str(told["extraInfo"]["py_callstack"]), str(told["message"])
     except (OSError, msgspec.DecodeError, KeyError, TypeError):
         return None  # none, not yet whole, or the script's own: nothing is held back
     lost_peer = in_collective(message, text, message.partition(":")[0])
-    key = re.sub(r"\d+", "", text) if lost_peer else text
     encoded = text.encode(errors="backslashreplace")
-    return Uncaught(encoded, _printed(encoded), key)
+    return Uncaught(encoded, _printed(encoded), _in_short(message) if lost_peer else "")
+
+
+def _in_short(message: str) -> str:
+    """`RuntimeError: Connection closed by peer [10.0.0.3]:52635`, without where torch was built."""
+    said = re.sub(r"\[/\S+\] ", "", message.partition("\n")[0])
+    return said.partition(". ")[0][:SHORT_CHARACTERS]
 
 
 def _printed(text: bytes) -> re.Pattern[bytes]:

@@ -104,7 +104,8 @@ class Ring:
         self.rank = int(match["rank"])
         self._reader = RingReader(path)
         if (self._reader.epoch, self._reader.rank) != (self.epoch, self.rank):
-            raise RingError(f"{path.name}: of epoch {self._reader.epoch} rank {self._reader.rank}")
+            inside = f".e{self._reader.epoch}.r{self._reader.rank}"
+            raise RingError(f"{path.name}: it is {inside} inside")
         self._pid = self._reader.pid
         self._seen = RankProgress(rank=self.rank, epoch=self.epoch, job=self.job)
         self._process = ""

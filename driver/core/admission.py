@@ -100,8 +100,8 @@ def _not_from(job: Job, step: int) -> Refusal | None:
     if not held and job.wanted is not Wanted.SUSPEND:
         return Refusal(
             "not-waiting",
-            f"job: {job.name!r} is {job.phase}, and does not wait to know what its store has. "
-            "Suspend it first, or leave it to go on by itself.",
+            f"job: {job.name!r} is {job.phase}, and does not wait to learn which "
+            "checkpoints its store has. Suspend it first, or leave it to go on by itself.",
         )
     known = restore.found(job)
     if step and step not in known:

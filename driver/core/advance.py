@@ -29,7 +29,7 @@ def _step(turn: Turn, job: Job) -> bool:
         return _wind_up(turn, job)
     if job.phase in IN_EPOCH and not job.seated and (why := _outgrown(turn, job)):
         open_epoch(turn, job.name)
-        turn.say(f"a new epoch for {job.name}: {why}")
+        turn.say(f"{job.name} gives its nodes a later order: {why}")
         return True
     step = STEPS.get(job.phase)
     return step is not None and step(turn, job)
@@ -53,9 +53,9 @@ def _rest(turn: Turn, job: Job) -> None:
 def _outgrown(turn: Turn, job: Job) -> str:
     """Why the epoch cannot be used any more, though no rank has run in it; "" where it can."""
     if job.host and job.host != job.store_host:
-        return f"its store moves to {job.host}"
+        return f"its ranks are to meet on {job.host}"
     newer = [node for node in job.nodes if turn.nodes[node].epoch > job.epoch]
-    return f"{', '.join(newer)} came from a later one" if newer else ""
+    return f"{', '.join(newer)} had a later one already" if newer else ""
 
 
 def _allocating(turn: Turn, job: Job) -> bool:

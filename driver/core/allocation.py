@@ -18,6 +18,7 @@ from holdfast.driver.core.candidates import (
 )
 from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.model import Job, Node, Phase, Source, Timer, Unfit, Wanted
+from holdfast.driver.core.orders import of_place
 from holdfast.driver.core.turn import Turn
 
 SAID_NODES = 3
@@ -140,15 +141,16 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
         if standby := _best_standby(turn, job, fit):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
             turn.node(standby, selftest=None)
-            turn.say(f"standby {standby} takes place {index} of {name}", name)
+            turn.say(f"standby {standby} takes over {of_place(job, index)} of {name}", name)
         elif fit:
             standby = fit[0]
             free.remove(standby)
-            turn.say(f"free node {standby} takes place {index} of {name}", name)
+            turn.say(f"free node {standby} takes over {of_place(job, index)} of {name}", name)
             take(turn, name, [standby])
         else:
             _borrow(turn, job)
-            turn.wait_for(name, f"place {index} has no node, and {_lack(turn, job)}")
+            whose = of_place(job, index)
+            turn.wait_for(name, f"there is no node for {whose}, and {_lack(turn, job)}")
             break
         places = turn.jobs[name].places
         turn.job(name, places=(*places[:index], standby, *places[index + 1 :]))

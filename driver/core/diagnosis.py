@@ -84,7 +84,7 @@ def conclude(turn: Turn, name: str) -> None:
     for two in verdict.apart:
         _part(turn, name, two)
     if not bad:
-        turn.say(f"tests of {', '.join(diagnosis.orders)} convict no node", name)
+        turn.say(f"tests of {', '.join(diagnosis.orders)} find no fault with any node", name)
 
 
 def _part(turn: Turn, name: str, two: tuple[str, str]) -> None:

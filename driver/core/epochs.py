@@ -91,7 +91,7 @@ def seat(turn: Turn, name: str) -> bool:
     )
     turn.set_timer(name, Timer.START, job.plan.start_s)
     before = max(job.best_step or 0, restore.reached(job) or 0)
-    turn.say(f"{name} starts epoch {job.epoch} {_origin(job, point, before)}", name)
+    turn.say(f"{name} starts attempt {job.attempt + 1} {_origin(job, point, before)}", name)
     if point is not None or job.best_step is not None:
         incidents.note_restored(turn, job, step, restore.reached(job))
     return True
@@ -110,9 +110,9 @@ def _origin(job: Job, point: Restore | None, before: int) -> str:
     ours a script may still load one of its own.
     """
     if point is not None:
-        return f"from step {point.step} in {point.source}{restore.again(before, point.step)}"
+        return f"from {restore.told(point)}{restore.again(before, point.step)}"
     most = restore.again(before, 0, most="up to ")
-    return f"with what its script saved itself{most}" if job.attempt else "from the beginning"
+    return f"from what its script saved itself{most}" if job.attempt else "from the beginning"
 
 
 def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:

@@ -93,7 +93,7 @@ def _take_stacks(turn: Turn, job: Job, fault: Fault) -> None:
     turn.order(order)
     turn.job(job.name, held=fault)
     turn.set_timer(job.name, Timer.STACKS, limit_s)
-    turn.say(f"{fault.summary}: take stacks first", job.name)
+    turn.say(f"{fault.summary}: first take the stacks of its ranks", job.name)
 
 
 def _is_strange(turn: Turn, node: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import loss
+from holdfast.driver.core import lives, loss
 from holdfast.driver.core.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import ALL_CLEAR, Blame, Finding, Kind, Weight
@@ -67,7 +67,7 @@ def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
     """Note something that leads to no action, and is no fault; the same again soon joins what there
     is."""
     turn.say(f"reported: {fault.summary}", *(() if job is None else (job,)))
-    if (known := _same_lately(turn, fault)) is not None:
+    if (known := _same_lately(turn, fault, turn.jobs.get(job or ""))) is not None:
         turn.put_incident(replace(_joined(known, fault), faults=known.faults))
         return
     opened = turn.put_incident(replace(_opened(turn, fault), faults=0))
@@ -75,12 +75,14 @@ def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
     close(turn, opened.id, "reported, nothing was done")
 
 
-def _same_lately(turn: Turn, fault: Fault) -> Incident | None:
+def _same_lately(turn: Turn, fault: Fault, job: Job | None) -> Incident | None:
+    """But for that of an earlier job, which had the name of this one."""
     for incident in reversed(turn.incidents.values()):
         if fault.kind in (TAKEN_BACK_BY.get(incident.kind), ALL_CLEAR.get(incident.kind)):
             return None  # what was so before that is over
         same = (incident.kind, incident.node, incident.rank) == (fault.kind, fault.node, fault.rank)
-        if same and turn.now - incident.found_s <= turn.policy.report_again_s:
+        other = job is not None and job.name in incident.jobs and not lives.hit(incident, job)
+        if same and not other and turn.now - incident.found_s <= turn.policy.report_again_s:
             return incident
     return None
 
@@ -171,7 +173,7 @@ def _known(turn: Turn, job: Job | None, fault: Fault) -> Incident | None:
     if job is not None and job.incident is not None:
         return turn.incidents[job.incident]
     if job is None and fault.kind is Kind.DIAGNOSTIC_FAILED:
-        return _same_lately(turn, fault)
+        return _same_lately(turn, fault, None)
     if fault.kind not in LOSSES or fault.weight is not Weight.CONCLUSIVE:
         return None
     for incident in reversed(turn.incidents.values()):

@@ -16,6 +16,7 @@ from holdfast.driver.core import (
     incidents,
     pairs,
     repeats,
+    restore,
     spots,
 )
 from holdfast.driver.core.allocation import leave, schedule
@@ -183,7 +184,7 @@ def _spoil(turn: Turn, name: str, fault: Fault) -> None:
     if fault.spoils and job.restore is not None:
         point = job.restore
         turn.job(name, spoiled=(*job.spoiled, point))
-        turn.say(f"step {point.step} in {point.source} is not used again", name)
+        turn.say(f"{restore.told(point)} is not used again", name)
 
 
 def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> None:
@@ -239,7 +240,7 @@ def _give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> N
 
 
 _ACTION = {
-    IN_PLACE: "restart its job in place",
+    IN_PLACE: "restart the ranks on the same nodes",
     REPLACE: "replace the node",
     DIAGNOSE: "test the node and its neighbours",
     DIAGNOSE_ALL: "test every node of the job",

@@ -61,6 +61,12 @@ def rank_table(nodes: dict[str, Node], job: Job) -> tuple[Seat, ...]:
     )
 
 
+def of_place(job: Job, index: int) -> str:
+    """The ranks of a place, for people: `rank 3`, or `ranks 6 to 7`."""
+    first, count = index * job.plan.ranks_per_node, job.plan.ranks_per_node
+    return f"rank {first}" if count == 1 else f"ranks {first} to {first + count - 1}"
+
+
 def ranks_of(job: Job, node: str) -> tuple[int, ...]:
     """Ranks that have their place on `node`."""
     if node not in job.places:

@@ -26,7 +26,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     quiet_s: float = 20.0
     """From the order to end ranks until the node has none. SIGKILL to reaped took .03 s."""
     store_s: float = 30.0
-    """From quiet until the epoch's store listens, and between looks at an unreadable checkpoint."""
+    """From quiet until the rendezvous listens, and between looks at an unreadable checkpoint."""
     reconnect_s: float = 20.0
     """How long an executor may be away before its silence counts."""
     return_s: float = 10.0

@@ -19,7 +19,7 @@ def learn(turn: Turn, event: ExecutorConnected) -> None:
     known, turn.epoch = turn.epoch, event.epoch
     node = turn.node(event.node, epoch=event.epoch)
     turn.say(
-        f"{event.node} has followed epoch {event.epoch}, and the journal gave none after {known}: "
+        f"{event.node} has followed order {event.epoch}, and the journal gave none after {known}: "
         "it was put back from a backup"
     )
     if node.job is not None and turn.jobs[node.job].seated:
@@ -29,7 +29,7 @@ def learn(turn: Turn, event: ExecutorConnected) -> None:
 def _recover(turn: Turn, name: str, event: ExecutorConnected) -> None:
     """Whatever runs, it is not what the journal says."""
     job = turn.job(name, history=(*turn.jobs[name].history, Lived(epoch=event.epoch)))
-    text = f"it has followed epoch {event.epoch}, and the journal says {job.epoch}"
+    text = f"it has followed order {event.epoch}, and the journal says {job.epoch}"
     fault = Fault(
         kind=Kind.JOURNAL_PUT_BACK,
         weight=Weight.RESTART,

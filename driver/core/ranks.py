@@ -53,7 +53,7 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         acknowledged=known,
         stored_s=restore.written_s(job, known, None),
     )
-    turn.say(f"{event.node} is quiet")
+    turn.say(f"no earlier rank is left on {event.node}")
 
 
 def on_stored(turn: Turn, event: CheckpointStored) -> None:
@@ -65,7 +65,7 @@ def on_stored(turn: Turn, event: CheckpointStored) -> None:
     if known != job.acknowledged:
         written_s = restore.written_s(job, known, turn.now)
         turn.job(job.name, acknowledged=known, stored_s=written_s)
-        turn.say(f"step {event.step} is in the store")
+        turn.say(f"the checkpoint of step {event.step} is in the store")
 
 
 def on_store_ready(turn: Turn, event: StoreReady) -> None:
@@ -74,16 +74,16 @@ def on_store_ready(turn: Turn, event: StoreReady) -> None:
     if job is None or event.node != job.host or job.rendezvous == event.rendezvous:
         return
     if job.seated:
-        _store_lost(turn, job, "another one has taken the place of the store that ranks know")
+        _store_lost(turn, job, "another one has taken the place of the rendezvous that ranks know")
     else:
         turn.job(job.name, rendezvous=event.rendezvous)
-        turn.say(f"the store of epoch {job.epoch} listens on {event.node}")
+        turn.say(f"the rendezvous of attempt {job.attempt + 1} listens on {event.node}")
 
 
 def on_store_lost(turn: Turn, event: StoreLost) -> None:
     job = current(turn, event)
     if job is not None and job.seated and event.node == job.store_host:
-        text = "the store process is gone, and no step has been completed since it listened"
+        text = "its process is gone, and no step has been completed since it listened"
         _store_lost(turn, job, text)
 
 
@@ -95,7 +95,7 @@ def _store_lost(turn: Turn, job: Job, text: str) -> None:
     if job.progressed or job.exits:
         return
     node = job.store_host
-    summary = f"the store of epoch {job.epoch} on {node} died before its ranks had met"
+    summary = f"the rendezvous of attempt {job.attempt} on {node} died before its ranks had met"
     fault = Fault(
         kind=Kind.START_FAILED,
         weight=Weight.RESTART,
@@ -174,9 +174,9 @@ def _went_on(turn: Turn, job: Job, event: ProgressSeen) -> str:
         return "trains: its collectives go on, though no step of an optimizer is seen"
     if event.step is None and job.attempt > 1 and job.restore is None:
         if incidents.steps_known(turn, job):
-            return "trains, and is further than ever"
+            return "trains, and is further than it was before"
         return "trains again: its script began anew, and repeats what it had not saved"
-    return "trains" if event.step is None else f"completed step {event.step}, further than ever"
+    return "trains" if event.step is None else f"completed step {event.step}, the furthest so far"
 
 
 def _highest(*steps: int | None) -> int | None:

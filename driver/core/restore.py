@@ -64,6 +64,12 @@ def chosen(job: Job) -> Restore | None:
     return max(asked, key=_age, default=None)
 
 
+def told(point: Restore) -> str:
+    """What ranks start from, for people."""
+    kinds = {"memory": "the snapshot of step {} in memory"}
+    return kinds.get(point.source, "the checkpoint of step {} in the store").format(point.step)
+
+
 def found(job: Job) -> tuple[int, ...]:
     """Steps that the job could start from, the newest first."""
     return tuple(sorted({point.step for point in _points(job)}, reverse=True))
@@ -108,7 +114,7 @@ def _unknown(job: Job) -> str:
     if error := store_error(job):
         return f"no step is in memory and the store cannot be read{had}: {error}"
     if state := looking(job):
-        return f"its store{had} is still looked through: {state}"
+        return f"its checkpoint store{had} is still being searched: {state}"
     return ""
 
 

@@ -2,7 +2,7 @@
 
 Called with the entries of whatever is asked about, by REST and by the command line. Pure. Every
 line is from an entry or its evidence. What somebody saw comes before what was decided on it; what
-changed nothing for the reader (a node is quiet, a peer's death took a rank with it) is left out.
+changed nothing for the reader (a node has no rank left, a peer's death took one with it) is not.
 """
 
 import re
@@ -39,15 +39,16 @@ RESTATED: Mapping[type[e.Event], str] = {
     e.NodeDistrusted: r"the cluster keeps work off \S+",
     e.NodeTrusted: r"the cluster may use \S+ again",
     e.NodeAppeared: r"\S+ is there",
-    e.NodeQuiet: r"\S+ is quiet",
-    e.CheckpointStored: r"step \d+ is in the store",
-    e.StoreReady: r"the store of epoch \d+ listens on \S+",
+    e.NodeQuiet: r"no earlier rank is left on \S+|\S+ is quiet",
+    e.CheckpointStored: r"(the checkpoint of )?step \d+ is in the store",
+    e.StoreReady: r"the (rendezvous of attempt|store of epoch) \d+ listens on \S+",
     e.RanksRunning: r"the ranks on \S+ run",
     e.RanksExited: r"rank [\d, ]+ on \S+ ended",
     e.ExecutorConnected: r"(the|every) executor of \S+ is (new|connected)",
     e.DiagnosticEnded: r"\S+ ended its tests",
 }
-"""What the core says of the event itself: it was neither decided nor is it news to a reader."""
+"""What the core says of the event itself: it was neither decided nor is it news to a reader. With
+the words of older drivers, whose journals are told alike."""
 
 WANTED = (
     *(e.SuspendRequested, e.ResumeRequested, e.StopRequested, e.DeleteRequested),
@@ -63,7 +64,7 @@ FACTS: Mapping[type[e.Event], str] = {
     e.RanksRunning: r"\S+ runs",
     e.RanksExited: r"\S+ is done: .*",
     e.StepsRepeated: r"\S+ began again .*",
-    e.ProgressSeen: r".*, further than ever|\S+ trains.*",
+    e.ProgressSeen: r".*, (the furthest so far|further than ever)|\S+ trains.*",
     e.NodeVanished: r"the cluster says that .*",
     e.NodeMaintainRequested: r"\S+ is to be free.*",
     **dict.fromkeys((e.BrakeApplyRequested, e.BrakeReleaseRequested), r"the brake is .*"),

@@ -91,7 +91,8 @@ def _not_quiet(turn: Turn, job: Job) -> None:
         _stuck(turn, turn.jobs[job.name], node, few=len(stuck) <= _few(turn))
     new = [node for node in late if node not in stuck]
     if Timer.CONNECT not in job.timers and not turn.jobs[job.name].finished:
-        drop_unready(turn, job.name, new, "it did not become quiet in time")
+        why = "it did not say in time that no earlier rank is left there"
+        drop_unready(turn, job.name, new, why)
     job = turn.jobs[job.name]
     if any(node not in job.quiet for node in job.nodes):
         turn.set_timer(job.name, Timer.QUIET, turn.policy.quiet_s)

@@ -40,11 +40,11 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (P.RUNNING, P.FAILED): "a fault was found and the budget is spent, or its deadline passes",
     (P.RUNNING, P.STOPPED): "a person stops it while it is parked",
     # ------------------------------------------------------------ ranks are being ended
-    (P.SUSPENDING, P.DIAGNOSING): "all is quiet and there are suspects to be tested",
-    (P.SUSPENDING, P.REPLACING): "all that is left is quiet and a node is missing or on its way",
-    (P.SUSPENDING, P.RESTORING): "all is quiet and every place has its node",
-    (P.SUSPENDING, P.SUSPENDED): "all is quiet and a person wants it suspended",
-    (P.SUSPENDING, P.STOPPED): "all is quiet and a person wants it stopped",
+    (P.SUSPENDING, P.DIAGNOSING): "no earlier rank is left and there are suspects to be tested",
+    (P.SUSPENDING, P.REPLACING): "no earlier rank is left and a node is missing or on its way",
+    (P.SUSPENDING, P.RESTORING): "no earlier rank is left and every place has its node",
+    (P.SUSPENDING, P.SUSPENDED): "no earlier rank is left and a person wants it suspended",
+    (P.SUSPENDING, P.STOPPED): "no earlier rank is left and a person wants it stopped",
     (P.SUSPENDING, P.FAILED): "its budget is spent or its deadline passes meanwhile",
     # ------------------------------------------------------------ finding the bad node
     (P.DIAGNOSING, P.REPLACING): "the tests named a node, or one was lost meanwhile",
@@ -53,7 +53,7 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (P.DIAGNOSING, P.FAILED): "its budget is spent or its deadline passes meanwhile",
     (P.DIAGNOSING, P.STOPPED): "a person stops it while it is parked",
     # ------------------------------------------------------------ getting another node
-    (P.REPLACING, P.RESTORING): "every place has its node again, and all is quiet",
+    (P.REPLACING, P.RESTORING): "every place has its node again, and no earlier rank is left",
     (P.REPLACING, P.SUSPENDING): "the next fault comes, or a person ends it",
     (P.REPLACING, P.PENDING): "no node came for long and others wait: it gives its nodes back",
     (P.REPLACING, P.FAILED): "its budget is spent or its deadline passes meanwhile",

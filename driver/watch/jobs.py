@@ -224,7 +224,6 @@ def progress(job: JobSeen, now: float) -> JobProgress:
     losses = [seen.progress.loss for seen in job.ranks.values() if seen.progress.loss is not None]
     return JobProgress(
         job=job.expected.job,
-        epoch=job.expected.epoch,
         step=job.completed_step() or 0,
         relative=relative(job),
         best_step=job.pace.best_step,

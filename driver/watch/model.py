@@ -82,10 +82,9 @@ class JobProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """How far a job is. `step` is the last one that all ranks have completed."""
 
     job: str
-    epoch: int
     step: int
     best_step: int
-    relative: bool = False  # ranks count steps from their own start: no two epochs compare
+    relative: bool = False  # ranks count steps from their own start: no two attempts compare
     loss: float | None = None
     tokens_per_s: float | None = None
     step_s: float | None = None  # median

@@ -52,8 +52,8 @@ def _too_old(fence: Fence, desired: Desired) -> tuple[str, str] | None:
         return None
     if desired.epoch < fence.epoch:
         return (
-            f"epoch: {desired.epoch} is older than {fence.epoch}, which this node has followed",
-            f"Send epoch {fence.epoch} or a later one.",
+            f"order: {desired.epoch} is older than {fence.epoch}, which this node has followed",
+            f"Send order {fence.epoch} or a later one.",
         )
     if desired.generation < fence.generation:
         return (

@@ -31,7 +31,8 @@ def by_themselves(entries: Sequence[Entry], job: str) -> list[str]:
                 continue
             had = max(_on_the_line(stored, starts), default=0)
             if had and not step and not asked:
-                wrong.append(f"epoch {epoch} of {job} began at step 0, and step {had} was stored")
+                told = f"attempt {len(starts) + 1} of {job} began at step 0"
+                wrong.append(f"{told}, and step {had} was stored")
             starts.append((epoch, step))
             asked = False
     return wrong

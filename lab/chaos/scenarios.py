@@ -139,7 +139,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         2,
         "store-killed",
-        "a rank is killed, then the process that serves the next epoch's rendezvous",
+        "a rank is killed, then the process that serves the next attempt's rendezvous",
         process.store_killed,
         _IN_PLACE,
         longer=10,

@@ -82,7 +82,7 @@ def epochs_only_grow(old: Job | None, new: Job) -> None:
     require("job-epoch-grows", old is None or new.epoch >= old.epoch, new.name)
     seated_before = old is not None and old.seated and new.seated and old.epoch == new.epoch
     if seated_before and old is not None:
-        require("one-table-an-epoch", old.seats == new.seats, f"{new.name} epoch {new.epoch}")
+        require("one-table-an-epoch", old.seats == new.seats, f"{new.name}: {new.epoch}")
 
 
 def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) -> None:

@@ -236,9 +236,7 @@ class World:
         for node in run.nodes:
             other = self.machines[node].executor
             if other is not None and other.run is not None and other.run.epoch < run.epoch:
-                text = (
-                    f"{machine.name} starts epoch {run.epoch} while {node} runs {other.run.epoch}"
-                )
+                text = f"{machine.name} starts {run.epoch} while {node} runs {other.run.epoch}"
                 raise Broken("one-epoch-at-a-time", text)
 
     def ranks_meet(self, run: Run, rendezvous: Rendezvous | None) -> None:
@@ -447,7 +445,7 @@ class World:
             node=None if apart else (*culprits, run.nodes[0])[0],
             apart=apart,
             step=run.step(self.agenda.now),
-            summary=f"ranks of epoch {run.epoch} stand still",
+            summary=f"ranks of {run.job.name} stand still",
         )
         self.driver.receive(e.Found(finding=finding))
         self.agenda.after(4.0, lambda: self._watch_still(run))

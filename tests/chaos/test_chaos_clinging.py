@@ -27,7 +27,7 @@ def knocking(
     """A rank of two that says when it is ready, and knocks there once it is told to."""
     environment = {
         "CHAOS_BUGS": str(folder),
-        "HOLDFAST_EPOCH": "1",
+        "HOLDFAST_ATTEMPT": "1",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": "1",
         "RANK": str(rank),

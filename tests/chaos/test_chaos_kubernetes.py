@@ -176,9 +176,9 @@ def test_a_checkpoint_of_a_dead_epoch_after_the_next_began_is_wrong() -> None:
     entries = [entry(1, STARTED, Instruct(desired=desired))]
     holds = witnesses.dead_epochs_wrote_nothing
     assert holds(seen(entries=entries, stored=[(15, 1), (20, 1), (25, 2)])) == []
-    late = "step 25 of epoch 1 was committed after epoch 2 had begun"
+    late = "step-00000025-epoch-1 was committed after a later attempt had begun at 20"
     assert holds(seen(entries=entries, stored=[(20, 1), (25, 1)])) == [late]
-    assert holds(seen()) == ["no epoch began from a checkpoint"]
+    assert holds(seen()) == ["no attempt began from a checkpoint"]
 
 
 def test_a_left_over_has_to_have_met_the_fence_by_its_own_log(tmp_path: Path) -> None:
@@ -188,21 +188,21 @@ def test_a_left_over_has_to_have_met_the_fence_by_its_own_log(tmp_path: Path) ->
     assert holds(seen(printed={"node-1": printed(tmp_path)})) == [
         "nothing on node-1 went on and met the fence"
     ]
-    told = "writing to the store has ended: epoch 2 of job chaos has begun"
+    told = "writing to the store has ended: a new attempt of job chaos has begun"
     (logs / "0.log").write_text(f'{{"event": "{told}"}}\n')
     assert holds(seen(printed={"node-1": printed(tmp_path)})) != [], (
         "its executor told it: it tried nothing"
     )
-    met = "writing to the store has ended: epoch 2 has begun, this is epoch 1"
+    met = "writing to the store has ended: a later attempt of the job has begun"
     (logs / "1.log").write_text(f'{{"event": "{met}"}}\n')
     assert holds(seen(printed={"node-1": printed(tmp_path)})) == []
 
 
 CLUNG = [
     "rendezvous 198.18.1.1 40125",
-    "epoch 1: peers refused: Connection reset by peer",
-    "epoch 1: new rendezvous refused, nobody there meets us: Connect timeout",
-    "epoch 1: old rendezvous refused, nobody listens: timed out",
+    "attempt 1: peers refused: Connection reset by peer",
+    "attempt 1: new rendezvous refused, nobody there meets us: Connect timeout",
+    "attempt 1: old rendezvous refused, nobody listens: timed out",
 ]
 
 
@@ -220,7 +220,7 @@ def test_ranks_left_over_have_to_be_refused_by_everybody_by_their_own_logs(tmp_p
 
 
 def test_a_rank_left_over_that_meets_its_peers_again_is_wrong() -> None:
-    met = "epoch 1: new rendezvous MET AGAIN"
+    met = "attempt 1: new rendezvous MET AGAIN"
     assert witnesses.left_overs_met_nobody(seen(told=[*CLUNG, met])) == [f"a rank of a dead {met}"]
 
 
@@ -230,7 +230,7 @@ def test_messages_have_to_be_repeated_both_ways_and_some_of_a_dead_epoch() -> No
     assert holds(seen(repeated=Counts(to_driver=each, to_nodes=each))) == []
     young = Counts(to_driver=each, to_nodes=Count(again=3, late=2))
     assert holds(seen(repeated=young)) == [
-        "no message to nodes was repeated late and of an older epoch"
+        "no message to nodes was repeated late and of an older attempt"
     ]
     assert len(holds(seen())) == 6
 

@@ -268,7 +268,7 @@ def test_a_rank_is_forked_once_an_epoch_and_by_an_order_of_the_journal() -> None
         Fork(rank=1, epoch=1, node="node-1", generation=4, term=1),
     )
     assert holds(seen(entries=entries, forked=[fork])) == []
-    twice = ["rank 0 was forked 2 times in epoch 1"]
+    twice = ["rank 0 was forked 2 times in one attempt"]
     assert holds(seen(entries=entries, forked=[fork, fork])) == twice
     strays = ["node-1 forked rank 1 by nobody's order"]
     assert holds(seen(entries=entries, forked=[fork, stray])) == strays

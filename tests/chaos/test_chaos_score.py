@@ -39,8 +39,8 @@ def line(after_s: float, text: str, *, incident: int | None = 1, seen=False, ver
 STORY = [
     line(-5.0, "the job runs", incident=None),
     line(0.05, "rank 1 died", seen=True),
-    line(0.1, "restart its job in place"),
-    line(0.6, "completed step 23, further than ever", seen=True),
+    line(0.1, "restart the ranks on the same nodes"),
+    line(0.6, "completed step 23, the furthest so far", seen=True),
     line(9.0, "the job is done", incident=None, seen=True),
 ]
 

@@ -180,7 +180,7 @@ def test_an_agent_of_an_older_epoch_neither_commits_nor_deletes(
     assert job.look_up(new).stored == (Stored(step=INTERVAL, epoch=1),)
     job.save(2 * INTERVAL)  # by a rank that was cut off
     report = old.until(lambda report: report.notes, "the old agent has given up")
-    assert report.notes == ("writing to the store has ended: epoch 2 has begun, this is epoch 1",)
+    assert report.notes == ("writing to the store has ended: a later attempt of the job has begun",)
     assert job.whole() == ["step-00000010-epoch-1"]
 
 

@@ -42,7 +42,7 @@ def other_step(path: Path) -> None:
         ("shard-00000-of-00002.safetensors", other_step, "its checksum does not match"),
         ("manifest.json", cut, "its manifest: it cannot be read"),
         ("manifest.json", flip, "its manifest: "),
-        ("manifest.json", other_step, "its manifest: it is of step 10, epoch 1"),
+        ("manifest.json", other_step, "its manifest: it is of step 10, order 1"),
         ("manifest.json", Path.unlink, "it has no manifest"),
     ],
 )

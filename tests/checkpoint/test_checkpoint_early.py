@@ -64,8 +64,9 @@ class Ticking(SystemClock):
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """In memory, where a page may have been given out and not be there."""
-    with TemporaryDirectory(prefix="holdfast-test-", dir="/dev/shm") as made:
+    """In memory, where a page may have been given out and not be there; not as a keeper names its
+    own, or the next one that starts would sweep it."""
+    with TemporaryDirectory(prefix="tests-of-early-", dir="/dev/shm") as made:
         yield Path(made)
 
 
@@ -99,6 +100,17 @@ def test_a_rank_saves_into_a_slot_whose_pages_are_just_touched(folder: Path) -> 
     state = {"w": torch.zeros_like(w)}
     assert job.checkpointer(0, Restore(source="memory", step=1, epoch=1)).restore(state) == 1
     assert torch.equal(state["w"], w)
+
+
+def test_a_slot_in_which_a_rank_has_saved_less_is_filled_to_its_end(folder: Path) -> None:
+    """It had been made, and was not yet touched, when the rank took it."""
+    job, slots = Job(folder), SlotFolder(folder / "r0")
+    slots.ask_room(SLOT_BYTES)
+    for slot in slots.slots:
+        slot.make(slots.room_bytes())
+    job.save(1)
+    early(folder).fill(lambda _seconds: None)
+    assert all_there(folder / "r0")
 
 
 def test_a_slot_that_its_rank_empties_while_it_is_touched_stays_empty(folder: Path) -> None:

@@ -144,7 +144,7 @@ def test_a_manifest_is_what_its_parts_were() -> None:
         ([], "it has no parts"),
         ([part(0)], "it has parts of ranks 0, its world is 2"),
         ([part(0), part(1, step=6)], "rank 1's part is of step 6"),
-        ([part(0), part(1, epoch=2)], "epoch 2"),
+        ([part(0), part(1, epoch=2)], "order 2"),
         ([part(0), part(1, 3)], "world 3"),
         ([part(0), part(0)], "it has parts of ranks 0, 0"),
         ([part(0, shard=None), part(1, elsewhere={"w": 0})], "rank 1 needs a shard of rank 0"),
@@ -178,7 +178,7 @@ def test_a_manifest_with_any_byte_changed_or_cut_is_refused_or_says_the_same(
 
 def test_a_manifest_of_another_step_or_format_is_refused() -> None:
     good = merge("job", [part(0), part(1)])
-    with pytest.raises(BadManifest, match="it is of step 5, epoch 1"):
+    with pytest.raises(BadManifest, match="it is of step 5, order 1"):
         decode_manifest(encode(good), step=6, epoch=1)
     later = msgspec.structs.replace(good, format=2)
     with pytest.raises(BadManifest, match="format 2, this Holdfast reads 1"):

@@ -104,11 +104,24 @@ def test_a_deleted_job_is_gone_and_its_name_is_free(job: str, capsys: Capture) -
     assert main(["delete", job]) == exitcodes.FAILED
     assert job in capsys.readouterr().err
     assert main(["submit", "job.yaml"]) == 0
+    capsys.readouterr()
+    assert main(["story", job]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert len([line for line in told if "is submitted by" in line]) == 1
+    assert told[-1].startswith(
+        f"Before it another job had this name, which was deleted: holdfast story {job} --earlier"
+    )
+    assert main(["story", job, "--earlier"]) == 0
+    both = capsys.readouterr().out.splitlines()
+    assert len([line for line in both if "is submitted by" in line]) == 2
+    assert both[-1] == told[-2]
 
 
 def test_story_and_why_tell_what_was_decided(job: str, capsys: Capture) -> None:
     assert main(["story", job]) == 0
-    assert "submitted" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "submitted" in told
+    assert "--earlier" not in told
     assert main(["why", job]) == 0
     assert capsys.readouterr().out.startswith(f"{job} has been Pending since ")
     assert main(["why", "nobody"]) == exitcodes.FAILED

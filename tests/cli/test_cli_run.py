@@ -1,6 +1,7 @@
 """`holdfast run` from its first line to its last, with scripts that need no torch."""
 
 import json
+import re
 import signal
 import subprocess
 
@@ -55,12 +56,13 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
     process = shell.start(
         *("run", "--nproc-per-node", "2", "--max-restarts", "1", "--first-step", "42"), "wrong.py"
     )
-    errors = heard(process, "attempt 2 of 2")
+    errors = heard(process, "(restart 1 of 1)")
     (shell.folder / "go").touch()
     assert process.stderr is not None
     errors += process.stderr.read()
     assert process.wait(DEADLINE_S) == 1
-    assert errors.count("in f\n    raise ValueError('the mistake')\nValueError: the mistake") == 1
+    shown = re.sub(r"^\[r\d\] ", "", errors, flags=re.MULTILINE)
+    assert shown.count("in f\n    raise ValueError('the mistake')\nValueError: the mistake") == 1
     last = errors.splitlines()[-1]
     assert "ValueError: the mistake" in last
     first_to_raise = last.partition("rank ")[2].split()[0]

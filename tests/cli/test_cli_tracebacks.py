@@ -113,16 +113,62 @@ def test_a_traceback_that_ends_no_rank_is_a_line_as_any_other(tmp_path: Path) ->
     assert once.take(tmp_path, logged) + once.take(tmp_path, logged) == logged * 2
 
 
-def test_ranks_that_lost_the_same_peer_are_shown_once(tmp_path: Path) -> None:
-    once, shown = Once(), []
-    for rank in range(3):
-        text = f"Traceback\nRuntimeError: [gloo/pair.cc:553] Connection closed by peer: 4{rank}77\n"
-        folder = tmp_path / f"rank_{rank}"
-        folder.mkdir()
-        told = {"message": text.splitlines()[1], "extraInfo": {"py_callstack": text}}
-        (folder / "error.json").write_text(json.dumps({"message": told}))
-        shown.append(once.take(folder, marked(text.encode(), rank)))
-    assert [bool(each) for each in shown] == [True, False, False]
+def lost_its_peer(folder: Path, port: int) -> bytes:
+    """What torch prints in a rank of which a peer has died; its error file is in `folder`."""
+    message = f"RuntimeError: [/a/gloo/pair.cc:553] Connection closed by peer: {port}. GLHF!"
+    text = f"Traceback (most recent call last):\n  File x\n{message}\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    told = {"message": message, "extraInfo": {"py_callstack": text}}
+    (folder / "error.json").write_text(json.dumps({"message": told}))
+    return text.encode()
+
+
+def test_what_ranks_print_that_only_lost_a_peer_is_one_line_below_the_cause(tmp_path: Path) -> None:
+    """Whoever has printed first; the exception that is the cause says whose it is."""
+    paths, written = RunPaths(tmp_path), bytearray()
+    folders = [paths.rank("speech", 1, rank) for rank in range(4)]
+    said = {rank: marked(lost_its_peer(folders[rank], 4000 + rank), rank) for rank in (0, 1, 3)}
+    said[2] = raised(folders[2], "raise ValueError('bad batch')")
+    output = Output(paths, "speech", 4, stdout=lambda _: None, stderr=written.extend)
+    for turn, rank in enumerate((3, 0, 1, 2)):
+        (folders[rank] / "stderr.log").write_bytes(said[rank])
+        output.show(turn * (SAME_LINE_S + 0.1))
+    output.finish(9.0)
+    *cause, echo = written.decode().splitlines()
+    assert cause[0] == "[r2] Traceback (most recent call last):"
+    assert cause[-1] == "[r2] ValueError: bad batch"
+    assert all(line.startswith("[r2] ") for line in cause)
+    assert echo == (
+        "[r0, r1, r3] lost a peer: RuntimeError: Connection closed by peer: 4000 "
+        f"(whole in {folders[0] / 'stderr.log'})"
+    )
+    assert output.ended_in("ValueError: bad batch"), "the line below is no news"
+
+
+def test_each_attempt_tells_of_its_own_ranks_that_lost_a_peer(tmp_path: Path) -> None:
+    once = Once()
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        assert once.take(folder, lost_its_peer(folder, 7)) == b""
+        assert once.folded([folder]).startswith(b"[r0] lost a peer: ")
+        assert once.folded([folder]) == b"", "once"
+
+
+def test_of_many_ranks_that_lost_a_peer_the_first_are_named(tmp_path: Path) -> None:
+    once, folders = Once(), [tmp_path / f"rank_{rank}" for rank in range(11)]
+    for folder in folders:
+        once.take(folder, lost_its_peer(folder, 7))
+    assert once.folded(folders).startswith(b"[r0, r1, r2, r3, r4, r5, r6, r7, \xe2\x80\xa6] lost")
+
+
+def test_the_exception_of_the_only_rank_needs_no_name(tmp_path: Path) -> None:
+    paths, written = RunPaths(tmp_path), bytearray()
+    text = raised(paths.rank("speech", 1, 0), "raise ValueError('bad batch')")
+    (paths.rank("speech", 1, 0) / "stderr.log").write_bytes(text)
+    output = Output(paths, "speech", 1, stdout=lambda _: None, stderr=written.extend)
+    output.show(0.0)
+    output.finish(1.0)
+    assert written.startswith(b"Traceback ")
 
 
 def test_ends_of_lines_are_the_scripts_own() -> None:
@@ -136,8 +182,9 @@ def test_ends_of_lines_are_the_scripts_own() -> None:
 def test_a_run_shows_an_exception_of_several_lines_once_over_all_attempts(shell: Shell) -> None:
     shell.script("wrong.py", "raise RuntimeError('a\\n  b\\nc')\n")
     ended = shell.holdfast("run", "-n", "3", "--max-restarts", "1", "wrong.py")
-    assert ended.stderr.count("RuntimeError: a\n  b\nc\n") == 1
     others = [line for line in ended.stderr.splitlines() if not line.startswith("holdfast  ")]
-    assert others[0] == "Traceback (most recent call last):"
-    assert others[-3:] == ["RuntimeError: a", "  b", "c"]
+    rank = others[0][:5]
+    assert rank in ("[r0] ", "[r1] ", "[r2] ")
+    assert others[0] == f"{rank}Traceback (most recent call last):"
+    assert others[-3:] == [f"{rank}RuntimeError: a", f"{rank}  b", f"{rank}c"]
     assert ended.stderr.count("Traceback") == 1

@@ -89,10 +89,10 @@ def test_a_job_waits_until_its_store_has_been_looked_through(
     os.mkfifo(hangs / MANIFEST)  # whoever reads it waits for a writer
     lose_rank_and_memory(shell)
 
-    waits(shell, "is still looked through: nothing found so far")
-    assert "is still looked through" in shell.holdfast("status").stdout
+    waits(shell, "is still being searched: nothing found so far")
+    assert "is still being searched" in shell.holdfast("status").stdout
     told = shell.holdfast("why", job["name"]).stdout
-    assert "it waits to know what its store has since" in told
+    assert "it waits to learn which checkpoints its store has, since" in told
     assert f"holdfast resume {job['name']} --from-start" in told
     refused = shell.holdfast("resume", job["name"], "--from-step", "7")
     assert refused.returncode != 0

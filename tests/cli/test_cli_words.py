@@ -121,12 +121,12 @@ def test_what_we_say_is_one_line_also_where_an_exception_has_several() -> None:
     assert said[1].startswith("holdfast  failed: rank 1 on node-1 raised RuntimeError: a b c. (")
 
 
-def test_a_mistake_of_the_users_says_how_many_attempts_are_left() -> None:
+def test_a_mistake_of_the_users_says_which_of_its_restarts_this_is() -> None:
     said: list[str] = []
     narrator = narrate.Narrator(said.append, ranks=4)
     restarts = {"user": {"used": 1, "allowed": 3}}
     narrator.incidents([{**INCIDENT, "blame": "user"}], {**JOB, "restarts": restarts})
-    assert said[0].endswith("; restarting 4 ranks, attempt 2 of 4")
+    assert said[0].endswith("; restarting 4 ranks (restart 1 of 3)")
 
 
 def test_where_nobody_knows_the_step_a_recovery_names_none() -> None:

@@ -67,7 +67,7 @@ def test_what_was_lost_ends_when_the_furthest_step_is_passed_again(own_count) ->
     life.wait(until_s=found_s + 20)
     assert incident_view(life.incident).recovered_s is None
     life.now = found_s + 20
-    assert trains(life) == "job trains, and is further than ever"
+    assert trains(life) == "job trains, and is further than it was before"
     view = incident_view(life.incident)
     assert view.recovered_s == pytest.approx(20, abs=0.1)
     assert (view.steps_lost, view.open) == (37, False)

@@ -155,7 +155,7 @@ def test_no_node_to_be_had_is_said_and_it_goes_on_when_one_comes(training) -> No
     life.lose("n1")
     life.answer()
     assert life.phase is Phase.REPLACING
-    assert life.job.waiting == "place 1 has no node, and no node is free"
+    assert life.job.waiting == "there is no node for ranks 2 to 3, and no node is free"
     life.node("n9")
     life.answer()
     assert life.phase is Phase.RUNNING

@@ -148,9 +148,9 @@ def test_the_story_of_a_crash_names_what_was_seen_and_what_was_decided(training)
     texts = [line.text for line in lines]
     assert texts[0] == "rank 3 on n1 raised ValueError"
     assert lines[0].seen
-    assert "restart its job in place" in texts
+    assert "restart the ranks on the same nodes" in texts
     assert not [text for text in texts if "quiet" in text and "starts" not in text]
-    assert texts[-1] == "job completed step 2, further than ever"
+    assert texts[-1] == "job completed step 2, the furthest so far"
     assert lines[-1].incident == life.incident.id
 
 

@@ -31,7 +31,7 @@ def test_the_next_epoch_is_later_than_any_that_anyone_knows(put_back) -> None:
     assert put_back.job.epoch == 10
     assert (put_back.told("n0").epoch, put_back.told("n0").seats) == (10, ())
     assert put_back.told("n1").epoch == 10, "so it is never told the old one again"
-    assert "n0 has followed epoch 9, and the journal gave none after 1" in put_back.whys[-1]
+    assert "n0 has followed order 9, and the journal gave none after 1" in put_back.whys[-1]
     assert put_back.incident.kind is Kind.JOURNAL_PUT_BACK
 
 

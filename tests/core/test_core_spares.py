@@ -25,7 +25,8 @@ def test_a_standby_of_another_job_takes_an_empty_place_once_it_is_given_back(tra
     (standby,) = lender(life)
     life.lose("n1")
     assert standby in released(life)
-    assert life.state.jobs["job"].waiting == "place 1 has no node, and one is on its way"
+    waits = "there is no node for ranks 2 to 3, and one is on its way"
+    assert life.state.jobs["job"].waiting == waits
     life.do(e.NodeReleased(node=standby))
     assert standby in life.state.jobs["job"].places
     assert life.state.jobs["lender"].standbys == ()

@@ -10,7 +10,7 @@ from holdfast.driver.core.model import Incident
 from holdfast.driver.core.story import lines_of, timeline
 from holdfast.driver.ports import Entry
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
-from holdfast.protocol.messages import DiagnosticResult, RankError, RankStatus
+from holdfast.protocol.messages import DiagnosticResult, RankError, RankStatus, Rendezvous
 
 LOST = Finding(
     kind=Kind.NODE_LOST,
@@ -47,7 +47,7 @@ def test_evidence_names_its_witness_and_two_sources_agree() -> None:
 
 
 def test_the_same_end_of_many_ranks_is_one_line_of_the_incident_that_follows() -> None:
-    why = "rank 0 on n1 raised ValueError: x; y: restart its job in place"
+    why = "rank 0 on n1 raised ValueError: x; y: restart the ranks on the same nodes"
     told = lines_of(
         [
             entry(1, exits("n1", 0, 1), "rank 0, 1 on n1 ended"),
@@ -57,7 +57,7 @@ def test_the_same_end_of_many_ranks_is_one_line_of_the_incident_that_follows() -
     )
     assert [line.text for line in told] == [
         "ranks 0, 1, 2 on n1, n2 raised ValueError: x; y",
-        "restart its job in place",
+        "restart the ranks on the same nodes",
     ]
     assert [line.incident for line in told] == [7, 7]
 
@@ -111,12 +111,42 @@ def test_a_persons_wish_is_told_as_one_and_what_follows_as_decided() -> None:
 
 
 def test_what_is_no_news_is_told_only_when_all_is_asked_for() -> None:
-    quiet = entry(1, e.NodeQuiet(job="job", epoch=1, node="n1"), "n1 is quiet; job starts epoch 2")
-    assert [line.text for line in lines_of([quiet])] == ["job starts epoch 2"]
+    why = "no earlier rank is left on n1; job starts attempt 2"
+    quiet = entry(1, e.NodeQuiet(job="job", epoch=1, node="n1"), why)
+    assert [line.text for line in lines_of([quiet])] == ["job starts attempt 2"]
     assert [line.text for line in lines_of([quiet], whole=True)] == [
-        "n1 is quiet",
-        "job starts epoch 2",
+        "no earlier rank is left on n1",
+        "job starts attempt 2",
     ]
+
+
+READY = e.StoreReady(job="job", epoch=2, node="n1", rendezvous=Rendezvous(address="n1", port=1))
+STORED = e.CheckpointStored(job="job", epoch=2, node="n1", step=7)
+
+
+@pytest.mark.parametrize(
+    ("event", "restated"),
+    [
+        (READY, "the rendezvous of attempt 2 listens on n1"),
+        (READY, "the store of epoch 2 listens on n1"),
+        (STORED, "the checkpoint of step 7 is in the store"),
+        (STORED, "step 7 is in the store"),
+        (e.NodeQuiet(job="job", epoch=2, node="n1"), "no earlier rank is left on n1"),
+        (e.NodeQuiet(job="job", epoch=2, node="n1"), "n1 is quiet"),
+    ],
+)
+def test_a_journal_in_the_words_of_an_older_driver_is_told_alike(
+    event: e.Event, restated: str
+) -> None:
+    told = entry(1, event, f"{restated}; job starts epoch 2 from step 7 in store")
+    assert [line.text for line in lines_of([told])] == ["job starts epoch 2 from step 7 in store"]
+
+
+@pytest.mark.parametrize("words", ["the furthest so far", "further than ever"])
+def test_a_step_that_was_never_reached_before_is_seen_and_not_decided(words: str) -> None:
+    event = e.ProgressSeen(job="job", epoch=2, step=7)
+    (line,) = lines_of([entry(1, event, f"job completed step 7, {words}")])
+    assert line.seen
 
 
 def test_what_had_passed_before_a_fault_was_found_is_part_of_what_it_cost() -> None:

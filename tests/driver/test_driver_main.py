@@ -187,7 +187,7 @@ async def test_a_job_with_a_crash_ends_well_though_the_driver_is_killed_again_an
     entries = driver.journal()
     assert [entry.sequence for entry in entries] == list(range(1, len(entries) + 1))
     assert entries[-1].term == kills + 1
-    starts = [entry.why for entry in entries if "starts epoch" in entry.why]
+    starts = [entry.why for entry in entries if "starts attempt" in entry.why]
     assert [why.endswith("from the beginning") for why in starts] == [True, False]
-    assert f"from step {STEP_OF_SNAPSHOTS} in memory" in starts[1]
+    assert f"from the snapshot of step {STEP_OF_SNAPSHOTS} in memory" in starts[1]
     assert any("rank 1 on node-2 died of SIGKILL" in entry.why for entry in entries)

@@ -88,7 +88,7 @@ async def test_executors_are_led_again_by_the_second_start_after_it(
     async with executor(driver, await driver.start(), follower) as said:
         assert said.term == 4
     assert driver.end() == exitcodes.OK
-    assert "n has followed epoch 9" in " ".join(each.why for each in driver.journal())
+    assert "n has followed order 9" in " ".join(each.why for each in driver.journal())
 
 
 async def test_a_term_that_was_given_twice_is_passed_over_too(

@@ -88,7 +88,7 @@ def test_the_same_desired_state_again_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("late", "named"),
     [
-        (desired(3, 4), "epoch: 4"),
+        (desired(3, 4), "order: 4"),
         (desired(1, 5), "generation: 1"),
         (replace(desired(9, 9), term=0), "term: 0"),
         (replace(desired(3, 6), node="node-2"), "node: 'node-2'"),

@@ -160,7 +160,7 @@ def test_a_notice_of_maintenance_moves_it_too(left: Left) -> None:
 
 
 def test_no_step_is_lost_by_either(left: Left) -> None:
-    stops = left.status["epoch"] - 1
+    stops = left.status["attempt"] - 1
     for rank, steps in left.steps.items():
         made = set(steps)
         assert made == set(range(1, max(steps) + 1)), rank

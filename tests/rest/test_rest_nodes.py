@@ -122,6 +122,25 @@ async def test_a_jobs_story_tells_its_decisions_in_order(driver: Driver) -> None
     assert why["lines"]
 
 
+async def test_a_story_is_that_of_the_job_that_has_the_name_now(driver: Driver) -> None:
+    url = "/v1alpha1/jobs/speech/story"
+    await driver.submit()
+    first = (await driver.http.get(url, params={"earlier": "true"})).json()
+    assert first["earlier"] is False
+    assert (await driver.http.delete("/v1alpha1/jobs/speech")).status_code == 202
+    await driver.submit()
+    told = (await driver.http.get(url)).json()
+    whole = (await driver.http.get(url, params={"earlier": "true"})).json()
+    assert told["earlier"] is whole["earlier"] is True
+    texts = [[line["text"] for line in each["lines"]] for each in (first, told, whole)]
+    assert texts[0] == texts[1], "both were submitted and wait"
+    assert len(texts[2]) > 2 * len(texts[1]), "the end of the first is told, too"
+    assert whole["lines"][-len(texts[1]) :] == told["lines"]
+    assert (await driver.http.get(url, params={"after": "1"})).json()["lines"] == told["lines"]
+    why = (await driver.http.get("/v1alpha1/jobs/speech/why")).json()
+    assert why["lines"] == told["lines"]
+
+
 async def test_a_story_leaves_out_what_is_no_news_unless_all_is_asked_for(driver: Driver) -> None:
     await driver.submit()
     await driver.happened(*NODE)

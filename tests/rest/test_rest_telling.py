@@ -96,11 +96,14 @@ def test_a_store_that_is_down_is_told_whatever_was_reported_since(
 
 def test_a_job_that_waits_to_know_what_its_store_has_says_since_when_and_what_to_type() -> None:
     waits = replace(
-        JOB, phase=Phase.RESTORING, waiting="its store is still looked through", unsure_s=5.0
+        JOB,
+        phase=Phase.RESTORING,
+        waiting="its checkpoint store is still being searched",
+        unsure_s=5.0,
     )
     told = why(waits)
-    assert "its store is still looked through" in told.headline
-    assert told.details == ["it waits to know what its store has since 14:02:04"]
+    assert "its checkpoint store is still being searched" in told.headline
+    assert told.details == ["it waits to learn which checkpoints its store has, since 14:02:04"]
     assert told.fix == "To begin elsewhere: holdfast resume speech --from-start"
     found = Quiet(stored=(Stored(step=70, epoch=1),))
     told = why(replace(waits, quiet={"n0": found}, history=(Lived(epoch=1),)))

@@ -85,7 +85,6 @@ STATUS = _object(
         "tokensPerSecond": _text("Newest rate that the ranks told."),
         "stepSeconds": _text("Median seconds of a step."),
         "attempt": _number("How often its ranks were started since it was submitted."),
-        "epoch": _number("Number of the present start, never used twice in the cluster."),
         "restarts": _number("Recoveries that its budgets were charged with."),
         "lastRecoverySeconds": _text("Seconds without progress in the newest recovery."),
         "incident": _INCIDENT,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from holdfast.driver.core import lives
 from holdfast.driver.core.model import Incident, Job, Node, Phase, State
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.faults import Kind
@@ -72,7 +73,6 @@ def status_of(
         "standbys": list(job.standbys),
         "ready": f"{ready}/{job.plan.nodes + job.plan.standbys}",
         "attempt": job.attempt,
-        "epoch": job.epoch,
         "restarts": len(job.spent),
         "incident": _incident(incident),
         "lastRecoverySeconds": _recovery_s(incident),
@@ -205,8 +205,7 @@ def _latest(job: Job, state: State) -> Incident | None:
     """Its open incident, else the newest that hit it."""
     if job.incident is not None and job.incident in state.incidents:
         return state.incidents[job.incident]
-    mine = [number for number, each in state.incidents.items() if job.name in each.jobs]
-    return state.incidents[max(mine)] if mine else None
+    return next(reversed(lives.incidents_of(state, job.name)), None)
 
 
 def _incident(incident: Incident | None) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.adapters.rest.telling import entries_of
 from holdfast.driver.adapters.rest.views import View
+from holdfast.driver.core import lives
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.ports import Entry
 from holdfast.protocol.messages import Desired
@@ -23,7 +24,6 @@ class Attempt(View):
     """One start of all ranks."""
 
     attempt: int
-    epoch: int
     began: str
     """Time of day in UTC."""
     nodes: list[str]
@@ -45,8 +45,8 @@ class AttemptList(View):
 @router.get("/jobs/{job}/attempts", dependencies=[NO_PARAMETERS])
 def attempts(job: str, control: Driver) -> AttemptList:
     """What each attempt ran, from which step, and what ended it. In a thread: it reads."""
-    job_of(control, job)
-    return AttemptList(items=attempts_of(job, entries_of(control.journal, job=job)))
+    own = entries_of(control.journal, job=job, after=lives.before(job_of(control, job)))
+    return AttemptList(items=attempts_of(job, own))
 
 
 def attempts_of(job: str, entries: Iterable[Entry]) -> list[Attempt]:
@@ -70,7 +70,6 @@ def _begun(desired: Desired, orders: Sequence[Desired], entry: Entry) -> Attempt
     seats = sorted((seat for each in orders for seat in each.seats), key=lambda seat: seat.rank)
     return Attempt(
         attempt=desired.attempt,
-        epoch=desired.epoch,
         began=entry.at,
         nodes=list(dict.fromkeys(seat.node for seat in seats)),
         source=restore.source if restore else "beginning",

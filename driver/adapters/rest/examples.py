@@ -39,6 +39,7 @@ PARAMETERS: dict[str, Any] = {
     "after": 24,
     "last-event-id": 24,
     "all": True,
+    "earlier": False,
     "stream": "stderr",
     "attempt": 1,
     "tail": 100,
@@ -63,7 +64,7 @@ _VIEW = {
     "phase": "Running",
     "since_s": 312.5,
     "age_s": 4210.0,
-    "why": "speech-7b completed step 1207, further than ever",
+    "why": "speech-7b completed step 1207, the furthest so far",
     "waiting": "",
     "unsure_s": None,
     "parked": "",
@@ -73,7 +74,6 @@ _VIEW = {
         for place, node in enumerate(("node-1", "node-2", "node-3", "node-5"))
     ],
     "standbys": [],
-    "epoch": 2,
     "attempt": 2,
     "step": 1320,
     "stored_step": 1300,
@@ -124,7 +124,8 @@ _SEEN = {
 _DECIDED = {
     "sequence": 25,
     "at": "2026-03-02T07:09:11.004",
-    "text": "replace the node; node-4 is evicted; standby node-5 takes place 3 of speech-7b",
+    "text": "replace the node; node-4 is evicted; "
+    "standby node-5 takes over ranks 6 to 7 of speech-7b",
     "seen": False,
     "source": "",
     "verdict": "",
@@ -158,7 +159,6 @@ _INCIDENT = {
 }
 _ATTEMPT = {
     "attempt": 2,
-    "epoch": 2,
     "began": "2026-03-02T07:09:11.204",
     "nodes": ["node-1", "node-2", "node-3", "node-5"],
     "source": "store",
@@ -168,7 +168,6 @@ _ATTEMPT = {
 }
 _PROGRESS = {
     "job": "speech-7b",
-    "epoch": 2,
     "step": 1320,
     "best_step": 1320,
     "loss": 3.125,
@@ -208,7 +207,7 @@ ANSWERS: dict[str, Any] = {
     "GET /jobs/{job}/progress": _PROGRESS,
     "GET /jobs/{job}/attempts": {"items": [_ATTEMPT]},
     "GET /jobs/{job}/ranks/{rank}/logs": Text("text/plain", "step 1320  loss 3.12500\n"),
-    "GET /jobs/{job}/story": {"job": "speech-7b", "lines": [_SEEN, _DECIDED]},
+    "GET /jobs/{job}/story": {"job": "speech-7b", "earlier": False, "lines": [_SEEN, _DECIDED]},
     "GET /jobs/{job}/why": {
         "subject": "speech-7b",
         "headline": "speech-7b has been Running since 07:09:12",

@@ -8,6 +8,7 @@ from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.parameters import JobParameter
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import IncidentList, IncidentView, incident_view
+from holdfast.driver.core import lives
 
 router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[Depends(person)])
 
@@ -15,8 +16,9 @@ router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[Depend
 @router.get("")
 async def list_incidents(control: Driver, asked: Annotated[JobParameter, Query()]) -> IncidentList:
     """Open incidents and the latest of the rest, oldest first."""
-    found = sorted(control.state.incidents.values(), key=lambda incident: incident.id)
-    about = [each for each in found if asked.job is None or asked.job in each.jobs]
+    known = control.state.incidents
+    found = [known[number] for number in sorted(known)]
+    about = found if asked.job is None else lives.incidents_of(control.state, asked.job)
     return IncidentList(items=[incident_view(each) for each in about])
 
 

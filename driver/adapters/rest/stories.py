@@ -24,14 +24,20 @@ class StoryParameters(Parameters):
     """Begin after this sequence."""
     whole: bool = Field(default=False, alias="all")
     """Also what changed nothing."""
+    earlier: bool = False
+    """Also of the jobs that had its name before."""
 
 
 @router.get("/jobs/{job}/story")
 def story(job: str, control: Driver, asked: Annotated[StoryParameters, Query()]) -> telling.Story:
     """All that was decided about the job, each with its reason."""
-    job_of(control, job)
     return telling.story_of(
-        control.journal, control.state, job, after=asked.after, whole=asked.whole
+        control.journal,
+        control.state,
+        job_of(control, job),
+        after=asked.after,
+        whole=asked.whole,
+        earlier=asked.earlier,
     )
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from holdfast.driver.adapters.rest.views import View, node_state
-from holdfast.driver.core import incidents, restore
+from holdfast.driver.core import incidents, lives, restore
 from holdfast.driver.core.events import RanksExited
 from holdfast.driver.core.model import Incident, Job, Node, Phase, State
 from holdfast.driver.core.story import Line, lines_of
@@ -41,6 +41,8 @@ class Story(View):
     """All decisions about a job, each with its reason, in order."""
 
     job: str
+    earlier: bool
+    """Another job had its name before."""
     lines: list[LineView]
 
 
@@ -66,24 +68,38 @@ NEWEST = 40
 
 
 def story_of(
-    journal: Journal, state: State, job: str, *, after: int = 0, whole: bool = False
+    journal: Journal,
+    state: State,
+    job: Job,
+    *,
+    after: int = 0,
+    whole: bool = False,
+    earlier: bool = False,
 ) -> Story:
-    """`whole`: with every line that a reader can do without."""
-    entries = entries_of(journal, job=job, after=after)
-    return Story(job=job, lines=_views(lines_of(entries, state.incidents.values(), whole=whole)))
+    """`whole`: with every line that a reader can do without; `earlier`: with the stories of the
+    jobs that had its name before.
+    """
+    begun = 0 if earlier else lives.before(job)
+    entries = entries_of(journal, job=job.name, after=max(after, begun))
+    first = journal.entries(job=job.name, limit=1)
+    return Story(
+        job=job.name,
+        earlier=any(entry.sequence < job.number for entry in first),
+        lines=_views(lines_of(entries, state.incidents.values(), whole=whole)),
+    )
 
 
 def why_job(journal: Journal, state: State, job: Job) -> Why:
     """From the last incident on, or from where its store went down, if it still is; all of it where
     there was none.
     """
-    entries = entries_of(journal, job=job.name)
-    hit = [incident for incident in state.incidents.values() if job.name in incident.jobs]
+    entries = entries_of(journal, job=job.name, after=lives.before(job))
+    hit = lives.incidents_of(state, job.name)
     last = max(hit, key=lambda incident: incident.id, default=None)
     down = incidents.standing(hit, job).get(Kind.STORE_FAILED)
     headline, *details = _job_headline(job, _when(job.since_s, entries))
     if job.unsure_s is not None and (unsure := _when(job.unsure_s, entries)):
-        details.append(f"it waits to know what its store has since {unsure}")
+        details.append(f"it waits to learn which checkpoints its store has, since {unsure}")
     return Why(
         subject=job.name,
         headline=headline,

@@ -81,8 +81,8 @@ class JobView(View):
     ranks: int
     places: list[Place]
     standbys: list[str]
-    epoch: int
     attempt: int
+    """How often its ranks were started since it was submitted."""
     step: int | None
     """Highest step that all ranks are known to have completed."""
     stored_step: int | None
@@ -223,7 +223,6 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         ranks=job.world_size,
         places=[_place(state, job, place) for place in range(len(job.places))],
         standbys=list(job.standbys),
-        epoch=job.epoch,
         attempt=job.attempt,
         step=_step(job, live),
         stored_step=job.acknowledged[-1].step if job.acknowledged else None,

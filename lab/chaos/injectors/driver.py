@@ -73,7 +73,7 @@ def killed_in(phase: str, *faults: Injector, kill: Injector = killed) -> Injecto
     def do(lab: Lab, job: str, rng: Random) -> Done:
         *earlier, last = faults
         done = [_and_recovered(fault, lab, job, rng) for fault in earlier]
-        before = lab.job(job)["epoch"]
+        before = lab.job(job)["attempt"]
         done.append(last(lab, job, rng))
 
         def reached() -> str:
@@ -89,23 +89,23 @@ def killed_in(phase: str, *faults: Injector, kill: Injector = killed) -> Injecto
 
 
 def _and_recovered(fault: Injector, lab: Lab, job: str, rng: Random) -> Done:
-    before = lab.job(job)["epoch"]
+    before = lab.job(job)["attempt"]
     done = fault(lab, job, rng)
     wait_for_recovery(lab, job, before)
     return done
 
 
 def wait_for_recovery(lab: Lab, job: str, before: int) -> None:
-    """Until the job runs in a later epoch than `before`. Raises `NotThere`."""
+    """Until the job runs in a later attempt than `before`. Raises `NotThere`."""
 
     def recovered() -> bool:
         return _recovered(lab.job(job), before)
 
-    target.wait_for(recovered, f"{job} in another epoch", RECOVERED_WITHIN_S)
+    target.wait_for(recovered, f"{job} in another attempt", RECOVERED_WITHIN_S)
 
 
 def _recovered(seen: Mapping[str, Any], before: int) -> bool:
-    return bool(seen["epoch"] > before and seen["phase"] == "Running")
+    return bool(seen["attempt"] > before and seen["phase"] == "Running")
 
 
 def killed_often(times: int) -> Injector:

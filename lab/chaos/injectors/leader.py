@@ -53,7 +53,7 @@ def stopped_while(other: Injector) -> Injector:
         os.kill(pid, signal.SIGSTOP)
         try:
             _wait_for_another(lab, job, led)
-            before = lab.job(job)["epoch"]
+            before = lab.job(job)["attempt"]
             done = other(lab, job, rng)
             driver.wait_for_recovery(lab, job, before)
         finally:

@@ -34,16 +34,16 @@ def keeper_killed(lab: Lab, _job: str, _rng: Random) -> Done:
 
 
 def store_killed(lab: Lab, job: str, rng: Random) -> Done:
-    """Kill a rank, and the store of the epoch that follows as soon as that epoch trains.
+    """Kill a rank, and the store of the attempt that follows as soon as that trains.
 
-    The first epoch may have none: what a program imports is known for sure once it has run.
+    The first attempt may have none: what a program imports is known for sure once it has run.
     """
     time.sleep(KNOWN_S)
-    before = lab.job(job)["epoch"]
+    before = lab.job(job)["attempt"]
     first = rank.signalled(signal.SIGKILL)(lab, job, rng)
 
     def trains(seen: dict[str, Any]) -> bool:
-        return bool(seen["epoch"] > before and seen["phase"] == "Running")
+        return bool(seen["attempt"] > before and seen["phase"] == "Running")
 
     lab.wait(job, trains, within_s=TRAINS_WITHIN_S)
     node = target.hosts_of(lab, job)[0]

@@ -27,7 +27,7 @@ def while_repeated(*faults: Injector) -> Injector:
         replaying.turn(lab.run.root, MOOD)
         done = []
         for fault in faults:
-            before = lab.job(job)["epoch"]
+            before = lab.job(job)["attempt"]
             done.append(fault(lab, job, rng))
             driver.wait_for_recovery(lab, job, before)
         said = f"messages are repeated; {', then '.join(each.said for each in done)}"

@@ -32,7 +32,7 @@ SAVES = 20
 @on_kubernetes
 def returned(lab: KubernetesLab, job: str, _rng: Random) -> Done:
     """The node of rank 0 is cut off in the middle of a save, which it ends once others go on."""
-    node, before = target.hosts_of(lab, job)[0], lab.job(job)["epoch"]
+    node, before = target.hosts_of(lab, job)[0], lab.job(job)["attempt"]
     agent = target.process_pid(lab, node, "agent")
     ranks = target.rank_pids(lab, job)
     others = [rank for rank, pid in ranks.items() if target.node_of(lab, pid).name != node.name]
@@ -43,7 +43,7 @@ def returned(lab: KubernetesLab, job: str, _rng: Random) -> Done:
         node=node.name,
     )
     lab.joined.unplug(node.name)
-    target.wait_for(lambda: _fenced(save) > before, "a fence of a later epoch", WITHIN_S)
+    target.wait_for(lambda: _is_fenced(save), "a fence of a later attempt", WITHIN_S)
     os.kill(agent, signal.SIGCONT)
     target.wait_for(lambda: _has_parts(save, [*ranks]), f"the rest of {save.name}", WITHIN_S)
     driver.wait_for_recovery(lab, job, before)
@@ -65,10 +65,10 @@ def ranks_returned(lab: KubernetesLab, job: str, _rng: Random) -> Done:
     logs = [_log(lab, before, rank) for rank in ranks]
     lab.joined.turn(node.name, Knobs(frozen=True))
     with _stopped(target.process_pid(lab, node, "executor")):
-        with _standing(user_bug.folder_of(lab, job), before["epoch"], ranks):
+        with _standing(user_bug.folder_of(lab, job), before["attempt"], ranks):
             lab.joined.unplug(node.name)
-            driver.wait_for_recovery(lab, job, before["epoch"])
-            _tell_where_others_meet(lab, job, before["epoch"])
+            driver.wait_for_recovery(lab, job, before["attempt"])
+            _tell_where_others_meet(lab, job, before["attempt"])
             lab.joined.plug(node.name)
         target.wait_for(lambda: any(map(_has_clung, logs)), "the end of all tries", WITHIN_S)
     return done
@@ -85,12 +85,12 @@ def _stopped(pid: int) -> Iterator[None]:
 
 
 @contextmanager
-def _standing(folder: Path, epoch: int, ranks: Sequence[int]) -> Iterator[None]:
+def _standing(folder: Path, attempt: int, ranks: Sequence[int]) -> Iterator[None]:
     """Ranks of one node do not go on (see `scripts.clinging`): none has begun a step before that of
     the others, so whoever does not stand waits for one that does, and for nobody elsewhere.
     """
-    files = [folder / f"stand-still.epoch{epoch}.rank{rank}" for rank in ranks]
-    places = [folder / f"at.epoch{epoch}.rank{rank}" for rank in ranks]
+    files = [folder / f"stand-still.attempt{attempt}.rank{rank}" for rank in ranks]
+    places = [folder / f"at.attempt{attempt}.rank{rank}" for rank in ranks]
 
     def stand() -> bool:
         at = [place.read_text().split() for place in places]
@@ -106,12 +106,12 @@ def _standing(folder: Path, epoch: int, ranks: Sequence[int]) -> Iterator[None]:
             file.unlink(missing_ok=True)
 
 
-def _tell_where_others_meet(lab: KubernetesLab, job: str, epoch: int) -> None:
-    """Tell ranks of this epoch what the newer ones have said of it (see `scripts.clinging`)."""
+def _tell_where_others_meet(lab: KubernetesLab, job: str, attempt: int) -> None:
+    """Tell ranks of this attempt what the newer ones have said of it (see `scripts.clinging`)."""
     log = _log(lab, lab.job(job), 0)
     met = target.wait_for(lambda: MET.search(log.read_text()), "where others meet", WITHIN_S)
     folder = user_bug.folder_of(lab, job)
-    write_atomic(folder / f"newer-than-epoch-{epoch}", met[1].encode())
+    write_atomic(folder / f"newer-than-attempt-{attempt}", met[1].encode())
 
 
 def _log(lab: KubernetesLab, seen: Mapping[str, Any], rank: int) -> Path:
@@ -146,7 +146,8 @@ def _has_parts(save: Path, ranks: list[int]) -> bool:
     return (save / layout.MANIFEST).exists() or all(part.exists() for part in parts)
 
 
-def _fenced(save: Path) -> int:
-    """The newest epoch that has begun, by the store."""
+def _is_fenced(save: Path) -> bool:
+    """By the store a later attempt has begun than the one that makes this save."""
+    place = layout.parse_folder(save.name)
     fences = [layout.parse_fence(entry.name) for entry in save.parent.iterdir()]
-    return max((epoch for epoch in fences if epoch is not None), default=0)
+    return place is not None and any(fence > place[1] for fence in fences if fence is not None)

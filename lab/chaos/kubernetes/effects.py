@@ -94,8 +94,8 @@ def wrong_forks(forked: Sequence[Fork], entries: Sequence[Entry]) -> list[str]:
         if isinstance(effect, Instruct)
     }
     said = [
-        f"rank {rank} was forked {count} times in epoch {epoch}"
-        for (rank, epoch), count in Counter((each.rank, each.epoch) for each in forked).items()
+        f"rank {rank} was forked {count} times in one attempt"
+        for (rank, _epoch), count in Counter((each.rank, each.epoch) for each in forked).items()
         if count > 1
     ]
     strays = [

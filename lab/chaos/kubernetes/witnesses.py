@@ -7,23 +7,24 @@ nothing where that log is not to be had, as on a cluster that a person gives. Pu
 import re
 from collections.abc import Callable, Sequence
 
+from holdfast.checkpoint.layout import folder_name
 from holdfast.driver.adapters.kubernetes import facts, names
 from holdfast.driver.core.effects import Instruct
 from holdfast.lab.chaos.kubernetes import effects, intentions
 from holdfast.lab.chaos.kubernetes.seen import Object, Seen, at_s
 from holdfast.lab.demo.writers import writers_of
 
-REFUSED = re.compile(r"writing to the store has ended: epoch \d+ has begun, this is epoch \d+")
+REFUSED = re.compile(r"writing to the store has ended: a later attempt of the job has begun")
 
 REFUSALS = {
-    "its peers": re.compile(r"epoch \d+: peers refused: "),
+    "its peers": re.compile(r"attempt \d+: peers refused: "),
     "the rendezvous of others": re.compile(
-        r"epoch \d+: new rendezvous refused, nobody there meets us"
+        r"attempt \d+: new rendezvous refused, nobody there meets us"
     ),
-    "its own rendezvous": re.compile(r"epoch \d+: old rendezvous refused, nobody listens"),
+    "its own rendezvous": re.compile(r"attempt \d+: old rendezvous refused, nobody listens"),
 }
 """By whom a rank that is left over has to be refused, and in which words it says so."""
-MET = re.compile(r"epoch \d+: .*MET AGAIN")
+MET = re.compile(r"attempt \d+: .*MET AGAIN")
 
 Witness = Callable[[Seen], Sequence[str]]
 
@@ -133,12 +134,12 @@ def dead_epochs_wrote_nothing(seen: Seen) -> list[str]:
         if isinstance(effect, Instruct) and effect.desired.seats and effect.desired.restore
     }
     late = [
-        f"step {step} of epoch {epoch} was committed after epoch {newer} had begun"
+        f"{folder_name(step, epoch)} was committed after a later attempt had begun at {begun_at}"
         for step, epoch in seen.stored
         for newer, begun_at in began.items()
         if epoch < newer and step > begun_at
     ]
-    return late if began else ["no epoch began from a checkpoint"]
+    return late if began else ["no attempt began from a checkpoint"]
 
 
 def left_over_was_refused(seen: Seen) -> list[str]:
@@ -168,7 +169,7 @@ def messages_were_repeated(seen: Seen) -> list[str]:
     That no rank was forked for one of them `each_fork_once` says.
     """
     ways = {"to the driver": seen.repeated.to_driver, "to nodes": seen.repeated.to_nodes}
-    kinds = {"again": "", "late": " late", "outdated": " late and of an older epoch"}
+    kinds = {"again": "", "late": " late", "outdated": " late and of an older attempt"}
     return [
         f"no message {way} was repeated{how}"
         for way, count in ways.items()

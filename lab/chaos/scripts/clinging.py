@@ -2,7 +2,7 @@
 
 Run as a rank by the chaos scenarios, with CHAOS_BUGS naming a folder. As long as a file there says
 so it stands still at the beginning of a step, with nothing left to hear and all of it to send.
-Where its peers are gone, and another file says where those of a newer epoch meet, it knocks there
+Where its peers are gone, and another file says where those of a newer attempt meet, it knocks there
 and at its own rendezvous, and says what came of it. It then ends as any script that has no peers.
 """
 
@@ -20,14 +20,14 @@ from holdfast.kit.files import write_atomic
 from holdfast.workload import main as workload
 from holdfast.workload.train import Outcome, Trainer
 
-EPOCH = os.environ["HOLDFAST_EPOCH"]
+ATTEMPT = os.environ["HOLDFAST_ATTEMPT"]
 FOLDER = Path(os.environ["CHAOS_BUGS"])
-STAND = FOLDER / f"stand-still.epoch{EPOCH}.rank{os.environ['RANK']}"
+STAND = FOLDER / f"stand-still.attempt{ATTEMPT}.rank{os.environ['RANK']}"
 """While it is there."""
-AT = FOLDER / f"at.epoch{EPOCH}.rank{os.environ['RANK']}"
+AT = FOLDER / f"at.attempt{ATTEMPT}.rank{os.environ['RANK']}"
 """Gets the step that was begun last, and `stands` where it has not gone on from there."""
-NEWER = FOLDER / f"newer-than-epoch-{EPOCH}"
-"""Has ADDRESS and PORT of another epoch's rendezvous."""
+NEWER = FOLDER / f"newer-than-attempt-{ATTEMPT}"
+"""Has ADDRESS and PORT of another attempt's rendezvous."""
 LOOK_S = 0.02
 OURS = (os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"])
 PATIENCE = timedelta(seconds=2)
@@ -55,7 +55,7 @@ def main() -> int:
     except RuntimeError as gone:  # as torch says that of peers
         if NEWER.exists():
             for outcome in clung(gone):
-                print(f"epoch {EPOCH}: {outcome}", flush=True)
+                print(f"attempt {ATTEMPT}: {outcome}", flush=True)
         raise
 
 
