@@ -90,7 +90,6 @@ class Executor:
     async def run(self) -> None:
         """Serve until cancelled; then nothing that was started here is left."""
         self._children.start()
-        self._ranks.cleared()  # those of an executor before us are gone: our host saw to it
         if self._settings.expected is not None:
             self._spawner.warm(self._settings.expected)
         link = asyncio.create_task(self._link.run())

@@ -44,7 +44,7 @@ class Ranks:
         self._node = node
         self._tell = tell
         self._oom_kills = 0
-        self._sockets = Sockets(node.paths.sockets)
+        self._sockets = Sockets()
         self._shared: dict[str, str] = {}
         self.pids: dict[int, int] = {}
 

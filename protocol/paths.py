@@ -32,11 +32,6 @@ class NodePaths(msgspec.Struct, frozen=True):
         """How far the daemon has read each of them."""
         return self.memory / "outputs.read"
 
-    @property
-    def sockets(self) -> Path:
-        """Link to the folder for sockets of the ranks' multiprocessing, while there is one."""
-        return self.memory / "sockets"
-
     def slots(self, job: str, rank: int) -> Path:
         """Folder of the memory slots and seals of one rank. Outlives the rank's processes."""
         return self.memory / "slots" / job / f"r{rank}"
