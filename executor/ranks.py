@@ -15,6 +15,7 @@ import msgspec
 from holdfast.executor.adapters import outputs
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.echo import Echo
+from holdfast.executor.adapters.sockets import Sockets
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
 from holdfast.executor.core.actions import StartRanks
@@ -25,7 +26,7 @@ from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import forks
 from holdfast.protocol.forks import Fork
 from holdfast.protocol.messages import Desired, RankError, RankStatus, Seat
-from holdfast.protocol.rankenv import RANK_DIR, NodeFacts, rank_environment
+from holdfast.protocol.rankenv import RANK_DIR, SOCKETS, NodeFacts, rank_environment
 
 _log = LazyLogger()
 
@@ -43,6 +44,8 @@ class Ranks:
         self._node = node
         self._tell = tell
         self._kills = Kills()
+        self._sockets = Sockets()
+        self._shared: dict[str, str] = {}
         self.pids: dict[int, int] = {}
 
     async def start(self, order: StartRanks) -> None:
@@ -50,6 +53,7 @@ class Ranks:
         self._drop_old_rings(order)
         outputs.drop_old(self._node.paths)
         self._kills = Kills()
+        self._shared = self._make_sockets(order)
         await asyncio.gather(*(self._start(order, seat) for seat in order.seats))
 
     def look(self) -> None:
@@ -59,13 +63,21 @@ class Ranks:
     def cleared(self) -> None:
         """None of them is left."""
         self.pids.clear()
+        self._sockets.drop()
         if self._echo is not None:
             self._echo.drop()
 
     def close(self) -> None:
-        """The executor ends."""
+        """The executor ends, and none of them is left."""
+        self._sockets.drop()
         if self._echo is not None:
             self._echo.close()
+
+    def _make_sockets(self, order: StartRanks) -> dict[str, str]:
+        task = order.desired.task
+        assert task is not None
+        folder = self._sockets.make(self._spawner.environment(task), task.workdir)
+        return {SOCKETS: folder} if folder else {}
 
     def _drop_old_rings(self, order: StartRanks) -> None:
         """Nothing that wrote them is left, and they lie in memory."""
@@ -88,7 +100,8 @@ class Ranks:
     async def _spawn(self, order: StartRanks, seat: Seat) -> int:
         desired, task = order.desired, order.desired.task
         assert task is not None
-        env = rank_environment(desired, seat, self._node, agent_store=order.agent_store)
+        placed = rank_environment(desired, seat, self._node, agent_store=order.agent_store)
+        env = placed | self._shared
         folder = Path(env[RANK_DIR])
         self._make_folders(folder)
         self._note(folder, desired, seat)

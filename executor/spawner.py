@@ -52,7 +52,7 @@ class Spawner:
         far have imported besides. A command that is not Python of this installation needs none.
         """
         task = _absolute(task)
-        env = base_environment(os.environ, task)
+        env = self.environment(task)
         try:
             found = resolve(task.command, env, task.workdir)
         except NotStartable as error:
@@ -67,6 +67,10 @@ class Spawner:
         self._noted = 0
         self.modules = (HOOKS, *_scanned(program, task.workdir), *self._recorded())
         self.launcher.prepare(env, task.workdir, self.modules)
+
+    def environment(self, task: Task) -> dict[str, str]:
+        """What all ranks of the task have in common."""
+        return base_environment(os.environ, task)
 
     def learn(self) -> None:
         """Have the launcher import what the running ranks have imported since they started."""
@@ -115,7 +119,7 @@ class Spawner:
     ) -> int:
         """Start the task's command with `own_env` on top; its pid. Raises `NotStartable`."""
         task = _absolute(task)
-        env = base_environment(os.environ, task)
+        env = self.environment(task)
         whole = {**env, **own_env}
         found = resolve(task.command, whole, task.workdir)
         program = python_program(found, task.command, sys.executable)

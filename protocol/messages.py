@@ -245,6 +245,7 @@ class Observed(Message, frozen=True):
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] = ()  # looked up when quiet, by the node of rank 0: found so far
     looking: str = ""  # why it is not known yet what else the store holds; "" where it is
+    preparing: str = ""  # what its store of the epoch has to wait for; "" for nothing
     damaged: tuple[Stored, ...] = ()  # checkpoints that are there, and not to be believed
     store_error: str = ""  # why the store could not be read or written
     store_shared: bool | None = None  # it sees what its neighbour wrote there; None: unknown

@@ -32,6 +32,8 @@ TOPOLOGY = "HOLDFAST_TOPOLOGY"
 """JSON of `topology.Topology`."""
 RANK_DIR = "HOLDFAST_RANK_DIR"
 """Folder of this rank and attempt: logs, error file, what the rank leaves."""
+SOCKETS = "HOLDFAST_SOCKETS"
+"""Folder for the sockets of the rank's multiprocessing; absent where there is none."""
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 
 NODE_ONLY = nodeenv.NAMES - {NODE}

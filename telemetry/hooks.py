@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from holdfast.telemetry import current, errors, pauses, schema
+from holdfast.telemetry import current, errors, pauses, schema, workers
 from holdfast.telemetry.recorder import Group, Recorder
 from holdfast.telemetry.ring import RingWriter
 
@@ -55,6 +55,7 @@ def install() -> None:
     """
     with suppress(Exception):
         errors.install()
+    _once_loaded("multiprocessing.process", _quietly(workers.hook_processes))
     ring = os.environ.get("HOLDFAST_RING")
     if not ring or current.recorder is not None:
         return

@@ -4,6 +4,7 @@ Looked at with each heartbeat while the rank stands still, and never else. Must 
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.daemon.samplers import processes
 from holdfast.daemon.samplers.sockets import Sockets
@@ -15,6 +16,15 @@ CHILD_CPU_SHARE = 0.05
 """CPU seconds a second of all children: a worker that waits for its next order uses far less."""
 
 
+class Bytes(NamedTuple):
+    """Of a process, proc(5). `called`: by all its calls to read and write, of which `send` is none.
+    `from_disk`: also without a call, as the pages of a library are that is being loaded.
+    """
+
+    called: int
+    from_disk: int
+
+
 class Moves:
     """What one process and its children moved between two looks."""
 
@@ -23,6 +33,7 @@ class Moves:
         self._looked_s: float | None = None
         self._moved_s: float | None = None
         self._files: dict[int, int] = {}
+        self._pages: dict[int, int] = {}
         self._streams: dict[int, int] = {}
         self._cpu: dict[int, float] = {}
         self.what = ""
@@ -41,20 +52,23 @@ class Moves:
 
     def look(self, now: float) -> None:
         children = processes.descendants(self._pid)
-        files, streams = self._bytes([self._pid, *children]), self._sockets.bytes(self._pid, now)
+        bytes_of, streams = self._bytes([self._pid, *children]), self._sockets.bytes(self._pid, now)
         cpu = {pid: stat.cpu_s for pid in children if (stat := procstat.stat(pid)) is not None}
         self.unseen = tuple(
-            name for name, seen in (("io", files), ("sockets", streams)) if seen is None
+            name for name, seen in (("io", bytes_of), ("sockets", streams)) if seen is None
         )
-        files, streams = files or {}, streams or {}
+        files = {pid: each.called for pid, each in (bytes_of or {}).items()}
+        pages = {pid: each.from_disk for pid, each in (bytes_of or {}).items()}
+        streams = streams or {}
         if self._looked_s is not None and now > self._looked_s:
-            self._compare(files, streams, cpu, now, now - self._looked_s)
-        self._files, self._streams, self._cpu = files, streams, cpu
+            self._compare(files, pages, streams, cpu, now, now - self._looked_s)
+        self._files, self._pages, self._streams, self._cpu = files, pages, streams, cpu
         self._looked_s = now
 
     def _compare(
         self,
         files: dict[int, int],
+        pages: dict[int, int],
         streams: dict[int, int],
         cpu: dict[int, float],
         now: float,
@@ -63,6 +77,8 @@ class Moves:
         least = MOVING_BYTES_PER_S * took_s
         if (amount := _grown(self._files, files)) >= least:
             self._moved(now, f"reads or writes {_rate(amount, took_s)}")
+        elif (amount := _grown(self._pages, pages)) >= least:
+            self._moved(now, f"loads {_rate(amount, took_s)} from a disk")
         elif (amount := _grown(self._streams, streams)) >= least:
             self._moved(now, f"its connections carry {_rate(amount, took_s)}")
         elif (spent_s := _grown(self._cpu, cpu)) >= CHILD_CPU_SHARE * took_s:
@@ -71,12 +87,12 @@ class Moves:
     def _moved(self, now: float, what: str) -> None:
         self._moved_s, self.what = now, what
 
-    def _bytes(self, pids: list[int]) -> dict[int, int] | None:
-        """Read and written by each; None where the rank's own may not be read."""
-        found: dict[int, int] = {}
+    def _bytes(self, pids: list[int]) -> dict[int, Bytes] | None:
+        """Of each; None where the rank's own may not be read."""
+        found: dict[int, Bytes] = {}
         for pid in pids:
             try:
-                found[pid] = _read_and_written(processes.PROC / str(pid) / "io")
+                found[pid] = _bytes_of(processes.PROC / str(pid) / "io")
             except (FileNotFoundError, ProcessLookupError):
                 continue
             except OSError:
@@ -85,10 +101,9 @@ class Moves:
         return found
 
 
-def _read_and_written(path: Path) -> int:
-    """Bytes of all calls of a process to read and write, proc(5): those of `send` are not in it."""
+def _bytes_of(path: Path) -> Bytes:
     fields = dict(line.split(": ") for line in path.read_text().splitlines())
-    return int(fields["rchar"]) + int(fields["wchar"])
+    return Bytes(int(fields["rchar"]) + int(fields["wchar"]), int(fields["read_bytes"]))
 
 
 def _grown(

@@ -80,6 +80,7 @@ def _quiet(job: str, before: Observed, seen: Observed, told: Desired | None) -> 
         snapshots=seen.snapshots,
         stored=seen.stored,
         looking=seen.looking,
+        preparing=seen.preparing,
         damaged=seen.damaged,
         store_error=seen.store_error,
     )
@@ -92,7 +93,7 @@ def _is_quiet(seen: Observed, told: Desired | None) -> bool:
 
 
 def _holds(seen: Observed) -> tuple[object, ...]:
-    store = seen.stored, seen.looking, seen.damaged, seen.store_error
+    store = seen.stored, seen.looking, seen.preparing, seen.damaged, seen.store_error
     return seen.generation, seen.snapshots, store
 
 

@@ -67,7 +67,7 @@ def seat(turn: Turn, name: str) -> bool:
     """Agree on a step and let ranks run, if the store listens. False: something is missing."""
     job = turn.jobs[name]
     if job.rendezvous is None:
-        _arm(turn, job, Timer.STORE, turn.policy.store_s)
+        _await_store(turn, job)
         return False
     point = restore.chosen(job)
     if why := restore.hindrance(job, point):
@@ -95,6 +95,15 @@ def seat(turn: Turn, name: str) -> bool:
     if point is not None or job.best_step is not None:
         incidents.note_restored(turn, job, step, restore.reached(job))
     return True
+
+
+def _await_store(turn: Turn, job: Job) -> None:
+    """It has its time, which begins once there is nothing more that it has to wait for."""
+    if what := job.quiet[job.host].preparing:
+        turn.drop_timers(job.name, Timer.STORE)
+        turn.wait_for(job.name, f"{job.host} is not ready yet: {what}")
+    else:
+        _arm(turn, job, Timer.STORE, turn.policy.store_s)
 
 
 def _hold(turn: Turn, job: Job, why: str) -> None:

@@ -229,7 +229,7 @@ class NodeQuiet(Event, frozen=True):
     """No rank of an older epoch is left on the node; what it holds that one could restore from.
 
     `looking`: why it is not known yet what else the store holds; "" where it is, or where another
-    node is to look.
+    node is to look. `preparing`: what its store has to wait for, alive as its executor sees to.
     """
 
     job: str
@@ -238,6 +238,7 @@ class NodeQuiet(Event, frozen=True):
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] = ()
     looking: str = ""
+    preparing: str = ""
     damaged: tuple[Stored, ...] = ()
     store_error: str = ""
 

@@ -178,6 +178,7 @@ class Quiet(Value, frozen=True):
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] = ()  # found so far
     looking: str = ""  # why it is not known yet what else the store holds
+    preparing: str = ""  # what its store of the epoch has to wait for
     damaged: tuple[Stored, ...] = ()  # in the store, and not to be believed
     store_error: str = ""
 

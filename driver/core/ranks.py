@@ -40,6 +40,7 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         snapshots=event.snapshots,
         stored=event.stored,
         looking=event.looking,
+        preparing=event.preparing,
         damaged=event.damaged,
         store_error=event.store_error,
     )

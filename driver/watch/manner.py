@@ -33,10 +33,15 @@ def manner(seen: RankProgress | None, busy: bool) -> Manner:
     """Of one rank that makes no progress; None: its node is not heard of. `busy`: it uses CPU."""
     if seen is None or seen.process in STOPPED:
         return Manner.DEAD
-    at_pause = bool(seen.pause) and (busy or (seen.moved_s is not None and seen.moved_s < IDLE_S))
+    at_pause = bool(seen.pause) and (busy or moves(seen))
     if seen.silent_s > SILENT_S and not at_pause:
         return Manner.DEAD
     return Manner.STUCK if idle_s(seen, busy) >= IDLE_S else Manner.WORKING
+
+
+def moves(seen: RankProgress) -> bool:
+    """Whether bytes of it or its children do, by what its daemon sees from outside."""
+    return seen.moved_s is not None and seen.moved_s < IDLE_S
 
 
 def idle_s(seen: RankProgress, busy: bool) -> float:
@@ -71,6 +76,6 @@ def _idle(seen: RankProgress, busy: bool) -> str:
 
 
 def _moving(seen: RankProgress) -> str:
-    if seen.moved_s is not None and seen.moved_s < IDLE_S:
+    if moves(seen):
         return seen.moved
     return "its stack changes" if seen.frame else "it uses CPU"

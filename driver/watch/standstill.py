@@ -6,7 +6,7 @@ is said then; what is done about it depends on the manner (see `manner`): a dead
 once, one that is stuck after three floors, one that works on something after the job's
 `pauseMaxS`. Each restart that a place in the job's script has had makes these longer. Before its
 first step a job has a limit of its own, for whatever it prepares; but a process that does not run
-at all prepares nothing.
+at all, nor loads anything, prepares nothing.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from collections.abc import Collection
 import msgspec
 
 from holdfast.driver.watch import standstill_words as words
-from holdfast.driver.watch.manner import STOPPED, Manner, idle_s, manner, stuck_limit_s
+from holdfast.driver.watch.manner import STOPPED, Manner, idle_s, manner, moves, stuck_limit_s
 from holdfast.driver.watch.model import Expectation, Findings, Ranks, Settings
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.unlike import FIX, Odd
@@ -151,8 +151,8 @@ def limit_of(still: Still, case: Case, settings: Settings) -> float:
     """How long the job may go without a step before something is done."""
     expected, floor_s = case.expected, case.expected.hang_floor_s
     if case.young:
-        dark = case.manner is Manner.DEAD and not case.busy and case.seen is not None
-        return _more(expected, case.spot, DARK_FLOORS * floor_s if dark else expected.first_step_s)
+        limit_s = expected.first_step_s if _dark_s(case) is None else DARK_FLOORS * floor_s
+        return _more(expected, case.spot, limit_s)
     usual_s = _steps_s(expected, case.pace, settings)
     if case.manner is Manner.DEAD:
         known_s = max(2 * still.dead_s, min(2 * case.pace.pause_s, 2 * floor_s))
@@ -161,6 +161,20 @@ def limit_of(still: Still, case: Case, settings: Settings) -> float:
         limit_s = max(usual_s, stuck_limit_s(case.seen, floor_s), 2 * still.idle_s)
         return _more(expected, case.spot, limit_s)
     return _more(expected, case.spot, max(usual_s, expected.pause_max_s))
+
+
+def _dark_s(case: Case) -> float | None:
+    """For how long a rank before its first step has not run at all; None where it has a way to.
+
+    A library that is being loaded lets no pulse go, and from a slow disk needs no CPU: it moves.
+    """
+    seen = case.seen
+    if not case.young or case.manner is not Manner.DEAD or seen is None or case.busy or moves(seen):
+        return None
+    if seen.process in STOPPED:
+        return case.stood_s
+    since_s = (case.stood_s, seen.silent_s + PULSE_LATE_S, seen.moved_s)
+    return min(each for each in since_s if each is not None)
 
 
 def _more(expected: Expectation, spot: str, limit_s: float) -> float:
@@ -177,6 +191,8 @@ def _over(still: Still, case: Case, settings: Settings) -> float | None:
 
 def _counted_s(case: Case) -> float:
     """For how long the case is what it is: a rank that worked until now is not yet stuck."""
+    if (dark_s := _dark_s(case)) is not None:
+        return dark_s
     seen = case.seen
     if case.manner is Manner.STUCK and not case.young:
         return min(case.stood_s, case.idle_s)

@@ -24,9 +24,15 @@ from holdfast.executor.launcher.orders import (
     Imported,
     Program,
 )
+from holdfast.kit.effort import Effort, Standstill, effort
 
-WARM_LIMIT_S = 120.0
-"""An import that takes longer is taken to hang; torch from a cold disk took 20 s."""
+STILL_LIMIT_S = 60.0
+"""An import that gets on with nothing for so long is taken to hang. From a cold and slow disk torch
+may take minutes, in which it reads."""
+WARM_LIMIT_S = 1_800.0
+"""The same of one that takes longer, whatever it does: it may be an endless loop."""
+LOOK_S = 5.0
+"""How often it is looked at while somebody waits for it."""
 FORK_LIMIT_S = 20.0
 """A fork takes milliseconds, but the launcher may be in the middle of an import. As long again may
 the process between take to end, which is a matter of milliseconds too."""
@@ -230,8 +236,17 @@ class Launcher:
         self._on_state(state)
 
     async def _until_settled(self) -> None:
-        try:
-            async with asyncio.timeout(WARM_LIMIT_S):
-                await self._settled.wait()
-        except TimeoutError:
-            self.close(f"it was not warm after {WARM_LIMIT_S:.0f} s")
+        loop = asyncio.get_running_loop()
+        began_s, still = loop.time(), Standstill(self._effort(), loop.time())
+        while not self._settled.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._settled.wait()
+                    continue
+            if still.look(self._effort(), loop.time()) > STILL_LIMIT_S:
+                self.close(f"an import of it stood still for {STILL_LIMIT_S:.0f} s")
+            elif loop.time() - began_s > WARM_LIMIT_S:
+                self.close(f"it was not warm after {WARM_LIMIT_S:.0f} s")
+
+    def _effort(self) -> Effort:
+        return effort(self.pid) if self.pid is not None else Effort(0.0, 0)

@@ -30,6 +30,7 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         stored=told.stored if told else (),
         damaged=told.damaged if told else (),
         looking=_looking(state),
+        preparing=_preparing(run, state.launcher),
         store_error=agent.store_error if agent else _absence(state),
         store_shared=told.store_shared if told else None,
         store_missing=told.store_missing if told else "",
@@ -65,6 +66,12 @@ def _looking(state: State) -> str:
     order, desired = state.care.order, state.desired
     same_job = order is not None and desired is not None and order.job == desired.job
     return looking(state.care) if same_job else ""
+
+
+def _preparing(run: Run | None, launcher: str) -> str:
+    """The store is forked from the launcher, which ends what stands still in it."""
+    waits = run is not None and run.store_asked and run.store is None and launcher == "warming"
+    return "it imports what the ranks need" if waits else ""
 
 
 def _absence(state: State) -> str:

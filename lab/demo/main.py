@@ -24,7 +24,7 @@ from holdfast.lab.chaos.score import answering, detected_s
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab, Refused, TooLate
 from holdfast.lab.demo.job import NODES, RANKS_PER_NODE, STANDBYS, training_job
-from holdfast.lab.demo.scene import Looker, Scene
+from holdfast.lab.demo.scene import Looker, Scene, Struck
 from holdfast.lab.demo.summary import Facts, Summary, summarise, too_late
 from holdfast.lab.demo.view import LiveView, PlainView, View, result
 from holdfast.lab.emulator.inside import NotPossible
@@ -60,6 +60,7 @@ class Demo:
         self._began_s = time.monotonic()
         self._shown_s = 0.0
         self._act = ""
+        self._scene = Scene()
         self.hurt = HURT[0]
         """The job that the fault struck."""
 
@@ -126,8 +127,8 @@ class Demo:
             if self._look(looker).phase not in FINISHED:
                 raise
             return None
+        self._scene = looker.strike(done, fault.expected)
         self._set(f"{done.said}, from outside")
-        looker.tell(f"--------    {done.said}, from outside")
         self._until(looker, lambda scene: scene.phase in FINISHED)
         return done
 
@@ -139,16 +140,26 @@ class Demo:
                 self._lab.ask("POST", f"/nodes/{node}/restore", json=reason)
 
     def _train_alone(self, steps: int) -> None:
-        looker = self._submit(ALONE, "the same job, left alone", steps, standbys=0, script=WORKLOAD)
+        act, struck = "the same job, left alone", self._scene.struck
+        looker = self._submit(ALONE, act, steps, standbys=0, script=WORKLOAD, struck=struck)
         self._until(looker, lambda scene: scene.phase in FINISHED)
 
-    def _submit(self, name: str, act: str, steps: int, *, standbys: int, script: str) -> Looker:
+    def _submit(
+        self,
+        name: str,
+        act: str,
+        steps: int,
+        *,
+        standbys: int,
+        script: str,
+        struck: Struck | None = None,
+    ) -> Looker:
         self._set(act)
         folder = self._lab.run.root
         self._lab.submit(
             training_job(name, steps=steps, standbys=standbys, folder=folder, script=script)
         )
-        return Looker(self._lab, name, steps)
+        return Looker(self._lab, name, steps, struck)
 
     def _until(self, looker: Looker, holds: Callable[[Scene], bool]) -> None:
         deadline_s = time.monotonic() + JOB_S
@@ -159,15 +170,16 @@ class Demo:
 
     def _look(self, looker: Looker) -> Scene:
         now_s = time.monotonic()
-        scene = looker.look(act=self._act, elapsed_s=now_s - self._began_s)
-        if now_s - self._shown_s > SHOW_S or scene.phase in FINISHED:
+        self._scene = looker.look(act=self._act, elapsed_s=now_s - self._began_s)
+        if now_s - self._shown_s > SHOW_S or self._scene.phase in FINISHED:
             self._shown_s = now_s
-            self._view.show(scene)
-        return scene
+            self._view.show(self._scene)
+        return self._scene
 
     def _set(self, act: str) -> None:
         self._act = act
-        self._view.show(Scene(act=act, elapsed_s=time.monotonic() - self._began_s))
+        elapsed_s = time.monotonic() - self._began_s
+        self._view.show(msgspec.structs.replace(self._scene, act=act, elapsed_s=elapsed_s))
 
     def stay_if_kept(self) -> None:
         """With --keep: leave all of it running until Ctrl-C."""

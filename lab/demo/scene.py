@@ -3,12 +3,18 @@
 Made by `play` several times a second. Must not fail while the driver is away: the last look stays.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from holdfast.driver.core.model import FINISHED
+from holdfast.lab.chaos.injectors import Done
+from holdfast.lab.chaos.scenarios import Expected
+from holdfast.lab.chaos.score import answering, detected_s
 from holdfast.lab.cluster import Lab, Refused, TooLate
+from holdfast.lab.demo.summary import recovered_s
+from holdfast.lab.outcome import Outcome
 
 
 class NodeCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +25,15 @@ class NodeCell(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     ranks: list[int]
     standby: bool
+
+
+class Struck(msgspec.Struct, frozen=True, kw_only=True):
+    """The fault that was done, and what was told of that job since."""
+
+    fault: str
+    recovery: str = ""
+    """What came of it; empty while it is under way."""
+    lines: tuple[str, ...] = ()
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,22 +52,31 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     tokens_per_s: float | None = None
     nodes: tuple[NodeCell, ...] = ()
     lines: tuple[str, ...] = ()
+    struck: Struck | None = None
+    """From the fault on, over the second job too."""
 
 
 class Looker:
     """Looks at one job of the lab; remembers losses and the lines that were told."""
 
-    def __init__(self, lab: Lab, job: str, steps: int) -> None:
+    def __init__(self, lab: Lab, job: str, steps: int, struck: Struck | None = None) -> None:
+        """`struck`: by a fault that another job had."""
         self._lab = lab
         self._name = job
-        self._after = 0
+        self._story: list[Mapping[str, Any]] = []
         self._losses: dict[int, float] = {}
+        self._blow: tuple[Done, Expected, int] | None = None
+        self._struck = struck
         self.lines: list[str] = []
-        self.scene = Scene(job=job, steps=steps, kind=lab.kind())
+        self.scene = Scene(job=job, steps=steps, kind=lab.kind(), struck=struck)
 
-    def tell(self, sentence: str) -> None:
-        """A line of the demo's own among those of the driver."""
-        self.lines.append(sentence)
+    def strike(self, done: Done, expected: Expected) -> Scene:
+        """The fault was done to this job: it is told among the driver's lines, and watched."""
+        self._struck = Struck(fault=f"{done.said}, from outside")
+        self.lines.append(f"--------    {self._struck.fault}")
+        self._blow = done, expected, len(self.lines)
+        self.scene = msgspec.structs.replace(self.scene, struck=self._struck)
+        return self.scene
 
     def look(self, *, act: str, elapsed_s: float) -> Scene:
         """The newest scene; the one before where the driver does not answer."""
@@ -60,6 +84,7 @@ class Looker:
             job = self._lab.job(self._name)
             nodes = self._lab.nodes()
             self._hear()
+            self._watch(job["phase"] in FINISHED)
         except (Refused, TooLate):
             return msgspec.structs.replace(self.scene, act=act, elapsed_s=elapsed_s)
         if job["step"] and job["loss"] is not None:
@@ -78,14 +103,41 @@ class Looker:
             tokens_per_s=job["tokens_per_s"],
             nodes=tuple(_cell(node) for node in nodes),
             lines=tuple(self.lines),
+            struck=self._struck,
         )
         return self.scene
 
     def _hear(self) -> None:
-        story = self._lab.ask("GET", f"/jobs/{self._name}/story", params={"after": self._after})
+        after = self._story[-1]["sequence"] if self._story else 0
+        story = self._lab.ask("GET", f"/jobs/{self._name}/story", params={"after": after})
         for line in story["lines"]:
-            self._after = max(self._after, line["sequence"])
+            self._story.append(line)
             self.lines.append(f"{clock_of(line['at'])}  {line['text']}")
+
+    def _watch(self, finished: bool) -> None:
+        if self._blow is None:
+            return
+        done, expected, since = self._blow
+        came = recovery(done, expected, self._lab.incidents(self._name), self._story)
+        self._struck = Struck(
+            fault=f"{done.said}, from outside",
+            recovery=came or (self._story[-1]["text"] if finished else ""),
+            lines=tuple(self.lines[since:]),
+        )
+
+
+def recovery(
+    done: Done,
+    expected: Expected,
+    incidents: Sequence[Mapping[str, Any]],
+    story: Sequence[Mapping[str, Any]],
+) -> str:
+    """How the job came back from the fault; empty where it has not."""
+    answers = answering(done, incidents, story)
+    outcome = Outcome.of(answers, done, expected)
+    again_s = recovered_s(detected_s(expected, done, answers, story), outcome)
+    evicted = f"; evicted: {', '.join(outcome.evicted)}" if outcome.evicted else ""
+    return "" if again_s is None else f"training again {again_s:.2f} s after the fault{evicted}"
 
 
 def clock_of(at: str) -> str:

@@ -62,7 +62,7 @@ def summarise(facts: Facts) -> Summary:
         ranks=facts.ranks,
         steps=facts.losses.last_step,
         detected_s=rounded(facts.delayed_s),
-        recovered_s=rounded(_recovered_s(facts, outcome)),
+        recovered_s=rounded(recovered_s(facts.delayed_s, outcome)),
         steps_lost=outcome.steps_lost,
         evicted=list(outcome.evicted),
         innocent_evicted=len(outcome.innocent),
@@ -74,13 +74,13 @@ def summarise(facts: Facts) -> Summary:
     )
 
 
-def _recovered_s(facts: Facts, outcome: Outcome) -> float | None:
-    """From the fault to the first new step, once there was one."""
-    if facts.delayed_s is None or not outcome.recovered:
+def recovered_s(delayed_s: float | None, outcome: Outcome) -> float | None:
+    """From the fault to the first new step, once there was one. `delayed_s`: to its finding."""
+    if delayed_s is None or not outcome.recovered:
         return None
     first, last = outcome.acted[0], outcome.acted[-1]
     after_s: float = last["found_s"] - first["found_s"] + last["recovered_s"]
-    return facts.delayed_s + after_s
+    return delayed_s + after_s
 
 
 def _verdict(facts: Facts, outcome: Outcome) -> str:

@@ -4,29 +4,21 @@ Given scenes by `play`. Must not ask anybody anything.
 """
 
 import sys
+import time
 from typing import Protocol, Self
 
-from rich.console import Console, Group, RenderableType
+import msgspec
+from rich.console import Console, Group
 from rich.live import Live
-from rich.panel import Panel
-from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
-from holdfast.lab.demo.scene import NodeCell, Scene
+from holdfast.lab.demo.picture import brief, closing, picture
+from holdfast.lab.demo.scene import Scene
 from holdfast.lab.demo.summary import Summary
 from holdfast.lab.demo.writers import OnKubernetes
 
-BARS = "▁▂▃▄▅▆▇█"
-STYLES = {
-    "held": "green",
-    "free": "cyan",
-    "maintenance": "yellow",
-    "quarantined": "red",
-    "gone": "red",
-    "unknown": "yellow",
-}
-SHOWN_LINES = 12
+RESULT_ROWS = 10
+"""Of the summary, with its verdict and the folder of the logs."""
 
 
 class View(Protocol):
@@ -38,20 +30,33 @@ class View(Protocol):
 
 
 class LiveView:
-    """A picture that is drawn anew several times a second."""
+    """A picture that is drawn anew several times a second, its clock and spinner too."""
 
     def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, refresh_per_second=8, transient=False)
+        self._console = console
+        self._scene = Scene()
+        self._shown_s = time.monotonic()
+        self._over = False
+        self._live = Live(console=console, refresh_per_second=8, get_renderable=self._drawn)
 
     def __enter__(self) -> Self:
         self._live.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        self._over = exc_info[0] is None
         self._live.stop()
 
     def show(self, scene: Scene) -> None:
-        self._live.update(picture(scene))
+        self._scene, self._shown_s = scene, time.monotonic()
+
+    def _drawn(self) -> Group:
+        elapsed_s = self._scene.elapsed_s + time.monotonic() - self._shown_s
+        scene = msgspec.structs.replace(self._scene, elapsed_s=elapsed_s)
+        columns, rows = self._console.size
+        if self._over:
+            return Group(*closing(scene, columns, rows - RESULT_ROWS - 1))
+        return Group(*picture(scene, columns, rows - 1))
 
 
 class PlainView:
@@ -79,62 +84,6 @@ class PlainView:
         self._out.flush()
 
 
-def picture(scene: Scene) -> Group:
-    """Nodes, progress, and what the driver is deciding."""
-    head = Text.assemble(
-        (scene.act, "bold"), f"   {scene.elapsed_s:.0f} s", ("   " + scene.kind, "dim")
-    )
-    parts: list[RenderableType] = [head, _nodes(scene), _training(scene)]
-    if scene.lines:
-        parts.append(Panel("\n".join(scene.lines[-SHOWN_LINES:]), title="what the driver decides"))
-    return Group(*parts)
-
-
-def _nodes(scene: Scene) -> Table:
-    table = Table(box=None, padding=(0, 3, 0, 0))
-    for title in ("node", "rack", "state", "ranks"):
-        table.add_column(title)
-    for node in scene.nodes:
-        table.add_row(
-            node.name, node.rack, Text(_word(node), STYLES.get(node.state, "")), _ranks(node)
-        )
-    return table
-
-
-def _word(node: NodeCell) -> str:
-    return "standby" if node.standby else "training" if node.state == "held" else node.state
-
-
-def _ranks(node: NodeCell) -> str:
-    return " ".join(f"■ {rank}" for rank in node.ranks)
-
-
-def _training(scene: Scene) -> Table:
-    row = Table.grid(padding=(0, 2))
-    loss = f"loss {scene.loss:.4f}" if scene.loss is not None else ""
-    speed = f"{scene.tokens_per_s:,.0f} tokens/s" if scene.tokens_per_s else ""
-    row.add_row(
-        Text(scene.phase, "bold"),
-        ProgressBar(total=scene.steps or 1, completed=scene.step, width=30),
-        f"step {scene.step}/{scene.steps}",
-        loss,
-        sparkline(scene.losses, 24),
-        speed,
-        Text(scene.waiting, "yellow"),
-    )
-    return row
-
-
-def sparkline(values: tuple[float, ...], width: int) -> str:
-    """The newest `width` values as bars between their own least and most."""
-    shown = values[-width:]
-    if not shown:
-        return ""
-    least, most = min(shown), max(shown)
-    span = (most - least) or 1.0
-    return "".join(BARS[round((value - least) / span * (len(BARS) - 1))] for value in shown)
-
-
 def result(summary: Summary) -> Table:
     """The summary for people."""
     table = Table(
@@ -148,12 +97,12 @@ def result(summary: Summary) -> Table:
         "evicted": ", ".join(summary.evicted) or "nobody",
         "losses": _losses(summary),
         "left behind": str(summary.leftovers),
-        "measured on": f"an emulated cluster: {summary.kind}",
+        "measured on": f"an emulated cluster: {brief(summary.kind)}",
     }
     if isinstance(summary, OnKubernetes):
         given = summary.pod_status_writers is None
         where = "a cluster that was given" if given else "stock Kubernetes"
-        rows["measured on"] = f"{where}; its nodes: {summary.kind}"
+        rows["measured on"] = f"{where}; its nodes: {brief(summary.kind)}"
         rows["pod status by"] = _writers(summary.pod_status_writers)
     for name, value in rows.items():
         table.add_row(f"  {name}", value)

@@ -289,6 +289,30 @@ def test_a_store_that_does_not_listen_is_tried_again_then_suspected(training) ->
     assert life.job.suspects == ("n0",)
 
 
+def test_a_store_that_waits_for_an_import_is_not_late_before_that_is_over(life) -> None:
+    life.node("n0")
+    life.node("n1")
+    life.submit()
+    for node in life.job.nodes:
+        life.do(e.NodeAllocated(job="job", node=node))
+
+    def quiet(preparing: str) -> None:
+        for node in life.job.nodes:
+            told = preparing if node == life.job.host else ""
+            life.do(e.NodeQuiet(job="job", epoch=life.job.epoch, node=node, preparing=told))
+
+    epoch = life.job.epoch
+    quiet("it imports torch")
+    assert life.job.waiting == "n0 is not ready yet: it imports torch"
+    life.wait(until_s=life.now + 20 * life.policy.store_s)
+    assert (life.job.epoch, life.state.incidents) == (epoch, {})
+    quiet("")
+    life.wait(until_s=life.now + life.policy.store_s - 1)
+    assert life.job.epoch == epoch, "from now on it has its time"
+    life.wait(until_s=life.now + 2)
+    assert life.job.epoch > epoch
+
+
 def test_orders_that_an_executor_refuses_are_given_again_in_a_newer_epoch(training) -> None:
     life = training()
     old = life.job.epoch

@@ -1,5 +1,6 @@
 """What a process moves that makes no progress: bytes of files and of connections, its children."""
 
+import mmap
 import os
 import signal
 import socket
@@ -66,6 +67,28 @@ def test_bytes_of_files_count(moves: Moves, tmp_path: Path) -> None:
     (tmp_path / "checkpoint").write_bytes(bytes(16 * MIB))
     moves.look(LONG_S)
     assert moves.what.startswith("reads or writes ")
+
+
+def test_pages_of_a_library_count_which_no_call_reads(tmp_path: Path) -> None:
+    with (tmp_path / "library").open("w+b") as file:
+        file.write(bytes(16 * MIB))
+        file.flush()
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        moves = Moves(os.getpid(), Sockets())
+        moves.look(0.0)
+        with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as pages:
+            read_before = from_disk()
+            sum(pages[:: mmap.PAGESIZE])
+            if from_disk() == read_before:
+                pytest.skip("files of this test are in memory, and come from no disk")
+    moves.look(LONG_S)
+    assert moves.what.startswith("loads ")
+
+
+def from_disk() -> int:
+    fields = Path("/proc/self/io").read_text().split()
+    return int(fields[fields.index("read_bytes:") + 1])
 
 
 def test_children_that_compute_count() -> None:

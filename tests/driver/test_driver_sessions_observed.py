@@ -72,6 +72,16 @@ def test_quiet_is_said_once_and_again_when_more_is_known() -> None:
     assert event.stored == looked_up.stored
 
 
+def test_quiet_says_what_the_store_waits_for_and_when_that_is_over() -> None:
+    cold = replace(QUIET, preparing="it imports torch")
+    (event,) = after(BLANK, cold)
+    assert isinstance(event, NodeQuiet)
+    assert event.preparing == "it imports torch"
+    (event,) = after(cold, QUIET)
+    assert isinstance(event, NodeQuiet)
+    assert event.preparing == ""
+
+
 def test_quiet_of_another_order_or_epoch_does_not_count() -> None:
     assert after(BLANK, replace(QUIET, generation=2)) == []
     assert after(BLANK, replace(QUIET, epoch=6)) == []

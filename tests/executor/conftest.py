@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +19,7 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from holdfast.executor.adapters.proctree import below
+from holdfast.executor.adapters.sockets import sweep
 from holdfast.protocol import messages as m
 from holdfast.protocol.paths import RunPaths
 from holdfast.protocol.wire import Decoder, encode
@@ -246,6 +248,7 @@ async def _running(folder: Path) -> AsyncIterator[Node]:
     finally:
         await node.end()
         await node.driver.stop()
+        sweep(Path(tempfile.gettempdir()))
         log = (folder / "executor.log").read_text()
         if "Traceback" in log:
             print(log)

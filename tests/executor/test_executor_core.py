@@ -391,3 +391,19 @@ def test_whatever_comes_no_two_epochs_run_and_no_epoch_runs_twice(
             assert all(isinstance(action, do.Answer) for action in again)
     seen = world.seen
     assert not (seen.quiet and world.state.clearing_s is not None)
+
+
+def test_a_store_that_has_to_wait_for_an_import_says_so_until_it_listens_or_that_is_over() -> None:
+    world = World()
+    world.want(desired(1, 1))
+    world.take(ev.LauncherChanged(state="warming"))
+    assert world.seen.preparing == "", "nobody waits"
+    world.want(desired(2, 1, host_store=True))
+    assert world.seen.preparing == "it imports what the ranks need"
+    waits = world.state
+    world.take(ev.LauncherChanged(state="none: an import of it stood still for 60 s"))
+    assert world.seen.preparing == ""
+    world.state = waits
+    meeting = m.Rendezvous(address="10.0.0.1", port=5)
+    world.take(ev.StoreListening(job="job", epoch=1, rendezvous=meeting, served=True))
+    assert world.seen.preparing == ""

@@ -12,9 +12,8 @@ from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import Expected
 from holdfast.lab.chaos.score import answering
 from holdfast.lab.demo.job import training_job
-from holdfast.lab.demo.scene import NodeCell, Scene
 from holdfast.lab.demo.summary import Facts, summarise, too_late
-from holdfast.lab.demo.view import picture, result, sparkline
+from holdfast.lab.demo.view import result
 from holdfast.lab.losses import Losses
 
 LOSSES = Losses(by_step={1: (5.5).hex(), 2: (4.25).hex()})
@@ -145,29 +144,10 @@ def test_the_script_is_the_one_of_the_fault(tmp_path: Path) -> None:
         assert made["spec"]["env"] == {"CHAOS_BUGS": f"{tmp_path}/bugs/a"}
 
 
-def test_the_picture_shows_nodes_progress_and_decisions() -> None:
-    nodes = (
-        NodeCell(name="node-1", rack="rack-1", state="held", ranks=[0, 1], standby=False),
-        NodeCell(name="node-5", rack="rack-1", state="held", ranks=[], standby=True),
-    )
-    scene = Scene(
-        act="training", phase="Running", step=5, steps=60, loss=4.5, nodes=nodes, lines=("said",)
-    )
-    shown = _text(picture(scene))
-    for word in ("node-1", "training", "standby", "step 5/60", "loss 4.5000", "said"):
-        assert word in shown
-
-
 def test_the_result_says_what_was_measured_and_on_what() -> None:
     shown = _text(result(summarise(FACTS)))
     assert "1.25 s after the fault" in shown
     assert "an emulated cluster: root" in shown
-
-
-def test_a_sparkline_spans_its_own_least_and_most() -> None:
-    assert sparkline((3.0, 1.0, 2.0), 2) == "▁█"
-    assert sparkline((), 5) == ""
-    assert sparkline((2.0, 2.0), 5) == "▁▁"
 
 
 def _text(thing: Any) -> str:

@@ -118,25 +118,29 @@ def test_before_the_first_step_a_job_has_its_own_patience(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pulse_stands", "cpu_share", "found_after_s"),
+    ("pulse_stands", "cpu_share", "loads_until_s", "found_after_s"),
     [
-        pytest.param(True, 0.0, 31, id="its process does not run"),
-        pytest.param(False, 0.0, 100, id="it waits for something"),
-        pytest.param(True, 0.9, 100, id="it works on something without letting its pulse go"),
+        pytest.param(True, 0.0, 0, 31, id="its process does not run"),
+        pytest.param(False, 0.0, 0, 100, id="it waits for something"),
+        pytest.param(True, 0.9, 0, 100, id="it works on something without letting its pulse go"),
+        pytest.param(True, 0.0, 200, 100, id="it loads a library from a slow disk"),
+        pytest.param(True, 0.0, 50, 81, id="the disk of its library stands still"),
     ],
 )
 def test_before_the_first_step_only_a_process_that_does_not_run_is_a_hang_soon(
-    cluster: Any, pulse_stands: bool, cpu_share: float, found_after_s: int
+    cluster: Any, pulse_stands: bool, cpu_share: float, loads_until_s: float, found_after_s: int
 ) -> None:
     young = cluster(2, first_step_s=100.0)
     hang(young, 1)
     entered, spent_s = young.alter, itertools.count(step=0.5 * cpu_share)
+    over_s = young.now + loads_until_s
 
     def alter(seen: Any) -> Any:
         if seen.rank != 1:
             return entered(seen)
         silent_s = young.now if pulse_stands else 0.0
-        return replace(seen, silent_s=silent_s, cpu_s=next(spent_s))
+        moved_s = max(0.0, young.now - over_s) if loads_until_s else None
+        return replace(seen, silent_s=silent_s, cpu_s=next(spent_s), moved_s=moved_s)
 
     young.alter = alter
     assert young.go(found_after_s - 2) == []
