@@ -7,22 +7,16 @@ the loop as an event and comes back as the journal entry that it became.
     app = sessions.before(people)                                  # WebSockets for nodes, by main
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
 from holdfast.driver.people import People
-from holdfast.driver.ports import Entry, Figure, Journal, Key, LastLinesStore, Nodes, TemporaryError
+from holdfast.driver.ports import Entry, Figure, Journal, Key, LastLinesStore, Nodes
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
-
-PAGE_ENTRIES = 50
-"""Read at once for somebody who follows the journal: they are kept until he has taken them."""
-READ_AGAIN_S = 1.0
-"""Until a journal that did not answer is read again."""
 
 
 class Control:
@@ -87,18 +81,6 @@ class Control:
         """
         return await self._loop.request(event, key=key)
 
-    async def subscribe(self, after: int = 0) -> AsyncIterator[Entry]:
-        """Every entry from `after` + 1 on, in order and without a gap, then each as it comes."""
-        while True:
-            try:
-                page = await asyncio.to_thread(
-                    self.journal.entries, after=after, limit=PAGE_ENTRIES
-                )
-            except TemporaryError:  # `accepting` says so; who reads goes on where he is
-                await asyncio.sleep(READ_AGAIN_S)
-                continue
-            for entry in page:
-                yield entry
-                after = entry.sequence
-            if not page:
-                await self._loop.committed_beyond(after)
+    async def committed_beyond(self, sequence: int) -> None:
+        """Return once an entry later than `sequence` is in the journal."""
+        await self._loop.committed_beyond(sequence)

@@ -1,14 +1,12 @@
 """Each effect ends in its event, whatever the ports do; and entries flow to who subscribes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.no_cluster import NoCluster
-from holdfast.driver.control import Control
 from holdfast.driver.core.effects import (
     Allocate,
     AnyEffect,
@@ -24,18 +22,14 @@ from holdfast.driver.core.events import (
     AnyEvent,
     ClusterCallFailed,
     NodeAllocated,
-    NodeAppeared,
     NodeDistrusted,
     NodeReleased,
     NodeTrusted,
     StacksFailed,
     StacksTaken,
 )
-from holdfast.driver.core.policy import Policy
 from holdfast.driver.effects import MAX_STACK_CHARACTERS, Effects
-from holdfast.driver.loop import Loop
 from holdfast.driver.ports import Fact, PermanentError, TemporaryError, UnfitError
-from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Desired
 
 
@@ -243,28 +237,3 @@ async def test_without_a_cluster_nothing_can_be_allocated_and_nothing_is_held() 
     assert isinstance(failed, AllocationFailed)
     assert "Start it with --keeper" in failed.why
     assert released == NodeReleased(node="m")
-
-
-async def test_who_subscribes_gets_every_entry_after_the_one_named(
-    open_journal: Callable[[str], SqlJournal],
-) -> None:
-    journal = open_journal("journal")
-    loop = Loop(journal, clock=SystemClock(), policy=Policy())
-    control = Control(loop, journal=journal, **dict.fromkeys(  # type: ignore[arg-type]
-        ("last_lines", "nodes", "watch", "people", "settings", "clock")
-    ))  # fmt: skip
-    await loop.start(perform=lambda effect: None, follow=lambda state: None)
-    running = asyncio.create_task(loop.run())
-    loop.post(NodeAppeared(node="n1"))
-    await loop.committed_beyond(1)
-    entries = control.subscribe(after=1)
-    assert (await anext(entries)).event == NodeAppeared(node="n1")
-    following = asyncio.ensure_future(anext(entries))
-    await asyncio.sleep(0)
-    assert not following.done()
-    for number in range(2, 6):
-        loop.post(NodeAppeared(node=f"n{number}"))
-    assert (await following).event == NodeAppeared(node="n2")
-    assert [(await anext(entries)).sequence for _ in range(3)] == [4, 5, 6]
-    assert control.sequence == control.state.sequence == 6
-    running.cancel()

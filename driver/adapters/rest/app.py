@@ -20,6 +20,7 @@ from holdfast.driver.adapters.rest import (
 )
 from holdfast.driver.adapters.rest.guard import PREFIX
 from holdfast.driver.adapters.rest.metrics import Metrics
+from holdfast.driver.adapters.rest.pages import Pages
 from holdfast.driver.control import Control
 
 DESCRIPTION = """Keeps large training jobs running. Errors are problems (RFC 9457) with `errors`:
@@ -47,6 +48,7 @@ def make_app(control: Control) -> FastAPI:
     )
     app.state.control = control
     app.state.metrics = Metrics()
+    app.state.pages = Pages(control.journal, events.written)
     problems.install(app)
     below = APIRouter(prefix=PREFIX)
     for module in (jobs, attempts, logs, stories, nodes, brake, incidents, events):

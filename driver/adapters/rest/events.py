@@ -5,23 +5,26 @@ connection goes on with Last-Event-ID.
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
 from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.pages import Pages
 from holdfast.driver.adapters.rest.parameters import AfterSequence, JobParameter
 from holdfast.driver.control import Control
-from holdfast.driver.ports import Entry
+from holdfast.driver.ports import Entry, TemporaryError
 
 router = APIRouter(tags=["events"], dependencies=[Depends(person)])
 
 KEEP_ALIVE_S = 15.0
 """A comment this often keeps proxies from closing a silent stream (HTML Living Standard, 9.2.7)."""
+
+READ_AGAIN_S = 1.0
+"""Until a journal that did not answer is read again."""
 
 
 class EventParameters(JobParameter):
@@ -33,6 +36,7 @@ class EventParameters(JobParameter):
 
 @router.get("/events", response_class=StreamingResponse)
 async def events(
+    request: Request,
     control: Driver,
     asked: Annotated[EventParameters, Query()],
     last_event_id: Annotated[AfterSequence | None, Header()] = None,
@@ -40,30 +44,38 @@ async def events(
     """Entries from the beginning, or from after the last one seen, then each as it comes."""
     begin = asked.after if last_event_id is None else last_event_id
     return StreamingResponse(
-        _stream(control, job=asked.job, after=begin),
+        _stream(control, request.app.state.pages, job=asked.job, after=begin),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-async def _stream(control: Control, *, job: str | None, after: int) -> AsyncIterator[bytes]:
+async def _stream(
+    control: Control, pages: Pages, *, job: str | None, after: int
+) -> AsyncIterator[bytes]:
     yield b": the journal\n\n"
-    entries = control.subscribe(after)
-    following = asyncio.ensure_future(anext(entries))
+    while True:
+        try:
+            page = await pages.after(after)
+        except TemporaryError:  # `accepting` says so; who reads goes on where he is
+            await asyncio.sleep(READ_AGAIN_S)
+            continue
+        if data := page.of(job):
+            yield data
+        if page.last > after:
+            after = page.last
+        elif not await _grows(control, after):
+            yield b": still here\n\n"
+
+
+async def _grows(control: Control, sequence: int) -> bool:
+    """Whether a later entry came before it is time for a sign of life."""
     try:
-        while True:
-            done, _ = await asyncio.wait({following}, timeout=KEEP_ALIVE_S)
-            if not done:
-                yield b": still here\n\n"
-                continue
-            entry = following.result()
-            following = asyncio.ensure_future(anext(entries))
-            if job is None or job in entry.jobs:
-                yield written(entry)
-    finally:
-        following.cancel()
-        with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
-            await following
+        async with asyncio.timeout(KEEP_ALIVE_S):
+            await control.committed_beyond(sequence)
+    except TimeoutError:
+        return False
+    return True
 
 
 def written(entry: Entry) -> bytes:
