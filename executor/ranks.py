@@ -19,7 +19,7 @@ from holdfast.executor.adapters.echo import Echo
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
 from holdfast.executor.core.actions import StartRanks
-from holdfast.executor.errors import last_step, rank_error
+from holdfast.executor.errors import last_step, rank_error, saved_steps
 from holdfast.executor.spawner import Spawner
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import forks
@@ -150,6 +150,8 @@ class Ranks:
         if self.pids.get(rank) == pid:
             del self.pids[rank]
         failed = end.code != 0
+        ring = self._node.paths.ring(job, epoch, rank)
+        peers = self._node.paths.rings.glob(f"{job}.e{epoch}.r*.ring") if failed else ()
         cgroup = memory() if end.signal == SIGKILL else Memory()
         starved = cgroup.kills > self._oom_kills
         status = RankStatus(
@@ -161,7 +163,8 @@ class Ranks:
             out_of_memory=starved,
             memory_limit_bytes=cgroup.limit_bytes if starved else 0,
             error=rank_error(folder) if failed else None,
-            step=last_step(self._node.paths.ring(job, epoch, rank)),
+            step=last_step(ring),
+            saved=saved_steps(ring, peers),
         )
         self._tell(ev.RankEnded(job=job, epoch=epoch, status=status))
 

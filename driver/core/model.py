@@ -187,6 +187,7 @@ class Exited(Value, frozen=True):
     node: str
     status: RankStatus
     step: int | None = None
+    saved: int = 0  # steps that its script was seen to save, where they count from its start
 
 
 class Lived(Value, frozen=True):
@@ -208,6 +209,7 @@ class Mark(Value, frozen=True):
 
     how: str  # signal or exit code, the script's line, the words without numbers
     step: int  # that the rank had completed, as it counts them
+    relative: bool = False  # it counts them from its own start
 
 
 class Again(Value, frozen=True):
