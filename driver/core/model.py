@@ -311,6 +311,7 @@ class Job(Value, frozen=True):
     diagnosis: Diagnosis | None = None
     spent: tuple[Spent, ...] = ()
     spots: dict[str, int] = {}  # restarts for standing still, by where in the script
+    passed: dict[str, float] = {}  # of these, those that it got past since, and when
     ends: tuple[Again, ...] = ()  # how ranks ended, the latest last
     moved: dict[str, float] = {}  # nodes that it moved off without proof against them, and when
     incident: int | None = None  # the open one

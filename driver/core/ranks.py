@@ -3,7 +3,7 @@
 Called by `decide`. Pure. Whatever belongs to an epoch that is over is ignored here, once for all.
 """
 
-from holdfast.driver.core import gather, incidents, ladder, repeats, restore
+from holdfast.driver.core import gather, incidents, ladder, repeats, restore, spots
 from holdfast.driver.core.events import (
     CheckpointStored,
     NodeQuiet,
@@ -168,6 +168,7 @@ def on_progress(turn: Turn, event: ProgressSeen) -> None:
         return
     turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
     repeats.passed(turn, job.name, event)
+    spots.got_on(turn, job.name)
     turn.say(f"{job.name} {_went_on(turn, job, event)}", job.name)
     incidents.note_resumed(turn, job, event.before)
     incidents.back(
