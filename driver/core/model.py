@@ -229,6 +229,7 @@ class Fault(Value, frozen=True):
     blame: Blame = Blame.UNKNOWN
     node: str | None = None
     rank: int | None = None
+    place: str | None = None  # of nobody's: the one node where it showed, with nothing against that
     step: int | None = None
     stalled_s: float = 0.0  # how long it had lasted when it was found
     evidence: tuple[Evidence, ...] = ()
