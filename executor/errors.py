@@ -5,12 +5,13 @@ Called by `executor.ranks`. Pure but for reading these files.
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from holdfast.protocol.messages import RankError
+from holdfast.protocol.messages import RankError, RankProgress
 from holdfast.telemetry.ring import RingError, RingReader
 
 MAX_MESSAGE, MAX_TRACEBACK = 2_000, 8_000
@@ -38,6 +39,22 @@ def rank_error(folder: Path) -> RankError | None:
 
 def last_step(ring: Path) -> int | None:
     """The step that the rank completed last, by its ring; None where it left none that is whole."""
+    seen = _last(ring)
+    return None if seen is None else seen.step
+
+
+def saved_steps(ring: Path, peers: Iterable[Path]) -> int | None:
+    """How many steps of this attempt its script had saved, by the rings of the ranks of the node:
+    often one rank saves for all. None where the script numbers its steps, or nothing is known.
+    """
+    seen = _last(ring)
+    if seen is None or "step numbers" not in seen.partial:
+        return None
+    found = [seen, *filter(None, map(_last, peers))]
+    return max(each.step - each.unsaved for each in found)
+
+
+def _last(ring: Path) -> RankProgress | None:
     try:
         reader = RingReader(ring)
     except (OSError, RingError):
@@ -45,7 +62,7 @@ def last_step(ring: Path) -> int | None:
     seen = reader.read()
     torn = reader.torn
     reader.close()
-    return None if torn else seen.step
+    return None if torn else seen
 
 
 def _from_file(path: Path) -> RankError | None:

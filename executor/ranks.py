@@ -19,7 +19,7 @@ from holdfast.executor.adapters.sockets import Sockets
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
 from holdfast.executor.core.actions import StartRanks
-from holdfast.executor.errors import last_step, rank_error
+from holdfast.executor.errors import last_step, rank_error, saved_steps
 from holdfast.executor.spawner import Spawner
 from holdfast.kit.cgroup import Kills
 from holdfast.kit.logs import LazyLogger
@@ -168,6 +168,8 @@ class Ranks:
             del self.pids[rank]
         failed = end.code != 0
         starved = self._kills.look() if end.signal == SIGKILL else None
+        ring = self._node.paths.ring(job, epoch, rank)
+        peers = self._node.paths.rings.glob(f"{job}.e{epoch}.r*.ring") if failed else ()
         status = RankStatus(
             rank=rank,
             state="exited",
@@ -177,7 +179,8 @@ class Ranks:
             out_of_memory=starved is not None,
             memory_limit_bytes=starved.limit_bytes if starved is not None else 0,
             error=rank_error(folder) if failed else None,
-            step=last_step(self._node.paths.ring(job, epoch, rank)),
+            step=last_step(ring),
+            saved=saved_steps(ring, peers),
         )
         self._tell(ev.RankEnded(job=job, epoch=epoch, status=status))
 

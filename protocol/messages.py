@@ -204,6 +204,7 @@ class RankStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: RankError | None = None
     order: int = 0  # order of exits on this node, 1 first
     step: int | None = None  # that it completed last, as it counts them; None: not known
+    saved: int | None = None  # how many its script saved here; None: it numbers its steps itself
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -172,8 +172,14 @@ class ExecutorSide:
             check_epoch(seen, self._desired, self.hello)
         if self._is_old(seen):
             return
-        completed_step = self._watch.completed_step
-        for event in news(self._before, seen, self._desired, completed_step=completed_step):
+        told = news(
+            self._before,
+            seen,
+            self._desired,
+            completed_step=self._watch.completed_step,
+            saved_steps=self._watch.saved_steps,
+        )
+        for event in told:
             self._emit(event)
         for event in self._watch.observed(seen):
             self._emit(event)

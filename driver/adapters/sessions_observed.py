@@ -47,11 +47,12 @@ def news(
     told: Desired | None,
     *,
     completed_step: Callable[[str], int | None],
+    saved_steps: Callable[[str], int],
 ) -> list[AnyEvent]:
     """What is new in `seen`, in the order in which it happened on the node.
 
     `told` is what the node was told last; `completed_step` gives the last step that all ranks of a
-    job had completed, as the detectors know it.
+    job had completed, `saved_steps` how many its script has saved, as the detectors know them.
     """
     job = seen.job
     events: list[AnyEvent] = []
@@ -62,7 +63,7 @@ def news(
         events += _stored(job, before, seen)
         events += _store(job, before, seen, told)
         events += _running(job, before, seen, told)
-        events += _exited(job, before, seen, completed_step)
+        events += _exited(job, before, seen, completed_step, saved_steps)
     events += _diagnosed(before, seen, told)
     return events
 
@@ -136,13 +137,23 @@ def _started(seen: Observed) -> set[int]:
 
 
 def _exited(
-    job: str, before: Observed, seen: Observed, completed_step: Callable[[str], int | None]
+    job: str,
+    before: Observed,
+    seen: Observed,
+    completed_step: Callable[[str], int | None],
+    saved_steps: Callable[[str], int],
 ) -> Iterable[RanksExited]:
     known = {each.rank for each in _exits(before)}
     new = tuple(each for each in _exits(seen) if each.rank not in known)
     if new:
-        step = completed_step(job)
-        yield RanksExited(job=job, epoch=seen.epoch, node=seen.node, exits=new, step=step)
+        yield RanksExited(
+            job=job,
+            epoch=seen.epoch,
+            node=seen.node,
+            exits=new,
+            step=completed_step(job),
+            saved=saved_steps(job),
+        )
 
 
 def _exits(seen: Observed) -> list[RankStatus]:

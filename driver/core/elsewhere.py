@@ -26,11 +26,11 @@ def may_move(turn: Turn, job: Job, node: str | None) -> bool:
 
 
 def to_move(turn: Turn, job: Job, fault: Fault) -> str | None:
-    """The node whose place is tried on another one first: the fault's, or the later one of two that
-    cannot reach each other, so that rank 0 and its store stay, or the only one; None where there is
-    none.
+    """The node whose place is tried on another one first: the fault's, or where alone it showed, or
+    the later one of two that cannot reach each other, so that rank 0 and its store stay, or the
+    only one; None where there is none.
     """
-    named = (fault.node,) if fault.node is not None else ()
+    named = tuple(filter(None, [fault.node or fault.place]))
     only = job.places if job.plan.nodes == 1 else ()
     return one_of(turn, job, cut_off(turn, job, fault) or named or only)
 

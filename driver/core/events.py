@@ -278,13 +278,18 @@ class RanksRunning(Event, frozen=True):
 
 
 class RanksExited(Event, frozen=True):
-    """Ranks of the current epoch ended; `step` is the last that all ranks had completed."""
+    """Ranks of the current epoch ended; `step` is the last that all ranks had completed.
+
+    `saved` is how many steps of this attempt its script was seen to save, where ranks count them
+    from their own start.
+    """
 
     job: str
     epoch: int
     node: str
     exits: tuple[RankStatus, ...]
     step: int | None = None
+    saved: int = 0
 
 
 class DesiredRefused(Event, frozen=True):

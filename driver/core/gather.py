@@ -112,6 +112,7 @@ def judge(job: Job) -> Fault | None:
         blame=blame,
         node=None if echo else first.node,
         rank=None if echo else first.status.rank,
+        place=_refuser(job.exits) if kind is Kind.CHECKPOINT_CORRUPT else None,
         step=max(steps, default=None),
         summary=summary(first),
         evidence=_evidence(first, job.exits),
@@ -208,6 +209,12 @@ def _evidence(first: Exited, exits: Sequence[Exited]) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(source=f"executor of {exited.node}", text=summary(exited)) for exited in bad[:8]
     )
+
+
+def _refuser(exits: Sequence[Exited]) -> str | None:
+    """The node whose ranks alone would not have the checkpoint: it may be its way to the store."""
+    refused = {each.node for each in exits if _class_of(each.status)[0] is Kind.CHECKPOINT_CORRUPT}
+    return refused.pop() if len(refused) == 1 else None
 
 
 def _spoils(job: Job, status: RankStatus, step: int | None) -> bool:

@@ -189,6 +189,7 @@ class Exited(Value, frozen=True):
     node: str
     status: RankStatus
     step: int | None = None
+    saved: int = 0  # steps that its script was seen to save, where they count from its start
 
 
 class Lived(Value, frozen=True):
@@ -210,6 +211,7 @@ class Mark(Value, frozen=True):
 
     how: str  # signal or exit code, the script's line, the words without numbers
     step: int  # that the rank had completed, as it counts them
+    relative: bool = False  # it counts them from its own start
 
 
 class Again(Value, frozen=True):
@@ -229,6 +231,7 @@ class Fault(Value, frozen=True):
     blame: Blame = Blame.UNKNOWN
     node: str | None = None
     rank: int | None = None
+    place: str | None = None  # of nobody's: the one node where it showed, with nothing against that
     step: int | None = None
     stalled_s: float = 0.0  # how long it had lasted when it was found
     evidence: tuple[Evidence, ...] = ()
@@ -311,6 +314,7 @@ class Job(Value, frozen=True):
     diagnosis: Diagnosis | None = None
     spent: tuple[Spent, ...] = ()
     spots: dict[str, int] = {}  # restarts for standing still, by where in the script
+    passed: dict[str, float] = {}  # of these, those that it got past since, and when
     ends: tuple[Again, ...] = ()  # how ranks ended, the latest last
     moved: dict[str, float] = {}  # nodes that it moved off without proof against them, and when
     incident: int | None = None  # the open one

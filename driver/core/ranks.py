@@ -3,7 +3,7 @@
 Called by `decide`. Pure. Whatever belongs to an epoch that is over is ignored here, once for all.
 """
 
-from holdfast.driver.core import gather, incidents, ladder, restore
+from holdfast.driver.core import gather, incidents, ladder, repeats, restore, spots
 from holdfast.driver.core.events import (
     CheckpointStored,
     NodeQuiet,
@@ -17,7 +17,7 @@ from holdfast.driver.core.events import (
 from holdfast.driver.core.model import Exited, Fault, Job, Quiet, Timer
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
-from holdfast.protocol.messages import Stored
+from holdfast.protocol.messages import RankStatus, Stored
 
 OfEpoch = (
     NodeQuiet | StoreReady | StoreLost | RanksRunning | RanksExited | StepsRepeated | ProgressSeen
@@ -126,13 +126,18 @@ def on_exited(turn: Turn, event: RanksExited) -> None:
     new = [status for status in own if status.rank not in known and status.state == "exited"]
     if not new:
         return
-    exits = [Exited(node=event.node, status=status, step=event.step) for status in new]
+    exits = [_exit(event, status) for status in new]
     best = _highest(job.best_step, event.step)
     turn.job(job.name, exits=(*job.exits, *exits), best_step=best)
     ranks = ", ".join(str(status.rank) for status in new)
     turn.say(f"rank {ranks} on {event.node} ended")
     if any(gather.failed(status) for status in new):
         _gather(turn, job.name)
+
+
+def _exit(event: RanksExited, status: RankStatus) -> Exited:
+    saved = max(status.saved or 0, event.saved)
+    return Exited(node=event.node, status=status, step=event.step, saved=saved)
 
 
 def _gather(turn: Turn, name: str) -> None:
@@ -163,6 +168,8 @@ def on_progress(turn: Turn, event: ProgressSeen) -> None:
     if job is None or not job.seated or (job.progressed and not first):
         return
     turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
+    repeats.passed(turn, job.name, event)
+    spots.got_on(turn, job.name)
     turn.say(f"{job.name} {_went_on(turn, job, event)}", job.name)
     incidents.note_resumed(turn, job, event.before)
     incidents.back(

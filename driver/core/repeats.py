@@ -2,14 +2,16 @@
 
 Called by `gather`, which gives an end its mark, and by the ladder, which counts marks. Pure. The
 same exception, raised twice at one step and line, is in the code or in its data, and a third time
-tells nobody more. The same signal may be the node's: another node, or tests of that one, come
-first. What the outside refused may be there the next time, and what came from outside (SIGKILL)
-says nothing of the place: neither has a mark.
+tells nobody more; of steps that count from each start that holds while nothing is saved. The same
+signal may be the node's: another node, or tests of that one, come first. What the outside refused
+may be there the next time, and what came from outside (SIGKILL) says nothing of the place: neither
+has a mark.
 """
 
 import re
 from signal import Signals
 
+from holdfast.driver.core.events import ProgressSeen
 from holdfast.driver.core.model import Again, Fault, Job, Mark
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.exitcodes import of_signal
@@ -53,7 +55,9 @@ def mark(status: RankStatus) -> Mark | None:
     program whose steps nobody sees.
     """
     how = _how(status)
-    return Mark(how=how, step=status.step) if how and status.step is not None else None
+    if not how or status.step is None:
+        return None
+    return Mark(how=how, step=status.step, relative=status.saved is not None)
 
 
 def _how(status: RankStatus) -> str:
@@ -76,8 +80,13 @@ def _words(error: RankError) -> str:
 
 
 def note(turn: Turn, name: str, fault: Fault) -> None:
-    """Count the fault's end, with the node that it came on."""
+    """Count the fault's end, with the node that it came on. Where the script saved steps that it
+    counts from its start the next attempt goes on from there: none of its ends was at this place.
+    """
     job = turn.jobs[name]
+    if any(exited.saved for exited in job.exits):
+        turn.job(name, ends=())
+        return
     if fault.mark is None:
         return
     before = _same(job, fault)
@@ -89,10 +98,20 @@ def note(turn: Turn, name: str, fault: Fault) -> None:
 
 
 def _counts(before: Again, since_s: float) -> bool:
-    """At a step above 0 a rank ends twice only where the job did not get on. Before its first step
-    the same may befall a restart that comes much later.
+    """At one numbered step a rank ends twice only where the job did not get on. Before its first
+    step, or so many after its start, the same may befall a restart that comes much later.
     """
-    return before.mark.step > 0 or before.at_s > since_s
+    numbered = before.mark.step > 0 and not before.mark.relative
+    return numbered or before.at_s > since_s
+
+
+def passed(turn: Turn, name: str, event: ProgressSeen) -> None:
+    """The job got further than ever: the ends at the steps below are behind it. Of steps that count
+    from the start of each attempt that says only that there was one.
+    """
+    first = 0 if event.stepless else 1
+    job, reached = turn.jobs[name], first if event.step is None else event.step
+    turn.job(name, ends=tuple(each for each in job.ends if each.mark.step >= reached))
 
 
 def _same(job: Job, fault: Fault) -> Again | None:

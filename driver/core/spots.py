@@ -2,7 +2,7 @@
 
 Called by the ladder; the detectors are told the counts with each epoch, and wait longer at such a
 place. Pure. A spot that several restarts, ever more patience and another node, where one was free,
-did not cure is the script's own.
+did not cure is the script's own. What a restart cured for long is counted anew when it comes again.
 """
 
 from msgspec.structs import replace
@@ -21,13 +21,34 @@ def noted(turn: Turn, name: str, fault: Fault, incident: Incident) -> Fault:
     job = turn.jobs[name]
     if not fault.spot:
         return fault
-    times = job.spots.get(fault.spot, 0) + 1
+    times = _lately(turn, job, fault) + 1
     others = {spot: count for spot, count in job.spots.items() if spot != fault.spot}
     latest = dict([*others.items(), (fault.spot, times)][-KEPT:])
-    turn.job(name, spots=latest)
+    passed = {spot: at_s for spot, at_s in job.passed.items() if spot in others}
+    turn.job(name, spots=latest, passed=passed)
     if not _over(turn, turn.jobs[name], fault):
         return fault
     return replace(fault, blame=Blame.USER, traceback=_stack(fault, incident))
+
+
+def _lately(turn: Turn, job: Job, fault: Fault) -> int:
+    """Restarts at the fault's spot that did not cure it: none where the job has got further than
+    ever since, and stands there again only after the window of the user's budget.
+    """
+    began_s = turn.now - fault.stalled_s
+    cured = began_s - job.passed.get(fault.spot, began_s) > job.plan.user.window_s
+    return 0 if cured else job.spots.get(fault.spot, 0)
+
+
+def got_on(turn: Turn, name: str) -> None:
+    """The job got further than ever, so it is past its spots. At those that it is past for longer
+    than the window the detectors are as patient as after one restart: what is slow there stays so.
+    """
+    job = turn.jobs[name]
+    passed = {spot: job.passed.get(spot, turn.now) for spot in job.spots}
+    since_s = turn.now - job.plan.user.window_s
+    spots = {spot: 1 if passed[spot] < since_s else times for spot, times in job.spots.items()}
+    turn.job(name, spots=spots, passed=passed)
 
 
 def used_up(turn: Turn, job: Job, fault: Fault) -> str:

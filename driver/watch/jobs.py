@@ -75,7 +75,7 @@ def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen
         places=places,
         ranks={},
         pace=pacing.restarted(before.pace, expected.best_step or 0),
-        saved=before.saved + _saved(before),
+        saved=before.saved + saved(before),
         furthest=max(before.furthest, before.saved + _own_steps(before)),
         still=msgspec.structs.replace(before.still, began_s=now, named=""),
     )
@@ -100,8 +100,9 @@ def _own_steps(job: JobSeen) -> int:
     return job.pace.step if relative(job) else 0
 
 
-def _saved(job: JobSeen) -> int:
-    """How many of these its script had saved when it was last heard of."""
+def saved(job: JobSeen) -> int:
+    """How many steps of an attempt its script had saved when it was last heard of, where its ranks
+    count them from their own start."""
     steps = [seen.progress.step - seen.progress.unsaved for seen in job.ranks.values()]
     return min(max(steps, default=0), _own_steps(job))
 

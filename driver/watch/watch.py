@@ -206,6 +206,14 @@ class Watch:
         seen = self._jobs.get(job)
         return seen.completed_step() if seen is not None and not jobs.relative(seen) else None
 
+    def saved_steps(self, job: str) -> int:
+        """How many steps of the newest epoch its script has saved, where ranks count them from
+        their own start."""
+        seen, wanted = self._jobs.get(job), self._wanted.get(job)
+        if seen is None or wanted is None or seen.expected.epoch != wanted.epoch:
+            return 0
+        return jobs.saved(seen)
+
     # ------------------------------------------------------------ inside
 
     def _seen(self, node: str, now: float) -> NodeSeen:

@@ -158,7 +158,7 @@ class Life:
         where = {"job": name, "node": job.host, "epoch": epoch or job.epoch}
         self.do(e.CheckpointStored(step=step, **where))  # type: ignore[arg-type]
 
-    def progress(self, step: int, name: str = "job") -> None:
+    def progress(self, step: int | None, name: str = "job") -> None:
         epoch = self.state.jobs[name].epoch
         self.do(e.ProgressSeen(job=name, epoch=epoch, step=step))
 
@@ -174,10 +174,12 @@ class Life:
         unstartable: str = "",
         step: int | None = None,
         own_step: int | None = None,
+        saved: int | None = None,
         memory_limit_bytes: int | None = None,
         judged: bool = True,
     ) -> None:
-        """A rank ends badly, and the gather window closes. `memory_limit_bytes`: it was killed for
+        """A rank ends badly, and the gather window closes. `saved`: its steps count from its start,
+        and its script saved so many of them. `memory_limit_bytes`: it was killed for
         memory, of which there was so much; 0: without a limit.
         """
         job = self.state.jobs[name]
@@ -197,6 +199,7 @@ class Life:
             error=error,
             order=1,
             step=own_step,
+            saved=saved,
             out_of_memory=memory_limit_bytes is not None,
             memory_limit_bytes=memory_limit_bytes or 0,
         )

@@ -10,6 +10,8 @@ from holdfast.driver.core.turn import Turn
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
 from holdfast.lab.simulator.simulate import play
 
+STORING = e.Task(command=("train",), workdir=".", store_url="file:///s", store_interval_steps=5)
+
 
 def crash(life, step: int) -> None:
     """Rank 2, on the second place, dies at a step of its own; all answer until it runs again."""
@@ -38,8 +40,7 @@ def test_after_the_second_acquittal_the_place_moves_to_another_node(training, wh
 
 
 def test_the_last_step_is_saved_before_the_place_moves(training) -> None:
-    task = e.Task(command=("train",), workdir=".", store_url="file:///s", store_interval_steps=5)
-    life = training(standbys=1, task=task)
+    life = training(standbys=1, task=STORING)
     for step in range(2, 6):
         crash(life, step)
         life.progress(step)
@@ -110,3 +111,67 @@ def test_a_job_outlives_a_lemon_in_a_simulated_cluster(after: float, standbys: i
     effects = [effect for entry in world.driver.journal for effect in entry.effects]
     assert not [effect for effect in effects if isinstance(effect, Distrust)]
     assert any("try its place on another node" in entry.why for entry in world.driver.journal)
+
+
+def refuses(life, *nodes: str) -> None:
+    """The ranks of these nodes cannot read the stored step that all start from."""
+    job = life.job
+    for node in nodes:
+        rank = job.places.index(node) * job.plan.ranks_per_node
+        life.dies(rank, exception="CheckpointRefused", judged=False)
+    life.wait(until_s=life.now + life.policy.gather_s)
+
+
+def starts_from(life, step: int, epoch: int) -> None:
+    for _ in range(6):
+        if life.phase in (Phase.RUNNING, Phase.FAILED):
+            return
+        life.answer(stored=[(step, epoch)])
+        if life.job.diagnosis is not None:
+            life.tests_end()
+
+
+@pytest.mark.parametrize("where", ["standbys", "spare"])
+def test_where_one_node_alone_cannot_read_the_checkpoint_its_place_moves_before_the_end(
+    training, where: str
+) -> None:
+    life = training(nodes=3, task=STORING, **{where: 1})
+    first = life.job.epoch
+    life.stores(80)
+    for _ in range(30):
+        refuses(life, "n1")
+        starts_from(life, 80, first)
+        if "n1" not in life.job.places:
+            break
+    assert (life.phase, life.job.places) == (Phase.RUNNING, ("n0", "n3", "n2"))
+    assert (life.job.restore.step, life.job.restore.source) == (80, "store")
+    assert any("try its place on another node than n1" in why for why in life.whys)
+    assert (life.evicted, life.ordered(Distrust)) == ([], [])
+    assert life.state.nodes["n1"].strikes == ()
+
+
+def test_what_several_nodes_cannot_read_is_no_nodes(training) -> None:
+    life = training(nodes=3, task=STORING, standbys=1)
+    first = life.job.epoch
+    life.stores(80)
+    for _ in range(30):
+        refuses(life, "n1", "n2")
+        starts_from(life, 80, first)
+        if life.phase is Phase.FAILED:
+            break
+    assert life.phase is Phase.FAILED
+    assert life.job.moved == {}
+
+
+def test_what_the_next_node_cannot_read_either_ends_the_job(training) -> None:
+    life = training(nodes=3, task=STORING, standbys=1)
+    first = life.job.epoch
+    life.stores(80)
+    for _ in range(30):
+        refuses(life, life.job.places[1])
+        starts_from(life, 80, first)
+        if life.phase is Phase.FAILED:
+            break
+    assert life.phase is Phase.FAILED
+    assert list(life.job.moved) == ["n1"]
+    assert life.evicted == []

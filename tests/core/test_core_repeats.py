@@ -18,8 +18,11 @@ def ended(message: str, *, line: int = 7, step: int | None = 10, code: int = 1) 
     return RankStatus(rank=1, state="exited", exit_code=code, error=error, step=step)
 
 
-def died(signal: int = 0, *, step: int | None = 10, code: int | None = None) -> RankStatus:
-    return RankStatus(rank=1, state="exited", signal=signal or None, exit_code=code, step=step)
+def died(
+    signal: int = 0, *, step: int | None = 10, code: int | None = None, saved: int | None = None
+) -> RankStatus:
+    ended = {"signal": signal or None, "exit_code": code, "step": step, "saved": saved}
+    return RankStatus(rank=1, state="exited", **ended)
 
 
 BASE = ended("ValueError: sample 17 at 0x7fae12 is bad")
@@ -92,17 +95,95 @@ def test_an_exception_that_comes_at_other_steps_has_its_budget(training) -> None
     assert "All 3 restarts for user faults" in life.job.failure.reason
 
 
-@pytest.mark.parametrize(("step", "phase"), [(0, Phase.SUSPENDING), (10, Phase.FAILED)])
+@pytest.mark.parametrize(
+    ("end", "phase"),
+    [
+        ({"own_step": 0}, Phase.SUSPENDING),
+        ({"own_step": 10}, Phase.FAILED),
+        ({"own_step": 10, "saved": 0}, Phase.SUSPENDING),
+    ],
+    ids=["before a step", "at a numbered step", "so many steps after its start"],
+)
 def test_what_befell_an_earlier_start_counts_as_long_as_the_budgets_window(
-    training, step: int, phase: Phase
+    training, end: dict[str, int], phase: Phase
 ) -> None:
     life = training()
-    life.dies(1, exception="ValueError: bad", own_step=step)
+    life.dies(1, exception="ValueError: bad", **end)
     life.answer()
-    life.progress(500)
     life.wait(until_s=life.now + life.job.plan.user.window_s + 1)
-    life.dies(1, exception="ValueError: bad", own_step=step)
+    life.dies(1, exception="ValueError: bad", **end)
     assert life.phase is phase
+
+
+@pytest.mark.parametrize("end", [{"own_step": 0}, {"own_step": 10}, {"own_step": 0, "saved": 0}])
+def test_an_end_that_the_job_got_past_counts_no_more(training, end: dict[str, int]) -> None:
+    life = training()
+    life.dies(1, exception="ValueError: bad", **end)
+    life.answer()
+    life.progress(None if "saved" in end else 11)
+    life.dies(1, exception="ValueError: bad", **end)
+    assert life.phase is Phase.SUSPENDING
+
+
+@pytest.mark.parametrize("how", [{"exception": "RuntimeError: killed"}, {"code": 85}])
+def test_a_job_that_saves_and_ends_so_many_steps_after_each_start_has_its_budget(
+    training, how: dict[str, object]
+) -> None:
+    life = training()
+    for _ in range(3):
+        life.dies(1, own_step=1_000, saved=900, **how)
+        life.answer()
+        assert life.phase is Phase.RUNNING
+        life.progress(None)
+    life.dies(1, own_step=1_000, saved=900, **how)
+    assert "All 3 restarts for user faults" in life.job.failure.reason
+
+
+def test_a_crash_so_many_steps_after_each_start_is_its_nodes_where_the_script_saves(
+    training,
+) -> None:
+    life = training(nodes=1, user=e.Budget(restarts=9, window_s=3600))
+    for _ in range(3):
+        life.dies(0, signal=11, own_step=1_000, saved=900)
+        life.answer()
+        if life.job.diagnosis is not None:
+            life.tests_end()
+            life.answer()
+        assert life.phase is Phase.RUNNING
+        life.progress(None)
+
+
+def test_what_another_rank_saved_counts_for_the_rank_that_ends(training) -> None:
+    life = training()
+    for _ in range(3):
+        ends = (died(code=85, step=1_000, saved=0),)
+        where = {"job": "job", "epoch": life.job.epoch, "node": "n0"}
+        life.do(e.RanksExited(exits=ends, saved=900, **where))
+        life.wait(until_s=life.now + life.policy.gather_s)
+        life.answer()
+        assert life.phase is Phase.RUNNING
+
+
+@pytest.mark.parametrize("step", [0, 1_000])
+def test_an_unnumbered_script_that_ends_so_many_steps_after_each_start_and_saves_none_is_ended(
+    training, step: int
+) -> None:
+    life = training()
+    life.dies(1, exception="ValueError: bad", own_step=step, saved=0)
+    life.answer()
+    life.dies(1, exception="ValueError: bad", own_step=step, saved=0)
+    assert life.phase is Phase.FAILED
+    assert f"twice after step {step}" in life.job.failure.reason
+
+
+def test_after_an_attempt_that_saved_an_end_without_counts_as_the_first(training) -> None:
+    life = training()
+    for end in ({"saved": 0}, {"saved": 5}, {"saved": 0}):
+        life.dies(1, exception="ValueError: bad", own_step=10, **end)
+        life.answer()
+        assert life.phase is Phase.RUNNING
+    life.dies(1, exception="ValueError: bad", own_step=10, saved=0)
+    assert life.phase is Phase.FAILED
 
 
 def test_who_leaves_early_again_ends_the_job(training) -> None:

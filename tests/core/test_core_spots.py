@@ -12,7 +12,9 @@ SPOT = "evaluate (train.py:31), step 50"
 FIX = "A longer pauseMaxS (`holdfast run --pause-max`) gives it more time."
 
 
-def stands_still(life: Any, spot: str, *, rank: int | None = 2, node: str = "n1") -> None:
+def stands_still(
+    life: Any, spot: str, *, rank: int | None = 2, node: str = "n1", stalled_s: float = 0.0
+) -> None:
     job = life.job
     named = {"node": node, "rank": rank} if rank is not None else {}
     life.do(
@@ -23,6 +25,7 @@ def stands_still(life: Any, spot: str, *, rank: int | None = 2, node: str = "n1"
                 job=job.name,
                 epoch=job.epoch,
                 step=50,
+                stalled_s=stalled_s,
                 summary="rank 2 holds the job up" if named else "no progress",
                 spot=spot,
                 fix=FIX,
@@ -104,3 +107,60 @@ def test_the_place_moves_also_where_the_job_got_on_in_between(training: Any) -> 
         life.progress(step)
     stands_still(life, SPOT)
     assert "try its place on another node than n1" in life.whys[-1]
+
+
+STALL = "evaluate (train.py:31), 0 steps after its start or save"
+
+
+def trains_on(life: Any, step: int | None, *, for_s: float) -> None:
+    """It gets further than ever, and goes on for so long; no step: they count from each start."""
+    runs_again(life)
+    life.progress(step)
+    life.wait(until_s=life.now + for_s)
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize("spot", [STALL, "open (data.py:9), step 0"])
+def test_standstills_that_a_restart_cured_for_long_are_counted_anew(
+    training: Any, spot: str, numbered: bool
+) -> None:
+    life = training()
+    for times in range(1, 7):
+        stands_still(life, spot)
+        assert life.job.spots == {spot: 1}
+        trains_on(life, 1_000 * times if numbered else None, for_s=40 * 86_400.0)
+    assert not life.job.finished
+
+
+def test_without_getting_further_time_between_standstills_cures_nothing(training: Any) -> None:
+    life = training()
+    for times in (1, 2, 3):
+        stands_still(life, STALL)
+        assert life.job.spots == {STALL: times}
+        runs_again(life)
+        life.wait(until_s=life.now + 7_200.0)
+    stands_still(life, STALL)
+    assert life.phase is Phase.FAILED
+
+
+def test_the_time_that_it_stood_still_is_none_of_having_got_past(training: Any) -> None:
+    life = training()
+    for times in (1, 2, 3):
+        stands_still(life, STALL, stalled_s=3_600.0)
+        assert life.job.spots == {STALL: times}
+        trains_on(life, None, for_s=3_700.0)
+    stands_still(life, STALL, stalled_s=3_600.0)
+    assert life.phase is Phase.FAILED
+
+
+def test_patience_is_that_of_one_restart_once_it_got_past_for_long(training: Any) -> None:
+    life = training()
+    for _ in range(3):
+        stands_still(life, STALL)
+        runs_again(life)
+    life.progress(None)
+    assert life.job.spots == {STALL: 3}
+    for patience in (3, 1):
+        life.dies(1, signal=9)
+        trains_on(life, None, for_s=life.job.plan.user.window_s + 1)
+        assert life.job.spots == {STALL: patience}

@@ -113,6 +113,9 @@ class RecordingWatch:
     def completed_step(self, job: str) -> int | None:
         return 41
 
+    def saved_steps(self, job: str) -> int:
+        return 0
+
 
 class Edge:
     """The server, its recorders, and clients of it."""

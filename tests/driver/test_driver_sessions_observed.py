@@ -56,7 +56,7 @@ def exited(rank: int, order: int, **how: int) -> RankStatus:
 
 
 def after(before: Observed, seen: Observed, told: Desired | None = QUIESCED) -> list[object]:
-    return list(news(before, seen, told, completed_step=lambda job: 8))
+    return list(news(before, seen, told, completed_step=lambda job: 8, saved_steps=lambda job: 5))
 
 
 def test_quiet_comes_with_what_the_node_holds() -> None:
@@ -139,7 +139,7 @@ def test_exits_are_said_once_in_their_order_with_the_step_that_all_had() -> None
     first = replace(running(0, 1), ranks=(exited(1, 1, signal=9), running(0).ranks[0]))
     (event,) = after(running(0, 1), first, SEATED)
     assert event == RanksExited(
-        job="j", epoch=7, node="n0", exits=(exited(1, 1, signal=9),), step=8
+        job="j", epoch=7, node="n0", exits=(exited(1, 1, signal=9),), step=8, saved=5
     )
     both = replace(first, ranks=(exited(0, 2, exit_code=1), exited(1, 1, signal=9)))
     (later,) = after(first, both, SEATED)

@@ -73,6 +73,7 @@ async def test_an_unmodified_torch_script_is_killed_and_started_again_with_the_s
     assert first.error.in_collective
     assert third.error.in_collective
     assert second.step == 0, "its ring was read, and it made no step of an optimizer"
+    assert second.saved == 0, "and it numbers none"
     await node.launch(task, ranks=3)
     assert [rank.exit_code for rank in await node.exited(3)] == [0, 0, 0]
     said = [node.output(rank).split() for rank in range(3)]

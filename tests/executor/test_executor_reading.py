@@ -14,13 +14,14 @@ import pytest
 from waiting import DEADLINE_S
 
 from holdfast.executor.command import NotStartable, python_program, resolve
-from holdfast.executor.errors import in_collective, last_step, rank_error
+from holdfast.executor.errors import in_collective, last_step, rank_error, saved_steps
 from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import Declined, Fork, Import, Imported, Program
 from holdfast.executor.launcher.scan import modules_of
 from holdfast.executor.settings import read
 from holdfast.kit.cgroup import Memory, memory
 from holdfast.protocol.nodeenv import BadSettings
+from holdfast.telemetry.recorder import Recorder
 from holdfast.telemetry.ring import RingWriter
 
 GLOO_TRACE = 'File "/x/torch/distributed/distributed_c10d.py", line 3, in all_reduce\n'
@@ -261,3 +262,20 @@ def test_a_ring_tells_the_last_step_of_a_rank_that_ended(tmp_path: Path) -> None
     assert last_step(path) == 17
     path.write_bytes(path.read_bytes()[:100])
     assert last_step(path) is None
+
+
+def test_the_rings_of_a_node_tell_how_much_the_script_of_one_that_ended_had_saved(
+    tmp_path: Path,
+) -> None:
+    rings = [tmp_path / f"job.e3.r{rank}.ring" for rank in range(2)]
+    assert saved_steps(rings[1], rings) is None
+    ranks = [Recorder(RingWriter(path, rank=at, epoch=3)) for at, path in enumerate(rings)]
+    for step in range(5):
+        for rank in ranks:
+            rank.stepped()
+        if step == 2:
+            ranks[0].saved()
+    assert saved_steps(rings[1], rings) == 3
+    assert saved_steps(rings[1], ()) == 0
+    ranks[1].reported(40, None, None)
+    assert saved_steps(rings[1], rings) is None, "it numbers its steps"

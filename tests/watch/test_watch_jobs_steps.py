@@ -91,3 +91,14 @@ def test_what_each_attempt_saved_adds_up(cluster: Any) -> None:
     script.dies()
     script.go(3)
     assert [each.since for _, each in script.told] == [20, 40]
+
+
+def test_what_an_attempt_saved_so_far_is_told_to_who_asks(cluster: Any) -> None:
+    script = Script(cluster, 10)
+    script.go(25)
+    assert script.world.watch.saved_steps("job") == 20
+    script.dies()
+    assert script.world.watch.saved_steps("job") == 0
+    script.world.alter = lambda seen: seen
+    script.go(25)
+    assert script.world.watch.saved_steps("job") == 0, "its steps are numbered"
