@@ -2,6 +2,7 @@
 
 import asyncio
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 from waiting import DEADLINE_S, eventually_async
@@ -50,7 +51,7 @@ class Counting:
 
 
 def pages_of(journal: Counting) -> Pages:
-    return Pages(journal, journal.write)  # type: ignore[arg-type]
+    return Pages(SimpleNamespace(journal=journal), journal.write)  # type: ignore[arg-type]
 
 
 async def read_through(pages: Pages, job: str | None = None, after: int = 0) -> list[int]:

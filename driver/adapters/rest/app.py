@@ -48,7 +48,7 @@ def make_app(control: Control) -> FastAPI:
     )
     app.state.control = control
     app.state.metrics = Metrics()
-    app.state.pages = Pages(control.journal, events.written)
+    app.state.pages = Pages(control, events.written)
     problems.install(app)
     below = APIRouter(prefix=PREFIX)
     for module in (jobs, attempts, logs, stories, nodes, brake, incidents, events):

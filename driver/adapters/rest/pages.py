@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.driver.ports import Entry, Journal
+from holdfast.driver.control import Control
+from holdfast.driver.ports import Entry
 
 PAGE_ENTRIES = 50
 """Read at once: they are kept until whoever follows has taken them."""
@@ -34,10 +35,10 @@ class Page(NamedTuple):
 
 
 class Pages:
-    """Of one journal. On the driver's event loop."""
+    """Of one driver's journal. On its event loop."""
 
-    def __init__(self, journal: Journal, written: Callable[[Entry], bytes]) -> None:
-        self._journal = journal
+    def __init__(self, control: Control, written: Callable[[Entry], bytes]) -> None:
+        self._control = control
         self._written = written
         self._reading: dict[int, asyncio.Task[Page]] = {}
         self._kept: OrderedDict[int, Page] = OrderedDict()
@@ -67,7 +68,7 @@ class Pages:
         return page
 
     def _page(self, sequence: int) -> Page:
-        entries = self._journal.entries(after=sequence, limit=PAGE_ENTRIES)
+        entries = self._control.journal.entries(after=sequence, limit=PAGE_ENTRIES)
         written = tuple((tuple(entry.jobs), self._written(entry)) for entry in entries)
         last = entries[-1].sequence if entries else sequence
         return Page(last, written, b"".join(data for _, data in written))
