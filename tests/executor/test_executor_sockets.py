@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,13 @@ if __name__ == "__main__":
 """
 
 
+@pytest.fixture
+def own() -> Iterator[Path]:
+    """A user's own TMPDIR, with a path so short that a socket's below it fits its 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="own-") as folder:
+        yield Path(folder)
+
+
 def listening(node: Any, ranks: int) -> list[Path]:
     """The sockets of the ranks and their two workers each."""
     lines = [line for rank in range(ranks) for line in node.output(rank).splitlines()]
@@ -39,9 +47,8 @@ def listening(node: Any, ranks: int) -> list[Path]:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_killed_ranks_and_workers_leave_no_folder(own_node: Any, tmp_path: Path) -> None:
-    node, own = own_node, tmp_path / "own"
-    own.mkdir()
+async def test_killed_ranks_and_workers_leave_no_folder(own_node: Any, own: Path) -> None:
+    node = own_node
     task = node.python(ASKS, env={"TMPDIR": str(own)})
     await node.launch(task, ranks=2)
     pids = await node.running(2)
@@ -56,10 +63,9 @@ async def test_killed_ranks_and_workers_leave_no_folder(own_node: Any, tmp_path:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_a_killed_executor_left_the_next_attempt_removes(
-    own_node: Any, tmp_path: Path
+    own_node: Any, own: Path
 ) -> None:
-    node, own = own_node, tmp_path / "own"
-    own.mkdir()
+    node = own_node
     await node.launch(node.python(ASKS, env={"TMPDIR": str(own)}), ranks=1)
     await node.running(1)
     await eventually_async(lambda: listening(node, 1))
