@@ -5,3 +5,6 @@ PROTOCOL_VERSION = 2
 
 API_VERSION = "holdfast.dev/v1alpha1"
 """`apiVersion` of a `TrainingJob`."""
+
+FIELD_MANAGER = "holdfast-driver"
+"""Who manages, by an API server's book, each field that a part of Holdfast writes there."""

@@ -12,9 +12,12 @@ import msgspec
 from holdfast.daemon.signals.conditions import Condition, Seen
 from holdfast.daemon.signals.settings import Settings
 from holdfast.kit.tls import ca_in, reason, trusting
+from holdfast.protocol.version import FIELD_MANAGER
 
 STRATEGIC = "application/strategic-merge-patch+json"
 """Lists of conditions are merged by their type, as a kubelet does it."""
+USER_AGENT = "holdfast-node-signals"
+MANAGED = {"fieldManager": FIELD_MANAGER}
 TIMEOUT_S = 10.0
 LONGEST = 500
 """Characters of an answer that are shown."""
@@ -62,12 +65,16 @@ class NodeObject:
             raise NotTold(f"the service account cannot be used: {error}.") from error
         if not token.isprintable() or " " in token:
             raise NotTold("the service account's token has characters that no token has.")
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": STRATEGIC}
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": STRATEGIC,
+            "User-Agent": USER_AGENT,
+        }
         try:
             async with httpx.AsyncClient(
                 verify=context, trust_env=False, timeout=TIMEOUT_S
             ) as client:
-                return await client.patch(self._url, content=patch, headers=headers)
+                return await client.patch(self._url, params=MANAGED, content=patch, headers=headers)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise NotTold(f"no answer from the API server: {reason(error)}.") from error
 

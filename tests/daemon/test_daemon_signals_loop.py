@@ -16,6 +16,7 @@ from waiting import DEADLINE_S, eventually_async
 from holdfast.daemon.signals import loop, node
 from holdfast.daemon.signals.loop import Signals
 from holdfast.daemon.signals.settings import Settings
+from holdfast.protocol.version import FIELD_MANAGER
 from holdfast.protocol.xids import HARDWARE_FAULT, XID_ERRORS
 
 NODE = b'{"status": {"conditions": []}}'
@@ -135,6 +136,8 @@ async def test_it_goes_on_trying_whatever_is_answered_and_says_each_trouble_once
     head = api.got[-1][0]
     assert "authorization: bearer secret\r\n" in head
     assert "content-type: application/strategic-merge-patch+json\r\n" in head
+    assert f"/status?fieldmanager={FIELD_MANAGER} http/1.1\r\n" in head
+    assert "user-agent: holdfast-node-signals\r\n" in head
     assert "secret" not in json.dumps(running.logged)
 
 

@@ -45,6 +45,8 @@ NEEDED_FOR = {
     "delete pods": GIVES_BACK,
     "patch pods": BINDS,
     "create events": TELLS,
+    "list priorityclasses": SEES,
+    "watch priorityclasses": SEES,
     "get nodes": MARKS,
     "list nodes": BINDS,
     "watch nodes": SEES,

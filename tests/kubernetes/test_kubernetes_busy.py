@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from deployed import DEPLOY
 from operated import Operated, operated, said
 
 from holdfast.lab.kubernetes.plane import ControlPlane
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.kubernetes
 HALF = {"resources": {"requests": {"cpu": "5"}}}
 """More than half of the eight that a node has."""
 FULL = 6
+PRIORITIES = str(DEPLOY / "base" / "priorities.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +25,12 @@ def busy(crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with operated(crd, folder, name="busy", nodes=10) as driven:
         driven.driver.end()
         fill(driven)
+        crd.kubectl("apply", "-f", PRIORITIES)
         driven.start()  # it lists what is there before it asks for a node
         yield driven
         driven.kubectl("delete", "tj", "--all")
         driven.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+        crd.kubectl("delete", "-f", PRIORITIES)
 
 
 def fill(operator: Operated) -> None:
@@ -44,20 +48,25 @@ def fill(operator: Operated) -> None:
     operator.plane.kubectl("apply", "-f", "-", input=json.dumps(document))
 
 
+@pytest.mark.parametrize("shipped", ["", "holdfast-training"])
 def test_a_job_gets_the_nodes_that_others_left_free_and_no_pod_is_made_for_the_rest(
-    busy: Operated,
+    busy: Operated, shipped: str
 ) -> None:
-    busy.apply("two", nodes=2, pod=HALF)
-    pods = busy.bound("two", 2)
+    """Also with the PriorityClass that is shipped, which is above the others' and pushes none of
+    them off.
+    """
+    name = "above" if shipped else "plain"
+    busy.apply(name, nodes=2, pod={**HALF, "priorityClassName": shipped})
+    pods = busy.bound(name, 2)
     nodes = {pod["spec"]["nodeName"] for pod in pods}
     assert nodes <= {f"busy-{number}" for number in range(FULL + 1, 11)}
-    busy.until("two", lambda status: said(status, "Allocated") == "True", "each has its pod")
-    made = [each for each in busy.plane.audit() if _makes(each, busy.namespace)]
+    busy.until(name, lambda status: said(status, "Allocated") == "True", "each has its pod")
+    made = [each for each in busy.plane.audit() if _makes(each, busy.namespace, name)]
     assert {each["objectRef"]["name"] for each in made} == {pod["metadata"]["name"] for pod in pods}
 
 
-def _makes(event: dict[str, Any], namespace: str) -> bool:
+def _makes(event: dict[str, Any], namespace: str, job: str) -> bool:
     about = event.get("objectRef") or {}
     mine = (about.get("resource"), about.get("namespace")) == ("pods", namespace)
-    ours = str(about.get("name", "")).startswith("two-")
+    ours = str(about.get("name", "")).startswith(f"{job}-")
     return mine and ours and event["verb"] == "create" and not about.get("subresource")

@@ -11,13 +11,16 @@ from waiting import eventually
 
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.lease import LEASE_S, LeaseLead
+from holdfast.driver.adapters.kubernetes.lease import LEASE_S, LeaseLead, lease
 from holdfast.driver.ports import TemporaryError
+from holdfast.driver.settings import Settings
 from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed
+from holdfast.protocol.version import FIELD_MANAGER
 
 pytestmark = pytest.mark.kubernetes
 
 BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
+LEASE = "holdfast/holdfast-driver"
 DRIVER = "system:serviceaccount:holdfast:holdfast-driver"
 AT = paths.leases("holdfast", "holdfast-driver")
 
@@ -134,6 +137,18 @@ async def test_deleted_it_is_made_again_and_stolen_it_is_taken_back_once_the_thi
     clock.now_s += LEASE_S * 1.1
     assert await one.seek() == ""
     assert (await holder(client))["holderIdentity"] == "driver-a"
+
+
+async def test_its_fields_have_the_manager_that_all_others_have(
+    installed: ControlPlane, client: Client, tmp_path: Path
+) -> None:
+    config = installed.kubeconfig(DRIVER, ["system:serviceaccounts"], name="lease")
+    words = {"cluster": "kubernetes", "journal": "postgresql://holdfast@database/holdfast"}
+    settings = Settings(state=tmp_path, kubeconfig=config, standby=True, lease=LEASE, **words)
+    async with lease(settings, name="driver-a") as made:
+        await made.seek()
+    managed = (await client.get(AT))["metadata"]["managedFields"]
+    assert {each["manager"] for each in managed} == {FIELD_MANAGER}
 
 
 async def test_a_lease_of_another_name_may_not_be_touched_and_that_is_said(lead: MakeLead) -> None:

@@ -3,17 +3,21 @@
 import asyncio
 import tracemalloc
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
+from deployed import DEPLOY
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import eventually_async
+from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver.adapters.kubernetes import names
+from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes.errors import Forbidden
 from holdfast.driver.adapters.kubernetes.room import Room
 from holdfast.driver.adapters.kubernetes.tally import Tally
 from holdfast.driver.adapters.kubernetes.watching import Event
@@ -21,15 +25,15 @@ from holdfast.driver.ports import Fits
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
+SHIPPED = list(yaml.safe_load_all((DEPLOY / "base" / "priorities.yaml").read_text()))
 
 
 def pod(name: str, node: str, *, version: int = 1, uid: str = "", **more: Any) -> Object:
-    """One of somebody else. `more`: cpu, priority, class_name, and further metadata."""
+    """One of somebody else. `more`: cpu, priority, and further metadata."""
     requests = {"cpu": more.pop("cpu", "1")}
     spec = {
         "nodeName": node,
         "priority": more.pop("priority", 0),
-        "priorityClassName": more.pop("class_name", ""),
         "containers": [{"name": "c", "image": "x", "resources": {"requests": requests}}],
     }
     phase = more.pop("phase", "Running")
@@ -55,21 +59,21 @@ def test_all_pods_of_a_node_are_one_sum_and_those_that_end_are_none() -> None:
     going = pod("c", "n1", deletionTimestamp="2026-01-01T00:00:00Z")
     over = pod("d", "n1", phase="Failed")
     listed(tally, pod("a", "n1"), pod("b", "n1", cpu="500m"), going, over, pod("e", "n2"))
-    assert tally.used("n1", by=None) == {"cpu": 1_500, "pods": 2_000}
+    assert tally.used("n1", least=-inf) == {"cpu": 1_500, "pods": 2_000}
     list(tally.event("DELETED", pod("a", "n1", version=11)))
-    assert tally.used("n1", by=None) == {"cpu": 500, "pods": 1_000}
+    assert tally.used("n1", least=-inf) == {"cpu": 500, "pods": 1_000}
     list(tally.event("MODIFIED", pod("b", "n1", version=12, cpu="2")))
-    assert tally.used("n1", by=None) == {"cpu": 2_000, "pods": 1_000}
+    assert tally.used("n1", least=-inf) == {"cpu": 2_000, "pods": 1_000}
     list(tally.event("MODIFIED", pod("b", "n1", version=13, phase="Succeeded")))
-    assert tally.used("n1", by=None) == {}
+    assert tally.used("n1", least=-inf) == {}
 
 
 def test_pods_of_less_priority_can_be_pushed_off_and_do_not_count() -> None:
     tally = Tally(None)
     listed(tally, pod("spare", "n1", priority=-10, cpu="6"), pod("a", "n1", priority=5))
-    assert tally.used("n1", by=0)["cpu"] == 1_000
-    assert tally.used("n1", by=-10)["cpu"] == 7_000
-    assert tally.used("n1", by=6) == {}
+    assert tally.used("n1", least=0)["cpu"] == 1_000
+    assert tally.used("n1", least=-10)["cpu"] == 7_000
+    assert tally.used("n1", least=6) == {}
 
 
 def test_pods_of_ours_are_the_journals_matter_and_those_of_another_driver_are_not() -> None:
@@ -79,8 +83,8 @@ def test_pods_of_ours_are_the_journals_matter_and_those_of_another_driver_are_no
     every, one = Tally(None), Tally({"mine"})
     for tally in (every, one):
         listed(tally, mine, theirs)
-    assert every.used("n1", by=None) == {}
-    assert one.used("n1", by=None) == {"cpu": 1_000, "pods": 1_000}
+    assert every.used("n1", least=-inf) == {}
+    assert one.used("n1", least=-inf) == {"cpu": 1_000, "pods": 1_000}
 
 
 @given(
@@ -111,7 +115,7 @@ def test_the_sums_are_those_of_the_pods_that_are_there(happened: list[Any]) -> N
         cpu = told["spec"]["containers"][0]["resources"]["requests"]["cpu"]
         sums[told["spec"]["nodeName"]].update({"cpu": 1000 * int(cpu), "pods": 1000})
     for node, wanted in sums.items():
-        assert Counter(tally.used(node, by=None)) == wanted, there
+        assert Counter(tally.used(node, least=-inf)) == wanted, there
 
 
 def test_fifteen_thousand_pods_of_others_take_few_mebibytes() -> None:
@@ -130,10 +134,13 @@ def test_fifteen_thousand_pods_of_others_take_few_mebibytes() -> None:
 
 
 class Server:
-    """All pods of a cluster, for one reader. `may`: whether they may be listed."""
+    """All pods of a cluster, and its PriorityClasses, for one reader of each. `may_not`: which of
+    them may not be listed.
+    """
 
-    def __init__(self, *pods: Object, may: bool = True) -> None:
-        self.may = may
+    def __init__(self, *pods: Object, may_not: str = "", classes: Sequence[Object] = ()) -> None:
+        self.may_not = may_not
+        self._classes = classes
         self.asked: list[Object] = []
         self.lists = 0
         self._pods = pods
@@ -141,15 +148,21 @@ class Server:
 
     async def ask(self, path: str, question: Object) -> Object:
         self.asked.append(question)
-        return {"status": {"allowed": self.may}}
+        about = question["spec"]["resourceAttributes"]["resource"]
+        return {"status": {"allowed": about != self.may_not}}
 
     async def pages(self, path: str, **query: object) -> AsyncIterator[Object]:
-        self.lists += 1
-        yield {"metadata": {"resourceVersion": "10"}, "items": list(self._pods)}
+        of_classes = path == paths.priority_classes()
+        if of_classes and self.may_not == "priorityclasses":
+            raise Forbidden("list priorityclasses")
+        self.lists += not of_classes
+        items = self._classes if of_classes else self._pods
+        yield {"metadata": {"resourceVersion": "10"}, "items": list(items)}
 
     async def watch(self, path: str, **query: object) -> AsyncIterator[Event]:
-        while True:
+        while path == paths.pods():
             yield await self._events.get()
+        await asyncio.Event().wait()  # no class is made or changed
 
     def say(self, kind: Any, told: Object) -> None:
         self._events.put_nowait(Event(type=kind, object=told))
@@ -206,7 +219,7 @@ async def test_once_there_is_room_again_that_is_told_once() -> None:
 
 
 async def test_where_rights_end_at_a_namespace_nothing_is_listed_and_that_is_said() -> None:
-    server = Server(pod("a", "n2", cpu="8"), may=False)
+    server = Server(pod("a", "n2", cpu="8"), may_not="pods")
     async with following(server, "lab") as (room, _):
         assert room.misfit(NODES["n2"], wanted()) == "", "the scheduler says what it is"
         assert "may not list the pods of all namespaces" in room.unseen()
@@ -215,19 +228,56 @@ async def test_where_rights_end_at_a_namespace_nothing_is_listed_and_that_is_sai
         assert asked == {"list", "watch"}
 
 
+def priority_class(name: str, value: int, **more: Any) -> Object:
+    return {"metadata": {"name": name, "resourceVersion": "9"}, "value": value, **more}
+
+
 async def test_who_may_push_others_off_is_never_refused_for_them() -> None:
-    """A class that no pod has yet has no priority that is known: then the scheduler decides."""
-    low = pod("a", "n2", cpu="8", priority=-10, class_name="spare")
-    high = pod("b", "n3", cpu="8", priority=100, class_name="urgent")
-    async with following(Server(low, high)) as (room, _):
+    """A class that is not known has no priority that is known: then the scheduler decides."""
+    low, high = pod("a", "n2", cpu="8", priority=-10), pod("b", "n3", cpu="8", priority=100)
+    classes = [priority_class("spare", -10), priority_class("urgent", 100)]
+    async with following(Server(low, high, classes=classes)) as (room, _):
         assert room.misfit(NODES["n2"], wanted()) == ""
         assert room.misfit(NODES["n3"], wanted()) != ""
         assert room.misfit(NODES["n3"], wanted(priorityClassName="urgent")) != ""
-        assert room.misfit(NODES["n3"], wanted(priorityClassName="unseen")) == ""
+        assert room.misfit(NODES["n3"], wanted(priorityClassName="unknown")) == ""
         assert room.misfit(NODES["n2"], wanted(priorityClassName="spare")) != ""
+
+
+async def test_for_who_pushes_nobody_off_all_others_are_in_the_way() -> None:
+    """By the class that is shipped: above those that run there, and it pushes none of them off."""
+    (shipped,) = (each for each in SHIPPED if each["metadata"]["name"] == "holdfast-training")
+    above = priority_class("above", shipped["value"])
+    classes = [{**shipped, "metadata": {**shipped["metadata"], "resourceVersion": "9"}}, above]
+    async with following(Server(pod("a", "n2", cpu="7"), classes=classes)) as (room, _):
+        assert room.misfit(NODES["n2"], wanted(priorityClassName="above")) == ""
+        why = "it has no room: of cpu 1 of 8 are free, and 2 are needed"
+        assert room.misfit(NODES["n2"], wanted(priorityClassName="holdfast-training")) == why
+
+
+@pytest.mark.parametrize(("policy", "fits"), [("PreemptLowerPriority", True), ("Never", False)])
+async def test_who_names_no_class_has_the_one_that_is_everybodys(policy: str, fits: bool) -> None:
+    """Of two the least, as the API server has it."""
+    default = priority_class("usual", 50, preemptionPolicy=policy, globalDefault=True)
+    more = priority_class("more", 100, globalDefault=True)
+    server = Server(pod("a", "n2", cpu="8", priority=40), classes=[more, default])
+    async with following(server) as (room, _):
+        assert (room.misfit(NODES["n2"], wanted()) == "") is fits
+        assert room.misfit(NODES["n3"], wanted()) == ""
+
+
+async def test_where_classes_may_not_be_listed_a_start_does_not_wait_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.driver.adapters.kubernetes.room.KNOWN_WITHIN_S", 2 * DEADLINE_S)
+    server = Server(pod("a", "n2", cpu="8"), may_not="priorityclasses")
+    async with asyncio.timeout(DEADLINE_S), following(server) as (room, _):
+        assert room.misfit(NODES["n2"], wanted()) != ""
+        assert room.misfit(NODES["n2"], wanted(priorityClassName="holdfast-training")) == ""
+        assert room.unseen() == ""
 
 
 @pytest.mark.parametrize("cpu", ["9", "80"])
 async def test_what_no_node_could_ever_take_needs_no_list(cpu: str) -> None:
-    async with following(Server(may=False)) as (room, _):
+    async with following(Server(may_not="pods")) as (room, _):
         assert room.misfit(NODES["n2"], wanted(cpu)) == f"of cpu it has 8, and {cpu} are needed"

@@ -25,6 +25,7 @@ from holdfast.driver.adapters.kubernetes import facts, paths
 from holdfast.driver.core.events import Found
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.protocol.version import FIELD_MANAGER
 from holdfast.protocol.xids import HARDWARE_FAULT, XID_ERRORS
 
 pytestmark = pytest.mark.kubernetes
@@ -209,6 +210,8 @@ def test_a_suspect_is_told_of_with_a_token_that_came_later_and_the_driver_takes_
         process.kernel_says(74)
         eventually(lambda: signals.said(node) == QUIET | {XID_ERRORS: "True Xid74"}, "it is told")
         fact = facts.fact_of(signals.node(node), NOW)
+    managed = signals.node(node)["metadata"]["managedFields"]
+    assert {each["manager"] for each in managed if XID_ERRORS in str(each)} == {FIELD_MANAGER}
     assert fact.problem.startswith(
         "XIDErrors is True: NVLink error: NVRM: Xid (PCI:0000:3b:00): 74, pid=1"
     )

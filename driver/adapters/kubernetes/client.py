@@ -191,8 +191,8 @@ class Client:
                     yield event
 
     def _managed(self, path: str, query: Object) -> str:
-        """As one manager of fields: without a name each User-Agent would be one, and ours says what
-        is being done.
+        """As one manager of fields, the product of the User-Agent: without a name each whole
+        User-Agent would be one, and ours says what is being done.
         """
         return _url(path, {"fieldManager": self._user_agent.partition("/")[0], **query})
 

@@ -136,8 +136,10 @@ class KubernetesCluster:
     @property
     def reflectors(self) -> dict[str, Reflector]:
         """By collection, for figures."""
-        of_all = {} if self._room.unseen() else {"pods of all": self._room.reflector}
-        return {"nodes": self._nodes, "pods": self._pods, **of_all}
+        seen = {"nodes": self._nodes, "pods": self._pods}
+        if self._room.unseen():
+            return seen
+        return {**seen, "pods of all": self._room.reflector, "classes": self._room.classes}
 
     def want(self, nodes: Collection[str]) -> None:
         """By the journal, jobs and trials have these nodes. Of one that is new among them every

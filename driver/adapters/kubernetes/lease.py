@@ -16,6 +16,7 @@ from holdfast.driver.adapters.kubernetes.errors import NotFound
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.kit.clock import Clock, SystemClock
+from holdfast.protocol.version import FIELD_MANAGER
 
 Object = dict[str, Any]
 
@@ -26,7 +27,7 @@ lives costs a moment without decisions, and no step of any job."""
 ANSWER_S = 3.0
 """Of the API server: two tries within the life of a Lease."""
 
-USER_AGENT = "holdfast-driver-lease"
+USER_AGENT = f"{FIELD_MANAGER}/lease"
 
 
 class LeaseLead:

@@ -40,6 +40,10 @@ def leases(namespace: str = "", name: str = "") -> str:
     return _path("/apis/coordination.k8s.io/v1", namespace, "leases", name)
 
 
+def priority_classes() -> str:
+    return _path("/apis/scheduling.k8s.io/v1", "", "priorityclasses", "")
+
+
 def pod_groups_api() -> str:
     """Where an API server says whether it has PodGroups."""
     return "/apis/scheduling.k8s.io/v1alpha2"

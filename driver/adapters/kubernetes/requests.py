@@ -49,7 +49,6 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     resources: Resources | None = None
     node_name: str = ""
     priority: int = 0
-    priority_class_name: str = ""
 
 
 @lru_cache(maxsize=4_096)

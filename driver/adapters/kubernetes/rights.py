@@ -55,6 +55,9 @@ OF_THE_CLUSTER = (
 )
 """Nodes and reviews are in no namespace."""
 
+OF_PRIORITIES = Rule("scheduling.k8s.io", "priorityclasses", ("list", "watch"))
+"""Where a driver is for all namespaces, and so sees the pods of all: whom its own push off."""
+
 OF_THE_LEASE = Rule("coordination.k8s.io", "leases", ("get", "create", "update"))
 """Of the one that drivers share, by its name."""
 
@@ -66,7 +69,8 @@ def needed(*, namespace: str, lease: str, pod_groups: bool = False) -> list[Aske
     """All that a driver for `namespace` ("": all) needs; `lease`: NAMESPACE/NAME, "" for none."""
     within = (*IN_NAMESPACES, OF_POD_GROUPS) if pod_groups else IN_NAMESPACES
     asked = [each for rule in within for each in rule.asked(namespace=namespace)]
-    asked += [each for rule in OF_THE_CLUSTER for each in rule.asked()]
+    of_the_cluster = OF_THE_CLUSTER if namespace else (OF_PRIORITIES, *OF_THE_CLUSTER)
+    asked += [each for rule in of_the_cluster for each in rule.asked()]
     if lease:
         at, _, name = lease.partition("/")
         asked += OF_THE_LEASE.asked(namespace=at, name=name)

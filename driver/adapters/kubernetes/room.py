@@ -2,7 +2,7 @@
 known to be full.
 
 Used by `cluster` and `placing`; `follow` has to run beside. Where nothing is known (rights that end
-at a namespace, an API server that is away, a priority class that nobody has yet) a node counts as
+at a namespace, an API server that is away, a PriorityClass that was not listed) a node counts as
 free of others: the scheduler says what it is. Must not keep a node from whoever could push others'
 pods off it.
 """
@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import facts, paths, requests, rights
+from holdfast.driver.adapters.kubernetes import facts, paths, priorities, requests, rights
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
 from holdfast.driver.adapters.kubernetes.tally import Tally
@@ -57,7 +57,9 @@ class Room:
         self.reflector = Reflector(
             client, paths.pods(), mirror=self._tally, fieldSelector=SCHEDULED
         )
+        self.classes = Reflector(client, paths.priority_classes())
         self._asked = asyncio.Event()  # all pods were listed, or may not be
+        self._ranked = asyncio.Event()  # so were the PriorityClasses
         self._forbidden = ""
         self._refused: defaultdict[str, dict[str, Json]] = defaultdict(dict)  # pods by node, by job
 
@@ -65,12 +67,22 @@ class Room:
         """Keep up with all pods of the cluster, for ever."""
         while not await self._may():
             await asyncio.sleep(ASKED_AGAIN_S)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._follow_classes())
+            group.create_task(self._follow_pods())
+
+    async def _follow_classes(self) -> None:
+        async for change in self.classes.changes():
+            if isinstance(change, Synced):
+                self._ranked.set()
+            self._look_again_everywhere()
+
+    async def _follow_pods(self) -> None:
         async for change in self.reflector.changes():
             match change:
                 case Synced():
                     self._asked.set()
-                    for node in tuple(self._refused):
-                        self.look_again(node)
+                    self._look_again_everywhere()
                 case Changed(share) | Removed(share):
                     self.look_again(share.node)
 
@@ -79,6 +91,7 @@ class Room:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(KNOWN_WITHIN_S):
                 await self._asked.wait()
+                await self._ranked.wait()
 
     def unseen(self) -> str:
         """Why it is not known which nodes others have filled, in a sentence; "" where it is."""
@@ -86,7 +99,7 @@ class Room:
 
     def misfit(self, node: Json, pod: Json) -> str:
         """Why the pod cannot run on the node now; "" where it could, as far as is known."""
-        return facts.misfit(node, pod) or self._full(node, *self._needs(pod))
+        return facts.misfit(node, pod) or self._full(node, pod["spec"])
 
     def refuse(self, job: str, pod: Json) -> dict[str, str]:
         """Why, by node, such a pod of the job cannot run on any of all those where it cannot; of
@@ -109,25 +122,28 @@ class Room:
         if not self._refused.get(node, True):
             del self._refused[node]
 
-    def _needs(self, pod: Json) -> tuple[requests.Amounts, int | None]:
-        """What it takes, and its priority; None where that is not known."""
-        spec = pod["spec"]
-        class_name = spec.get("priorityClassName", "")
-        return requests.request_of_manifest(spec), self._tally.priority_of(class_name)
+    def _look_again_everywhere(self) -> None:
+        for node in tuple(self._refused):
+            self.look_again(node)
 
-    def _full(self, node: Json, needs: requests.Amounts, priority: int | None) -> str:
-        if priority is None or not self._asked.is_set() or self.reflector.away():
+    def _full(self, node: Json, spec: Json) -> str:
+        least = priorities.least_that_stays(spec, self.classes.store)
+        if least is None or not self._asked.is_set() or self.reflector.away():
             return ""
-        return facts.lacking(node, needs, self._tally.used(node["metadata"]["name"], by=priority))
+        used = self._tally.used(node["metadata"]["name"], least=least)
+        return facts.lacking(node, requests.request_of_manifest(spec), used)
 
     async def _may(self) -> bool:
         """Whether all pods may be listed; asked, for each list that is forbidden is logged."""
-        asked = rights.Rule("", "pods", ("list", "watch")).asked(namespace="")
+        pods = rights.Rule("", "pods", ("list", "watch")).asked(namespace="")
         try:
-            refused = await rights.missing(self._client, asked)
+            refused = await rights.missing(self._client, [*pods, *rights.OF_PRIORITIES.asked()])
         except (TemporaryError, PermanentError):
             return True  # nobody knows: who lists is told
-        self._forbidden = UNSEEN if refused else ""
         if refused:
+            self._ranked.set()
+        unseen = any(each in pods for each in refused)
+        self._forbidden = UNSEEN if unseen else ""
+        if unseen:
             self._asked.set()
-        return not refused
+        return not unseen

@@ -7,6 +7,7 @@ those that have less. Must not count our own: who has them says the journal.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
@@ -38,24 +39,17 @@ class Tally(Mirror):
         self._sums: defaultdict[str, dict[int, Counter[str]]] = defaultdict(dict)
         self._alike: dict[Amount, Amount] = {}
         self._nodes: dict[str, str] = {}
-        self._classes: dict[str, int] = {}  # priorities by name, of those that were seen
 
-    def used(self, node: str, *, by: int | None) -> Amounts:
-        """What is taken of the node by pods of this priority or more; None: by whomever."""
+    def used(self, node: str, *, least: float = -inf) -> Amounts:
+        """What is taken of the node by pods of this priority or more."""
         total: Counter[str] = Counter()
         for priority, taken in self._sums.get(node, {}).items():
-            if by is None or priority >= by:
+            if priority >= least:
                 total.update(taken)
         return dict(total)
 
-    def priority_of(self, name: str) -> int | None:
-        """Of pods with this class; None while no such pod was seen. "" is no class: 0."""
-        return self._classes.get(name, None if name else 0)
-
     def _keep(self, told: Object) -> Share:
         spec = msgspec.convert(told.get("spec", {}), PodSpec)
-        if spec.priority_class_name:
-            self._classes[spec.priority_class_name] = spec.priority
         metadata = told["metadata"]
         counts = _lasts(told) and not self._is_ours(metadata)
         takes = tuple(sorted(request_of(spec).items())) if counts else ()

@@ -29,8 +29,9 @@ from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
 from holdfast.protocol.nodeenv import Drivers
+from holdfast.protocol.version import FIELD_MANAGER
 
-USER_AGENT = "holdfast-driver"
+USER_AGENT = FIELD_MANAGER
 
 ANSWER_S = 5.0
 """Of the API server, before a driver leads: one that has none goes on without."""
