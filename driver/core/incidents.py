@@ -5,6 +5,7 @@ to it; losses of nodes within a short time are one incident, also across jobs.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -160,11 +161,22 @@ def back(turn: Turn, name: str, outcome: str) -> None:
 
 
 def close(turn: Turn, number: int, outcome: str) -> None:
-    """End an incident and let the oldest closed ones go."""
+    """End an incident and let the oldest closed ones go, but for what still holds of a job."""
     turn.incident(number, closed_s=turn.now, outcome=outcome)
-    closed = [incident.id for incident in turn.incidents.values() if not incident.open]
-    for old in closed[: max(0, len(closed) - turn.policy.kept_incidents)]:
+    closed = [incident for incident in turn.incidents.values() if not incident.open]
+    surplus = max(0, len(closed) - turn.policy.kept_incidents)
+    over = (incident.id for incident in closed if not _stands(turn, incident))
+    for old in islice(over, surplus):
         turn.incidents.pop(old)
+
+
+def _stands(turn: Turn, incident: Incident) -> bool:
+    """Whether it was told of a job that goes on, and was neither taken back nor told again."""
+    if incident.kind not in TAKEN_BACK_BY:
+        return False
+    jobs = [job for name in incident.jobs if (job := turn.jobs.get(name)) and not job.finished]
+    told = [standing(turn.incidents.values(), job).get(incident.kind) for job in jobs]
+    return any(each is not None and each.id == incident.id for each in told)
 
 
 def _known(turn: Turn, job: Job | None, fault: Fault) -> Incident | None:

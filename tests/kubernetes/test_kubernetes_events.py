@@ -11,7 +11,6 @@ from waiting import eventually_async
 from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.adapters.kubernetes.errors import AlreadyExists, Forbidden
 from holdfast.driver.adapters.kubernetes.events import (
-    MAX_NOTE_BYTES,
     Braked,
     Met,
     Rejected,
@@ -19,6 +18,7 @@ from holdfast.driver.adapters.kubernetes.events import (
     Turned,
     event_of,
 )
+from holdfast.driver.adapters.kubernetes.notes import MAX_NOTE_BYTES
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.model import Brake, Failure, Incident, Job, Phase
 from holdfast.protocol.faults import Blame, Kind

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from made_objects import NOW, Object, node, order
 
 from holdfast.driver.adapters.kubernetes import facts, marks, names, podspec
+from holdfast.driver.adapters.kubernetes.notes import MAX_NOTE_BYTES
 from holdfast.protocol.xids import HARDWARE_FAULT, XID_ERRORS
 
 
@@ -161,6 +162,13 @@ def test_a_taint_that_somebody_took_off_is_told_of_as_it_comes_back() -> None:
     assert event["regarding"]["kind"] == "Node"
     assert "holdfast nodes restore node-7 --reason" in event["note"]
     assert "it lies" in event["note"]
+
+
+@given(reason=st.text(max_size=3 * MAX_NOTE_BYTES))
+def test_what_to_type_is_never_cut_off_and_no_note_is_too_long(reason: str) -> None:
+    event = marks.came_back(node(), reason=reason, at="2026-01-01T00:00:00.000000Z", name="n.1")
+    assert "holdfast nodes restore node-7 --reason WHY." in event["note"]
+    assert len(event["note"].encode()) <= MAX_NOTE_BYTES
 
 
 def test_the_drivers_own_pods_may_run_where_nothing_is_to_be_trained() -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from holdfast.driver.acting import acting_for
-from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes import names, notes, paths
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.errors import AlreadyExists
 from holdfast.driver.adapters.kubernetes.insist import insist
@@ -20,9 +20,6 @@ from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.protocol.faults import Kind
 
 Object = dict[str, Any]
-
-MAX_NOTE_BYTES = 1_024
-"""As the API server counts it."""
 
 _log = structlog.get_logger()
 
@@ -122,7 +119,7 @@ def event_of(news: News) -> Object:
         "action": "Turn",
         "reason": said.reason,
         "type": "Warning" if said.warns else "Normal",
-        "note": _short(said.note),
+        "note": notes.short(said.note),
         "regarding": {
             "apiVersion": names.API_VERSION,
             "kind": names.KIND,
@@ -168,7 +165,3 @@ def _note(job: Job, news: str) -> str:
     """Why, in the words of the journal: a reason stands before a traceback, which may be long."""
     why = f"{job.failure.reason}\n{job.failure.traceback}" if job.failure else job.why
     return "; ".join(filter(None, [news, why.strip()]))
-
-
-def _short(note: str) -> str:
-    return note.encode()[:MAX_NOTE_BYTES].decode(errors="ignore")

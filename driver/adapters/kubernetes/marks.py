@@ -7,7 +7,7 @@ are written or taken away, each patch with what it must not overwrite as its pre
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import facts, names
+from holdfast.driver.adapters.kubernetes import facts, names, notes
 
 Json = Mapping[str, Any]
 Patch = dict[str, Any]
@@ -93,8 +93,8 @@ def came_back(node: Json, *, reason: str, at: str, name: str) -> dict[str, Any]:
     """
     metadata = node["metadata"]
     note = (
-        f"the taint {names.TAINT} is there again: Holdfast still distrusts the node ({reason}). To "
-        f"have it used again: holdfast nodes restore {metadata['name']} --reason WHY"
+        f"To have the node used again: holdfast nodes restore {metadata['name']} --reason WHY. "
+        f"The taint {names.TAINT} is there again, for Holdfast still distrusts it: {reason}"
     )
     return {
         "apiVersion": "events.k8s.io/v1",
@@ -106,7 +106,7 @@ def came_back(node: Json, *, reason: str, at: str, name: str) -> dict[str, Any]:
         "action": "Distrust",
         "reason": "DistrustedAgain",
         "type": "Warning",
-        "note": note[:MAX_MESSAGE_CHARACTERS],
+        "note": notes.short(note),
         "regarding": {
             "apiVersion": "v1",
             "kind": "Node",
