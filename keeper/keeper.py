@@ -136,6 +136,9 @@ class Keeper:
             case keeping.Trust(node=name):
                 node = self._node(name)
                 node.distrusted, node.incident = "", 0
+                if node.lost:  # who wants it used again has had it repaired
+                    node.lost = False
+                    self._boot_missing()
                 self._announce(self._fact(name))
             case keeping.WatchFacts():
                 raise Refusal("watching is a stream, not a call", permanent=True)

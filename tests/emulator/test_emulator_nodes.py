@@ -144,6 +144,16 @@ def test_a_lost_node_is_gone_whole_for_good_and_the_others_notice_nothing(emulat
     assert emulator.host("node-2") == other
 
 
+def test_a_lost_node_that_a_person_wants_used_again_has_been_repaired(emulator):
+    before = emulator.host()
+    os.kill(emulator.node().host_pid, signal.SIGKILL)
+    eventually(lambda: present(emulator) == {"node-1": False, "node-2": True}, "it is absent")
+    asyncio.run(LocalCluster(emulator.socket).trust("node-1"))
+    eventually(lambda: present(emulator) == {"node-1": True, "node-2": True}, "it is back")
+    assert emulator.host() != before
+    assert not emulator.node().lost
+
+
 def test_a_killed_keeper_finds_its_nodes_and_switch_again(emulator):
     before, switch = emulator.host(), emulator.state.switch_pid
     emulator.kill()
