@@ -42,7 +42,7 @@ class Early:
         tell: Callable[[str], None],
         *,
         clock: Clock | None = None,
-        free_bytes: Callable[[], int] = cgroup.free_bytes,
+        free_bytes: Callable[[], int | None] = cgroup.free_bytes,
         before: "Early | None" = None,
     ) -> None:
         self._folders = folders
@@ -83,7 +83,8 @@ class Early:
         return True
 
     def _check_memory(self, size_bytes: int) -> None:
-        if 0 < self._free_bytes() < (1 + LEFT) * size_bytes:
+        free = self._free_bytes()
+        if free is not None and free < (1 + LEFT) * size_bytes:
             raise NoRoom(
                 f"it would take {size_bytes / 1e6:.1f} MB, and the node has not twice as much "
                 "left. It is made when it is needed, and that save takes longer"
@@ -93,7 +94,7 @@ class Early:
         """Have all pages of the slot there, whatever they hold, while its rank may use it."""
         try:
             fd = os.open(slot.data, os.O_RDONLY)
-        except FileNotFoundError:
+        except OSError:  # gone, or it cannot be had now: its rank waits for its pages
             return
         try:
             info = os.fstat(fd)
@@ -111,6 +112,6 @@ class Early:
         """How long to rest after it, in seconds."""
         began_s = self._clock.monotonic_s()
         flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
-        with suppress(ValueError):  # its rank has emptied it meanwhile; the kernel makes no page
+        with suppress(ValueError, OSError):  # emptied meanwhile; or there is no room to map it
             mmap.mmap(fd, size_bytes, flags, mmap.PROT_READ, offset=at).close()
         return (self._clock.monotonic_s() - began_s) * (1 / SHARE - 1)

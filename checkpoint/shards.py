@@ -42,6 +42,7 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
     """
     if not slot.confirm(fd, seal):
         raise Damaged(f"rank {seal.rank}, step {seal.step}: the memory slot has changed")
+    go_on()  # to hash it has nothing to do with the store
     folder = folder_name(seal.step, seal.epoch)
     with mapped(fd, writable=False) as memory:
         source = parse_head(memory)

@@ -195,6 +195,7 @@ class StoreKeeper:
         if order.save is not None and not (same and last and last.save == order.save):
             self._drain = self._new_save(order, order.save)
             self._saving = self._drain is not None
+            self._error = ""  # what it meets is told anew
         self._order = order
         self._farewell_until_s = None
         self._look_up = LookUp(order, self._tell) if order.look_up_store else None

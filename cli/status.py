@@ -135,7 +135,7 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     down_s = sum(each["down_s"] or 0 for each in incidents)
     steps = sum(each["steps_lost"] or 0 for each in incidents)
     faults = counted(incidents) or "no fault"
-    last = incidents[-1]
+    last = next((each for each in reversed(incidents) if each["faults"]), incidents[-1])
     redone = f" and {plural(steps, 'step')} done again" if steps else ""
     redone += " and what its script repeats" if repeats(incidents) else ""
     lost = f"{duration(down_s)}{redone} to {faults}" if down_s else faults

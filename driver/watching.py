@@ -20,7 +20,7 @@ from holdfast.driver.core.events import (
     NodeFits,
     NodeVanished,
 )
-from holdfast.driver.core.model import Job, State
+from holdfast.driver.core.model import Incident, Job, State
 from holdfast.driver.ports import Cluster, Ended, Ending, Fact, Fits, Lingering, Starved, Told
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import evidence
@@ -71,7 +71,7 @@ class Watching:
         for name, job in state.jobs.items():
             told = {} if job.finished else incidents.standing(state.incidents.values(), job)
             if told:
-                self._watch.recall(name, {kind: each.node for kind, each in told.items()})
+                self._watch.recall(name, {kind: _who(job, each) for kind, each in told.items()})
 
     async def tick(self, period_s: float) -> None:
         """For ever: what shows by its absence shows here. Daemons hear what is new to them."""
@@ -98,6 +98,11 @@ class Watching:
         self._problems[fact.node] = fact
         if known is None or known.problem != fact.problem:
             self._emit(Found(finding=_finding(fact)))
+
+
+def _who(job: Job, told: Incident) -> str | None:
+    """The node that can take it back: the one of which it was told, if ranks are still there."""
+    return told.node if told.node in job.places else job.host
 
 
 def _finding(fact: Fact) -> Finding:
@@ -143,6 +148,7 @@ def _event_of(fact: Told) -> AnyEvent:
 def _expectation(job: Job) -> Expectation:
     return Expectation(
         job=job.name,
+        number=job.number,
         epoch=job.epoch,
         seats=job.seats,
         topology=job.plan.topology,

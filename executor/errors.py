@@ -26,8 +26,15 @@ _PEER_LOST = re.compile(
     r"|ncclRemoteError|ncclSystemError|NCCL communicator was aborted|failed to (recv|send|connect)",
     re.IGNORECASE,
 )
-_COLLECTIVE = re.compile(r"gloo|nccl|c10d|torch[./]distributed|TCPStore|ProcessGroup", re.I)
+_COLLECTIVE = re.compile(r"\bgloo(/|::)|\bNCCL\b|\bnccl[A-Z]|\bc10d\b|\bTCPStore\b|ProcessGroup")
+"""In an error's own words: those of torch's libraries. A path or a name of the user's is none."""
+_COLLECTIVE_FILES = re.compile(
+    r"/torch/distributed/(distributed_c10d|c10d_logger|_functional_collectives|rendezvous)\.py$"
+)
 _COLLECTIVE_ERRORS = frozenset({"DistBackendError", "DistNetworkError", "DistStoreError"})
+_RAISED_BY_TORCH = frozenset({"", "RuntimeError", "DistError"})
+"""What an error of a collective is else: a TimeoutError, e.g. of a download, is the script's."""
+_FRAME = re.compile(r'^ *File "(?P<file>[^"\n]+)", line \d', re.MULTILINE)
 _LAST_LINE = re.compile(r"^(?P<name>[A-Za-z_][\w.]*)(: (?P<text>.*))?$", re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -113,9 +120,7 @@ def _last_words(trace: str) -> str:
 
 
 def _error(message: str, trace: str, stamp_s: float) -> RankError:
-    named = _LAST_LINE.match(message)
-    name = named["name"].rpartition(".")[2] if named else ""
-    exception = name if name[:1].isupper() and (trace or name.endswith("Error")) else ""
+    exception = exception_of(message, trace)
     return RankError(
         message=message[:MAX_MESSAGE],
         traceback=trace[-MAX_TRACEBACK:],
@@ -125,8 +130,19 @@ def _error(message: str, trace: str, stamp_s: float) -> RankError:
     )
 
 
+def exception_of(message: str, trace: str) -> str:
+    """The name of the exception that the message begins with, without its module; "" if none."""
+    named = _LAST_LINE.match(message)
+    name = named["name"].rpartition(".")[2] if named else ""
+    return name if name[:1].isupper() and (trace or name.endswith("Error")) else ""
+
+
 def in_collective(message: str, trace: str, exception: str) -> bool:
     """Whether a rank died of not reaching its peers: likely the echo of another one's death."""
     if exception in _COLLECTIVE_ERRORS:
         return True
-    return bool(_PEER_LOST.search(message) and _COLLECTIVE.search(message + trace))
+    if exception not in _RAISED_BY_TORCH or not _PEER_LOST.search(message):
+        return False
+    files = _FRAME.findall(trace)
+    inside = bool(files) and _COLLECTIVE_FILES.search(files[-1]) is not None
+    return inside or _COLLECTIVE.search(message) is not None

@@ -84,9 +84,11 @@ class Kills:
         return seen if self._at is not None and now - self._at <= RECENT_S else None
 
 
-def free_bytes(cgroups: Path = CGROUPS, mounts: Path = MOUNTS, host: Path = HOST) -> int:
-    """What processes of this cgroup may still take, before the kernel kills one; 0: unknown."""
+def free_bytes(cgroups: Path = CGROUPS, mounts: Path = MOUNTS, host: Path = HOST) -> int | None:
+    """What processes of this cgroup may still take before the kernel kills one; None: unknown."""
     free = 1024 * _number(_after(_words(host), "MemAvailable:"))
+    if not free:
+        return None
     own = memory(cgroups, mounts)
     return min(free, max(0, own.limit_bytes - own.used_bytes)) if own.limit_bytes else free
 

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from holdfast.checkpoint.stores import (
     Buffer,
@@ -36,6 +37,11 @@ _ADVICE = {
 _PERMANENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
 
 
+FLUSH_BYTES = 16 << 20
+"""Written at once: whoever gives the chunks sees how a slow store gets on, 1 MB/s too, and no page
+of a large file waits in memory that training may want."""
+
+
 class FileStore:
     """Files under `root`, which is made at the first write."""
 
@@ -49,10 +55,7 @@ class FileStore:
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with new.open("wb") as file:
-                    for chunk in chunks:
-                        file.write(chunk)
-                    file.flush()
-                    os.fsync(file.fileno())
+                    _write(file, chunks)
                 new.rename(target)
             finally:
                 new.unlink(missing_ok=True)
@@ -85,6 +88,22 @@ class FileStore:
                 shutil.rmtree(target)
             else:
                 target.unlink(missing_ok=True)
+
+
+def _write(file: BinaryIO, chunks: Iterable[Buffer]) -> None:
+    """All of it, and flushed."""
+    waiting = 0
+    for chunk in chunks:
+        waiting += file.write(chunk)
+        if waiting >= FLUSH_BYTES:
+            _flush(file)
+            waiting = 0
+    _flush(file)
+
+
+def _flush(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _flush_folder(folder: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.executor.errors import in_collective
+from holdfast.executor.errors import exception_of, in_collective
 
 _MARGIN = rb"(?:\[rank\d+\]: )?[ |]*"
 
@@ -114,7 +114,7 @@ def uncaught(folder: Path) -> Uncaught | None:
         text, message = str(told["extraInfo"]["py_callstack"]), str(told["message"])
     except (OSError, msgspec.DecodeError, KeyError, TypeError):
         return None  # none, not yet whole, or the script's own: nothing is held back
-    lost_peer = in_collective(message, text, message.partition(":")[0])
+    lost_peer = in_collective(message, text, exception_of(message, text))
     encoded = text.encode(errors="backslashreplace")
     return Uncaught(encoded, _printed(encoded), _in_short(message) if lost_peer else "")
 

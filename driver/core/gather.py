@@ -176,7 +176,7 @@ def summary(exited: Exited) -> str:
     if status.error is not None and status.error.not_startable:
         return f"{who} could not be started: {status.error.message.removesuffix('.')}"
     if not failed(status):
-        at = "" if status.step is None else f" after step {status.step}"
+        at = f" after step {status.step}" if status.step else ""
         return f"{who} ended with exit code 0{at} while others train (uneven data?)"
     if status.error is not None and status.error.exception:
         return f"{who} raised {status.error.message or status.error.exception}"

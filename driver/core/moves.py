@@ -65,7 +65,9 @@ def withdraw(turn: Turn, node: str) -> None:
     turn.say(f"{node} need not be free any more")
     job = turn.jobs.get(turn.nodes[node].job or "")
     if job is not None:
-        turn.job(job.name, leaving=tuple(other for other in job.leaving if other != node))
+        job = turn.job(job.name, leaving=tuple(other for other in job.leaving if other != node))
+        if not job.leaving:
+            turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS)
         _set_time(turn, job.name)
 
 
@@ -180,12 +182,10 @@ def left(turn: Turn, name: str) -> bool:
         return True
     point = _unsaved(job)
     if point is not None and job.save is None:
-        if restore.store_error(job):
-            _do_without(turn, job, point)
-        else:
-            _save(turn, job, point)
-            return False
-    elif point is not None and Timer.SAVE in job.timers:
+        _save(turn, job, point)
+        _look_at_store(turn, turn.jobs[name])
+        return False
+    if point is not None and Timer.SAVE in job.timers:
         _look_at_store(turn, job)
         return False
     _leave(turn, job)
@@ -200,11 +200,16 @@ def give_up(turn: Turn, job: Job) -> None:
 
 
 def _look_at_store(turn: Turn, job: Job) -> None:
-    fails = bool(restore.store_error(job))
-    if not fails:
+    if not _store_error(job):
         turn.drop_timers(job.name, Timer.SAVE_FAILS)
     elif Timer.SAVE_FAILS not in job.timers:
         turn.set_timer(job.name, Timer.SAVE_FAILS, turn.policy.save_fails_s)
+
+
+def _store_error(job: Job) -> str:
+    """Of the nodes that have the step. What a standby lacks is no hindrance: it saves nothing."""
+    told = (job.quiet[node].store_error for node in job.places if node in job.quiet)
+    return next(filter(None, told), "")
 
 
 def _do_without(turn: Turn, job: Job, point: Stored) -> None:
@@ -214,7 +219,7 @@ def _do_without(turn: Turn, job: Job, point: Stored) -> None:
     )
     turn.say(
         f"step {point.step} of {job.name} is not saved, for its store fails; it goes on {goes_on}: "
-        f"{restore.store_error(job)}",
+        f"{_store_error(job)}",
         job.name,
     )
 

@@ -137,7 +137,8 @@ def hopeless(job: Job, fault: Fault, *, elsewhere: bool) -> str:
     if len(nodes) < 2 or fault.mark is None:
         return ""
     times = "twice" if len(nodes) == 2 else f"{len(nodes)} times"
-    told = f"{fault.summary}. It ended so {times} after step {fault.mark.step}"
+    at = f" after step {fault.mark.step}" if fault.mark.step else ""
+    told = f"{fault.summary}. It ended so {times}{at}"
     if fault.blame is Blame.USER:
         return f"{told}: another restart would not help"
     if len(set(nodes)) > 1:

@@ -65,7 +65,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen:
     """A new epoch of the job; its pace and what hung before are kept."""
     places = expected.node_of()
-    if before is None:
+    if before is None or before.expected.number != expected.number:
         pace, still = Pace(best_step=expected.best_step or 0), Still(began_s=now)
         return JobSeen(expected=expected, places=places, ranks={}, pace=pace, still=still)
     if before.expected.epoch == expected.epoch:

@@ -13,6 +13,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """A job's epoch: where its ranks sit, and how long it may stand still."""
 
     job: str
+    number: int = 0  # of the job itself: a later one may have its name
     epoch: int
     seats: tuple[Seat, ...]
     topology: Topology = Topology()

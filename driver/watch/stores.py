@@ -82,7 +82,9 @@ def _first(seen: Observed, recalled: Recalled) -> Saving:
     return Saving(
         job=seen.job or "",
         epoch=seen.epoch,
-        failed=(seen.epoch, seen.persisted_step) if Kind.STORE_FAILED in recalled else None,
+        failed=(seen.epoch, seen.persisted_step)
+        if recalled.get(Kind.STORE_FAILED) == seen.node
+        else None,
         dry=recalled.get(Kind.SNAPSHOTS_STOPPED) == seen.node,
     )
 

@@ -235,6 +235,9 @@ class Watch:
             self._began_s = now
         for name, expected in self._wanted.items():
             before = self._jobs.get(name)
+            if before is not None and before.expected.number != expected.number:
+                self._recalled.pop(name, None)
+                self._sharing = {job: seen for job, seen in self._sharing.items() if job != name}
             if before is None or before.expected is not expected:
                 self._jobs[name] = jobs.expect(before, expected, now)
                 for node in expected.nodes:

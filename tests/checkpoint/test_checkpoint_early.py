@@ -143,7 +143,9 @@ def test_no_page_is_touched_twice(folder: Path) -> None:
     assert len(rests) == 3 * SLOTS
 
 
-@pytest.mark.parametrize(("free", "made"), [(2 * SLOT_BYTES - 1, 0), (2 * SLOT_BYTES, SLOTS)])
+@pytest.mark.parametrize(
+    ("free", "made"), [(0, 0), (2 * SLOT_BYTES - 1, 0), (2 * SLOT_BYTES, SLOTS)]
+)
 def test_slots_are_made_early_only_where_as_much_again_is_free(
     folder: Path, free: int, made: int
 ) -> None:
@@ -153,6 +155,18 @@ def test_slots_are_made_early_only_where_as_much_again_is_free(
     assert [note for note in notes if "has not twice as much left" in note] == notes
     assert bool(notes) == (made == 0)
     assert Job(folder).ranks[0].save(1, {"w": torch.zeros(SLOT_BYTES // 4)}), "a rank takes it"
+
+
+def test_where_a_page_cannot_be_mapped_the_agent_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr("holdfast.checkpoint.early.mmap.mmap", no_room)
+    early(folder).fill(lambda _seconds: None)
+    monkeypatch.undo()
+    assert Job(folder).ranks[0].save(1, {"w": torch.zeros(4)})
 
 
 def test_who_leaves_touches_no_further_page(folder: Path) -> None:

@@ -90,6 +90,31 @@ def test_a_file_or_a_folder_with_all_in_it_can_be_deleted(store: Store) -> None:
     assert store.entries("") == []
 
 
+def test_a_large_file_is_flushed_as_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else all of it waits for one flush at its end, in which nobody sees whether it gets on."""
+    flushed: list[int] = []
+    fsync = os.fsync
+
+    def noted(fd: int) -> None:
+        flushed.append(os.fstat(fd).st_size)
+        fsync(fd)
+
+    monkeypatch.setattr("holdfast.checkpoint.stores.file.FLUSH_BYTES", 1_000)
+    monkeypatch.setattr(os, "fsync", noted)
+    sizes = []
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(4):
+            sizes.append(len(flushed))
+            yield bytes(600)
+
+    FileStore(str(tmp_path)).put("large", chunks())
+    assert sizes == [0, 0, 1, 1]
+    assert flushed[:3] == [1_200, 2_400, 2_400]
+
+
 def test_a_root_that_is_a_file_is_a_permanent_error_with_advice(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(PermanentStoreError, match="Give the job a storeUrl that is a folder"):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import sse
+from holdfast.cli import sse, status
 from holdfast.cli.errors import Stopped
 from holdfast.cli.run import narrate, options
 from holdfast.cli.words import counted, duration, plural, sparkline
@@ -138,6 +138,20 @@ def test_where_nobody_knows_the_step_a_recovery_names_none() -> None:
 def test_what_a_script_repeats_is_not_left_out_of_what_was_lost() -> None:
     told = narrate.summary(JOB, [{**BACK, "step": None, "steps_lost": None}])
     assert told.endswith("0.4 s and what its script repeated lost of 18 min")
+
+
+def test_status_names_the_last_fault_and_not_what_went_on_by_itself_since() -> None:
+    calm = {
+        **BACK,
+        "kind": "goes-on",
+        "faults": 0,
+        "summary": "a goes on by itself",
+        "stages_s": {},
+    }
+    shown = "\n".join(status._lost(JOB, [BACK, calm]))
+    assert "last: rank 2 on node-1 died of SIGSEGV" in shown
+    assert "goes on by itself" not in shown
+    assert "last: a goes on by itself" in "\n".join(status._lost(JOB, [calm]))
 
 
 def test_a_failure_of_the_users_is_shown_whole_before_our_own_words() -> None:

@@ -134,16 +134,38 @@ def test_a_store_that_takes_too_long_does_not_hold_the_move_up_for_ever(training
 HANGS = "store: /store has not answered for 30 s"
 
 
-def test_a_store_that_is_known_to_fail_is_not_waited_for(training) -> None:
+def test_a_store_that_is_known_to_fail_is_waited_for_a_few_seconds_only(training) -> None:
     life = training(standbys=1, task=STORED)
     life.do(maintain("n1", within_s=300))
     life.answer(snapshots=STAYS, stored=[(5, 1)], store_error=HANGS, empty=EMPTY)
-    assert life.job.save is None
-    assert life.job.places == ("n0", "n2"), "it is left at once"
+    life.wait(until_s=life.now + life.policy.save_fails_s + 1)
+    assert life.job.places == ("n0", "n2"), "it is left"
     told = "step 7 of job is not saved, for its store fails; it goes on from step 5"
     assert [why for why in life.whys if told in why and HANGS in why]
     life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
     assert life.job.restore == Restore(source="store", step=5, epoch=1)
+
+
+def test_an_error_that_is_over_when_the_step_is_saved_loses_nothing(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1", within_s=300))
+    life.answer(snapshots=STAYS, stored=[(5, 1)], store_error=HANGS, empty=EMPTY)
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    life.wait(until_s=life.now + 5 * life.policy.save_fails_s)
+    life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
+    life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
+    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+
+
+def test_what_a_standby_lacks_hinders_no_save(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1", within_s=300))
+    lacks = {"node": "n2", "store_error": "there is no checkpoint agent"}
+    life.do(e.NodeQuiet(job="job", epoch=life.job.epoch, snapshots=(), **lacks))
+    life.answer(snapshots=STAYS, stored=[(5, 1)], silent=("n2",))
+    assert life.job.quiet["n2"].store_error
+    life.wait(until_s=life.now + 2 * life.policy.save_fails_s)
+    assert life.job.places == ("n0", "n1"), "it is still saved"
 
 
 def test_a_store_that_fails_while_it_saves_is_waited_for_as_long_as_it_may_fail(training) -> None:

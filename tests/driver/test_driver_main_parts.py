@@ -98,6 +98,7 @@ def seated(name: str, epoch: int, *, seats: bool = True, best_step: int = 0) -> 
         since_s=0,
         epoch=epoch,
         seats=(seat,) if seats else (),
+        places=("n0", "n1"),
         best_step=best_step,
     )
     return State(jobs={name: found})
@@ -149,10 +150,20 @@ def told(number: int, kind: Kind, job: str = "a", *, opened: int = 9) -> Inciden
             [told(1, Kind.STORE_BACK), told(2, Kind.STORE_FAILED), told(3, Kind.SAVE_SKIPPED)],
             {Kind.STORE_FAILED: "n0"},
         ),
+        ([replace(told(1, Kind.STORE_FAILED), node="n1")], {Kind.STORE_FAILED: "n1"}),
+        ([replace(told(1, Kind.STORE_FAILED), node="gone")], {Kind.STORE_FAILED: "n0"}),
         ([told(1, Kind.STORE_NOT_SHARED, "b")], {}),
         ([told(1, Kind.STORE_FAILED, opened=0)], {}),
     ],
-    ids=["told", "taken back", "told again", "of another job", "of an earlier life"],
+    ids=[
+        "told",
+        "taken back",
+        "told again",
+        "another node",
+        "one that left",
+        "of another job",
+        "of an earlier life",
+    ],
 )
 def test_what_an_earlier_driver_told_is_recalled_once(
     incidents: list[Incident], recalled: dict[Kind, str]

@@ -24,6 +24,7 @@ from holdfast.protocol.nodeenv import BadSettings
 from holdfast.telemetry.recorder import Recorder
 from holdfast.telemetry.ring import RingWriter
 
+SAVING_TRACE = '  File "/x/torch/distributed/checkpoint/filesystem.py", line 9, in write\n'
 GLOO_TRACE = 'File "/x/torch/distributed/distributed_c10d.py", line 3, in all_reduce\n'
 
 
@@ -110,6 +111,13 @@ def test_the_last_line_of_stderr_is_better_than_nothing(tmp_path: Path) -> None:
         ("Connection reset by peer", "File requests.py", "ConnectionResetError", False),
         ("loss is not finite", GLOO_TRACE, "ValueError", False),
         ("KeyError: 'x'", "", "KeyError", False),
+        ("Read timed out", f"{GLOO_TRACE}File", "TimeoutError", False),
+        ("timed out", 'File "/home/me/nccl-exp/t.py", line 3, in f', "RuntimeError", False),
+        ("timed out", 'File "/x/t.py", line 3, in nccl_free_loader', "RuntimeError", False),
+        ("Connection reset by peer", SAVING_TRACE, "RuntimeError", False),
+        ("Connection reset by peer", GLOO_TRACE + SAVING_TRACE, "RuntimeError", False),
+        ("data.torch.distributed.org: Connection refused", "", "RuntimeError", False),
+        ("http://gloom/nccl: Connection refused", "", "RuntimeError", False),
     ],
 )
 def test_an_echo_of_a_peers_death_is_told_from_an_error_of_ones_own(

@@ -113,6 +113,14 @@ async def test_without_any_one_verb_of_its_roles_the_driver_refuses_and_names_it
     assert named[-1] == ("update leases.coordination.k8s.io holdfast-driver in namespace holdfast")
 
 
+def test_no_driver_waits_for_a_right_without_which_it_only_guesses() -> None:
+    """Who has the new image before the new roles has a driver that says what it lacks."""
+    every = rights.needed(namespace="", lease=LEASE)
+    vital = rights.needed(namespace="", lease=LEASE, vital=True)
+    rest = [each for each in every if each not in vital]
+    assert {each["resource"] for each in rest} == {"priorityclasses"}
+
+
 def test_it_is_known_which_overlays_grant_what_the_base_does_not(plane: ControlPlane) -> None:
     base = granted(kustomized(plane, ""))
     assert [each for each in OVERLAYS if granted(kustomized(plane, each)) - base] == GRANTING

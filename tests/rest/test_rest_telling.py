@@ -81,6 +81,17 @@ def test_a_job_whose_ranks_never_ran_is_not_said_to_have_logs() -> None:
     assert never == "None of its ranks has run: mend that, and start it again."
 
 
+def test_what_went_on_by_itself_hides_no_fault_and_one_before_is_mentioned() -> None:
+    calm = replace(CRASH, id=3, opened=3, kind=Kind.GOES_ON, faults=0)
+    told = why(JOB, CRASH, calm, written=Written("crashed", "more", "goes on"))
+    assert [line.text for line in told.lines] == ["crashed", "more", "goes on"]
+    assert told.details == []
+    second = replace(CRASH, id=2, opened=2)
+    told = why(JOB, CRASH, second, calm, written=Written("crashed", "again", "goes on"))
+    assert [line.text for line in told.lines] == ["again", "goes on"]
+    assert told.details == ["an incident before that: holdfast story speech"]
+
+
 @pytest.mark.parametrize(
     ("second", "told"),
     [(Kind.SAVE_SKIPPED, ["failed", "second"]), (Kind.STORE_BACK, ["second"])],

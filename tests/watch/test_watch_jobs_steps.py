@@ -73,6 +73,17 @@ def test_an_attempt_is_back_when_it_has_passed_the_furthest_step(cluster: Any, e
     assert len(script.told) == 1
 
 
+def test_a_new_job_under_an_old_name_inherits_no_steps(cluster: Any) -> None:
+    script = Script(cluster, 0)
+    script.go(40)
+    expect = script.world.watch.expect
+    script.world.watch.expect = lambda expected: expect(replace(expected, number=2))
+    script.dies()
+    script.go(5)
+    assert script.told == [], "nothing is done again"
+    assert script.further == 2, "its first step is the furthest of its own"
+
+
 def test_the_furthest_of_all_attempts_counts(cluster: Any) -> None:
     script = Script(cluster, 0)
     script.go(40)

@@ -142,6 +142,16 @@ def test_a_failure_that_an_earlier_driver_told_is_taken_back_by_this_one() -> No
     assert kinds(executors.say("n2", store_error=AWAY)) == [Kind.STORE_FAILED]
 
 
+def test_a_standby_that_never_writes_keeps_nobody_from_taking_it_back() -> None:
+    executors = Executors()
+    executors.watch.recall("speech", {Kind.STORE_FAILED: "n0"})
+    for _ in range(2):
+        assert executors.say("standby") == []
+    assert executors.say("n0", persisted_step=10) == []
+    assert kinds(executors.say("n0", persisted_step=20)) == [Kind.STORE_BACK]
+    assert kinds(executors.say("n0", store_error=AWAY)) == [Kind.STORE_FAILED]
+
+
 def test_snapshots_that_an_earlier_driver_missed_are_told_to_be_back_by_their_node() -> None:
     executors = Executors()
     executors.watch.recall("speech", {Kind.SNAPSHOTS_STOPPED: "n0"})

@@ -65,11 +65,16 @@ OF_POD_GROUPS = Rule("scheduling.k8s.io", "podgroups", ("create", "delete"))
 """Where a driver is told to use them."""
 
 
-def needed(*, namespace: str, lease: str, pod_groups: bool = False) -> list[Asked]:
-    """All that a driver for `namespace` ("": all) needs; `lease`: NAMESPACE/NAME, "" for none."""
+def needed(
+    *, namespace: str, lease: str, pod_groups: bool = False, vital: bool = False
+) -> list[Asked]:
+    """All that a driver for `namespace` ("": all) needs; `lease`: NAMESPACE/NAME, "" for none.
+
+    `vital`: only what nothing works without.
+    """
     within = (*IN_NAMESPACES, OF_POD_GROUPS) if pod_groups else IN_NAMESPACES
     asked = [each for rule in within for each in rule.asked(namespace=namespace)]
-    of_the_cluster = OF_THE_CLUSTER if namespace else (OF_PRIORITIES, *OF_THE_CLUSTER)
+    of_the_cluster = OF_THE_CLUSTER if namespace or vital else (OF_PRIORITIES, *OF_THE_CLUSTER)
     asked += [each for rule in of_the_cluster for each in rule.asked()]
     if lease:
         at, _, name = lease.partition("/")

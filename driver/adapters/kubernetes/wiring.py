@@ -144,14 +144,17 @@ async def check_rights(settings: Settings) -> None:
     limits = Limits(answer_within_s=ANSWER_S)
     async with Client.of(settings.kubeconfig, user_agent=USER_AGENT, limits=limits) as client:
         try:
-            await rights.confirm(client, _needed(settings))
+            await rights.confirm(client, _needed(settings, vital=True))
         except TemporaryError as error:
             _log.warning("rights.unknown", why=str(error))
 
 
-def _needed(settings: Settings) -> list[rights.Asked]:
+def _needed(settings: Settings, *, vital: bool = False) -> list[rights.Asked]:
     return rights.needed(
-        namespace=settings.namespace, lease=settings.lease, pod_groups=settings.pod_groups
+        namespace=settings.namespace,
+        lease=settings.lease,
+        pod_groups=settings.pod_groups,
+        vital=vital,
     )
 
 

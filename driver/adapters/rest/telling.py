@@ -90,16 +90,21 @@ def story_of(
 
 
 def why_job(journal: Journal, state: State, job: Job) -> Why:
-    """From the last incident on, or from where its store went down, if it still is; all of it where
-    there was none.
+    """From the last fault on, or from where its store went down, if it still is; where there was
+    none, from the last report; else all of it.
     """
     entries = entries_of(journal, job=job.name, after=lives.before(job))
     hit = lives.incidents_of(state, job.name)
-    last = max(hit, key=lambda incident: incident.id, default=None)
+    faults = [incident for incident in hit if incident.faults]
+    last = max(faults or hit, key=lambda incident: incident.id, default=None)
     down = incidents.standing(hit, job).get(Kind.STORE_FAILED)
     headline, *details = _job_headline(job, _when(job.since_s, entries))
     if job.unsure_s is not None and (unsure := _when(job.unsure_s, entries)):
         details.append(f"it waits to learn which checkpoints its store has, since {unsure}")
+    if len(faults) > 1:
+        before = len(faults) - 1
+        what = "an incident" if before == 1 else f"{before} incidents"
+        details.append(f"{what} before that: holdfast story {job.name}")
     return Why(
         subject=job.name,
         headline=headline,
