@@ -42,7 +42,7 @@ SAMPLE_S = 0.1
 MISSED_PERIODS = 3
 """Acknowledgements missing for so many periods: the connection is half open, make another."""
 LAST_WORDS_S = 0.7
-"""Of a daemon that has to end, to be heard by the driver: the node's host kills it after a second."""
+"""Of a daemon that has to end, to be heard by the driver: its host kills it after a second."""
 HITS = 256
 """Log hits kept until the driver has acknowledged them."""
 
@@ -95,9 +95,8 @@ class Daemon:
 
         A rank may have lived for milliseconds, and the node may go because of its end.
         """
-        hits = self._fence.ask(
-            "outputs", lambda: self._outputs.last_hits(self._clock.monotonic_s()), []
-        )
+        now, none = self._clock.monotonic_s(), list[LogHit]()
+        hits = self._fence.ask("outputs", lambda: self._outputs.last_hits(now), none)
         self._hits.extend((0, hit) for hit in hits)
         if not (self._hits and await self._link.send(self._heartbeat(urgent=True))):
             return
