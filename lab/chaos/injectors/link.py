@@ -1,8 +1,8 @@
 """Faults 14 and 19: a node's link is slow in both directions, and its ranks do not survive it; or
 what one node sends to one other is lost, and nothing else is.
 
-The slow link alone only slows training. What the diagnosis has to find out is why a rank of that node
-dies again and again, so the injector kills it whenever it is back, for as long as it is there.
+The slow link alone only slows training. What the diagnosis has to find out is why a rank of that
+node dies again and again, so the injector kills it whenever it is back, for as long as it is there.
 """
 
 import time
@@ -47,7 +47,7 @@ def one_way(lab: Lab, job: str, rng: Random) -> Done:
 
 
 def one_way_from_the_start(lab: Lab, _job: str, _rng: Random) -> Done:
-    """The same of the two nodes that a job gets first, before there is one: its ranks never meet."""
+    """The same of the two nodes that a job gets first, before there is one: they never meet."""
     return _cut(lab, *target.nodes(lab)[:2])
 
 
