@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -42,43 +42,75 @@ def logs(
     json: Json = False,
 ) -> None:
     """Print a rank's output. With --json: one line of JSON a line."""
-    stream = "stderr" if stderr else "stdout"
     job = job or asking.job_named(asking.source(url, state)[0], None)["name"]
+
+    def pieces(stream: str, tail: int | None = tail) -> Iterable[bytes]:
+        return _pieces(
+            find.Target(url=url, state=state),
+            _Wanted(job=job, rank=rank, attempt=attempt, stream=stream, tail=tail, follow=follow),
+        )
+
+    shown = _show(pieces("stderr" if stderr else "stdout"), rank, json=json)
+    if not (shown or stderr or follow or json) and tail != 0 and any(pieces("stderr", 1)):
+        sys.stderr.write(f"rank {rank} of {job} wrote to stderr alone: --stderr shows it\n")
+
+
+class _Wanted(NamedTuple):
+    """What is asked for."""
+
+    job: str
+    rank: int
+    attempt: int | None
+    stream: str
+    tail: int | None
+    follow: bool
+
+
+def _pieces(target: find.Target, wanted: _Wanted) -> Iterable[bytes]:
+    """What the rank wrote, from the driver or from what it left here. Raises `Stopped`."""
+    job, rank, attempt, stream, tail, follow = wanted
     try:
         where = path("jobs", job, "ranks", rank, "logs")
-        pieces: Iterable[bytes] = client(url, state).stream(
+        return client(target.url, target.state).stream(
             where, stream=stream, attempt=attempt, tail=tail, follow=follow
         )
     except Stopped as stopped:  # no driver, or one whose nodes were given back
-        root = find.state_folder(find.Target(url=url, state=state), alive=False)
+        root = find.state_folder(target, alive=False)
         if root is None:
             raise
         file = _file(RunPaths(root), job, rank, attempt, stream)
         if file is None:
-            raise _no_file(root, job, rank, stream, stopped) from stopped
-        pieces = [_end(file.read_bytes(), tail)]
-    _show(pieces, rank, json=json)
+            raise _no_file(root, wanted, stopped) from stopped
+        return [_end(file.read_bytes(), tail)]
 
 
 def _file(paths: RunPaths, job: str, rank: int, attempt: int | None, stream: str) -> Path | None:
     """What the rank wrote, if that was on this machine; of its newest attempt by default."""
-    if attempt is None:
-        folders = paths.job(job).glob("attempt_*")
-        numbers = [int(folder.name.removeprefix("attempt_")) for folder in folders]
-        attempt = max(numbers, default=0)
+    attempt = max(_attempts(paths, job), default=0) if attempt is None else attempt
     file = paths.rank(job, attempt, rank) / f"{stream}.log"
     return file if file.is_file() else None
 
 
-def _no_file(root: Path, job: str, rank: int, stream: str, stopped: Stopped) -> Stopped:
+def _attempts(paths: RunPaths, job: str) -> list[int]:
+    """Those that left something here."""
+    names = (folder.name.removeprefix("attempt_") for folder in paths.job(job).glob("attempt_*"))
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def _no_file(root: Path, wanted: _Wanted, stopped: Stopped) -> Stopped:
     """Why there is nothing to show: what the driver said, or what its journal knows."""
     if stopped.code != exitcodes.UNAVAILABLE or not RunPaths(root).journal.exists():
         return stopped
     from holdfast.cli.offline import Recorded
 
-    found = asking.job_named(Recorded(root), job)
+    found = asking.job_named(Recorded(root), wanted.job)
+    there, name = _attempts(RunPaths(root), job := found["name"]), f"rank {wanted.rank} of"
+    if wanted.attempt is not None and there and wanted.attempt not in there:
+        some = f"{there[0]} to {there[-1]}" if len(there) > 1 else f"only {there[0]}"
+        why = f"--attempt: {job} left no attempt {wanted.attempt} here."
+        return Stopped(why, fix=f"There is {some}.")
     had = plural(found["ranks"], "rank")
-    return Stopped(f"rank {rank} of {job} left no such {stream} here.", fix=f"The job had {had}.")
+    return Stopped(f"{name} {job} left no such {wanted.stream} here.", fix=f"The job had {had}.")
 
 
 def _end(data: bytes, lines: int | None) -> bytes:
@@ -87,9 +119,11 @@ def _end(data: bytes, lines: int | None) -> bytes:
     return b"".join(data.splitlines(keepends=True)[-lines:]) if lines else b""
 
 
-def _show(pieces: Iterable[bytes], rank: int, *, json: bool) -> None:
-    rest = b""
+def _show(pieces: Iterable[bytes], rank: int, *, json: bool) -> bool:
+    """Whether there was anything to show."""
+    rest, shown = b"", False
     for piece in pieces:
+        shown = shown or bool(piece)
         if not json:
             sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()
@@ -99,3 +133,4 @@ def _show(pieces: Iterable[bytes], rank: int, *, json: bool) -> None:
             as_json({"rank": rank, "line": line.decode(errors="replace")})
     if rest:
         as_json({"rank": rank, "line": rest.decode(errors="replace")})
+    return shown

@@ -5,6 +5,7 @@ Made by `main`. The only place where samplers, probes and the link meet. Must no
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -40,6 +41,8 @@ from holdfast.protocol.version import PROTOCOL_VERSION
 SAMPLE_S = 0.1
 MISSED_PERIODS = 3
 """Acknowledgements missing for so many periods: the connection is half open, make another."""
+LAST_WORDS_S = 0.7
+"""Of a daemon that has to end, to be heard by the driver: its host kills it after a second."""
 HITS = 256
 """Log hits kept until the driver has acknowledged them."""
 
@@ -72,7 +75,7 @@ class Daemon:
         self._rates: tuple[NicRates, ...] = ()
         self._executor_alive = True
         self._urgent = False
-        self._wake = asyncio.Event()
+        self._wake, self._heard = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
         """For ever, or until cancelled."""
@@ -87,6 +90,22 @@ class Daemon:
             if server is not None:
                 server.close()
 
+    async def last_words(self) -> None:
+        """Before it ends: what ranks printed and nobody has read yet, told if the driver is there.
+
+        A rank may have lived for milliseconds, and the node may go because of its end.
+        """
+        now, none = self._clock.monotonic_s(), list[LogHit]()
+        hits = self._fence.ask("outputs", lambda: self._outputs.last_hits(now), none)
+        self._hits.extend((0, hit) for hit in hits)
+        if not (self._hits and await self._link.send(self._heartbeat(urgent=True))):
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                while self._hits:
+                    self._heard.clear()
+                    await self._heard.wait()
+
     async def _received(self, message: ToDaemon) -> None:
         match message:
             case Welcome():
@@ -97,6 +116,7 @@ class Daemon:
                 self._answered()
                 while self._hits and 0 < self._hits[0][0] <= message.sequence:
                     self._hits.popleft()
+                self._heard.set()
             case Watch():
                 self._follow(message)
             case Refused():

@@ -22,10 +22,20 @@ async def _run() -> None:
     running = asyncio.create_task(daemon.run())
     if (host := lifeline()) is not None:
         when_owner_is_gone(host, running.cancel)
+    told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    ending = asyncio.create_task(_end(daemon, told, running))
     with suppress(asyncio.CancelledError):
         await running
+    ending.cancel()
+
+
+async def _end(daemon: Daemon, told: asyncio.Event, running: asyncio.Task[None]) -> None:
+    """Once it is told to, with its last words."""
+    await told.wait()
+    await daemon.last_words()
+    running.cancel()
 
 
 def main() -> int:

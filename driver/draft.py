@@ -9,6 +9,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
+from holdfast.driver.core.admission import Refusal, refuse
 from holdfast.driver.core.decide import decide, park
 from holdfast.driver.core.defects import met_at, put_off
 from holdfast.driver.core.effects import AnyEffect, Instruct
@@ -21,9 +22,16 @@ from holdfast.driver.ports import Claim, Entry, Key
 from holdfast.driver.seating import Seating
 
 _log = structlog.get_logger()
+_encode = msgspec.msgpack.Encoder().encode
 
 MOST_DEFECTS = 100
 """Jobs and nodes that are left alone for one event, one after the other; then it is refused."""
+
+
+class Defect(Exception):
+    """An event that meets a defect of ours, in nobody's affairs but its own. Nothing has changed
+    of it; the message says what was met.
+    """
 
 
 class Draft(msgspec.Struct, kw_only=True):
@@ -39,12 +47,25 @@ class Draft(msgspec.Struct, kw_only=True):
 
     def add(self, event: AnyEvent) -> None:
         """Decide and note; what leads to nothing is not noted."""
-        decision = self._decide(event)
+        try:
+            decision = self._decide(event)
+        except Defect as defect:
+            decision = self._refused(str(defect))
         if not decision.idle:
             self._note(event, decision)
 
+    def refusal(self, event: AnyEvent) -> Refusal | None:
+        """Why `event` cannot be done, or not be written down. Raises `Defect`."""
+        try:
+            _encode(event)
+            return refuse(self.state, event)
+        except Exception as error:
+            raise Defect(_met(event, error)) from error
+
     def add_request(self, event: AnyEvent, key: Key | None) -> Entry:
-        """Decide and note in any case, for somebody is told the number of the entry."""
+        """Decide and note in any case, for somebody is told the number of the entry. Raises
+        `Defect`: whoever asks is told of it, and it leaves nothing that could be met again.
+        """
         decision = self._decide(event)
         if decision.idle:
             unchanged = replace(self.state, sequence=self.state.sequence + 1)
@@ -85,20 +106,22 @@ class Draft(msgspec.Struct, kw_only=True):
     def _decide(self, event: AnyEvent) -> Decision:
         """What follows. Where a defect is met in somebody's affairs who has nothing to do with the
         event, he is left alone from then on, which is noted first, and the event decided without
-        him; where it is the event's own job, the event is refused, too.
+        him; where it is the event's own job, the event is refused, too. Raises `Defect` where
+        nobody can be left alone: a job that is only being submitted, or what is between two.
         """
         for _ in range(MOST_DEFECTS):
             try:
                 return decide(self.state, event, self.now, self.policy)
-            except Exception as error:  # noqa: BLE001 a defect met in one job must not end the care of all
-                why = str(error) if isinstance(error, IllegalTransition) else f"defect: {error!r}"
+            except Exception as error:  # a defect met in one job must not end the care of all
                 at = self._met_at(event, error)
-                _log.exception("decide.defect", event_kind=type(event).__name__, job=at.job)
+                why = _met(event, error, at.job)
                 left = self._left_alone(at, why)
-                if left is None or (at.job is not None and at.job == getattr(event, "job", None)):
-                    return left or self._refused(why)
+                if left is None:
+                    raise Defect(why) from error
+                if at.job is not None and at.job == getattr(event, "job", None):
+                    return left
                 self._note(event, left)
-        return self._refused(f"defects in more than {MOST_DEFECTS} jobs and nodes")
+        raise Defect(f"defects in more than {MOST_DEFECTS} jobs and nodes")
 
     def _met_at(self, event: AnyEvent, error: Exception) -> Subject:
         at = met_at(self.state, event, self.now, self.policy)
@@ -121,3 +144,9 @@ class Draft(msgspec.Struct, kw_only=True):
         _log.error("decide.refused", why=why)
         unchanged = replace(self.state, sequence=self.state.sequence + 1)
         return Decision(state=unchanged, why=f"refused: {why}")
+
+
+def _met(event: AnyEvent, error: Exception, job: str | None = None) -> str:
+    """What was met, for people; the log has its traceback."""
+    _log.error("decide.defect", event_kind=type(event).__name__, job=job, exc_info=error)
+    return str(error) if isinstance(error, IllegalTransition) else f"defect: {error!r}"

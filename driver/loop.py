@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from holdfast.driver.awake import LOOK_S, Looks
-from holdfast.driver.core.admission import Refusal, refuse
+from holdfast.driver.core.admission import Refusal, of_defect
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.encode import LaterState, decode, encode
@@ -27,7 +27,7 @@ from holdfast.driver.core.events import (
 )
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
-from holdfast.driver.draft import Draft
+from holdfast.driver.draft import Defect, Draft
 from holdfast.driver.ports import (
     Claim,
     Entry,
@@ -333,9 +333,12 @@ class Loop:
         """Raises `Refused` or `NotAccepting`, with the draft as it was."""
         if isinstance(item.event, JobSubmitted) and (why := self._journal.shortage()):
             raise NotAccepting(why)
-        if refusal := refuse(draft.state, item.event):
-            raise Refused(refusal)
-        return draft.add_request(item.event, item.key)
+        try:
+            if refusal := draft.refusal(item.event):
+                raise Refused(refusal)
+            return draft.add_request(item.event, item.key)
+        except Defect as defect:
+            raise Refused(of_defect(item.event, str(defect))) from defect
 
     def _committed(self, draft: Draft) -> None:
         """From here on it is true: show it, then do what it orders."""

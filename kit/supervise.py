@@ -99,6 +99,19 @@ class Child:
             self._waits = full_jitter(base_s=0.1, cap_s=2.0)
         self._process, self._again_s = None, now_s + next(self._waits)
 
+    def ask_to_end(self, within_s: float) -> bool:
+        """SIGTERM, and so long to end all that it started; whether it has. It is not started again
+        unless it is looked after.
+        """
+        if self._process is None:
+            return True
+        self._process.terminate()
+        try:
+            self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def end(self, within_s: float) -> None:
         """Wait until it has ended, its lifeline being cut; killed after `within_s`."""
         if self._process is None:

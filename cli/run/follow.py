@@ -114,6 +114,8 @@ class Run:
         self._over = len(self._signals)
         quiet = self._options.quiet
         until_at_rest(self._service, self._narrator.say, self._wait, quiet=quiet)
+        if job["phase"] == "Failed":
+            self._service.end_nodes()  # whatever ranks printed last has been searched then
         incidents = self._incidents()
         self._narrator.incidents(incidents, job)
         if not self._options.quiet or job["phase"] != "Succeeded":

@@ -46,6 +46,10 @@ class Service:
         """Start again what has died. Raises `Stopped` where it does not stay up."""
         self._pair.look_after()
 
+    def end_nodes(self) -> None:
+        """Take down the nodes; the driver stays, and hears their last words."""
+        self._pair.end_nodes()
+
     def end(self) -> None:
         """Take both down; a run that is over needs no room for more of its journal."""
         self._pair.end()

@@ -41,6 +41,16 @@ class Followed:
             whole, self._rest = [*whole, self._rest], b""
         return [line.decode(errors="replace") for line in whole if line]
 
+    def last_lines(self) -> list[str]:
+        """All that is left, for the last time: what stands behind the last end is a line, too."""
+        lines: list[str] = []
+        at = -1
+        while at != self._at:
+            at = self._at
+            lines += self.lines()
+        whole, self._rest = self._rest, b""
+        return [*lines, whole.decode(errors="replace")] if whole else lines
+
     def _new(self) -> bytes:
         fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

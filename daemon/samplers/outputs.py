@@ -52,6 +52,11 @@ class Outputs:
             self._noted_s = now
         return hits
 
+    def last_hits(self, now: float) -> list[LogHit]:
+        """Hits since the last call, for the last time: nobody waits for the end of a line."""
+        hits = self.hits(now)
+        return hits + [hit for output in self._open.values() for hit in output.last_hits()]
+
     def _scan(self) -> None:
         try:
             made = {_made(path): path for path in self._folder.glob("*.json")}
@@ -123,6 +128,14 @@ class _Output:
             hit
             for stream, file in self._files.items()
             for line in file.lines()
+            for hit in self._hits(stream, line[:SEARCHED_CHARACTERS])
+        ]
+
+    def last_hits(self) -> list[LogHit]:
+        return [
+            hit
+            for stream, file in self._files.items()
+            for line in file.last_lines()
             for hit in self._hits(stream, line[:SEARCHED_CHARACTERS])
         ]
 

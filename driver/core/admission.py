@@ -9,6 +9,9 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core import restore
 from holdfast.driver.core.model import Job, Node, Phase, Source, State, Wanted
 
+DEFECT = "defect"
+"""The code of a refusal that is our fault: the same request is refused again until we mend it."""
+
 SHOWN = 8
 """Steps that a refusal names, the newest first."""
 
@@ -38,6 +41,17 @@ def refuse(state: State, event: e.AnyEvent) -> Refusal | None:
     ):
         return _job(state, event)
     return None
+
+
+def of_defect(event: e.AnyEvent, why: str) -> Refusal:
+    """What whoever asked is told where deciding on it met a defect of ours."""
+    what = "job" if hasattr(event, "job") else "node" if hasattr(event, "node") else "request"
+    name = getattr(event, what, type(event).__name__)
+    return Refusal(
+        DEFECT,
+        f"{what}: {name!r} meets a defect of Holdfast ({why}), and nothing was changed. "
+        "Other jobs go on. Please report it with what the driver's log says at decide.defect.",
+    )
 
 
 def _submit(state: State, event: e.JobSubmitted) -> Refusal | None:

@@ -20,6 +20,7 @@ def met_at(state: State, event: AnyEvent, now: float, policy: Policy) -> Subject
     turn = Turn(state, now, policy)
     try:
         follow(turn, event)
+        turn.close()
     except Exception:  # noqa: BLE001 whatever it is, it was told already
         return turn.subject
     return Subject()

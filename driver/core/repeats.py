@@ -2,10 +2,11 @@
 
 Called by `gather`, which gives an end its mark, and by the ladder, which counts marks. Pure. The
 same exception, raised twice at one step and line, is in the code or in its data, and a third time
-tells nobody more; of steps that count from each start that holds while nothing is saved. The same
-signal may be the node's: another node, or tests of that one, come first. What the outside refused
-may be there the next time, and what came from outside (SIGKILL) says nothing of the place: neither
-has a mark.
+tells nobody more; a script that cannot even be read ends its job the first time, unless it ran
+before: then somebody writes it anew just now. Of steps that count from each start that holds while
+nothing is saved. The same signal may be the node's: another node, or tests of that one, come first.
+What the outside refused may be there the next time, and what came from outside (SIGKILL) says
+nothing of the place: neither has a mark.
 """
 
 import re
@@ -40,6 +41,7 @@ _PASSING = re.compile(
 """Exceptions that tell of the world outside the script: network, files, servers."""
 _DEVICE = re.compile(r"\b(CUDA|HIP|NCCL|RCCL) error|cuDNN|CUBLAS", re.IGNORECASE)
 """Words of a device that failed: the place in the script is only where that was noticed."""
+_UNREADABLE = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
@@ -57,7 +59,17 @@ def mark(status: RankStatus) -> Mark | None:
     how = _how(status)
     if not how or status.step is None:
         return None
-    return Mark(how=how, step=status.step, relative=status.saved is not None)
+    relative = status.saved is not None
+    return Mark(how=how, step=status.step, relative=relative, unread=_unread(status.error))
+
+
+def _unread(error: RankError | None) -> bool:
+    """Whether Python could not read the script itself, so that no line of it ran: what it tells
+    then has no frame but the place in the file. Of a module that the script imports it has more.
+    """
+    if error is None or error.exception not in _UNREADABLE:
+        return False
+    return not error.traceback.startswith("Traceback") and len(_FRAME.findall(error.traceback)) == 1
 
 
 def _how(status: RankStatus) -> str:
@@ -134,7 +146,11 @@ def hopeless(job: Job, fault: Fault, *, elsewhere: bool) -> str:
     `elsewhere`: its place may be tried on another node first.
     """
     nodes = _nodes(job, fault)
-    if len(nodes) < 2 or fault.mark is None:
+    if fault.mark is None:
+        return ""
+    if fault.mark.unread and job.attempt <= 1 and not job.best_step:
+        return f"{fault.summary}. No line of the script ran: another restart would not help"
+    if len(nodes) < 2:
         return ""
     times = "twice" if len(nodes) == 2 else f"{len(nodes)} times"
     at = f" after step {fault.mark.step}" if fault.mark.step else ""

@@ -15,6 +15,7 @@ from holdfast.driver.core.model import Incident, Job, Node, Phase, State, Timer
 from holdfast.driver.core.orders import desired_of, orders_key
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.transitions import check
+from holdfast.protocol.messages import Desired
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,10 +212,12 @@ class Turn:
 
     def _instruct(self) -> None:
         after = self.state()
-        for name in self._affected():
+        for name in self.each_node(self._affected()):
             old, new = self.before.nodes.get(name), self.nodes[name]
-            wanted = desired_of(after, new)
-            told = desired_of(self.before, old) if old is not None else None
+            wanted = _wanted_of(after, new)
+            told = _wanted_of(self.before, old) if old is not None else None
+            if wanted is None:
+                continue
             if wanted.job is None and not (new.generation or wanted.diagnostics):
                 continue  # never told anything, and nothing to tell
             if told == wanted and name not in self.resend:
@@ -232,3 +235,9 @@ class Turn:
             if job and (old is None or orders_key(old) != orders_key(job)):
                 names.update(dict.fromkeys(job.members))
         return list(names)
+
+
+def _wanted_of(state: State, node: Node) -> Desired | None:
+    """None where its job is parked: it is told nothing, and goes on as it is."""
+    job = state.jobs.get(node.job) if node.job is not None else None
+    return None if job is not None and job.parked else desired_of(state, node)

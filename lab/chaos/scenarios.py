@@ -105,6 +105,9 @@ _MOVED = Expected(
 _STANDBY = Expected(
     blame=("infrastructure",), may_evict=True, must_evict=True, most_steps_lost=0, incidents=1
 )
+_APART = Expected(names_node=False, most_steps_lost=3 * STORE_EVERY)
+"""Each of the two is well for others: one place moves, and nobody is evicted."""
+_NEVER_MET = Expected(names_node=False, most_steps_lost=0)
 _TWICE = Expected(
     may_evict=True,
     names_node=False,
@@ -201,6 +204,25 @@ SCENARIOS: tuple[Scenario, ...] = (
         link.slow_and_deadly(),
         _LINK,
         needs_links=True,
+    ),
+    Scenario(
+        19,
+        "cut-one-way",
+        "what one node of the job sends to another is lost, and nothing else is",
+        link.one_way,
+        _APART,
+        needs_links=True,
+    ),
+    Scenario(
+        19,
+        "cut-one-way-at-start",
+        "the two nodes that a job gets first cannot meet, for one way is cut",
+        link.still_cut,
+        _NEVER_MET,
+        needs_links=True,
+        spec={"timeouts": {"firstStepS": 15}},  # the first step of this job takes one second
+        first=link.one_way_from_the_start,
+        at_once=True,
     ),
     *(
         Scenario(

@@ -27,6 +27,30 @@ def in_node(state: KeeperState, node: NodeRecord, *command: str) -> str:
     return _enter(node.host_pid, ["-n", "-m", "-p"], command)
 
 
+NOBODY = "02:00:c6:12:ff:ff"
+"""A hardware address that nothing on the switch has."""
+
+
+def cut_one_way(state: KeeperState, sender: NodeRecord, receiver: NodeRecord) -> None:
+    """Nothing that `sender` sends to `receiver` comes there any more; what comes back still does.
+
+    Without an error on either side: its frames go to a hardware address that nobody has.
+    """
+    _neighbour(state, sender, "replace", receiver, "lladdr", NOBODY, "nud", "permanent")
+
+
+def mend_one_way(state: KeeperState, sender: NodeRecord, receiver: NodeRecord) -> None:
+    """Take `cut_one_way` back; the next packet looks the address up anew."""
+    _neighbour(state, sender, "del", receiver)
+
+
+def _neighbour(
+    state: KeeperState, node: NodeRecord, change: str, other: NodeRecord, *more: str
+) -> None:
+    to = (other.address, *more, "dev", node.interface)
+    in_node(state, node, "ip", "neigh", change, *to)
+
+
 def path_in(node: NodeRecord, path: Path | str) -> Path:
     """How a file that the node sees at `path` is reached from outside."""
     return Path(f"/proc/{node.host_pid}/root") / str(path).lstrip("/")

@@ -51,6 +51,25 @@ def test_a_scripts_output_is_ours_and_differing_lines_are_told_apart(shell: Shel
     assert shell.leftovers() == []
 
 
+BRIEF = """
+import os, sys
+sys.stdout.write("loading\\nRuntimeError: CUDA error: unspecified launch failure")
+sys.stdout.flush()
+os._exit(3)
+"""
+
+
+def test_the_last_line_of_a_rank_that_lived_for_a_moment_is_searched(shell: Shell) -> None:
+    """It is gone before the daemon has looked once, and the run before the first heartbeat."""
+    shell.script("brief.py", BRIEF)
+    ended = shell.holdfast("run", "--max-restarts", "0", "brief.py")
+    assert ended.returncode == 3
+    said = "rank 0 stdout on node-1 speaks of an error of CUDA: RuntimeError: CUDA error: unspec"
+    assert said in ended.stderr
+    assert said in shell.holdfast("why").stdout
+    assert shell.leftovers() == []
+
+
 def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> None:
     shell.script("wrong.py", WRONG)
     process = shell.start(

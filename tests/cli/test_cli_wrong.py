@@ -107,12 +107,30 @@ def test_a_run_that_is_over_answers_why_and_knows_whose_logs_it_has(shell: Shell
         ended = shell.holdfast("logs", *words)
         assert (ended.returncode, ended.stdout) == (exitcodes.FAILED, "")
         assert said in ended.stderr
+    ended = shell.holdfast("logs", "--attempt", "9")
+    assert (ended.returncode, ended.stdout) == (exitcodes.FAILED, "")
+    assert f"--attempt: {name} left no attempt 9 here.  There is only 1." in ended.stderr
     assert name in shell.holdfast("jobs", "--phase", "succeeded", "--name", "tru*").stdout
     wrong = shell.holdfast("jobs", "--phase", "succeded", "--label", "x")
     assert wrong.returncode == exitcodes.USAGE, "as a driver that runs would have it"
     first, second, last = wrong.stderr.splitlines()
     assert first.startswith('phase[0]: "Succeded" is not one of the choices.')
     assert (second.split(":")[0], last) == ("label[0]", "holdfast: the query is not right.")
+
+
+@pytest.mark.cluster
+def test_logs_of_a_rank_that_wrote_to_stderr_alone_say_so(shell: Shell) -> None:
+    """And a script that is no Python is started once."""
+    shell.script("wrong.py", "x = (\n")
+    ended = shell.holdfast("run", "wrong.py")
+    assert ended.returncode == 1
+    assert "No line of the script ran: another restart would not help" in ended.stderr
+    assert "restarting" not in ended.stderr
+    for words in ([], ["--tail", "3"]):
+        logs = shell.holdfast("logs", *words)
+        assert (logs.returncode, logs.stdout) == (0, "")
+        assert logs.stderr.endswith("wrote to stderr alone: --stderr shows it\n")
+    assert "SyntaxError" in shell.holdfast("logs", "--stderr").stdout
 
 
 @pytest.mark.cluster

@@ -309,3 +309,50 @@ def test_none_of_its_restarts_is_the_users_before_its_node_was_tested_twice(trai
     life = training(nodes=2, user=e.Budget(restarts=0, window_s=3600))
     assert gets_on(life) == 4
     assert len(life.state.nodes["n1"].acquitted) == 2
+
+
+UNREAD = '  File "/work/train.py", line 2\n    x = (\n        ^\nSyntaxError: never closed\n'
+IMPORTED = 'Traceback (most recent call last):\n  File "/work/train.py", line 1, in <module>\n'
+
+
+def _unread(life, traceback: str = UNREAD) -> None:
+    """Rank 1 of the running job could not read its script, or what that imports."""
+    said = "SyntaxError: never closed (train.py, line 2)"
+    error = RankError(message=said, traceback=traceback, exception="SyntaxError")
+    status = RankStatus(rank=1, state="exited", exit_code=1, error=error, order=1, step=0)
+    job = life.job
+    life.do(e.RanksExited(job="job", epoch=job.epoch, node=job.places[1], exits=(status,), step=0))
+    life.wait(until_s=life.now + life.policy.gather_s)
+
+
+def _begun(life) -> None:
+    """A job of two nodes whose ranks have begun, and have no step."""
+    life.node("n0"), life.node("n1")
+    life.submit(nodes=2)
+    life.answer()
+
+
+def test_a_script_that_cannot_be_read_ends_its_job_at_once(life) -> None:
+    _begun(life)
+    _unread(life)
+    assert life.phase is Phase.FAILED
+    assert "No line of the script ran" in life.job.failure.reason
+    assert "never closed" in life.job.failure.traceback
+
+
+def test_one_that_ran_before_is_being_written_anew_and_is_tried_once_more(training) -> None:
+    life = training()
+    life.progress(10)
+    life.dies(0, signal=9)
+    life.answer()
+    _unread(life)
+    assert life.phase is not Phase.FAILED
+    life.answer()
+    _unread(life)
+    assert life.phase is Phase.FAILED
+
+
+def test_an_import_that_cannot_be_read_may_be_there_the_next_time(life) -> None:
+    _begun(life)
+    _unread(life, IMPORTED + UNREAD)
+    assert life.phase is not Phase.FAILED

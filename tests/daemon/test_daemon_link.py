@@ -308,3 +308,14 @@ async def test_as_a_process_it_ends_when_its_host_is_gone(process: subprocess.Po
     assert process.stdin is not None
     process.stdin.close()
     assert await asyncio.to_thread(process.wait, DEADLINE_S) == 0
+
+
+async def test_the_last_words_of_one_that_has_to_end_are_heard_first(
+    driver: Any, daemon: Any, settings: Settings, tmp_path: Path
+) -> None:
+    await eventually_async(lambda: driver.beats, "it is connected")
+    await beats_only_when_urgent(driver, daemon)
+    printed(settings, tmp_path, stdout="CUDA error: out of luck")
+    await daemon.last_words()
+    told = [hit.line for beat in driver.beats for hit in beat.logs]
+    assert "CUDA error: out of luck" in told

@@ -148,3 +148,16 @@ def test_a_file_that_is_cut_is_read_from_its_start(tmp_path: Path) -> None:
     assert followed.lines() == ["two"]
     path.write_text("new\n")
     assert followed.lines() == ["new"]
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["half read", "never looked at"])
+def test_one_that_has_to_end_waits_for_no_end_of_a_line(
+    settings: Settings, tmp_path: Path, begun: bool
+) -> None:
+    files = printed(settings, tmp_path, stdout="x" * 70_000 + "\n" if begun else "")
+    looked = looking(settings)
+    if begun:
+        assert looked.hits(0.0) == []
+    append(files / "stdout.log", "y" * 70_000 + "\nCUDA error: out of luck")
+    assert [hit.line for hit in looked.last_hits(0.1)] == ["CUDA error: out of luck"]
+    assert looked.last_hits(0.2) == []

@@ -52,6 +52,22 @@ async def test_a_duplicate_name_is_one_mistake_with_its_fix(driver: Driver) -> N
     assert "another name" in mistake["fix"]
 
 
+async def test_a_job_that_meets_a_defect_is_a_problem_of_ours_and_nothing_changes(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(turn: Any, name: str) -> bool:
+        raise KeyError("a defect of ours")
+
+    before = driver.control.sequence
+    with monkeypatch.context() as patched:
+        patched.setattr("holdfast.driver.core.decide.advance", broken)
+        answer = await driver.submit()
+    assert answer.status_code == 500
+    assert "'speech' meets a defect of Holdfast" in answer.json()["detail"]
+    assert driver.control.sequence == before
+    assert (await driver.submit()).status_code == 201
+
+
 async def test_all_mistakes_come_at_once_and_nothing_changes(driver: Driver) -> None:
     before = driver.control.sequence
     wrong = {"metadata": {"name": "x"}, "spec": {"nodes": 4, "topology": {"tp": 3}, "nodez": 1}}

@@ -19,6 +19,7 @@ from holdfast.driver.adapters.kubernetes.events import Braked, Met, Rejected, Te
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
+from holdfast.driver.core.admission import DEFECT
 from holdfast.driver.core.model import Job, State
 from holdfast.driver.loop import Loop, NotAccepting, Refused
 from holdfast.driver.ports import PermanentError, TemporaryError
@@ -178,6 +179,8 @@ class Operator:
         except NotAccepting as error:
             raise TemporaryError(str(error)) from error
         except Refused as error:
+            if error.refusal.code == DEFECT and job is None:
+                raise jobs.Refused(str(error)) from error
             raise PermanentError(str(error)) from error
 
     async def _delete(self, wanted: Object) -> None:

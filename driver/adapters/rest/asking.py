@@ -13,7 +13,7 @@ from pydantic import Field
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.adapters.rest.views import View
 from holdfast.driver.control import Control
-from holdfast.driver.core.admission import Refusal
+from holdfast.driver.core.admission import DEFECT, Refusal
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.loop import KeyReused, NotAccepting, Refused
 from holdfast.driver.ports import Key
@@ -50,10 +50,13 @@ def key_of(key: str | None, *what: Any) -> Key | None:
 
 
 def refused(name: str, refusal: Refusal) -> Problem:
-    """404 or 409: the core's refusal, `FIELD: WHY. FIX` as it says it, also in parts."""
+    """404, 409, or 500 where it is our fault: the core's refusal, `FIELD: WHY. FIX` as it says it,
+    also in parts.
+    """
     field, _, rest = refusal.sentence.partition(": ")
     why, _, fix = rest.partition(". ")
     status = 404 if refusal.code.startswith("unknown-") else 409
+    status = 500 if refusal.code == DEFECT else status
     mistake = Mistake(field=field, value=name, why=f"{why.rstrip('.')}.", fix=fix)
     return Problem(status, refusal.sentence, errors=[mistake])
 
@@ -67,7 +70,7 @@ def not_accepting(why: str) -> Problem:
 
 
 async def ask(control: Control, name: str, event: AnyEvent, *, key: Key | None = None) -> Done:
-    """Raises `Problem`: 409 (the core refuses), 422 (key reused), 503 (no new work is taken)."""
+    """Raises `Problem`: 404, 409, 500 (see `refused`), 422 (key reused), 503 (no new work)."""
     try:
         entry = await control.request(event, key=key)
     except Refused as error:

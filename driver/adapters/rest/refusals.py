@@ -19,9 +19,11 @@ from holdfast.driver.adapters.rest.problems import (
     of_rebuff,
     which,
 )
-from holdfast.driver.core.admission import Refusal
+from holdfast.driver.core.admission import Refusal, of_defect
+from holdfast.driver.core.events import JobSubmitted, Plan
 from holdfast.driver.people import NotAllowed, no_token, wrong_token
 from holdfast.protocol.jobcheck import check
+from holdfast.protocol.messages import Task
 from holdfast.protocol.mistakes import BadDocument
 
 Refusals = dict[str, Problem]
@@ -60,6 +62,11 @@ def _conflict(name: str, code: str, sentence: str) -> Refusals:
 
 
 _BAD_JOB: dict[str, Any] = JOB | {"spec": {"nodes": 0, "comand": ["python", "train.py"]}}
+
+_SUBMITTED = JobSubmitted(
+    job="speech-7b",
+    plan=Plan(task=Task(command=("python", "train.py"), workdir="."), nodes=4, ranks_per_node=8),
+)
 
 _PERSON: Refusals = {
     "no-token": of_rebuff(no_token()),
@@ -104,6 +111,7 @@ REFUSALS: dict[str, Refusals] = {
         "Choose another name, or delete that job first.",
     )
     | {"mistakes": _told(lambda: check(_BAD_JOB))}
+    | {"defect": refused("speech-7b", of_defect(_SUBMITTED, "defect: KeyError('n0')"))}
     | _KEY,
     "GET /jobs": _PERSON
     | {

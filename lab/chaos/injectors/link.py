@@ -1,7 +1,8 @@
-"""Fault 14: a node's link is slow in both directions, and its ranks do not survive it.
+"""Faults 14 and 19: a node's link is slow in both directions, and its ranks do not survive it; or
+what one node sends to one other is lost, and nothing else is.
 
-The link alone only slows training. What the diagnosis has to find out is why a rank of that node
-dies again and again, so the injector kills it whenever it is back, for as long as it is there.
+The slow link alone only slows training. What the diagnosis has to find out is why a rank of that
+node dies again and again, so the injector kills it whenever it is back, for as long as it is there.
 """
 
 import time
@@ -12,7 +13,7 @@ from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector
 from holdfast.lab.cluster import Lab
-from holdfast.lab.emulator.inside import in_node, in_switch
+from holdfast.lab.emulator.inside import cut_one_way, in_node, in_switch
 
 BUCKET = "32kb"
 """One bucket of tbf: 32 KiB at 100 Mbit is 2.6 ms, so that small messages pass as before."""
@@ -38,6 +39,32 @@ def slow_and_deadly(rate: str = "100mbit") -> Injector:
         return Done(said=said, node=node.name, rank=rank, at_s=slow_s)
 
     return do
+
+
+def one_way(lab: Lab, job: str, rng: Random) -> Done:
+    """What one node of the job sends to another is lost from now on."""
+    return _cut(lab, *rng.sample(target.hosts_of(lab, job), 2))
+
+
+def one_way_from_the_start(lab: Lab, _job: str, _rng: Random) -> Done:
+    """The same of the two nodes that a job gets first, before there is one: they never meet."""
+    return _cut(lab, *target.nodes(lab)[:2])
+
+
+def still_cut(lab: Lab, _job: str, _rng: Random) -> Done:
+    """Nothing is done but what was done before the job came."""
+    sender, receiver = target.nodes(lab)[:2]
+    return Done(said=f"its ranks cannot meet: {_CUT.format(sender.name, receiver.name)}")
+
+
+_CUT = "what {} sends to {} is lost"
+
+
+def _cut(lab: Lab, sender: NodeRecord, receiver: NodeRecord) -> Done:
+    at_s = time.time()
+    cut_one_way(target.cluster(lab), sender, receiver)
+    said = _CUT.format(sender.name, receiver.name)
+    return Done(said=said, node=sender.name, also=(receiver.name,), at_s=at_s)
 
 
 def _slow(state: KeeperState, node: NodeRecord, rate: str) -> None:
