@@ -41,7 +41,10 @@ def test_the_rank_that_holds_all_up_is_named_after_the_floor(running: Any) -> No
     (said,) = running.go(2)
     assert (said.kind, said.weight, said.rank) == (Kind.STANDSTILL, Weight.REPORT, 2)
     assert "rank 2 is stuck" in said.summary
-    assert said.summary.endswith("restarted after 15 s if that goes on")
+    assert said.summary.endswith(
+        "if nothing moves for 15 s it is restarted (--stuck-max or telemetry.pause() gives it "
+        "longer)"
+    )
     assert "and 15.0 s are allowed" in said.evidence[0].text
     assert running.go(7.5) == []
     (finding,) = running.go(2)
