@@ -8,6 +8,8 @@ from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, Probe, RankProgress, Seat
 from holdfast.protocol.topology import Topology
 
+RELATIVE = "step numbers"
+"""A rank that says so counts its steps from its own start: no earlier epoch compares with them."""
 STUCK_FLOORS = 3
 """Floors that a rank may be stuck before it is acted on, where the job does not say: 15 s."""
 

@@ -24,7 +24,7 @@ from holdfast.driver.watch.manner import (
     moves,
     stuck_limit_s,
 )
-from holdfast.driver.watch.model import Expectation, Findings, Ranks, Settings
+from holdfast.driver.watch.model import RELATIVE, Expectation, Findings, Ranks, Settings
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.unlike import FIX, Odd
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
@@ -78,6 +78,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def young(self) -> bool:
         return self.pace.stepped_s is None
+
+    @property
+    def relative(self) -> bool:
+        """Whether its steps are counted from the start of this attempt."""
+        return self.unit == "step" and self.seen is not None and RELATIVE in self.seen.partial
 
     @property
     def node(self) -> str | None:
@@ -262,7 +267,7 @@ def _spot(seen: RankProgress | None, pace: Pace) -> str:
         where = next((f"{g.kind} #{g.enqueued}" for g in seen.groups if g.enqueued), "")
     else:
         where = seen.frame
-    relative = "step numbers" in seen.partial
+    relative = RELATIVE in seen.partial
     steps = f"{seen.unsaved} steps after its start or save" if relative else f"step {pace.step}"
     return f"{where}, {steps}" if where else ""
 

@@ -57,6 +57,16 @@ def test_the_rank_that_holds_all_up_is_named_after_the_floor(running: Any) -> No
     assert running.go(20) == [], "once an epoch"
 
 
+@pytest.mark.parametrize("partial", [(), ("step numbers",)])
+def test_steps_that_are_counted_from_an_attempts_start_are_called_so(
+    running: Any, partial: tuple[str, ...]
+) -> None:
+    hang(running, 2, partial=partial)
+    (said,) = running.go(6.5)
+    last = f"no step since step {running.step}{' of this attempt' if partial else ''} for "
+    assert said.evidence[0].text.startswith(last)
+
+
 def test_a_node_that_held_the_job_up_before_becomes_a_suspect(running: Any) -> None:
     hang(running, 2)
     running.go(18)
