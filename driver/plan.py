@@ -32,6 +32,7 @@ def plan_of(job: jobspec.TrainingJob, paths: RunPaths, *, life: str) -> Plan:
         hang_floor_s=spec.timeouts.hang_floor_s,
         first_step_s=spec.timeouts.first_step_s,
         pause_max_s=spec.timeouts.pause_max_s,
+        stuck_max_s=spec.timeouts.stuck_max_s,
         diagnose_s=spec.timeouts.diagnose_s,
         grace_s=spec.timeouts.grace_s,
         compute_gflops=spec.node_class.compute_gflops,

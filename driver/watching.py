@@ -155,6 +155,7 @@ def _expectation(job: Job) -> Expectation:
         hang_floor_s=job.plan.hang_floor_s,
         first_step_s=job.plan.first_step_s,
         pause_max_s=job.plan.pause_max_s,
+        stuck_max_s=job.plan.stuck_max_s,
         spots=job.spots,
         best_step=job.best_step,
         log_rules=job.plan.log_rules,

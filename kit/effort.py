@@ -1,4 +1,4 @@
-"""Whether a process gets on with anything, as /proc shows it from outside: CPU, and bytes read.
+"""Whether a process gets on with anything, as /proc shows it from outside: CPU, and bytes moved.
 
 Used by the executor on its launcher. Must not signal or trace anything.
 """
@@ -14,27 +14,31 @@ BYTES_PER_S = 16_384
 
 
 class Effort(NamedTuple):
-    """What a process has spent since it began. `read_bytes`: by calls, or from a disk, as the pages
+    """What a process and those below it, e.g. a compiler, have spent since they began.
+    `moved_bytes`: by calls to read and write, of which `recv` is none, or from a disk, as the pages
     of a library that is loaded are; what both are of counts twice.
     """
 
     cpu_s: float
-    read_bytes: int
+    moved_bytes: int
 
 
 def effort(pid: int) -> Effort:
-    """Nothing where the process is gone, or may not be looked at."""
-    stat = procstat.stat(pid)
-    return Effort(stat.cpu_s if stat else 0.0, _read(pid))
+    """Nothing where the process is gone, or may not be looked at. Less than before where a child
+    has ended: it is no longer looked at.
+    """
+    whole = [pid, *procstat.descendants(pid)]
+    stats = [stat for each in whole if (stat := procstat.stat(each)) is not None]
+    return Effort(sum(stat.cpu_s for stat in stats), sum(map(_moved, whole)))
 
 
-def _read(pid: int) -> int:
+def _moved(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/io", encoding="ascii") as file:
             fields = dict(line.split(": ") for line in file)
     except procstat.GONE:
         return 0
-    return int(fields["rchar"]) + int(fields["read_bytes"])
+    return sum(int(fields[each]) for each in ("rchar", "wchar", "read_bytes"))
 
 
 class Standstill:
@@ -46,8 +50,8 @@ class Standstill:
     def look(self, seen: Effort, now_s: float) -> float:
         """Seconds, by the effort since the look before."""
         took_s = now_s - self._looked_s
-        cpu_s, read = (after - before for after, before in zip(seen, self._seen, strict=True))
-        if cpu_s >= CPU_SHARE * took_s > 0.0 or read >= BYTES_PER_S * took_s > 0.0:
+        cpu_s, moved = (after - before for after, before in zip(seen, self._seen, strict=True))
+        if cpu_s >= CPU_SHARE * took_s > 0.0 or moved >= BYTES_PER_S * took_s > 0.0:
             self._since_s = now_s
         self._seen, self._looked_s = seen, now_s
         return now_s - self._since_s

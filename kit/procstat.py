@@ -46,6 +46,31 @@ def stat(pid: int) -> Stat | None:
     )
 
 
+def children(pid: int) -> list[int]:
+    """Children of all threads of `pid`; those found so far where it ends meanwhile."""
+    found: list[int] = []
+    with suppress(*GONE):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += _children_of_thread(f"/proc/{pid}/task/{thread}")
+    return found
+
+
+def _children_of_thread(at: str) -> list[int]:
+    try:
+        with open(f"{at}/children", "rb") as file:
+            return [int(pid) for pid in file.read().split()]
+    except GONE:
+        return []
+
+
+def descendants(pid: int) -> list[int]:
+    """Children of `pid`, theirs, and so on."""
+    found = children(pid)
+    for child in found:
+        found += children(child)  # the list grows as it is walked
+    return found
+
+
 def _fields(at: str) -> list[bytes]:
     """From the third on, of a process or a thread. The name before may hold any character."""
     with open(f"{at}/stat", "rb") as file:

@@ -42,6 +42,21 @@ def _other_sizes(world: int, inner: int, ranks: int, ranks_per_node: int) -> str
     return ", or ".join(fixes) or "sizes whose product is the number of ranks"
 
 
+STUCK = "a rank that works would have less time than one of which nothing moves"
+
+
+def stuck(*, stuck_max_s: float | None, pause_max_s: float) -> Mistake | None:
+    """A rank that works has at least as long as one of which nothing moves."""
+    if stuck_max_s is None or stuck_max_s <= pause_max_s:
+        return None
+    return Mistake(
+        field="timeouts.stuckMaxS",
+        value=f"{stuck_max_s:g}",
+        why=f"{stuck_max_s:g} is longer than pauseMaxS {pause_max_s:g}: {STUCK}.",
+        fix=f"Set at most {pause_max_s:g}, or raise pauseMaxS.",
+    )
+
+
 def own_environment(names: Iterable[str]) -> Mistake | None:
     """A job does not set what Holdfast sets for each rank."""
     ours = sorted(name for name in names if name in RESERVED or name.startswith("HOLDFAST_"))

@@ -128,6 +128,9 @@ class Timeouts(Model):
     """Seconds that a rank may take to its first step: standing still before it is not a hang."""
     pause_max_s: float = Field(default=600, gt=0, le=86_400)
     """Seconds without a step that a rank may work on something else, e.g. evaluate or save."""
+    stuck_max_s: float | None = Field(default=None, gt=0, le=86_400)
+    """Seconds that a rank may be stuck: nothing of it moves, e.g. while it waits for an answer.
+    Three times hangFloorS by default; at most pauseMaxS, and never less than hangFloorS."""
     grace_s: float = Field(default=30, ge=0, le=3_600)
     """Seconds from SIGTERM to SIGKILL when a job is stopped or suspended."""
     diagnose_s: float = Field(default=60, gt=0, le=3_600)
@@ -219,7 +222,10 @@ class Spec(Model):
             pp=split.pp,
             tp=split.tp,
         )
-        found = [rule for rule in (sizes, jobrules.own_environment(self.env)) if rule is not None]
+        waits = self.timeouts
+        stuck = jobrules.stuck(stuck_max_s=waits.stuck_max_s, pause_max_s=waits.pause_max_s)
+        rules = (sizes, stuck, jobrules.own_environment(self.env))
+        found = [rule for rule in rules if rule is not None]
         if found:
             said = " ".join(str(mistake) for mistake in found)
             raise PydanticCustomError("contradictions", "{said}", {"said": said, "mistakes": found})

@@ -358,6 +358,9 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     moved: str = ""  # what that was
     unseen: tuple[str, ...] = ()  # what of that this daemon cannot see
     pause: str = ""  # what it says that it does in place of steps: "saves", "evaluates", …
+    call: str = ""  # what its main thread does in the system call that it stands in
+    sleep_s: float = 0.0  # length of the one sleep that it is in, at most; 0: its end is not known
+    sleep_left_s: float = 0.0  # for how long that still lasts
     unsaved: int = 0  # steps since its start or its script's last save
     recent: tuple[Recent, ...] = ()  # where it stands still, or is gone
 

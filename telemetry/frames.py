@@ -32,8 +32,10 @@ class Frames:
         self._thread = threading.get_ident()
         self._theirs: dict[CodeType, bool] = {}
         self._known = (0, b"")
+        self.since_s = 0.0
+        """Since when the thread has stood there."""
 
-    def sample(self) -> bool:
+    def sample(self, now_s: float) -> bool:
         """Put into the ring where the thread stands; False where it cannot be known."""
         try:
             top = sys._current_frames().get(self._thread)
@@ -41,7 +43,7 @@ class Frames:
         except Exception:  # noqa: BLE001 whatever it is, the rank is not ended by it
             return False
         if known != self._known:
-            self._known = known
+            self._known, self.since_s = known, now_s
             self._ring.frame(*known)
         return known[0] != 0
 

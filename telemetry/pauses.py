@@ -23,13 +23,15 @@ def hook_serialization(module: Any) -> None:
 
 def hook_saver(module: Any) -> None:
     """Saving of distributed checkpoints."""
-    names = dict.fromkeys(("save", "async_save"), schema.SAVING)
+    names = dict.fromkeys(("save", "async_save", "save_state_dict"), schema.SAVING)
     _wrap(module, names, "torch.distributed.checkpoint")
 
 
 def hook_loader(module: Any) -> None:
     """Loading of distributed checkpoints."""
-    _wrap(module, {"load": "loads"}, "torch.distributed.checkpoint")
+    _wrap(
+        module, dict.fromkeys(("load", "load_state_dict"), "loads"), "torch.distributed.checkpoint"
+    )
 
 
 def hook_modules(module: Any) -> None:

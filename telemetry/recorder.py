@@ -14,6 +14,7 @@ from struct import pack
 from typing import Protocol
 
 from holdfast.telemetry import schema
+from holdfast.telemetry.calls import Calls
 from holdfast.telemetry.frames import Frames
 from holdfast.telemetry.ring import RingWriter
 
@@ -48,6 +49,7 @@ class Recorder:
         self._paused: list[str] = []
         self._until_step = ""  # a pause that the next step ends
         self._frames = Frames(ring)
+        self._calls = Calls(ring)
         self._pulse = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -221,7 +223,10 @@ class Recorder:
             # A work of a destroyed group may raise anything; what is lost is one `done`.
             with suppress(Exception):
                 self._drain(tuple(self._groups))
-            if not self._frames.sample():
+            now_s = time.monotonic()
+            if self._frames.sample(now_s):
+                self._calls.sample(self._frames.since_s, now_s)
+            else:
                 self.missing("stack")
 
 

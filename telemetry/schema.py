@@ -24,9 +24,12 @@ MEMBER_SLOTS: Final = 16_384
 
 WORDS_AT: Final = 128
 PULSE, PARTIAL, GROUPS, PEERS, PHASES, WAITING, PAUSE, SAVED_AT = range(8)
+CALL, SLEEP_MS, SLEEP_LEFT_MS = range(8, 11)
 WORDS: Final = 16
 """Words for the whole rank: pulse, bits of PARTS missing, slots used, whether it waits, in which of
-PAUSES it is, and the step at which it last saved."""
+PAUSES it is, and the step at which it last saved; while its main thread stands at one line: in
+which of CALLS, how long the one sleep that it is in takes at most, and for how long it still lasts
+(both 0: it is in none whose end is known)."""
 
 PARTS: Final = (
     "collectives",
@@ -100,3 +103,12 @@ PAUSES: Final = (
     "pauses",
 )
 """What a rank says it does while it does no step, by the number in the word PAUSE: after "it"."""
+
+CALLS: Final = (
+    "",
+    "waits for a child process",
+    "waits for bytes",
+    "waits for another thread or a lock",
+    "sleeps",
+)
+"""What a main thread does that stands in a system call, by the number in the word CALL."""

@@ -89,6 +89,16 @@ PauseMax = Annotated[
         "upload. One that does nothing at all is a hang long before.",
     ),
 ]
+StuckMax = Annotated[
+    float | None,
+    typer.Option(
+        "--stuck-max",
+        min=1,
+        max=86_400,
+        help="Seconds that a rank may be stuck, nothing of it moving, before it is a hang: an idle "
+        "child process, an answer that does not come. 15 by default, at most --pause-max.",
+    ),
+]
 Runs = Annotated[
     Path, typer.Option(metavar="DIR", help="Where the run's folder (logs, journal) is made.")
 ]
@@ -106,6 +116,7 @@ def run(
     grace_s: Grace = 30.0,
     first_step_s: FirstStep = 600.0,
     pause_max_s: PauseMax = 600.0,
+    stuck_max_s: StuckMax = None,
     runs: Runs = Path("runs"),
     quiet: Quiet = False,
 ) -> int:
@@ -132,10 +143,12 @@ def run(
         grace_s=grace_s,
         first_step_s=first_step_s,
         pause_max_s=pause_max_s,
+        stuck_max_s=stuck_max_s,
         runs=runs if folder is None else Path(folder),
         quiet=quiet,
     )
     options.check_nodes(asked)
+    options.check_waits(asked)
     for line in (torchrun.ignored(theirs), fixed):
         if line and not quiet:
             print(f"holdfast: {line}", file=sys.stderr)

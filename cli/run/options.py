@@ -15,6 +15,7 @@ from holdfast.cli.run.findable import why_not
 from holdfast.cli.words import plural
 from holdfast.kit.files import private_folder
 from holdfast.kit.ids import new_id
+from holdfast.protocol import jobrules
 from holdfast.protocol.paths import RunPaths
 
 NAME_CHARACTERS = 40
@@ -36,6 +37,7 @@ class Options:
     grace_s: float = 30.0
     first_step_s: float = 600.0
     pause_max_s: float = 600.0
+    stuck_max_s: float | None = None
     runs: Path = Path("runs")
     workdir: Path = field(default_factory=Path.cwd)
     quiet: bool = False
@@ -117,6 +119,17 @@ def check_nodes(options: Options) -> None:
         )
 
 
+def check_waits(options: Options) -> None:
+    """Refuse what contradicts itself. Raises `Stopped` (2)."""
+    stuck = jobrules.stuck(stuck_max_s=options.stuck_max_s, pause_max_s=options.pause_max_s)
+    if stuck is not None:
+        raise misused(
+            f"--stuck-max {stuck.value} is longer than --pause-max {options.pause_max_s:g}: "
+            f"{jobrules.STUCK}.",
+            "Raise --pause-max as well.",
+        )
+
+
 def new_run(options: Options) -> RunPaths:
     """A folder of its own for this run, `NAME-xxxx`; its name is the job's."""
     stem = _stem(options.command)
@@ -164,6 +177,7 @@ def job_of(
                 "graceS": options.grace_s,
                 "firstStepS": options.first_step_s,
                 "pauseMaxS": options.pause_max_s,
+                "stuckMaxS": options.stuck_max_s,
             },
         },
     }

@@ -51,7 +51,7 @@ class Moves:
         return None if self._moved_s is None else now - self._moved_s
 
     def look(self, now: float) -> None:
-        children = processes.descendants(self._pid)
+        children = procstat.descendants(self._pid)
         bytes_of, streams = self._bytes([self._pid, *children]), self._sockets.bytes(self._pid, now)
         cpu = {pid: stat.cpu_s for pid in children if (stat := procstat.stat(pid)) is not None}
         self.unseen = tuple(

@@ -1,4 +1,4 @@
-"""Processes as seen from outside: children, files, the node's executor. From /proc alone.
+"""Processes as seen from outside: their files, the node's executor. From /proc alone.
 
 Used by the progress sampler and the heartbeat. Must not signal or trace anything.
 """
@@ -9,32 +9,6 @@ from holdfast.kit import procstat
 
 PROC = Path("/proc")
 EXECUTOR = b"holdfast.executor.main"
-
-
-def children(pid: int) -> list[int]:
-    """Children of all threads of `pid`; those found so far where it ends meanwhile."""
-    found: list[int] = []
-    try:
-        for task in (PROC / str(pid) / "task").iterdir():
-            found += _children_of_thread(task)
-    except procstat.GONE:
-        return found
-    return found
-
-
-def _children_of_thread(task: Path) -> list[int]:
-    try:
-        return [int(pid) for pid in (task / "children").read_text().split()]
-    except procstat.GONE:
-        return []
-
-
-def descendants(pid: int) -> list[int]:
-    """Children of `pid`, theirs, and so on."""
-    found = children(pid)
-    for child in found:
-        found += children(child)  # the list grows as it is walked
-    return found
 
 
 def maps(pid: int, name: str) -> bool:
@@ -67,7 +41,7 @@ class Sibling:
         return self._known is not None or not self._seen
 
     def _find(self) -> tuple[int, int] | None:
-        for pid in children(self._parent):
+        for pid in procstat.children(self._parent):
             found = procstat.stat(pid)
             if found is not None and self._command in _command(pid):
                 return pid, found.started_ticks

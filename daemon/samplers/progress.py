@@ -181,7 +181,7 @@ class Ring:
         """CPU time of the rank and all below it, and which of those below are stopped."""
         if self._process == "gone":
             return 0.0, ()
-        below = {pid: procstat.stat(pid) for pid in processes.descendants(self._pid)}
+        below = {pid: procstat.stat(pid) for pid in procstat.descendants(self._pid)}
         alive = {pid: stat for pid, stat in below.items() if stat is not None}
         own = procstat.stat(self._pid)
         cpu_s = sum(stat.cpu_s for stat in alive.values()) + (own.cpu_s if own else 0.0)

@@ -41,9 +41,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     infrastructure: Budget = Budget(restarts=100, window_s=86_400)
     user: Budget = Budget(restarts=3, window_s=3_600)
     start_s: float = 600
-    hang_floor_s: float = 5  # for the detectors, like the next two
+    hang_floor_s: float = 5  # for the detectors, like the next three
     first_step_s: float = 600
     pause_max_s: float = 600
+    stuck_max_s: float | None = None
     diagnose_s: float = 60
     grace_s: float = 30
     compute_gflops: float = 0

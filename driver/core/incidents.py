@@ -81,11 +81,22 @@ def _same_lately(turn: Turn, fault: Fault, job: Job | None) -> Incident | None:
     for incident in reversed(turn.incidents.values()):
         if fault.kind in (TAKEN_BACK_BY.get(incident.kind), ALL_CLEAR.get(incident.kind)):
             return None  # what was so before that is over
+        if job is not None and _another_standstill(incident, fault, job):
+            return None
         same = (incident.kind, incident.node, incident.rank) == (fault.kind, fault.node, fault.rank)
         other = job is not None and job.name in incident.jobs and not lives.hit(incident, job)
         if same and not other and turn.now - incident.found_s <= turn.policy.report_again_s:
             return incident
     return None
+
+
+def _another_standstill(incident: Incident, fault: Fault, job: Job) -> bool:
+    """A standstill is told anew in each attempt, and so is the end of one that was: people who see
+    the one see the other."""
+    if job.name not in incident.jobs or incident.kind is not Kind.STANDSTILL:
+        return False
+    earlier = incident.found_s < job.since_s
+    return fault.kind is Kind.GOES_ON or (fault.kind is Kind.STANDSTILL and earlier)
 
 
 def standing(known: Iterable[Incident], job: Job) -> dict[Kind, Incident]:

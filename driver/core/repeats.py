@@ -154,7 +154,7 @@ def hopeless(job: Job, fault: Fault, *, elsewhere: bool) -> str:
         return ""
     times = "twice" if len(nodes) == 2 else f"{len(nodes)} times"
     at = f" after step {fault.mark.step}" if fault.mark.step else ""
-    told = f"{fault.summary}. It ended so {times}{at}"
+    told = f"{fault.summary}. It ended in the same way {times}{at}"
     if fault.blame is Blame.USER:
         return f"{told}: another restart would not help"
     if len(set(nodes)) > 1:

@@ -10,15 +10,13 @@ import msgspec
 
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch import standstill
-from holdfast.driver.watch.model import Expectation, JobProgress, Ranks, RankView
+from holdfast.driver.watch.model import RELATIVE, Expectation, JobProgress, Ranks, RankView
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill import Still
 from holdfast.protocol.messages import Heartbeat, RankProgress
 
 MISSED_PERIODS = 3
 """Heartbeats of a node that are missing before what its ranks were counts for nothing."""
-RELATIVE = "step numbers"
-"""A rank that says so counts its steps from its own start: no earlier epoch compares with them."""
 MOVES_S = 5.0
 """Ranks of which no step was ever seen train, once their collectives have gone on for so long: what
 a rank does before its first step, e.g. meeting the others, is mostly over sooner."""

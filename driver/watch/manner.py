@@ -1,4 +1,4 @@
-"""How a rank stands still: dead, stuck, or at work on something that is no step. Pure.
+"""How a rank stands still: dead, stuck, asleep, or at work on something that is no step. Pure.
 
 Used by `standstill`. Told apart by what its daemon saw from outside and its own pulse wrote: where
 its main thread stands, bytes to and from files and connections, and what its child processes do.
@@ -11,8 +11,6 @@ from holdfast.telemetry.analysis.hang import SILENT_S
 
 IDLE_S = 3.0
 """Nothing of a rank moves for so long, sixty looks at its stack: it is called stuck."""
-STUCK_FLOORS = 3
-"""Floors that a rank may be stuck before it is acted on: 15 s by default."""
 MARKED_STUCK_S = 60.0
 """The same where it says that it pauses: a file system or a store may be slow to answer."""
 
@@ -26,7 +24,8 @@ class Manner(IntEnum):
 
     DEAD = 0  # it is stopped, or even its pulse stands still
     WORKING = 1
-    STUCK = 2
+    ASLEEP = 2  # in one call whose end is known, and near
+    STUCK = 3
 
 
 def manner(seen: RankProgress | None, busy: bool) -> Manner:
@@ -52,10 +51,19 @@ def idle_s(seen: RankProgress, busy: bool) -> float:
     return min(moved_s, seen.frame_still_s)
 
 
-def stuck_limit_s(seen: RankProgress | None, floor_s: float) -> float:
+def stuck_limit_s(seen: RankProgress | None, stuck_max_s: float) -> float:
     """How long nothing of a stuck rank may move."""
-    limit_s = STUCK_FLOORS * floor_s
-    return max(MARKED_STUCK_S, limit_s) if seen is not None and seen.pause else limit_s
+    marked = seen is not None and seen.pause
+    return max(MARKED_STUCK_S, stuck_max_s) if marked else stuck_max_s
+
+
+def asleep(seen: RankProgress | None, stuck_max_s: float, rest_s: float) -> bool:
+    """Whether a stuck rank is in one sleep that alone is longer than it may be stuck, and that ends
+    within `rest_s`. A loop of shorter ones may wait for what never comes.
+    """
+    if seen is None or seen.sleep_s < stuck_limit_s(seen, stuck_max_s):
+        return False
+    return 0.0 < seen.sleep_left_s <= rest_s
 
 
 def told(seen: RankProgress, found: Manner, busy: bool) -> str:
@@ -65,10 +73,20 @@ def told(seen: RankProgress, found: Manner, busy: bool) -> str:
     pause = f"it {seen.pause}, and " if seen.pause else ""
     if found is Manner.DEAD:
         return f"{who} does not run" + (f"; it was{where}" if where else "")
+    if found is Manner.ASLEEP:
+        return f"{who} sleeps{where}, {seen.sleep_left_s:.0f} s more"
     if found is Manner.STUCK:
         cpu = " but uses CPU" if busy else ""
-        return f"{who} is stuck{where}: {pause}nothing of it has moved for {_idle(seen, busy)}{cpu}"
+        nothing = f"nothing of it has moved for {_idle(seen, busy)}{cpu}"
+        return f"{who} is stuck{where}{_call(seen)}: {pause}{nothing}"
     return f"{who} is at work{where}: {pause}{_moving(seen)}"
+
+
+def _call(seen: RankProgress) -> str:
+    if not seen.call:
+        return ""
+    more = f", {seen.sleep_left_s:,.0f} s more" if seen.sleep_left_s > MARKED_STUCK_S else ""
+    return f", where it {seen.call}{more}"
 
 
 def _idle(seen: RankProgress, busy: bool) -> str:

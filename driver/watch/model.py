@@ -8,6 +8,11 @@ from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, Probe, RankProgress, Seat
 from holdfast.protocol.topology import Topology
 
+RELATIVE = "step numbers"
+"""A rank that says so counts its steps from its own start: no earlier epoch compares with them."""
+STUCK_FLOORS = 3
+"""Floors that a rank may be stuck before it is acted on, where the job does not say: 15 s."""
+
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """A job's epoch: where its ranks sit, and how long it may stand still."""
@@ -20,6 +25,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     hang_floor_s: float = 5.0
     first_step_s: float = 600.0
     pause_max_s: float = 600.0
+    stuck_max_s: float | None = None  # None: STUCK_FLOORS
     spots: dict[str, int] = {}  # restarts so far, by where the job stood still
     best_step: int | None = None  # highest step that any earlier epoch completed
     log_rules: tuple[tuple[str, str], ...] = ()  # (pattern, "report", "restart" or "suspect")
@@ -28,6 +34,12 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     def nodes(self) -> tuple[str, ...]:
         """The nodes with seats, each once, in rank order."""
         return tuple(dict.fromkeys(seat.node for seat in self.seats))
+
+    @property
+    def stuck_s(self) -> float:
+        """How long nothing of a rank may move."""
+        floors_s = STUCK_FLOORS * self.hang_floor_s
+        return floors_s if self.stuck_max_s is None else self.stuck_max_s
 
     def node_of(self) -> dict[int, str]:
         return {seat.rank: seat.node for seat in self.seats}

@@ -3,8 +3,9 @@
 Standing still is: no step completed by all for longer than max(3 median steps, a floor, twice the
 longest pause that ended by itself), and nothing moving in any ring for a second (ten samples). It
 is said then; what is done about it depends on the manner (see `manner`): a dead rank is acted on at
-once, one that is stuck after three floors, one that works on something after the job's
-`pauseMaxS`. Each restart that a place in the job's script has had makes these longer. Before its
+once, one that is stuck after the job's `stuckMaxS`, one that works on something after its
+`pauseMaxS`, and one that sleeps not before its sleep is over. Each restart that a place in the
+job's script has had makes these longer. Before its
 first step a job has a limit of its own, for whatever it prepares; but a process that does not run
 at all, nor loads anything, prepares nothing.
 """
@@ -14,8 +15,16 @@ from collections.abc import Collection
 import msgspec
 
 from holdfast.driver.watch import standstill_words as words
-from holdfast.driver.watch.manner import STOPPED, Manner, idle_s, manner, moves, stuck_limit_s
-from holdfast.driver.watch.model import Expectation, Findings, Ranks, Settings
+from holdfast.driver.watch.manner import (
+    STOPPED,
+    Manner,
+    asleep,
+    idle_s,
+    manner,
+    moves,
+    stuck_limit_s,
+)
+from holdfast.driver.watch.model import RELATIVE, Expectation, Findings, Ranks, Settings
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.unlike import FIX, Odd
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
@@ -69,6 +78,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def young(self) -> bool:
         return self.pace.stepped_s is None
+
+    @property
+    def relative(self) -> bool:
+        """Whether its steps are counted from the start of this attempt."""
+        return self.unit == "step" and self.seen is not None and RELATIVE in self.seen.partial
 
     @property
     def node(self) -> str | None:
@@ -158,7 +172,7 @@ def limit_of(still: Still, case: Case, settings: Settings) -> float:
         known_s = max(2 * still.dead_s, min(2 * case.pace.pause_s, 2 * floor_s))
         return _more(expected, case.spot, max(usual_s, known_s))
     if case.manner is Manner.STUCK:
-        limit_s = max(usual_s, stuck_limit_s(case.seen, floor_s), 2 * still.idle_s)
+        limit_s = max(usual_s, stuck_limit_s(case.seen, expected.stuck_s), 2 * still.idle_s)
         return _more(expected, case.spot, limit_s)
     return _more(expected, case.spot, max(usual_s, expected.pause_max_s))
 
@@ -213,7 +227,7 @@ def _case(
     """Put the standstill down to somebody: a dead rank first, then one that works."""
     ends = [verdict.rank, *verdict.others] if verdict.rank is not None else []
     asked = ends or sorted(ranks)
-    manners = {rank: manner(ranks.get(rank), rank in busy) for rank in asked}
+    manners = {rank: _manner(expected, ranks.get(rank), rank in busy, stood_s) for rank in asked}
     first = min(asked, key=lambda rank: manners[rank], default=None)
     found = manners[first] if first is not None else Manner.STUCK
     named = verdict.rank is not None or found is Manner.DEAD or len(expected.seats) == 1
@@ -232,6 +246,12 @@ def _case(
     )
 
 
+def _manner(expected: Expectation, seen: RankProgress | None, busy: bool, stood_s: float) -> Manner:
+    found = manner(seen, busy)
+    sleeps = asleep(seen, expected.stuck_s, expected.pause_max_s - stood_s)
+    return Manner.ASLEEP if found is Manner.STUCK and sleeps else found
+
+
 def _of_odd(odd: Odd) -> hang.Verdict:
     return hang.Verdict(rank=odd.rank, why=(odd.text,))
 
@@ -247,7 +267,7 @@ def _spot(seen: RankProgress | None, pace: Pace) -> str:
         where = next((f"{g.kind} #{g.enqueued}" for g in seen.groups if g.enqueued), "")
     else:
         where = seen.frame
-    relative = "step numbers" in seen.partial
+    relative = RELATIVE in seen.partial
     steps = f"{seen.unsaved} steps after its start or save" if relative else f"step {pace.step}"
     return f"{where}, {steps}" if where else ""
 

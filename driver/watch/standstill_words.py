@@ -36,8 +36,8 @@ def summary(case: "Case") -> str:
 def report(case: "Case", limit_s: float) -> Finding:
     """What is said at the floor, long before anything is done."""
     does = _does(case)
-    what = f"{does[0]}; " if does else ""
-    then = f"it is restarted after {limit_s:.0f} s if that goes on"
+    waits = f"{case.expected.job} waits for {case.stood_s:.1f} s"
+    what = does[0] if does else case.verdict.why[0]
     return Finding(
         kind=Kind.STANDSTILL,
         weight=Weight.REPORT,
@@ -48,9 +48,21 @@ def report(case: "Case", limit_s: float) -> Finding:
         rank=case.rank if case.node is not None else None,
         step=case.pace.step if case.unit == "step" else None,
         stalled_s=case.stood_s,
-        summary=f"{case.expected.job} waits for {case.stood_s:.1f} s: {what}{then}",
+        summary=f"{waits}: {what}; {_then(case, limit_s)}",
         evidence=(_stood(case, limit_s, over=False), *_reasons(case)),
     )
+
+
+def _then(case: "Case", limit_s: float) -> str:
+    """What is done, when, and what gives it longer."""
+    if case.manner is Manner.ASLEEP:
+        return "nothing is done about it before that is over"
+    if case.manner is Manner.WORKING:
+        return f"without a step for {limit_s:.0f} s it is restarted (--pause-max gives it longer)"
+    restarted = f"if nothing moves for {limit_s:.0f} s it is restarted"
+    if case.manner is Manner.DEAD:
+        return restarted
+    return f"{restarted} (--stuck-max or telemetry.pause() gives it longer)"
 
 
 def all_clear(named: str, expected: Expectation, pace: Pace) -> Finding:
@@ -73,6 +85,11 @@ def fix(case: "Case") -> str:
         return "A longer firstStepS (`holdfast run --first-step`) gives it more time."
     if case.manner is Manner.WORKING:
         return "A longer pauseMaxS (`holdfast run --pause-max`) gives it more time."
+    if case.manner is Manner.STUCK:
+        return (
+            "If it only pauses there, a longer stuckMaxS (`holdfast run --stuck-max`) gives it "
+            "more time, and `with holdfast.telemetry.pause():` around it says so."
+        )
     return "If it only pauses there, `with holdfast.telemetry.pause():` around it says so."
 
 
@@ -91,5 +108,6 @@ def _stood(case: "Case", limit_s: float, *, over: bool) -> Evidence:
     pace, stood_s = case.pace, case.stood_s
     usual = f"; a {case.unit} takes {pace.median_s:.2g} s" if pace.median_s is not None else ""
     bound = f"more than {limit_s:.1f} s" if over else f"and {limit_s:.1f} s are allowed"
-    text = f"no {case.unit} since {case.unit} {pace.step} for {stood_s:.1f} s, {bound}{usual}"
+    last = f"{case.unit} {pace.step}{' of this attempt' if case.relative else ''}"
+    text = f"no {case.unit} since {last} for {stood_s:.1f} s, {bound}{usual}"
     return evidence("detector", text, stood_s=round(stood_s, 2), limit_s=round(limit_s, 2))

@@ -69,9 +69,13 @@ def _looking(state: State) -> str:
 
 
 def _preparing(run: Run | None, launcher: str) -> str:
-    """The store is forked from the launcher, which ends what stands still in it."""
-    waits = run is not None and run.store_asked and run.store is None and launcher == "warming"
-    return "it imports what the ranks need" if waits else ""
+    """The store is forked from the launcher, which ends what stands still in it. Without one it
+    imports torch itself, and is given up for a bare port by `meeting`, so that both come to an end.
+    """
+    waits = run is not None and run.store_asked and run.store is None
+    if waits and launcher == "warming":
+        return "it imports what the ranks need"
+    return "its store imports torch" if waits and launcher.startswith("none") else ""
 
 
 def _absence(state: State) -> str:

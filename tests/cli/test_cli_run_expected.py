@@ -6,12 +6,23 @@ import msgspec
 import pytest
 
 from holdfast.cli.run.options import Options, expected_task, job_of
+from holdfast.driver.core.events import Plan
 from holdfast.driver.plan import plan_of
 from holdfast.executor.core.model import warm_key
 from holdfast.protocol.jobspec import TrainingJob
 from holdfast.protocol.messages import Task
 from holdfast.protocol.paths import RunPaths
 from holdfast.protocol.rankenv import base_environment
+
+
+def test_how_long_a_rank_may_be_stuck_comes_to_the_detectors() -> None:
+    def plan(**asked: float) -> Plan:
+        options = Options(command=("python", "train.py"), ranks=1, **asked)  # type: ignore[arg-type]
+        job = TrainingJob.model_validate(job_of(options, "train-1234"))
+        return plan_of(job, RunPaths(Path("/state")), life="life-1")
+
+    assert plan(stuck_max_s=40.0).stuck_max_s == 40.0
+    assert plan().stuck_max_s is None, "three of its floors"
 
 
 @pytest.mark.parametrize("ranks", [1, 4])

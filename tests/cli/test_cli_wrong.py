@@ -29,6 +29,16 @@ Capture = pytest.CaptureFixture[str]
             "holdfast: invalid value for '--first-step': it should be greater than or equal to "
             "1, not '0'.  See: holdfast run --help",
         ),
+        (
+            ["run", "--stuck-max", "700", "x.py"],
+            "holdfast: --stuck-max 700 is longer than --pause-max 600: a rank that works would "
+            "have less time than one of which nothing moves.  Raise --pause-max as well.",
+        ),
+        (
+            ["run", "--stuck-max", "nan", "x.py"],
+            "holdfast: invalid value for '--stuck-max': it should be less than or equal to 86400, "
+            "not 'nan'.",
+        ),
         (["submit", "no.yaml"], "holdfast: cannot read no.yaml: No such file or directory.  Noth"),
     ],
 )
@@ -36,6 +46,7 @@ def test_words_that_mean_nothing_are_one_sentence_for_people_and_for_machines(
     words: list[str], said: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("x.py").touch()
     assert main([*words, "--json"] if words[0] != "run" else words) == exitcodes.USAGE
     told = capsys.readouterr()
     (line,) = told.err.splitlines()

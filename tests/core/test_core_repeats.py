@@ -79,7 +79,7 @@ def test_the_same_exception_at_the_same_step_is_tried_once_more(training) -> Non
     failure = life.job.failure
     assert failure.traceback == "Traceback: ValueError: bad"
     assert failure.reason == (
-        "rank 1 on n0 raised ValueError: bad. It ended so twice after step 10: "
+        "rank 1 on n0 raised ValueError: bad. It ended in the same way twice after step 10: "
         "another restart would not help"
     )
     assert life.evicted == []
@@ -174,7 +174,7 @@ def test_an_unnumbered_script_that_ends_so_many_steps_after_each_start_and_saves
     life.dies(1, exception="ValueError: bad", own_step=step, saved=0)
     assert life.phase is Phase.FAILED
     at = " after step 1000" if step else ""  # it may have no optimizer, and be far
-    assert f"It ended so twice{at}: " in life.job.failure.reason
+    assert f"It ended in the same way twice{at}: " in life.job.failure.reason
 
 
 def test_after_an_attempt_that_saved_an_end_without_counts_as_the_first(training) -> None:
@@ -205,8 +205,8 @@ def test_the_same_signal_on_the_only_node_is_tried_once_more(training) -> None:
     life.dies(1, signal=6, own_step=10)
     assert life.phase is Phase.FAILED
     assert life.job.failure.reason == (
-        "rank 1 on n0 died of SIGABRT. It ended so twice after step 10, and there is no other node "
-        "to try"
+        "rank 1 on n0 died of SIGABRT. It ended in the same way twice after step 10, and there is "
+        "no other node to try"
     )
 
 

@@ -20,9 +20,10 @@ from holdfast.daemon.samplers import processes
 from holdfast.daemon.samplers.logs import KernelLog
 from holdfast.daemon.samplers.nics import WRAP, Nics, grown
 from holdfast.daemon.samplers.pressure import HostPressure
-from holdfast.daemon.samplers.processes import Sibling, descendants
+from holdfast.daemon.samplers.processes import Sibling
 from holdfast.daemon.samplers.progress import FORGET_GONE_S, Progress
 from holdfast.daemon.samplers.tail import Tail
+from holdfast.kit import procstat
 from holdfast.kit.clock import SystemClock
 from holdfast.telemetry.recorder import Recorder
 from holdfast.telemetry.ring import RingWriter
@@ -160,10 +161,10 @@ def named(pid: int, command: bytes) -> None:
 
 
 def test_a_child_is_a_descendant_until_it_is_reaped(child: Any) -> None:
-    assert child.pid in descendants(os.getpid())
+    assert child.pid in procstat.descendants(os.getpid())
     child.kill()
     child.wait()
-    assert child.pid not in descendants(os.getpid())
+    assert child.pid not in procstat.descendants(os.getpid())
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError, ProcessLookupError, PermissionError])
@@ -176,7 +177,7 @@ def test_a_process_that_is_reaped_while_it_is_looked_at_has_no_children(
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", reaped)
         patched.setattr(os, "listdir", reaped)
-        found = descendants(os.getpid())
+        found = procstat.descendants(os.getpid())
     assert found == []
 
 

@@ -402,8 +402,9 @@ def test_a_store_that_has_to_wait_for_an_import_says_so_until_it_listens_or_that
     assert world.seen.preparing == "it imports what the ranks need"
     waits = world.state
     world.take(ev.LauncherChanged(state="none: an import of it stood still for 60 s"))
-    assert world.seen.preparing == ""
-    world.state = waits
-    meeting = m.Rendezvous(address="10.0.0.1", port=5)
-    world.take(ev.StoreListening(job="job", epoch=1, rendezvous=meeting, served=True))
-    assert world.seen.preparing == ""
+    assert world.seen.preparing == "its store imports torch", "as the launcher could not"
+    cold = world.state
+    for world.state in (waits, cold):
+        meeting = m.Rendezvous(address="10.0.0.1", port=5)
+        world.take(ev.StoreListening(job="job", epoch=1, rendezvous=meeting, served=True))
+        assert world.seen.preparing == ""

@@ -1,10 +1,15 @@
 """An import that gets on, however slowly, is told from one that stands still."""
 
 import os
+import signal
+import subprocess
+import sys
 import tempfile
 
 import pytest
+from waiting import eventually
 
+from holdfast.kit import procstat
 from holdfast.kit.effort import BYTES_PER_S, CPU_SHARE, Effort, Standstill, effort
 
 LOOK_S = 5.0
@@ -47,9 +52,39 @@ def test_what_a_process_reads_and_computes_is_in_it() -> None:
         file.write(bytes(BYTES_PER_S))
         file.seek(0)
         file.read()
-    assert effort(os.getpid()).read_bytes >= before.read_bytes + BYTES_PER_S
+    assert effort(os.getpid()).moved_bytes >= before.moved_bytes + BYTES_PER_S
     while effort(os.getpid()).cpu_s == before.cpu_s:
         continue  # each look costs some
+
+
+WORKS = {
+    "computes": "while True: pass",
+    "writes": """
+import os, socket
+near, far = socket.socketpair()
+with open(os.devnull, "wb") as file:
+    while True:
+        near.send(bytes(4096))
+        file.write(far.recv(4096))
+        file.flush()
+""",
+}
+
+
+@pytest.mark.parametrize("work", WORKS)
+def test_what_its_children_do_is_in_it(work: str) -> None:
+    """An import may build an extension in a compiler, or fetch a file."""
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {WORKS[work]!r}])"
+    with subprocess.Popen([sys.executable, "-c", parent], start_new_session=True) as process:
+        try:
+            before = eventually(lambda: procstat.children(process.pid) and effort(process.pid))
+            assert before
+            if work == "computes":
+                eventually(lambda: effort(process.pid).cpu_s > before.cpu_s + 0.2)
+            else:
+                eventually(lambda: effort(process.pid).moved_bytes > before.moved_bytes + (1 << 22))
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_of_who_is_gone_there_is_nothing() -> None:

@@ -107,6 +107,10 @@ def test_sizes_that_do_not_multiply_are_refused_in_the_same_words_as_everywhere(
         (job(pod=None), "spec.pod: Required value"),
         (job(topology={"order": ["tp", "tp", "dp"]}), "the order does not have each axis once."),
         (job(env={"RANK": "1", "A": "2"}), '["RANK"]: set by Holdfast for each rank.'),
+        (
+            job(timeouts={"stuckMaxS": 700}),
+            "spec.timeouts.stuckMaxS: Invalid value: 700 is longer than pauseMaxS 600: a rank",
+        ),
         (job(nodez=1), 'unknown field "spec.nodez"'),
         (job(name="1st"), "name 1st is not valid for a job.  Begin with a letter"),
         (job(name="a" * 64), "is not valid for a job."),

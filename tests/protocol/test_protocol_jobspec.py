@@ -99,6 +99,26 @@ def test_sizes_are_not_held_together_while_one_of_them_is_no_number() -> None:
             "out of bounds",
             "Set at most 3600.",
         ),
+        ({"timeouts": {"stuckMaxS": 0}}, "spec.timeouts.stuckMaxS", "0 is out of", "more than 0."),
+        ({"timeouts": {"stuckMaxS": -1}}, "spec.timeouts.stuckMaxS", "-1 is out of", "more than"),
+        (
+            {"timeouts": {"stuckMaxS": "1m"}},
+            "spec.timeouts.stuckMaxS",
+            "a number",
+            "Write a number",
+        ),
+        (
+            {"timeouts": {"stuckMaxS": float("nan")}},
+            "spec.timeouts.stuckMaxS",
+            "finite",
+            "Write a finite number.",
+        ),
+        (
+            {"timeouts": {"stuckMaxS": 700}},
+            "spec.timeouts.stuckMaxS",
+            "700 is longer than pauseMaxS 600: a rank that works would have less time than one",
+            "Set at most 600, or raise pauseMaxS.",
+        ),
         ({"deadlineS": float("nan")}, "spec.deadlineS", "finite", "Write a finite number."),
         (
             {"logRules": [{"pattern": "x", "actoin": "report"}]},

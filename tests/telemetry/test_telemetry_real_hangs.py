@@ -108,3 +108,25 @@ def test_a_rank_that_is_stopped_and_continued_again_and_again_is_slow_and_not_hu
         before = observer.step()
         observer.until(lambda before=before: observer.step() > before, "it goes on")
     assert observer.found == []
+
+
+SLEEP_S = 12
+"""Twice what a stuck rank has here; that is three floors."""
+
+
+def test_a_rank_that_sleeps_while_its_peers_wait_is_told_and_left_alone(ranks: Any) -> None:
+    running = ranks(
+        SCRIPT.replace("    end, _", f"    return time.sleep({SLEEP_S})\n    end, _"), 2
+    )
+    observer = Observer(running.rings, 2, hide=False)
+    observer.until(lambda: observer.step() >= 10, "training")
+    observer.expect(HANGING_FLOOR_S)
+    (running.folder / "hang.0").write_text("sleep")
+    began = observer.step()
+    observer.until(lambda: observer.reported or observer.found, "a standstill")
+    (running.folder / "hang.0").rename(running.folder / "slept")
+    observer.until(lambda: observer.step() > began + 5 or observer.found, "it trains again")
+    assert observer.found == []
+    said, clear, *_ = observer.reported
+    assert (said.kind, clear.kind) == (Kind.STANDSTILL, Kind.GOES_ON)
+    assert said.rank == 0

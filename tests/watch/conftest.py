@@ -44,7 +44,9 @@ class Cluster:
         self.sequence = 0
         self.expect(best_step)
 
-    def expect(self, best_step: int | None = None, spots: dict[str, int] | None = None) -> None:
+    def expect(
+        self, best_step: int | None = None, spots: dict[str, int] | None = None, **more: Any
+    ) -> None:
         self.watch.expect(
             Expectation(
                 job="job",
@@ -57,6 +59,7 @@ class Cluster:
                 first_step_s=self.first_step_s,
                 best_step=best_step,
                 spots=spots or {},
+                **more,
             )
         )
 

@@ -138,6 +138,93 @@ def test_a_standstill_that_is_acted_on_says_where_and_what_would_have_helped(
     finding = running.go(20)[-1]
     assert finding.spot == f"evaluate (train.py:31), step {running.step}"
     assert "holdfast.telemetry.pause()" in finding.fix
+    assert "stuckMaxS (`holdfast run --stuck-max`)" in finding.fix
+
+
+def sleeps(cluster: Any, *lengths_s: float) -> None:
+    """Rank 2 sleeps at one line, once for each length, then stands there; all others wait."""
+    began = cluster.now
+    pauses(cluster)
+    stands = cluster.alter
+
+    def alter(seen: RankProgress) -> RankProgress:
+        ends_s = [began + sum(lengths_s[: at + 1]) for at in range(len(lengths_s))]
+        now = next((at for at, end_s in enumerate(ends_s) if end_s > cluster.now), None)
+        if seen.rank != 2 or now is None:
+            return stands(seen)
+        left_s = ends_s[now] - cluster.now
+        slept = {"call": "sleeps", "sleep_s": lengths_s[now], "sleep_left_s": left_s}
+        return replace(stands(seen), **slept)
+
+    cluster.alter = alter
+
+
+@pytest.mark.parametrize("length_s", [16, 20, 300, 590])
+def test_one_sleep_that_ends_within_a_pause_is_told_and_not_acted_on(
+    running: Any, length_s: float
+) -> None:
+    sleeps(running, length_s)
+    (said,) = running.go(length_s - 0.2)
+    assert (said.kind, said.rank) == (Kind.STANDSTILL, 2)
+    assert "rank 2 sleeps in evaluate (train.py:31), " in said.summary
+    assert said.summary.endswith("nothing is done about it before that is over")
+    goes_on(running)
+    assert [each.kind for each in running.go(5)] == [Kind.GOES_ON]
+
+
+def test_who_stands_on_where_it_slept_is_stuck(running: Any) -> None:
+    sleeps(running, 20)
+    assert running.go(22)[-1].kind is Kind.HANG
+
+
+@pytest.mark.parametrize(
+    ("lengths_s", "acted_s"),
+    [
+        pytest.param([1e9], 15, id="ends long after a pause"),
+        pytest.param([650], 15, id="ends after a pause"),
+        pytest.param([0.1] * 1_000, 15, id="a loop of short sleeps"),
+        pytest.param([4] * 100, 15, id="a loop of sleeps shorter than it may be stuck"),
+        pytest.param([30] * 40, 570, id="a loop of long ones"),
+    ],
+)
+def test_a_sleep_that_does_not_end_soon_or_is_one_of_many_protects_no_longer(
+    running: Any, lengths_s: list[float], acted_s: float
+) -> None:
+    sleeps(running, *lengths_s)
+    assert [each.kind for each in running.go(acted_s - 1)] == [Kind.STANDSTILL]
+    assert [each.kind for each in running.go(35)] == [Kind.HANG]
+
+
+def test_before_a_sleep_is_over_nobody_believes_it_is(running: Any) -> None:
+    """What a heartbeat said of it counts until the next one."""
+    sleeps(running, 20)
+    running.go(19.9)
+    running.silent = set(running.names)
+    assert [each for each in running.go(1) if each.weight is not Weight.REPORT] == []
+
+
+@pytest.mark.parametrize(("stuck_max_s", "acted_s"), [(40, 40), (7, 7), (2, 5)])
+def test_how_long_a_rank_may_be_stuck_is_the_jobs_word(
+    cluster: Any, stuck_max_s: float, acted_s: float
+) -> None:
+    two = cluster(2)
+    two.expect(stuck_max_s=stuck_max_s)
+    two.go(10)
+    pauses(two, call="waits for a child process")
+    assert [each for each in two.go(acted_s - 1) if each.weight is not Weight.REPORT] == []
+    finding = two.go(3)[-1]
+    assert finding.kind is Kind.HANG
+    told = " ".join(each.text for each in finding.evidence)
+    assert "stuck in evaluate (train.py:31), where it waits for a child process: nothing" in told
+
+
+def test_a_mark_gives_no_less_than_the_jobs_word(cluster: Any) -> None:
+    two = cluster(2)
+    two.expect(stuck_max_s=90.0)
+    two.go(10)
+    pauses(two, pause="pauses")
+    assert [each.kind for each in two.go(89)] == [Kind.STANDSTILL]
+    assert two.go(3)[-1].kind is Kind.HANG
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,10 @@ def test_the_rank_that_holds_all_up_is_named_after_the_floor(running: Any) -> No
     (said,) = running.go(2)
     assert (said.kind, said.weight, said.rank) == (Kind.STANDSTILL, Weight.REPORT, 2)
     assert "rank 2 is stuck" in said.summary
-    assert said.summary.endswith("restarted after 15 s if that goes on")
+    assert said.summary.endswith(
+        "if nothing moves for 15 s it is restarted (--stuck-max or telemetry.pause() gives it "
+        "longer)"
+    )
     assert "and 15.0 s are allowed" in said.evidence[0].text
     assert running.go(7.5) == []
     (finding,) = running.go(2)
@@ -52,6 +55,16 @@ def test_the_rank_that_holds_all_up_is_named_after_the_floor(running: Any) -> No
     assert "3 of 4 ranks wait in all_reduce" in finding.summary
     assert "no step since step" in finding.evidence[0].text
     assert running.go(20) == [], "once an epoch"
+
+
+@pytest.mark.parametrize("partial", [(), ("step numbers",)])
+def test_steps_that_are_counted_from_an_attempts_start_are_called_so(
+    running: Any, partial: tuple[str, ...]
+) -> None:
+    hang(running, 2, partial=partial)
+    (said,) = running.go(6.5)
+    last = f"no step since step {running.step}{' of this attempt' if partial else ''} for "
+    assert said.evidence[0].text.startswith(last)
 
 
 def test_a_node_that_held_the_job_up_before_becomes_a_suspect(running: Any) -> None:

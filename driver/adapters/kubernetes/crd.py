@@ -119,11 +119,11 @@ def _resolved(given: Schema, kinds: dict[str, Schema]) -> Schema:
 
 
 def _plain(value: Any) -> Any:
-    """86400.0 as 86400, and a sentence on one line."""
+    """86400.0 as 86400, a sentence on one line, and an object without what it does not have."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(each) for name, each in value.items() if each is not None}
     return " ".join(value.split()) if isinstance(value, str) else value
 
 

@@ -75,6 +75,16 @@ _ORDER = _rule(
     jobspec.ORDER_FIX,
 )
 
+_STUCK = {
+    "rule": "!has(self.stuckMaxS) || self.stuckMaxS <= self.pauseMaxS",
+    "message": "stuckMaxS is longer than pauseMaxS.",
+    "messageExpression": _format(
+        f"%s is longer than pauseMaxS %s: {jobrules.STUCK}.  Set at most %s, or raise pauseMaxS.",
+        *("self.stuckMaxS", "self.pauseMaxS", "self.pauseMaxS"),
+    ),
+    "fieldPath": ".stuckMaxS",
+}
+
 _SOURCE_COUNT = " + ".join(f"(has(self.{source}) ? 1 : 0)" for source in podspec.SOURCES)
 _ONE_SOURCE = _rule(f"{_SOURCE_COUNT} == 1", podspec.ONE_SOURCE, podspec.ONE_SOURCE_FIX)
 _OWN_VOLUME = _rule(
@@ -144,6 +154,7 @@ RULES: dict[str, list[Rule]] = {
     "spec": [_SIZES, *_OPTIONAL_UNCHANGED],
     "spec.env": [_ENVIRONMENT],
     "spec.topology.order": [_ORDER],
+    "spec.timeouts": [_STUCK],
     "spec.checkpoint.storeUrl": [_STORE],
     "spec.pod.resources.requests": [_AMOUNTS],
     "spec.pod.resources.limits": [_AMOUNTS],

@@ -1,0 +1,56 @@
+"""A standstill and its end are told both, or neither: in each attempt once."""
+
+from typing import Any
+
+from holdfast.driver.core import events as e
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+
+
+def told(life: Any, kind: Kind, rank: int | None = None) -> None:
+    finding = Finding(
+        kind=kind,
+        weight=Weight.REPORT,
+        blame=Blame.UNKNOWN,
+        job="job",
+        epoch=life.job.epoch,
+        node="n0" if rank is not None else None,
+        rank=rank,
+        summary=kind,
+    )
+    life.do(e.Found(finding=finding), after_s=5.0)
+
+
+def stands_and_goes_on(life: Any, rank: int = 0) -> None:
+    told(life, Kind.STANDSTILL, rank)
+    told(life, Kind.GOES_ON)
+
+
+def seen(life: Any) -> list[Kind]:
+    """A line for a person each."""
+    incidents = sorted(life.state.incidents.values(), key=lambda each: each.id)
+    return [each.kind for each in incidents if each.kind in (Kind.STANDSTILL, Kind.GOES_ON)]
+
+
+def test_of_one_rank_that_pauses_again_and_again_each_is_told_once(training) -> None:
+    life = training()
+    for _ in range(5):
+        stands_and_goes_on(life)
+    assert seen(life) == [Kind.STANDSTILL, Kind.GOES_ON]
+
+
+def test_of_another_rank_both_are_told(training) -> None:
+    life = training()
+    stands_and_goes_on(life)
+    stands_and_goes_on(life, rank=1)
+    assert seen(life) == [Kind.STANDSTILL, Kind.GOES_ON] * 2
+
+
+def test_a_later_attempt_has_its_own(training) -> None:
+    life = training()
+    told(life, Kind.STANDSTILL, 0)
+    for own_step in (10, 20):
+        life.dies(1, exception="ValueError: bad", own_step=own_step)
+        life.answer()
+        told(life, Kind.STANDSTILL, 0)
+    told(life, Kind.GOES_ON)
+    assert seen(life) == [Kind.STANDSTILL] * 3 + [Kind.GOES_ON]
