@@ -249,6 +249,7 @@ class Observed(Message, frozen=True):
     preparing: str = ""  # what its store of the epoch has to wait for; "" for nothing
     damaged: tuple[Stored, ...] = ()  # checkpoints that are there, and not to be believed
     store_error: str = ""  # why the store could not be read or written
+    saved_bytes: int = 0  # of the snapshot that `Desired.save` is of, in the store so far
     store_shared: bool | None = None  # it sees what its neighbour wrote there; None: unknown
     store_missing: str = ""  # what of it is not seen
     diagnostics: tuple[DiagnosticResult, ...] = ()

@@ -16,8 +16,8 @@ from holdfast.driver.core import (
     gone,
     incidents,
     ladder,
-    moves,
     restore,
+    saving,
     standbys,
     trials,
 )
@@ -171,11 +171,6 @@ def _has_to_move(turn: Turn, job: Job) -> None:
     turn.say(f"the time to leave {', '.join(job.leaving)} has come", job.name)
 
 
-def _not_saved(turn: Turn, job: Job) -> None:
-    if job.save is not None:
-        turn.say(f"step {job.save.step} of {job.name} did not reach the store in time", job.name)
-
-
 def _held_long(turn: Turn, job: Job) -> None:
     """Let others have the nodes of a job that cannot use them."""
     if job.phase is not Phase.REPLACING or "" not in job.places:
@@ -219,8 +214,8 @@ HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {
     Timer.DIAGNOSE: _diagnosed,
     Timer.SETTLE: _settled,
     Timer.MOVE: _has_to_move,
-    Timer.SAVE: _not_saved,
-    Timer.SAVE_FAILS: moves.give_up,
+    Timer.SAVE: saving.out_of_time,
+    Timer.SAVE_FAILS: saving.give_up,
     Timer.HOLD: _held_long,
     Timer.DEADLINE: _overdue,
     Timer.TTL: _expired,

@@ -32,6 +32,7 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         looking=_looking(state),
         preparing=_preparing(run, state.launcher),
         store_error=agent.store_error if agent else _absence(state),
+        saved_bytes=told.saved_bytes if told else 0,
         store_shared=told.store_shared if told else None,
         store_missing=told.store_missing if told else "",
         diagnostics=state.exam.results,
