@@ -27,6 +27,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """From the order to end ranks until the node has none. SIGKILL to reaped took .03 s."""
     store_s: float = 30.0
     """From quiet until the rendezvous listens, and between looks at an unreadable checkpoint."""
+    look_s: float = 60.0
+    """How long a job waits for what its store holds until another node looks, where the one that
+    does tells of an error: twice as long as agents wait for an answer of the store."""
+    look_tries: int = 2
+    """So many other nodes look, one after another: where all of them fail it is the store."""
     reconnect_s: float = 20.0
     """How long an executor may be away before its silence counts."""
     return_s: float = 10.0

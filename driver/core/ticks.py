@@ -8,6 +8,7 @@ from collections.abc import Callable
 from holdfast.driver.core import (
     allocation,
     diagnosis,
+    elsewhere,
     eviction,
     executors,
     findings,
@@ -129,7 +130,8 @@ def _no_store(turn: Turn, job: Job) -> None:
     if job.seated or not job.host:
         return
     if job.rendezvous is not None and restore.looking(job):  # a new look would begin from nothing
-        turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
+        if not elsewhere.look(turn, job):
+            turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
     elif job.rendezvous is not None:  # it listens, but no checkpoint was found that would do
         open_epoch(turn, job.name)
         turn.say(f"{job.name} looks at its checkpoints again", job.name)

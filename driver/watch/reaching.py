@@ -1,9 +1,9 @@
-"""Checkpoints that do not reach their store: said once, and once that they do. Pure, never acted on.
+"""Checkpoints that do not reach their store: said once, and once that they do.
 
 A store that failed works again when a step is written after that: while nothing is due, an executor
 has no error to tell. Nodes of a job share its store, so that the first one speaks for all. Only
 nodes that have ranks, or that look for what is stored, have to do with it: what a standby lacks
-hinders no checkpoint.
+hinders no checkpoint. Pure; never acted on.
 """
 
 from collections.abc import Mapping
