@@ -205,6 +205,7 @@ class RankStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     order: int = 0  # order of exits on this node, 1 first
     step: int | None = None  # that it completed last, as it counts them; None: not known
     saved: int | None = None  # how many its script saved here; None: it numbers its steps itself
+    all_step: int | None = None  # that all ranks of the node had completed then; None: not known
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

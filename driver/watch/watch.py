@@ -140,7 +140,10 @@ class Watch:
         return [_found(each) for each in (*found, *short, *down, *hits, *self._of_job(beat, now))]
 
     def observed(self, seen: Observed) -> list[AnyEvent]:
-        """Take in an executor's report; what it shows of its job's checkpoints."""
+        """Take in an executor's report: how far ranks were that died, and what it shows of its
+        job's checkpoints."""
+        if job := self._jobs.get(seen.job or ""):
+            self._jobs[job.expected.job] = jobs.ended(job, seen)
         recalled = self._recalled.get(seen.job or "", NOTHING)
         self._stores, failing = reaching.judge(self._stores, seen, recalled)
         self._savings, skipped = stores.judge(self._savings, seen, recalled)
