@@ -42,6 +42,7 @@ class Agent:
         self._closed = Event()
         self._threads = [
             Thread(target=self._keeper.run, name="store", daemon=True),
+            Thread(target=self._sweep, name="sweep", daemon=True),
             Thread(target=self._fill, name="fill", daemon=True),
         ]
         for thread in self._threads:
@@ -80,6 +81,7 @@ class Agent:
             skipped_why=reasons[-1] if reasons else keeper.skipped_why if settled else "",
             skipped_in_a_row=skips.in_a_row,
             store_error=error,
+            saved_bytes=keeper.saved_bytes if settled and given.save else 0,
             store_shared=keeper.shared if settled else None,
             store_missing=keeper.missing if settled else "",
             notes=(*self._notes, *reasons)[-MAX_NOTES:],
@@ -100,6 +102,12 @@ class Agent:
 
     def _changed(self) -> None:
         os.eventfd_write(self.wake, 1)
+
+    def _sweep(self) -> None:
+        try:
+            self._keeper.sweeper.run()
+        except Exception:  # noqa: BLE001 - this thread must not end in silence
+            _end_failed()
 
     def _fill(self) -> None:
         try:

@@ -50,6 +50,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     skipped_why: str = ""  # why the last one was
     skipped_in_a_row: int = 0  # snapshots that a rank refused since the last it made; the worst one
     store_error: str = ""
+    saved_bytes: int = 0  # of a snapshot that was ordered, what this node has in the store so far
     store_shared: bool | None = None  # what the neighbour's node wrote is seen here; None: unknown
     store_missing: str = ""  # what of it is not
     notes: tuple[str, ...] = ()  # what was refused and why, newest last; at most 20

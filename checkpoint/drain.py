@@ -2,7 +2,7 @@
 
 Used by the agent's store thread. The agent of rank 0 leads: it begins a step when it has committed
 or given up the one before, so that all agents write the same steps however fast each of them is.
-They meet in the store alone. Must not commit or delete once a newer epoch has begun.
+They meet in the store alone. Must not commit once a newer epoch has begun, nor delete: `sweeping`.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -12,23 +12,21 @@ from itertools import takewhile
 from pathlib import Path
 
 from holdfast.checkpoint.agent_protocol import AgentOrder
+from holdfast.checkpoint.fence import check_fence
 from holdfast.checkpoint.layout import (
     BEGIN,
     MANIFEST,
-    fence_name,
     folder_name,
     lost_name,
-    parse_fence,
     parse_folder,
     part_name,
-    shard_name,
 )
 from holdfast.checkpoint.manifest import BadManifest, decode_part, encode, merge
-from holdfast.checkpoint.retention import Kept, expendable
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.shards import Damaged, write_part
 from holdfast.checkpoint.slots import Slot, SlotFolder
 from holdfast.checkpoint.stores import Store, open_store
+from holdfast.checkpoint.sweeping import Committed
 from holdfast.checkpoint.words import Seal
 
 Tell = Callable[[str], None]
@@ -39,15 +37,12 @@ PATIENCE_INTERVALS = 3
 """So many checkpoints come due before it is said that other nodes' parts of one are missing."""
 
 
-class Superseded(Exception):
-    """A newer epoch has begun, or the agent is told to do something else: this drain is over."""
-
-
 class Drain:
     """The drains of one job and epoch on one node.
 
-    `only`: of this one step, due or not, which all agents were told; none has to begin it. What an
-    older epoch left is saved so in a newer one, `fence_epoch`.
+    `sweep` is told of each commit, `watched` wraps the store. `only`: of this one step, due or not,
+    which all agents were told; none has to begin it. What an older epoch left is saved so in a
+    newer one, `fence_epoch`.
     """
 
     def __init__(
@@ -56,6 +51,8 @@ class Drain:
         *,
         tell: Tell,
         go_on: Callable[[], None],
+        sweep: Callable[[Committed], None] = lambda _: None,
+        watched: Callable[[Store], Store] = lambda store: store,
         only: int | None = None,
         fence_epoch: int | None = None,
     ) -> None:
@@ -64,6 +61,8 @@ class Drain:
         self._fence_epoch = order.epoch if fence_epoch is None else fence_epoch
         self._tell = tell
         self._go_on = go_on
+        self._sweep = sweep
+        self._watched = watched
         self._folders = {rank: SlotFolder(Path(order.slots[rank])) for rank in order.ranks}
         self._begun: int | None = None  # step that the leader has begun and not ended
         self._written = False  # this node's parts of that step are in the store
@@ -96,7 +95,7 @@ class Drain:
 
     @cached_property
     def _store(self) -> Store:
-        return open_store(self._order.store_url)
+        return self._watched(open_store(self._order.store_url))
 
     # ------------------------------------------------------------ beginning
 
@@ -170,11 +169,7 @@ class Drain:
         return folder_name(step, self._order.epoch)
 
     def _check_fence(self) -> None:
-        """Raise `Superseded` where the store says that a newer epoch has begun."""
-        fences = [parse_fence(entry.name) for entry in self._store.entries("")]
-        newest = max((epoch for epoch in fences if epoch is not None), default=0)
-        if newest > self._fence_epoch:
-            raise Superseded("a later attempt of the job has begun")
+        check_fence(self._store, self._fence_epoch)
 
     # ------------------------------------------------------------ writing
 
@@ -236,8 +231,8 @@ class Drain:
             self._deal_with(step)
         elif MANIFEST in there or all(part_name(rank) in there for rank in world):
             if MANIFEST in there or self._commit(folder):
-                self._retire(step, set(there))
                 self.persisted_step = step
+                self._sweep(self._committed(step))
             self._deal_with(step)
         else:
             self._tell_of_absent(step, [rank for rank in world if part_name(rank) not in there])
@@ -278,35 +273,16 @@ class Drain:
         self._store.put(f"{folder}/{MANIFEST}", [encode(manifest)])
         return True
 
+    def _committed(self, step: int) -> Committed:
+        order = self._order
+        return Committed(
+            store_url=order.store_url,
+            step=step,
+            epoch=order.epoch,
+            fence_epoch=self._fence_epoch,
+            retention=order.retention,
+        )
+
     def _read_part(self, folder: str, rank: int) -> bytes:
         self._go_on()
         return b"".join(self._store.get(f"{folder}/{part_name(rank)}"))
-
-    def _retire(self, step: int, names: set[str]) -> None:
-        """Remove what the commit made superfluous: parts, old checkpoints, torn ones."""
-        self._check_fence()
-        order = self._order
-        keep = {MANIFEST, *(shard_name(rank, order.world_size) for rank in range(order.world_size))}
-        for name in sorted(names - keep):
-            self._store.delete(f"{self._folder(step)}/{name}")
-        kept = [
-            Kept(place[0], place[1], self._is_whole(entry.name))
-            for entry in self._store.entries("")
-            if entry.folder and (place := parse_folder(entry.name))
-        ]
-        for old in expendable(kept, step=step, epoch=order.epoch, keep=order.retention):
-            self._store.delete(folder_name(old.step, old.epoch))
-
-    def _is_whole(self, folder: str) -> bool:
-        return any(entry.name == MANIFEST for entry in self._store.entries(folder))
-
-
-def raise_fence(store: Store, epoch: int) -> None:
-    """Say in the store that `epoch` has begun: agents of older ones neither commit nor delete."""
-    fences = [(parse_fence(entry.name), entry.name) for entry in store.entries("")]
-    if any(known == epoch for known, _ in fences):
-        return
-    store.put(fence_name(epoch), [b"\n"])
-    for known, name in fences:
-        if known is not None and known < epoch:
-            store.delete(name)

@@ -150,6 +150,11 @@ def lost_name(rank: int) -> str:
     return f"lost-{rank:05d}.txt"
 
 
+def is_passing(name: str) -> bool:
+    """Whether the file serves only until its checkpoint is whole."""
+    return name == BEGIN or re.fullmatch(r"(part-\d+\.json|lost-\d+\.txt)", name) is not None
+
+
 def fence_name(epoch: int) -> str:
     """Says that this epoch has begun: no older one may commit or delete any more."""
     return f"fence-epoch-{epoch}"

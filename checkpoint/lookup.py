@@ -6,7 +6,7 @@ Used by the agent's store thread, which calls `advance` until it is done; read b
 from collections.abc import Callable
 
 from holdfast.checkpoint.agent_protocol import AgentOrder
-from holdfast.checkpoint.drain import raise_fence
+from holdfast.checkpoint.fence import raise_fence
 from holdfast.checkpoint.fetch import Absent, NotBelieved, Unreadable, whole
 from holdfast.checkpoint.stores import Store, StoreError, TemporaryStoreError, open_store
 from holdfast.protocol.messages import Stored
@@ -20,9 +20,16 @@ and at the list.)"""
 class LookUp:
     """Of one order. `found` grows, newest first; `damaged` are there and cannot be believed."""
 
-    def __init__(self, order: AgentOrder, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        order: AgentOrder,
+        tell: Callable[[str], None],
+        *,
+        watched: Callable[[Store], Store] = lambda store: store,
+    ) -> None:
         self._order = order
         self._tell = tell
+        self._watched = watched
         self._tries = 0
         self.found: tuple[Stored, ...] = ()
         self.damaged: tuple[Stored, ...] = ()
@@ -45,7 +52,7 @@ class LookUp:
             self._tell(f"older attempts can still write to the store: {error}")
 
     def _list(self, go_on: Callable[[], None]) -> None:
-        store = open_store(self._order.store_url)
+        store = self._watched(open_store(self._order.store_url))
         self._fence(store)
         found: list[Stored] = []
         missed: list[NotBelieved] = []

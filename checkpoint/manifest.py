@@ -10,8 +10,9 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.checkpoint import checked
-from holdfast.protocol.topology import Topology
+from holdfast.checkpoint import checked, coverage
+from holdfast.checkpoint.coverage import Place
+from holdfast.protocol.topology import Axis, Topology
 
 T = TypeVar("T")
 
@@ -41,6 +42,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     shard: File | None = None  # None: all its tensors are written by replicas
     tree: msgspec.Raw = msgspec.Raw(b"null")  # the state's structure, with all but its tensors
     elsewhere: dict[str, int] = {}  # tensors that a replica wrote: name -> its rank
+    places: dict[str, Place] = {}  # of what it wrote and had declared, in the whole tensors
     replicas: dict[str, str] = {}  # of what others hold, too: name -> XXH3; not in the manifest
 
 
@@ -78,6 +80,7 @@ def decode_manifest(data: bytes, *, step: int, epoch: int) -> Manifest:
     if (manifest.step, manifest.epoch) != (step, epoch):
         raise BadManifest(f"it is of step {manifest.step}, order {manifest.epoch}")
     _check(manifest.parts, step=step, epoch=epoch, world_size=manifest.world_size)
+    _check_places(manifest.parts, manifest.topology)
     return manifest
 
 
@@ -89,6 +92,7 @@ def merge(job: str, parts: Iterable[Part]) -> Manifest:
     first = ordered[0]
     _check(ordered, step=first.step, epoch=first.epoch, world_size=first.world_size)
     _check_replicas(ordered)
+    _check_places(ordered, first.topology)
     return Manifest(
         job=job,
         step=first.step,
@@ -113,6 +117,32 @@ def _check(parts: tuple[Part, ...], *, step: int, epoch: int, world_size: int) -
         absent = [rank for rank in writers if rank >= world_size or not parts[rank].shard]
         if absent:
             raise BadManifest(f"rank {part.rank} needs a shard of rank {absent[0]}: there is none")
+
+
+def _check_places(parts: tuple[Part, ...], topology: Topology) -> None:
+    """What ranks declared to be shards of one tensor has to be the whole of it.
+
+    Of all stages of a pipeline together, or of each alone: layers may have the same names in each.
+    """
+    shards: dict[str, dict[int, Place]] = {}
+    for part in parts:
+        for name, place in part.places.items():
+            shards.setdefault(name, {})[part.rank] = place
+
+    def told(rank: int) -> str:
+        file = parts[rank].shard
+        return f"rank {rank} in {file.name if file else 'no file'}"
+
+    for name, places in shards.items():
+        if not (why := coverage.wrong(name, places, told)):
+            continue
+        stages: dict[int, dict[int, Place]] = {}
+        for rank, place in places.items():
+            known = rank < topology.world_size
+            stage = topology.coordinates(rank)[Axis.PP] if known else 0
+            stages.setdefault(stage, {})[rank] = place
+        if any(coverage.wrong(name, each) for each in stages.values()):
+            raise BadManifest(f"{why}. Correct `shards` in the script")
 
 
 def _check_replicas(parts: tuple[Part, ...]) -> None:

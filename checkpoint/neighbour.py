@@ -6,6 +6,7 @@ different folders at one path, somebody's neighbour has another one. Must not ke
 from being written, so an error of the store is here only a token that was not seen.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from holdfast.checkpoint.agent_protocol import AgentOrder
@@ -25,10 +26,17 @@ LONGEST_WAIT_S = 30.0
 class Neighbour:
     """Of one attempt. `seen`: None while it is not known. `missing`: what was not seen, then."""
 
-    def __init__(self, order: AgentOrder, clock: Clock) -> None:
+    def __init__(
+        self,
+        order: AgentOrder,
+        clock: Clock,
+        *,
+        watched: Callable[[Store], Store] = lambda store: store,
+    ) -> None:
         first = min(order.ranks)
         self._order = order
         self._clock = clock
+        self._watched = watched
         self._own = token_name(first)
         self._rank = (first - len(order.ranks)) % order.world_size
         self._began_s: float | None = None  # its own token is there since
@@ -43,7 +51,7 @@ class Neighbour:
         if self.seen or now < self._next_s:
             return
         with suppress(StoreError):  # what cannot be written or read is the drain's to say
-            self._look(open_store(self._order.store_url), now)
+            self._look(self._watched(open_store(self._order.store_url)), now)
         self._next_s = now + self._wait_s
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
 
@@ -65,9 +73,14 @@ class Neighbour:
         return said.isdigit() and int(said) >= self._order.epoch
 
 
-def neighbour(order: AgentOrder, clock: Clock) -> Neighbour | None:
+def neighbour(
+    order: AgentOrder,
+    clock: Clock,
+    *,
+    watched: Callable[[Store], Store] = lambda store: store,
+) -> Neighbour | None:
     """None where there is nobody to look for: one node, or nothing that is stored."""
     stores = order.store_url and order.store_interval_steps
     if not (stores and order.ranks) or len(order.ranks) >= order.world_size:
         return None
-    return Neighbour(order, clock)
+    return Neighbour(order, clock, watched=watched)

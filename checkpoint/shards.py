@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import xxhash
 
+from holdfast.checkpoint.coverage import Place
 from holdfast.checkpoint.layout import (
     PLAN_KEY,
     Layout,
@@ -52,6 +53,11 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
             for name in source.tensors
             if name not in plan.elsewhere
         }
+        places = {
+            name: Place(one.global_shape, one.offsets, source.tensors[name].spec.shape)
+            for name in own.values()
+            if (one := plan.shards.get(name))
+        }
         replicas = {
             name: xxhash.xxh3_64_hexdigest(memory[placed.begin : placed.end])
             for name, placed in source.tensors.items()
@@ -67,6 +73,7 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
         shard=shard,
         tree=seal.tree,
         elsewhere=plan.elsewhere,
+        places=places,
         replicas=replicas,
     )
     store.put(f"{folder}/{part_name(seal.rank)}", [encode(part)])

@@ -171,8 +171,15 @@ class Slot:
         return known.xxh3 if known and (known.epoch, known.step) == seal.age else None
 
     def confirm(self, fd: int, seal: Seal) -> bool:
-        """Whether the content still has its checksum; the first to ask takes it. Agents only."""
-        known, now = self.known_sum(seal), self.digest(fd, seal)
+        """Whether the content still has its checksum; the first to ask takes it. Agents only.
+
+        Not where there is one already that is another seal's, or not what was put: who takes it
+        anew believes whatever lies there now.
+        """
+        known = self.known_sum(seal)
+        if known is None and self._sum.exists():
+            return False
+        now = self.digest(fd, seal)
         if now is None:
             return False
         if known is None:
@@ -181,7 +188,7 @@ class Slot:
 
     def was_hashed(self, fd: int, seal: Seal) -> bool:
         """Whether its checksum is known, and its header the one that was sealed."""
-        if self.known_sum(seal) is None:
+        if self.known_sum(seal) is None or os.fstat(fd).st_size < seal.used_bytes:
             return False
         head = os.pread(fd, seal.head_bytes, 0)
         return xxhash.xxh3_64_hexdigest(head) == seal.head_xxh3
@@ -189,8 +196,10 @@ class Slot:
     def digest(self, fd: int, seal: Seal) -> str | None:
         """XXH3 (64 bit, hexadecimal) of the seal and of the data it speaks for.
 
-        None where the header is not the one that was sealed.
+        None where the header is not the one that was sealed, or the data is cut.
         """
+        if os.fstat(fd).st_size < seal.used_bytes:
+            return None
         state = xxhash.xxh3_64(msgspec.json.encode(seal))
         with mapped(fd, writable=False) as view:
             with view[: seal.head_bytes] as head:

@@ -12,12 +12,15 @@ from threading import Event, Lock
 from msgspec.structs import replace
 
 from holdfast.checkpoint.agent_protocol import AgentOrder
-from holdfast.checkpoint.drain import Drain, Superseded
+from holdfast.checkpoint.drain import Drain
+from holdfast.checkpoint.fence import Superseded
 from holdfast.checkpoint.lookup import LookUp
 from holdfast.checkpoint.memory import forget
 from holdfast.checkpoint.neighbour import Neighbour, neighbour
 from holdfast.checkpoint.slots import SlotFolder
-from holdfast.checkpoint.stores import StoreError
+from holdfast.checkpoint.stores import Store, StoreError
+from holdfast.checkpoint.stores.timed import Answers, Timed
+from holdfast.checkpoint.sweeping import Sweeper
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.clock import Clock
 from holdfast.protocol.messages import Stored
@@ -26,9 +29,8 @@ POLL_S = 0.1
 RETRY_BASE_S = 0.5
 RETRY_CAP_S = 10.0
 
-STALL_S = 30.0
-"""A store that has not answered for so long is said to fail. (A call to it is a look at a folder, a
-piece of a file, or the flush of one.)"""
+TELL_EVERY_S = 5.0
+"""So often it is told how a snapshot that was ordered gets on."""
 
 FAREWELL_S = 30.0
 """How long a job that is to be forgotten may still write what was due."""
@@ -56,8 +58,10 @@ class StoreKeeper:
         self._farewell_until_s: float | None = None
         self._look_up: LookUp | None = None  # of the order, done or under way
         self._neighbour: Neighbour | None = None  # of the attempt
-        self._moved_s: float | None = None  # when the store last answered; None: nothing is asked
+        self._answers = Answers(clock)
+        self.sweeper = Sweeper(clock, tell)
         self._saving = False  # a snapshot that was ordered is on its way to the store
+        self._saved = Saved(clock, self._answers)
         self._waits = full_jitter(base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S)
         self.settled_id = 0  # last order whose `forget_job` is carried out
         self._error = ""
@@ -65,13 +69,18 @@ class StoreKeeper:
     @property
     def error(self) -> str:
         """Why nothing is read from the store or written there; "" where that is not so."""
-        moved_s, order = self._moved_s, self._order
-        if moved_s is None or order is None or self._clock.monotonic_s() - moved_s < STALL_S:
+        order = self._order
+        if order is None or not self._answers.overdue:
             return self._error
         return (
-            f"store: {order.store_url} has not answered for {STALL_S:g} s. See that its file "
-            "system answers on this node; it is waited for."
+            f"store: {order.store_url} has not answered for {self._answers.patience_s:g} s. See "
+            "that its file system answers on this node; it is waited for."
         )
+
+    @property
+    def saved_bytes(self) -> int:
+        """What the store has taken of a snapshot that was ordered, and since: told now and then."""
+        return self._saved.told_bytes
 
     @property
     def persisted_step(self) -> int | None:
@@ -124,14 +133,14 @@ class StoreKeeper:
 
     def close(self) -> None:
         self._closed.set()
+        self.sweeper.close()
         self._wake.set()
 
     def run(self) -> None:
         """The thread: one round after another until closed."""
         while not self._closed.is_set():
-            before, self._moved_s = self._public(), self._clock.monotonic_s()
+            before = self._public()
             wait_s = self._round()
-            self._moved_s = None
             if self._public() != before:
                 self._changed()
             self._wake.wait(wait_s)
@@ -189,16 +198,19 @@ class StoreKeeper:
                     forget(one.slots)
         # Without ranks they have ended, and the same drain goes on with what they left.
         changed = last is None or _task(last) != _task(order)
+        if not same:
+            self.sweeper.stop()
         if order.forget_job or not same or (order.ranks and changed):
             self._drain = self._new_drain(order)
-            self._neighbour = neighbour(order, self._clock)
+            self._neighbour = neighbour(order, self._clock, watched=self._watched)
         if order.save is not None and not (same and last and last.save == order.save):
             self._drain = self._new_save(order, order.save)
             self._saving = self._drain is not None
+            self._saved.begin()
             self._error = ""  # what it meets is told anew
         self._order = order
         self._farewell_until_s = None
-        self._look_up = LookUp(order, self._tell) if order.look_up_store else None
+        self._look_up = self._new_look_up(order)
         self.settled_id = order.id
 
     def _has_to_finish(self, order: AgentOrder) -> bool:
@@ -206,7 +218,7 @@ class StoreKeeper:
             return False
         if self._farewell_until_s is None:
             self._farewell_until_s = self._clock.monotonic_s() + FAREWELL_S
-        if self._drain.idle:
+        if self._drain.idle and self.sweeper.idle:
             return False
         if self._clock.monotonic_s() < self._farewell_until_s:
             return True
@@ -216,7 +228,28 @@ class StoreKeeper:
     def _new_drain(self, order: AgentOrder) -> Drain | None:
         if not (order.store_url and order.store_interval_steps and order.ranks):
             return None
-        return Drain(order, tell=self._tell, go_on=self._go_on)
+        return self._drain_of(order)
+
+    def _drain_of(
+        self, order: AgentOrder, *, only: int | None = None, fence_epoch: int | None = None
+    ) -> Drain:
+        return Drain(
+            order,
+            tell=self._tell,
+            go_on=self._go_on,
+            sweep=self.sweeper.give,
+            watched=self._watched,
+            only=only,
+            fence_epoch=fence_epoch,
+        )
+
+    def _watched(self, store: Store) -> Store:
+        return Timed(store, self._answers)
+
+    def _new_look_up(self, order: AgentOrder) -> LookUp | None:
+        if not order.look_up_store:
+            return None
+        return LookUp(order, self._tell, watched=self._watched)
 
     def _new_save(self, order: AgentOrder, save: Stored) -> Drain | None:
         """The drain of this snapshot, as far as it is here; None where it is not."""
@@ -227,19 +260,16 @@ class StoreKeeper:
             return None
         world_size = next(iter(seals.values())).world_size
         parts = replace(order, ranks=tuple(seals), epoch=save.epoch, world_size=world_size)
-        return Drain(
-            parts, tell=self._tell, go_on=self._go_on, only=save.step, fence_epoch=order.epoch
-        )
+        return self._drain_of(parts, only=save.step, fence_epoch=order.epoch)
 
     def _look_again(self, drain: Drain) -> None:
         """Once a snapshot that was ordered is written, whoever asked what there is hears of it."""
         if self._saving and drain.done and self._order is not None:
             self._saving = False
-            self._look_up = LookUp(self._order, self._tell) if self._order.look_up_store else None
+            self._look_up = self._new_look_up(self._order)
 
     def _go_on(self) -> None:
-        """The store has answered; raise `Superseded` where what is written is no longer wanted."""
-        self._moved_s = self._clock.monotonic_s()
+        """Raise `Superseded` where what is written is no longer wanted."""
         if self._closed.is_set():
             raise Superseded("the agent ends")
         with self._lock:
@@ -248,6 +278,30 @@ class StoreKeeper:
             return
         if (given.job, given.epoch) != (order.job, order.epoch):
             raise Superseded(f"a new attempt of job {given.job} has begun")
+
+
+class Saved:
+    """How far a snapshot that was ordered is, as it is told: a report at each piece were many."""
+
+    def __init__(self, clock: Clock, answers: Answers) -> None:
+        self._clock = clock
+        self._answers = answers
+        self._before_bytes: int | None = None  # taken before it was ordered; None: nothing was
+        self._told_s = 0.0
+        self._told_bytes = 0
+
+    def begin(self) -> None:
+        self._before_bytes, self._told_bytes = self._answers.taken_bytes, 0
+        self._told_s = self._clock.monotonic_s() - TELL_EVERY_S
+
+    @property
+    def told_bytes(self) -> int:
+        now, before = self._clock.monotonic_s(), self._before_bytes
+        if before is not None and now - self._told_s >= TELL_EVERY_S:
+            taken = self._answers.taken_bytes - before
+            if taken != self._told_bytes:
+                self._told_s, self._told_bytes = now, taken
+        return self._told_bytes
 
 
 def _replaces(new: AgentOrder, old: AgentOrder) -> bool:

@@ -50,6 +50,15 @@ def last_step(ring: Path) -> int | None:
     return None if seen is None else seen.step
 
 
+def all_step(ring: Path, peers: Iterable[Path]) -> int | None:
+    """The step that all ranks of the node have completed, by their rings as they are now: a
+    heartbeat may be some steps old. None where one of them tells nothing.
+    """
+    steps = [None if (seen := _last(each)) is None else seen.step for each in {ring, *peers}]
+    known = [step for step in steps if step is not None]
+    return min(known) if len(known) == len(steps) else None
+
+
 def saved_steps(ring: Path, peers: Iterable[Path]) -> int | None:
     """How many steps of this attempt its script had saved, by the rings of the ranks of the node:
     often one rank saves for all. None where the script numbers its steps, or nothing is known.

@@ -19,7 +19,7 @@ from holdfast.executor.adapters.sockets import Sockets
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
 from holdfast.executor.core.actions import StartRanks
-from holdfast.executor.errors import last_step, rank_error, saved_steps
+from holdfast.executor.errors import all_step, last_step, rank_error, saved_steps
 from holdfast.executor.spawner import Spawner
 from holdfast.kit.cgroup import Kills
 from holdfast.kit.logs import LazyLogger
@@ -169,7 +169,8 @@ class Ranks:
         failed = end.code != 0
         starved = self._kills.look() if end.signal == SIGKILL else None
         ring = self._node.paths.ring(job, epoch, rank)
-        peers = self._node.paths.rings.glob(f"{job}.e{epoch}.r*.ring") if failed else ()
+        rings = self._node.paths.rings.glob(f"{job}.e{epoch}.r*.ring")
+        peers = list(rings) if failed else []
         status = RankStatus(
             rank=rank,
             state="exited",
@@ -181,6 +182,7 @@ class Ranks:
             error=rank_error(folder) if failed else None,
             step=last_step(ring),
             saved=saved_steps(ring, peers),
+            all_step=all_step(ring, peers) if failed else None,
         )
         self._tell(ev.RankEnded(job=job, epoch=epoch, status=status))
 

@@ -205,6 +205,7 @@ class RankStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     order: int = 0  # order of exits on this node, 1 first
     step: int | None = None  # that it completed last, as it counts them; None: not known
     saved: int | None = None  # how many its script saved here; None: it numbers its steps itself
+    all_step: int | None = None  # that all ranks of the node had completed then; None: not known
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,6 +250,7 @@ class Observed(Message, frozen=True):
     preparing: str = ""  # what its store of the epoch has to wait for; "" for nothing
     damaged: tuple[Stored, ...] = ()  # checkpoints that are there, and not to be believed
     store_error: str = ""  # why the store could not be read or written
+    saved_bytes: int = 0  # of the snapshot that `Desired.save` is of, in the store so far
     store_shared: bool | None = None  # it sees what its neighbour wrote there; None: unknown
     store_missing: str = ""  # what of it is not seen
     diagnostics: tuple[DiagnosticResult, ...] = ()

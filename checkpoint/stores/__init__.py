@@ -13,6 +13,10 @@ from holdfast.protocol import storeurl
 
 Buffer = bytes | bytearray | memoryview
 
+FLUSH_BYTES = 16 << 20
+"""Written at once: whoever gives the chunks sees how a slow store gets on, 1 MB/s too, and no page
+of a large file waits in memory that training may want."""
+
 
 class StoreError(Exception):
     """The store failed; the message says at what, on which path, and what to do about it."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.checkpoint.stores import (
+    FLUSH_BYTES,
     Buffer,
     NotStored,
     PermanentStoreError,
@@ -35,11 +36,6 @@ _ADVICE = {
     errno.ENOTDIR: "Give the job a storeUrl that is a folder.",
 }
 _PERMANENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
-
-
-FLUSH_BYTES = 16 << 20
-"""Written at once: whoever gives the chunks sees how a slow store gets on, 1 MB/s too, and no page
-of a large file waits in memory that training may want."""
 
 
 class FileStore:

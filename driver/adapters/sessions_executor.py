@@ -172,6 +172,7 @@ class ExecutorSide:
             check_epoch(seen, self._desired, self.hello)
         if self._is_old(seen):
             return
+        found = self._watch.observed(seen)  # first: it learns how far ranks were that have ended
         told = news(
             self._before,
             seen,
@@ -179,9 +180,7 @@ class ExecutorSide:
             completed_step=self._watch.completed_step,
             saved_steps=self._watch.saved_steps,
         )
-        for event in told:
-            self._emit(event)
-        for event in self._watch.observed(seen):
+        for event in (*told, *found):
             self._emit(event)
         self._before = self.observed = seen
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from holdfast.driver.core import pairs
 from holdfast.driver.core.allocation import free_nodes
 from holdfast.driver.core.candidates import fitting, moved_off, unwanted
-from holdfast.driver.core.model import Fault, Job
+from holdfast.driver.core.model import Fault, Job, Phase
 from holdfast.driver.core.turn import Turn
 
 
@@ -48,6 +48,25 @@ def cut_off(turn: Turn, job: Job, fault: Fault) -> tuple[str, ...]:
     known = pairs.among(turn, job.nodes) if fault.node is None else []
     told = [fault.apart] if set(fault.apart) <= set(job.nodes) else []
     return next(filter(None, [*told, *known]), ())
+
+
+def look(turn: Turn, job: Job) -> bool:
+    """Have another node look at the store, where its host has long not come to an end and tells of
+    an error; ranks there could not read it either. False: it is waited for.
+
+    Where the look-up fails on as many nodes as that it is the store, and moving on cures nothing.
+    """
+    host, since_s = job.host, job.unsure_s
+    error = job.quiet[host].store_error if host in job.quiet else ""
+    if not error or since_s is None or turn.now - since_s < turn.policy.look_s:
+        return False
+    tried = [at_s for at_s in job.moved.values() if at_s >= since_s]
+    if len(tried) >= turn.policy.look_tries or not may_move(turn, job, host):
+        return False
+    turn.say(f"{host} cannot tell what the store has ({error}): another node looks", job.name)
+    turn.move(job.name, Phase.SUSPENDING)
+    move(turn, job.name, host)
+    return True
 
 
 def move(turn: Turn, name: str, node: str) -> None:

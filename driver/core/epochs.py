@@ -36,6 +36,7 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
         store_host=job.host,
         ending=_with_ranks(job) if job.seated else job.ending,
         save=None,
+        saving=None,
         rendezvous=None,
         seats=(),
         restore=None,

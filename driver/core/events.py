@@ -242,6 +242,7 @@ class NodeQuiet(Event, frozen=True):
     preparing: str = ""
     damaged: tuple[Stored, ...] = ()
     store_error: str = ""
+    saved_bytes: int = 0  # of the job's last step, in the store so far
 
 
 class CheckpointStored(Event, frozen=True):

@@ -181,6 +181,14 @@ class Quiet(Value, frozen=True):
     preparing: str = ""  # what its store of the epoch has to wait for
     damaged: tuple[Stored, ...] = ()  # in the store, and not to be believed
     store_error: str = ""
+    saved_bytes: int = 0  # of the step that goes to the store before nodes are left
+
+
+class Saving(Value, frozen=True):
+    """How far the last step is on its way to the store."""
+
+    until_s: float  # no longer than this, however it gets on
+    taken_bytes: int = 0
 
 
 class Exited(Value, frozen=True):
@@ -292,6 +300,7 @@ class Job(Value, frozen=True):
     ending: tuple[str, ...] = ()  # nodes that may still have ranks of an older epoch
     quiet: dict[str, Quiet] = {}
     save: Stored | None = None  # goes from memory to the store before a node is left
+    saving: Saving | None = None  # how it gets on
     rendezvous: Rendezvous | None = None
     seats: tuple[Seat, ...] = ()  # the rank table, once ranks may run in this epoch
     restore: Restore | None = None  # what the seated ranks started from

@@ -8,14 +8,13 @@ lost unless that store fails, nobody is blamed, and no restart is spent.
 
 from collections.abc import Iterator
 
-from holdfast.driver.core import incidents, restore
+from holdfast.driver.core import incidents, saving
 from holdfast.driver.core.allocation import leave, ready
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import ExecutorEnding
 from holdfast.driver.core.model import Fault, Job, Notice, Phase, Source, Timer, Wanted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
-from holdfast.protocol.messages import Stored
 
 REPLACE = 2
 """The rung of the ladder that a move stands on."""
@@ -180,68 +179,13 @@ def left(turn: Turn, name: str) -> bool:
     job = turn.jobs[name]
     if not job.leaving or not (job.save or _may_leave(turn, job)):
         return True
-    point = _unsaved(job)
+    point = saving.unsaved(job)
     if point is not None and job.save is None:
-        _save(turn, job, point)
-        _look_at_store(turn, turn.jobs[name])
-        return False
-    if point is not None and Timer.SAVE in job.timers:
-        _look_at_store(turn, job)
+        saving.begin(turn, job, point, by_s=min(_times(turn, job), default=None))
+    if point is not None and saving.goes_on(turn, job.name):
         return False
     _leave(turn, job)
     return True
-
-
-def give_up(turn: Turn, job: Job) -> None:
-    """The store has failed for so long that the last step is not waited for any more."""
-    if job.save is not None:
-        turn.drop_timers(job.name, Timer.SAVE)
-        _do_without(turn, job, job.save)
-
-
-def _look_at_store(turn: Turn, job: Job) -> None:
-    if not _store_error(job):
-        turn.drop_timers(job.name, Timer.SAVE_FAILS)
-    elif Timer.SAVE_FAILS not in job.timers:
-        turn.set_timer(job.name, Timer.SAVE_FAILS, turn.policy.save_fails_s)
-
-
-def _store_error(job: Job) -> str:
-    """Of the nodes that have the step. What a standby lacks is no hindrance: it saves nothing."""
-    told = (job.quiet[node].store_error for node in job.places if node in job.quiet)
-    return next(filter(None, told), "")
-
-
-def _do_without(turn: Turn, job: Job, point: Stored) -> None:
-    last = max((stored.step for stored in job.acknowledged), default=None)
-    goes_on = (
-        "with what its store has" if last is None else f"from step {last}, the last in its store"
-    )
-    turn.say(
-        f"step {point.step} of {job.name} is not saved, for its store fails; it goes on {goes_on}: "
-        f"{_store_error(job)}",
-        job.name,
-    )
-
-
-def _unsaved(job: Job) -> Stored | None:
-    """What a restart would go back to, where only the nodes' memory has it."""
-    task = job.plan.task
-    if "" in job.places or not (task.store_url and task.store_interval_steps):
-        return None
-    point = restore.agree(job)
-    if point is None or point.source == "store":
-        return None
-    found = Stored(step=point.step, epoch=point.epoch)
-    return None if any(found in quiet.stored for quiet in job.quiet.values()) else found
-
-
-def _save(turn: Turn, job: Job, point: Stored) -> None:
-    due_s = min(_times(turn, job), default=None)
-    left_s = turn.policy.save_s if due_s is None else max(0.0, due_s - turn.now)
-    turn.job(job.name, save=point)
-    turn.set_timer(job.name, Timer.SAVE, max(left_s, turn.policy.quiet_s))
-    turn.say(f"step {point.step} of {job.name} goes to the store", job.name)
 
 
 def _leave(turn: Turn, job: Job) -> None:

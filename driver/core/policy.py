@@ -9,7 +9,7 @@ import msgspec
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds and shares; change the version with any of them."""
 
-    version: int = 10
+    version: int = 11
     gather_s: float = 0.03
     """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
@@ -27,6 +27,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """From the order to end ranks until the node has none. SIGKILL to reaped took .03 s."""
     store_s: float = 30.0
     """From quiet until the rendezvous listens, and between looks at an unreadable checkpoint."""
+    look_s: float = 60.0
+    """How long a job waits for what its store holds until another node looks, where the one that
+    does tells of an error: twice as long as agents wait for an answer of the store."""
+    look_tries: int = 2
+    """So many other nodes look, one after another: where all of them fail it is the store."""
     reconnect_s: float = 20.0
     """How long an executor may be away before its silence counts."""
     return_s: float = 10.0
@@ -40,12 +45,16 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     settle_s: float = 600.0
     """A job that ran so long without a fault has recovered, even where no step can be seen."""
     save_s: float = 60.0
-    """So long before its time is over a node that is to be free is left, though no other is there;
-    and how long the last step may take to the store where there is no such time. (A drain of the
-    whole state takes minutes at most: a checkpoint that takes longer is of no use to anybody.)"""
+    """So long before its time is over a node that is to be free is left, whether or not another is
+    there."""
+    save_gap_s: float = 120.0
+    """Where there is no such time, how long the last step is waited for after something of it has
+    last reached the store. (As long as agents wait for one answer of a slow one.)"""
+    save_longest_s: float = 600.0
+    """And how long in all. (A checkpoint that takes longer is of no use to anybody.)"""
     save_fails_s: float = 10.0
-    """How long a store that is to take the last step may fail. Agents try again within 10 s, and
-    tell of one that does not answer after 30 s."""
+    """How long a store that is to take the last step, and that has taken nothing of it, may fail.
+    Agents try again within 10 s, and tell of one that does not answer after 30 s."""
     hold_s: float = 300.0
     """How long a job keeps its nodes while it waits for one more and another job waits too."""
     rest_s: float = 60.0

@@ -43,6 +43,7 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         preparing=event.preparing,
         damaged=event.damaged,
         store_error=event.store_error,
+        saved_bytes=event.saved_bytes,
     )
     if job.quiet.get(event.node) == quiet:
         return
@@ -54,7 +55,8 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         acknowledged=known,
         stored_s=restore.written_s(job, known, None),
     )
-    turn.say(f"no earlier rank is left on {event.node}")
+    if event.node not in job.quiet:
+        turn.say(f"no earlier rank is left on {event.node}")
 
 
 def on_stored(turn: Turn, event: CheckpointStored) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from holdfast.driver.core import (
     allocation,
     diagnosis,
+    elsewhere,
     eviction,
     executors,
     findings,
@@ -16,8 +17,8 @@ from holdfast.driver.core import (
     gone,
     incidents,
     ladder,
-    moves,
     restore,
+    saving,
     standbys,
     trials,
 )
@@ -129,7 +130,8 @@ def _no_store(turn: Turn, job: Job) -> None:
     if job.seated or not job.host:
         return
     if job.rendezvous is not None and restore.looking(job):  # a new look would begin from nothing
-        turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
+        if not elsewhere.look(turn, job):
+            turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
     elif job.rendezvous is not None:  # it listens, but no checkpoint was found that would do
         open_epoch(turn, job.name)
         turn.say(f"{job.name} looks at its checkpoints again", job.name)
@@ -169,11 +171,6 @@ def _settled(turn: Turn, job: Job) -> None:
 def _has_to_move(turn: Turn, job: Job) -> None:
     """Where it trains, `moves` ends it now; where it does not, it looks at the time itself."""
     turn.say(f"the time to leave {', '.join(job.leaving)} has come", job.name)
-
-
-def _not_saved(turn: Turn, job: Job) -> None:
-    if job.save is not None:
-        turn.say(f"step {job.save.step} of {job.name} did not reach the store in time", job.name)
 
 
 def _held_long(turn: Turn, job: Job) -> None:
@@ -219,8 +216,8 @@ HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {
     Timer.DIAGNOSE: _diagnosed,
     Timer.SETTLE: _settled,
     Timer.MOVE: _has_to_move,
-    Timer.SAVE: _not_saved,
-    Timer.SAVE_FAILS: moves.give_up,
+    Timer.SAVE: saving.out_of_time,
+    Timer.SAVE_FAILS: saving.give_up,
     Timer.HOLD: _held_long,
     Timer.DEADLINE: _overdue,
     Timer.TTL: _expired,

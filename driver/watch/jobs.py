@@ -13,7 +13,7 @@ from holdfast.driver.watch import standstill
 from holdfast.driver.watch.model import RELATIVE, Expectation, JobProgress, Ranks, RankView
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill import Still
-from holdfast.protocol.messages import Heartbeat, RankProgress
+from holdfast.protocol.messages import Heartbeat, Observed, RankProgress
 
 MISSED_PERIODS = 3
 """Heartbeats of a node that are missing before what its ranks were counts for nothing."""
@@ -45,6 +45,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pace: Pace = Pace()
     rhythm: Pace = Pace()  # of collectives, for a job of which no step was ever seen
     still: Still
+    ended_step: int = 0  # what the ranks of a node had completed when one of them died
     progressed: bool = False
     saved: int = 0  # of ranks that count from their own start: how far its script had saved, and
     furthest: int = 0  # how far any earlier attempt came, both from the job's beginning
@@ -57,7 +58,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The last step that all ranks have completed; None before all ranks are known."""
         if len(self.ranks) < len(self.expected.seats):
             return None
-        return min(seen.progress.step for seen in self.ranks.values())
+        return max(self.ended_step, min(seen.progress.step for seen in self.ranks.values()))
 
 
 def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen:
@@ -86,6 +87,22 @@ def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
         if mine and job.places.get(progress.rank) == beat.node:
             before = job.ranks.get(progress.rank)
             job.ranks[progress.rank] = _rank(before, progress, beat.uptime_s, now)
+
+
+def ended(job: JobSeen, seen: Observed) -> JobSeen:
+    """Take in how far the ranks of a node were when one of them died: their heartbeats are older.
+
+    Ranks of other nodes are at the same step, or at the next: each step needs them all.
+    """
+    if (seen.job, seen.epoch) != (job.expected.job, job.expected.epoch):
+        return job
+    dead = (each for each in seen.ranks if each.all_step is not None)
+    first = min(dead, key=lambda each: each.order, default=None)
+    if first is None or relative(job) != (first.saved is not None):
+        return job
+    step = max(job.ended_step, first.all_step or 0)
+    pace = pacing.known(job.pace, step)
+    return msgspec.structs.replace(job, ended_step=step, pace=pace)
 
 
 def relative(job: JobSeen) -> bool:

@@ -47,6 +47,12 @@ def unseen(pace: Pace) -> Pace:
     return msgspec.structs.replace(pace, unseen=True)
 
 
+def known(pace: Pace, step: int) -> Pace:
+    """All ranks had completed `step` when the epoch ended: when they did nobody saw."""
+    step = max(pace.step, step)
+    return msgspec.structs.replace(pace, step=step, best_step=max(pace.best_step, step))
+
+
 def advanced(pace: Pace, step: int, tokens: int, now: float) -> Pace:
     """All ranks have completed `step`; `tokens` so far, over all replicas."""
     if step <= pace.step:

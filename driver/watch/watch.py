@@ -18,6 +18,7 @@ from holdfast.driver.watch import (
     mismatch,
     neighbours,
     pressure,
+    reaching,
     sharing,
     silence,
     standstill,
@@ -62,6 +63,7 @@ class Watch:
         self._mismatch: dict[str, mismatch.Groups] = {}
         self._unlike: dict[str, unlike.Unlike] = {}
         self._savings: stores.Savings = {}
+        self._stores: reaching.Stores = {}
         self._sharing: sharing.Sharing = {}
         self._recalled: dict[str, Recalled] = {}
         self._apart = Apart(met=set())
@@ -138,9 +140,14 @@ class Watch:
         return [_found(each) for each in (*found, *short, *down, *hits, *self._of_job(beat, now))]
 
     def observed(self, seen: Observed) -> list[AnyEvent]:
-        """Take in an executor's report; what it shows of its job's checkpoints."""
+        """Take in an executor's report: how far ranks were that died, and what it shows of its
+        job's checkpoints."""
+        if job := self._jobs.get(seen.job or ""):
+            self._jobs[job.expected.job] = jobs.ended(job, seen)
         recalled = self._recalled.get(seen.job or "", NOTHING)
-        self._savings, found = stores.judge(self._savings, seen, recalled)
+        self._stores, failing = reaching.judge(self._stores, seen, recalled)
+        self._savings, skipped = stores.judge(self._savings, seen, recalled)
+        found = (*failing, *skipped)
         self._sharing, shared = sharing.judge(self._sharing, seen)
         for each in found:
             self._take_back(each)
@@ -237,6 +244,7 @@ class Watch:
             before = self._jobs.get(name)
             if before is not None and before.expected.number != expected.number:
                 self._recalled.pop(name, None)
+                self._stores = {job: seen for job, seen in self._stores.items() if job != name}
                 self._sharing = {job: seen for job, seen in self._sharing.items() if job != name}
             if before is None or before.expected is not expected:
                 self._jobs[name] = jobs.expect(before, expected, now)

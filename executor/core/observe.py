@@ -31,7 +31,8 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         damaged=told.damaged if told else (),
         looking=_looking(state),
         preparing=_preparing(run, state.launcher),
-        store_error=agent.store_error if agent else _absence(state),
+        store_error=_silence(state, now) or (agent.store_error if agent else _absence(state)),
+        saved_bytes=told.saved_bytes if told else 0,
         store_shared=told.store_shared if told else None,
         store_missing=told.store_missing if told else "",
         diagnostics=state.exam.results,
@@ -81,6 +82,15 @@ def _preparing(run: Run | None, launcher: str) -> str:
 def _absence(state: State) -> str:
     care = state.care
     return f"no checkpoint agent: {care.absent}" if care.absent and care.order else ""
+
+
+def _silence(state: State, now: float) -> str:
+    """An agent that was asked what the store has, and that stands still."""
+    care = state.care
+    asked = care.order is not None and care.order.look_up_store and not care.final
+    if not asked or care.absent or current(care) is not None or now < care.wait_until:
+        return ""
+    return "the checkpoint agent has not answered in time"
 
 
 def quiet(state: State, now: float) -> bool:

@@ -44,8 +44,9 @@ def test_two_nodes_of_two_ranks_commit_one_checkpoint_and_each_rank_gets_its_own
         job.save(step)
     agents[0].until(persisted(INTERVAL), "rank 0's node has committed")
     assert job.whole() == ["step-00000010-epoch-1"]
-    names = sorted(path.name for path in (job.store / job.whole()[0]).iterdir())
-    assert names == ["manifest.json", *(f"shard-0000{r}-of-00004.safetensors" for r in range(4))]
+    folder = job.store / job.whole()[0]
+    names = ["manifest.json", *(f"shard-0000{r}-of-00004.safetensors" for r in range(4))]
+    eventually(lambda: sorted(path.name for path in folder.iterdir()) == names, "no more is left")
     report = job.look_up(agents[0])
     assert report.stored == (Stored(step=INTERVAL, epoch=1),)
     for rank in range(4):

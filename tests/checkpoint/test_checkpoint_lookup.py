@@ -7,7 +7,7 @@ import pytest
 import xxhash
 
 from holdfast.checkpoint.agent_protocol import AgentOrder
-from holdfast.checkpoint.drain import Superseded
+from holdfast.checkpoint.fence import Superseded
 from holdfast.checkpoint.fetch import NotBelieved, Unreadable, refuse, whole
 from holdfast.checkpoint.layout import MANIFEST, REFUSED, folder_name, shard_name
 from holdfast.checkpoint.lookup import TRIES, LookUp

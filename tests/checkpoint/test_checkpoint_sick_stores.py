@@ -36,7 +36,10 @@ def test_a_store_that_takes_no_more_is_told_and_tried_again_and_training_goes_on
     assert not list(job.store.glob("*/.*")), "nothing half-written is left"
 
 
-HASTY = "from holdfast.checkpoint import agent, storekeeper as s; s.STALL_S = 0.5; agent.main()"
+HASTY = (
+    "from holdfast.checkpoint import agent; from holdfast.checkpoint.stores import timed as t; "
+    "t.STALL_S = 0.5; agent.main()"
+)
 """An agent that waits half a second until it says that a store does not answer."""
 
 
@@ -59,6 +62,26 @@ def test_a_store_that_does_not_answer_is_told_though_nothing_is_refused(
     with never.open("wb") as end:
         end.write(b"no part")
     agent.until(lambda report: report.store_error == "", "it answers")
+
+
+NEVER_DELETES = (
+    "import threading; from holdfast.checkpoint.stores.file import FileStore; "
+    "FileStore.delete = lambda self, path: threading.Event().wait(); " + HASTY
+)
+
+
+def test_a_store_that_never_gets_a_deletion_done_keeps_what_it_is_given(
+    tmp_path: Path, start: Start
+) -> None:
+    job, agent = Job(tmp_path), start(program=("-c", NEVER_DELETES))
+    agent.give(job.order(0, retention=1))
+    errors = set()
+    for step in range(INTERVAL, 5 * INTERVAL, INTERVAL):
+        job.save(step)
+        agent.until(persisted(step), f"step {step} is acknowledged")
+        errors.add(agent.last and agent.last.store_error)
+    assert errors == {""}
+    assert len(job.whole()) == 4
 
 
 FULL_DISK = 'mkdir -p "$1" && mount -t tmpfs -o size=64k full "$1" && shift && exec "$@"'

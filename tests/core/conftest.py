@@ -109,6 +109,7 @@ class Life:
         looking: str = "",
         damaged: Iterable[tuple[int, int]] = (),
         store_error: str = "",
+        saved_bytes: int = 0,
         silent: Iterable[str] = (),
         empty: Iterable[str] = (),
     ) -> None:
@@ -140,6 +141,7 @@ class Life:
                         looking=looking if node == job.host else "",
                         damaged=bad if node == job.host else (),
                         store_error=store_error if node == job.host else "",
+                        saved_bytes=saved_bytes if node == job.host else 0,
                     )
                 )
         if name not in self.state.jobs:

@@ -249,3 +249,59 @@ def test_when_a_checkpoint_was_written_that_was_only_found_nobody_says(storing):
     dies_and(life, stored=[(10, first), (20, first)])
     assert begun_at(life) == 20
     assert life.job.stored_s is None
+
+
+# ---------------------------------------------------------------- a look-up that hangs
+
+HANGS = {"looking": "nothing found so far", "store_error": "store: it has not answered for 30 s"}
+
+
+def passes(life, times: int = 3, **answer) -> None:
+    """Time goes by, and all say the same."""
+    for _ in range(times):
+        life.wait(until_s=life.now + AGAIN_S)
+        life.answer(**answer)
+
+
+def test_a_look_up_that_hangs_on_one_node_is_tried_from_another(training):
+    life = training(spare=1, task=IN_STORE)
+    first = life.job.epoch
+    life.stores(80)
+    dies_and(life, **HANGS)
+    passes(life, **HANGS)
+    assert begun_at(life) is None
+    assert life.job.places == ("n2", "n1")
+    assert any("n0 cannot tell what the store has" in why for why in life.whys)
+    for _ in range(2):
+        life.answer(stored=[(80, first)])
+    assert begun_at(life) == 80
+    assert life.evicted == [], "nothing is proved against it"
+    assert life.job.spent == () or len(life.job.spent) == 1, "the death alone is counted"
+
+
+def test_where_it_hangs_everywhere_the_job_waits_and_does_not_wander(training):
+    life = training(spare=5, task=IN_STORE)
+    life.stores(80)
+    dies_and(life, **HANGS)
+    passes(life, 40, **HANGS)
+    assert begun_at(life) is None
+    assert len(life.job.moved) == life.policy.look_tries
+    assert "step 80 was" in life.job.waiting
+
+
+def test_without_another_node_a_look_up_that_hangs_is_waited_for(storing):
+    life, first = storing, storing.job.epoch
+    life.stores(80)
+    dies_and(life, **HANGS)
+    passes(life, **HANGS)
+    assert (begun_at(life), life.job.places) == (None, ("n0", "n1"))
+    life.answer(stored=[(80, first)])
+    assert begun_at(life) == 80
+
+
+def test_a_look_up_that_takes_its_time_without_an_error_is_not_moved(training):
+    life = training(spare=1, task=IN_STORE)
+    life.stores(80)
+    dies_and(life, looking="nothing found so far")
+    passes(life, 20, looking="nothing found so far")
+    assert (begun_at(life), life.job.places) == (None, ("n0", "n1"))

@@ -34,7 +34,7 @@ def moved(life, *, saved: bool = True, empty=EMPTY) -> None:
     assert {life.told(node).save for node in life.job.places} == {life.job.save}
     stored = [(5, 1), (7, 1)] if saved else [(5, 1)]
     if not saved:
-        life.wait(until_s=life.now + life.policy.save_s)
+        life.wait(until_s=life.now + life.policy.save_gap_s)
     for _ in range(2):
         life.answer(snapshots=STAYS, stored=stored, empty=empty)
     assert life.phase is Phase.RUNNING
@@ -140,7 +140,7 @@ def test_a_store_that_is_known_to_fail_is_waited_for_a_few_seconds_only(training
     life.answer(snapshots=STAYS, stored=[(5, 1)], store_error=HANGS, empty=EMPTY)
     life.wait(until_s=life.now + life.policy.save_fails_s + 1)
     assert life.job.places == ("n0", "n2"), "it is left"
-    told = "step 7 of job is not saved, for its store fails; it goes on from step 5"
+    told = "step 7 of job is not saved; it goes on from step 5, the last in its store: its store"
     assert [why for why in life.whys if told in why and HANGS in why]
     life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
     assert life.job.restore == Restore(source="store", step=5, epoch=1)
@@ -177,7 +177,7 @@ def test_a_store_that_fails_while_it_saves_is_waited_for_as_long_as_it_may_fail(
     assert life.job.places == ("n0", "n1")
     life.wait(until_s=life.now + 2)
     assert life.job.places == ("n0", "n2")
-    assert [why for why in life.whys if "is not saved, for its store fails" in why]
+    assert [why for why in life.whys if "is not saved" in why and "its store fails" in why]
 
 
 def test_a_store_that_works_again_gets_the_step_in_all_its_time(training) -> None:
@@ -191,6 +191,58 @@ def test_a_store_that_works_again_gets_the_step_in_all_its_time(training) -> Non
     life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
     life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
     assert life.job.restore == Restore(source="store", step=7, epoch=1)
+
+
+def test_a_store_that_is_slow_is_waited_for_while_bytes_reach_it(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1"))
+    for taken in range(4):
+        life.answer(snapshots=STAYS, stored=[(5, 1)], saved_bytes=taken * 10**9, empty=EMPTY)
+        life.answer(
+            snapshots=STAYS,
+            stored=[(5, 1)],
+            saved_bytes=taken * 10**9,
+            store_error=HANGS if taken else "",
+            empty=EMPTY,
+        )
+        life.wait(until_s=life.now + life.policy.save_gap_s - 1)
+        assert life.job.places == ("n0", "n1"), "it is still saved"
+    for _ in range(2):
+        life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
+    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+
+
+def test_a_store_of_which_nothing_more_is_heard_is_given_up_after_what_it_took(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1"))
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    hangs = {"saved_bytes": 10**9, "store_error": HANGS, "empty": EMPTY}
+    life.answer(snapshots=STAYS, stored=[(5, 1)], **hangs)
+    life.wait(until_s=life.now + life.policy.save_gap_s + 1)
+    assert life.job.places == ("n0", "n2")
+
+
+def test_however_it_gets_on_a_save_has_an_end(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1"))
+    began_s, taken = life.now, 0
+    while life.job.places == ("n0", "n1"):
+        taken += 10**6
+        life.answer(snapshots=STAYS, stored=[(5, 1)], saved_bytes=taken, empty=EMPTY)
+        life.wait(until_s=life.now + 60)
+    assert life.now - began_s < life.policy.save_longest_s + 90
+
+
+@pytest.mark.parametrize("within_s", [100, 300])
+def test_a_save_that_gets_on_is_not_waited_for_beyond_the_notice(training, within_s) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1", within_s=within_s))
+    due_s = life.now + within_s
+    for taken in range(1, 10):
+        life.answer(snapshots=STAYS, stored=[(5, 1)], saved_bytes=taken, empty=EMPTY)
+        life.wait(until_s=due_s - 10 + taken)
+    life.wait(until_s=due_s + 1)
+    assert life.job.places == ("n0", "n2")
 
 
 def test_a_job_without_a_store_moves_with_what_its_script_saved(training) -> None:

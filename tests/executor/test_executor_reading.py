@@ -14,7 +14,7 @@ import pytest
 from waiting import DEADLINE_S
 
 from holdfast.executor.command import NotStartable, python_program, resolve
-from holdfast.executor.errors import in_collective, last_step, rank_error, saved_steps
+from holdfast.executor.errors import all_step, in_collective, last_step, rank_error, saved_steps
 from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import Declined, Fork, Import, Imported, Program
 from holdfast.executor.launcher.scan import modules_of
@@ -287,3 +287,15 @@ def test_the_rings_of_a_node_tell_how_much_the_script_of_one_that_ended_had_save
     assert saved_steps(rings[1], ()) == 0
     ranks[1].reported(40, None, None)
     assert saved_steps(rings[1], rings) is None, "it numbers its steps"
+
+
+def test_the_rings_of_a_node_tell_the_step_that_all_its_ranks_have_completed(
+    tmp_path: Path,
+) -> None:
+    rings = [tmp_path / f"job.e3.r{rank}.ring" for rank in range(3)]
+    for rank, step in enumerate((34, 33, 35)):
+        RingWriter(rings[rank], rank=rank, epoch=3).state(step, 0, None, 0)
+    assert all_step(rings[0], rings) == 33
+    assert all_step(rings[0], ()) == 34
+    rings[2].write_bytes(b"torn")
+    assert all_step(rings[0], rings) is None

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import StepsRepeated
+from holdfast.protocol.messages import Observed, RankStatus
 
 A_BEAT = 4
 """Steps that it may make until a heartbeat has told of one."""
@@ -34,15 +35,36 @@ class Script:
     def go(self, steps: int) -> None:
         self.world.go(steps * self.world.step_s + 0.5)
 
-    def dies(self) -> int:
-        """Its steps at the end; the next attempt counts from its own start again."""
+    def dies(self, *, unheard: int = 0) -> int:
+        """Its steps at the end; the next attempt counts from its own start again. `unheard`: those
+        that it made after the last heartbeat, as the rings tell its executor."""
         self.world.running = False
         self.world.go(1)
+        if unheard:
+            self.world.step = self.heard() + unheard
+            self.world.watch.observed(self.death(int(self.world.step)))
         done, self.world.step = self.world.step, 0
         self.world.epoch += 1
         self.world.expect()
         self.world.running = True
         return int(done)
+
+    def heard(self) -> int:
+        """How far the heartbeats tell that it is."""
+        return int(self.world.watch._jobs["job"].pace.step)
+
+    def death(self, step: int) -> Observed:
+        saved = 0 if self.world.alter == self._alter else None
+        status = RankStatus(rank=0, state="exited", signal=9, saved=saved, all_step=step, order=1)
+        return Observed(
+            node="n0",
+            incarnation="a",
+            sequence=1,
+            generation=1,
+            epoch=self.world.epoch,
+            job="job",
+            ranks=(status,),
+        )
 
     def until_further(self, times: int) -> int:
         """The step at which it was further than ever so often."""
@@ -113,3 +135,24 @@ def test_what_an_attempt_saved_so_far_is_told_to_who_asks(cluster: Any) -> None:
     script.world.alter = lambda seen: seen
     script.go(25)
     assert script.world.watch.saved_steps("job") == 0, "its steps are numbered"
+
+
+def test_steps_that_no_heartbeat_told_of_are_lost_too(cluster: Any) -> None:
+    script = Script(cluster, 0)
+    script.go(30)
+    done = script.dies(unheard=4)
+    at = script.until_further(2)
+    assert [each.before for _, each in script.told] == [done]
+    assert done < at <= done + A_BEAT
+
+
+def test_the_step_of_ranks_that_number_theirs_is_that_of_their_rings(cluster: Any) -> None:
+    script = Script(cluster, 0)
+    script.world.alter = lambda seen: seen
+    script.go(30)
+    heard = script.heard()
+    script.world.watch.observed(script.death(heard + 4))
+    assert script.world.watch.completed_step("job") == heard + 4
+    script.world.epoch += 1
+    script.world.watch.observed(script.death(99))
+    assert script.world.watch.completed_step("job") == heard + 4, "of an epoch that is not known"

@@ -7,9 +7,11 @@ from msgspec.structs import replace
 from holdfast.driver.watch import Watch
 from holdfast.driver.watch.stores import judge
 from holdfast.protocol.faults import Kind, Weight
-from holdfast.protocol.messages import Observed, Snapshot
+from holdfast.protocol.messages import Observed, RankStatus, Snapshot
 
 AWAY = "store: cannot write /ckpt/step-10: No space left on device. Free space there."
+
+RANKS = (RankStatus(rank=0, state="running"),)
 
 
 class Executors:
@@ -26,10 +28,10 @@ class Executors:
             incarnation="a",
             sequence=self.sequence,
             generation=1,
-            **{"job": "speech", "epoch": 1, **fields},
+            **{"job": "speech", "epoch": 1, "ranks": RANKS, **fields},
         )
         found = [event.finding for event in self.watch.observed(seen)]  # type: ignore[union-attr]
-        assert all(each.weight is Weight.REPORT and each.job == "speech" for each in found)
+        assert all(each.weight is Weight.REPORT and each.job == seen.job for each in found)
         return [(each.kind, each.summary) for each in found]
 
 
@@ -76,7 +78,42 @@ def test_the_next_job_on_the_node_has_a_store_of_its_own() -> None:
     executors = Executors()
     assert len(executors.say(store_error=AWAY)) == 1
     assert executors.say(job=None) == []
-    assert len(executors.say(epoch=2, store_error=AWAY)) == 1
+    assert len(executors.say(job="vision", epoch=2, store_error=AWAY)) == 1
+
+
+def test_a_standby_that_reports_an_error_and_never_writes_holds_no_all_clear_up() -> None:
+    executors = Executors()
+    assert executors.say("standby", ranks=(), store_error="no checkpoint agent") == []
+    assert len(executors.say("n0", store_error=AWAY)) == 1
+    assert executors.say("standby", ranks=(), store_error="no checkpoint agent: it died") == []
+    assert kinds(executors.say("n0", persisted_step=10)) == [Kind.STORE_BACK]
+
+
+def test_a_node_that_failed_and_stands_by_since_the_restart_holds_none_up() -> None:
+    executors = Executors()
+    assert kinds(executors.say("n1", store_error=AWAY)) == [Kind.STORE_FAILED]
+    for step in (None, 10):
+        assert executors.say("n1", epoch=2, ranks=(), store_error=AWAY) == []
+        assert executors.say("n0", epoch=2) == [], f"not before it has written, {step}"
+    assert kinds(executors.say("n0", epoch=2, persisted_step=10)) == [Kind.STORE_BACK]
+
+
+def test_where_the_only_node_that_failed_has_left_the_others_take_it_back() -> None:
+    executors = Executors()
+    assert executors.say("n0", persisted_step=5) == []
+    assert kinds(executors.say("n1", persisted_step=5, store_error=AWAY)) == [Kind.STORE_FAILED]
+    assert executors.say("n1", job=None) == []
+    assert executors.say("n0", persisted_step=5) == []
+    assert kinds(executors.say("n0", persisted_step=10)) == [Kind.STORE_BACK]
+
+
+def test_a_node_that_looks_for_what_is_stored_tells_that_it_cannot() -> None:
+    executors = Executors()
+    looks = {"ranks": (), "looking": "nothing found so far", "store_error": AWAY}
+    assert kinds(executors.say(**looks)) == [Kind.STORE_FAILED]
+    assert executors.say(ranks=(), epoch=2) == []
+    assert executors.say(epoch=2) == []
+    assert kinds(executors.say(epoch=2, persisted_step=10)) == [Kind.STORE_BACK]
 
 
 def test_skipped_saves_are_said_with_why_and_again_when_they_are_many_more() -> None:
@@ -146,7 +183,7 @@ def test_a_standby_that_never_writes_keeps_nobody_from_taking_it_back() -> None:
     executors = Executors()
     executors.watch.recall("speech", {Kind.STORE_FAILED: "n0"})
     for _ in range(2):
-        assert executors.say("standby") == []
+        assert executors.say("standby", ranks=()) == []
     assert executors.say("n0", persisted_step=10) == []
     assert kinds(executors.say("n0", persisted_step=20)) == [Kind.STORE_BACK]
     assert kinds(executors.say("n0", store_error=AWAY)) == [Kind.STORE_FAILED]

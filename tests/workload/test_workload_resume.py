@@ -12,7 +12,11 @@ import msgspec
 import pytest
 from waiting import eventually
 
+from holdfast.checkpoint.layout import folder_name, part_name
+from holdfast.checkpoint.manifest import decode_part, merge
+from holdfast.checkpoint.shards import write_part
 from holdfast.checkpoint.slots import SlotFolder
+from holdfast.checkpoint.stores.file import FileStore
 from holdfast.protocol.messages import Restore
 from holdfast.workload.main import main
 
@@ -76,7 +80,8 @@ class Run:
 
 def newest_common_step(slots: Path) -> int:
     """The newest step that every rank has sealed, as the driver would choose it, with the
-    checksums that the node's agent takes of it."""
+    checksums that the node's agent takes of it; its shards are whole in a store."""
+    store = FileStore(str(slots / "store"))
     folders = [SlotFolder(slots / f"r{rank}") for rank in range(RANKS)]
     sealed = [{seal.step for _, seal in folder.sealed()} for folder in folders]
     step = max(set.intersection(*sealed))
@@ -86,6 +91,11 @@ def newest_common_step(slots: Path) -> int:
         with found[0].locked(exclusive=False) as fd:
             assert fd is not None
             assert found[0].confirm(fd, found[1])
+            write_part(store, *found, fd, go_on=lambda: None)
+    names = [f"{folder_name(step, 1)}/{part_name(rank)}" for rank in range(RANKS)]
+    written = [decode_part(b"".join(store.get(name))) for name in names]
+    assert len({name for part in written for name in part.places}) > 10
+    merge("job", written)
     return step
 
 

@@ -1,0 +1,92 @@
+"""A job's last step on its way to the store, before nodes are left: how long it is waited for.
+
+Called by `moves` and by ticks. Pure. A store that is slow is no failing one: while bytes of the
+step reach it the move waits, within bounds. Where nothing does, and an agent has an error to tell,
+the step is given up after seconds.
+"""
+
+from msgspec.structs import replace
+
+from holdfast.driver.core import restore
+from holdfast.driver.core.model import Job, Saving, Timer
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.messages import Stored
+
+
+def unsaved(job: Job) -> Stored | None:
+    """What a restart would go back to, where only the nodes' memory has it."""
+    task = job.plan.task
+    if "" in job.places or not (task.store_url and task.store_interval_steps):
+        return None
+    point = restore.agree(job)
+    if point is None or point.source == "store":
+        return None
+    found = Stored(step=point.step, epoch=point.epoch)
+    return None if any(found in quiet.stored for quiet in job.quiet.values()) else found
+
+
+def begin(turn: Turn, job: Job, point: Stored, *, by_s: float | None) -> None:
+    """Have it written. `by_s`: when a node has to be free; None: there is no such time."""
+    policy = turn.policy
+    until_s = turn.now + policy.save_longest_s if by_s is None else by_s
+    left_s = policy.save_gap_s if by_s is None else by_s - turn.now
+    turn.job(job.name, save=point, saving=Saving(until_s=until_s))
+    turn.set_timer(job.name, Timer.SAVE, max(left_s, policy.quiet_s))
+    turn.say(f"step {point.step} of {job.name} goes to the store", job.name)
+
+
+def goes_on(turn: Turn, name: str) -> bool:
+    """Whether the step is still waited for; asked whenever a node has something new to say."""
+    if Timer.SAVE not in turn.jobs[name].timers:
+        return False
+    _look_at_progress(turn, turn.jobs[name])
+    job, policy = turn.jobs[name], turn.policy
+    if not _store_error(job):
+        turn.drop_timers(name, Timer.SAVE_FAILS)
+    elif Timer.SAVE_FAILS not in job.timers:
+        moves = job.saving is not None and job.saving.taken_bytes > 0
+        turn.set_timer(name, Timer.SAVE_FAILS, policy.save_gap_s if moves else policy.save_fails_s)
+    return True
+
+
+def _look_at_progress(turn: Turn, job: Job) -> None:
+    """Wait longer where more of the step has reached the store."""
+    taken = sum(job.quiet[node].saved_bytes for node in job.places if node in job.quiet)
+    known = job.saving
+    if known is None or taken <= known.taken_bytes:
+        return
+    turn.job(job.name, saving=replace(known, taken_bytes=taken))
+    turn.drop_timers(job.name, Timer.SAVE_FAILS)
+    until_s = min(turn.now + turn.policy.save_gap_s, known.until_s)
+    if until_s > job.timers[Timer.SAVE]:
+        turn.set_timer(job.name, Timer.SAVE, until_s - turn.now)
+    turn.say(f"{taken / 1e6:.0f} MB of the last step of {job.name} are in the store so far")
+
+
+def give_up(turn: Turn, job: Job) -> None:
+    """The store has failed for so long that the last step is not waited for any more."""
+    if job.save is not None:
+        turn.drop_timers(job.name, Timer.SAVE)
+        _do_without(turn, job, job.save, f"its store fails: {_store_error(job)}")
+
+
+def out_of_time(turn: Turn, job: Job) -> None:
+    """All the time that there was is over."""
+    if job.save is not None:
+        why = f"it did not reach the store in time: {_store_error(job)}".removesuffix(": ")
+        _do_without(turn, job, job.save, why)
+
+
+def _do_without(turn: Turn, job: Job, point: Stored, why: str) -> None:
+    last = max((stored.step for stored in job.acknowledged), default=None)
+    goes_on = (
+        "with what its store has" if last is None else f"from step {last}, the last in its store"
+    )
+    told = f"step {point.step} of {job.name} is not saved; it goes on {goes_on}"
+    turn.say(f"{told}: {why}", job.name)
+
+
+def _store_error(job: Job) -> str:
+    """Of the nodes that have the step. What a standby lacks is no hindrance: it saves nothing."""
+    told = (job.quiet[node].store_error for node in job.places if node in job.quiet)
+    return next(filter(None, told), "")

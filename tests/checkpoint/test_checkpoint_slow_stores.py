@@ -1,0 +1,92 @@
+"""Stores that are slow are no failing ones; what an agent says of them, by its clock."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.checkpoint.stores import FLUSH_BYTES, Buffer
+from holdfast.checkpoint.stores.file import FileStore
+from holdfast.checkpoint.stores.timed import LONGEST_STALL_S, STALL_S, Answers, Timed
+
+
+class Clock:
+    """Virtual time."""
+
+    now = 0.0
+
+    def monotonic_s(self) -> float:
+        return self.now
+
+    def wall_s(self) -> float:
+        return self.now
+
+
+class Slow(FileStore):
+    """Each piece, and each call, takes `takes_s`; `seen` is asked in the middle of it."""
+
+    def __init__(self, root: Path, clock: Clock, answers: Answers) -> None:
+        super().__init__(str(root))
+        self.clock, self.answers = clock, answers
+        self.takes_s = 0.0
+        self.overdue: list[bool] = []
+
+    def _works(self) -> None:
+        self.clock.now += self.takes_s
+        self.overdue.append(self.answers.overdue)
+
+    def put(self, path: str, chunks: Iterable[Buffer]) -> None:
+        def slowly() -> Iterator[Buffer]:
+            for chunk in chunks:
+                self._works()
+                yield chunk
+
+        super().put(path, slowly())
+
+    def delete(self, path: str) -> None:
+        self._works()
+        super().delete(path)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> tuple[Slow, Timed]:
+    answers = Answers(Clock())
+    inner = Slow(tmp_path, answers._clock, answers)
+    return inner, Timed(inner, answers)
+
+
+def test_a_deletion_is_nothing_that_anybody_waits_for(slow) -> None:
+    inner, store = slow
+    store.put("a", [b"x"])
+    inner.takes_s = 10 * STALL_S
+    store.delete("a")
+    assert inner.overdue == [False, False]
+    assert inner.answers.patience_s == STALL_S
+
+
+def test_a_store_that_was_slow_before_is_waited_for_longer(slow) -> None:
+    inner, store = slow
+    inner.takes_s = STALL_S + 10
+    store.put("a", [b"x", b"y"])
+    assert inner.overdue == [True, False]
+    inner.takes_s = LONGEST_STALL_S
+    store.put("b", [b"x"])
+    assert inner.overdue[-1]
+    assert inner.answers.patience_s == LONGEST_STALL_S
+
+
+def test_what_may_only_be_in_memory_is_not_taken_yet(slow) -> None:
+    inner, store = slow
+    taken = []
+    pieces = [bytes(FLUSH_BYTES // 2)] * 4
+
+    def chunks() -> Iterator[bytes]:
+        for piece in pieces:
+            taken.append(inner.answers.taken_bytes)
+            yield piece
+
+    store.put("a", chunks())
+    assert taken == [0, 0, 0, FLUSH_BYTES // 2]
+    assert inner.answers.taken_bytes == 2 * FLUSH_BYTES
+    assert b"".join(store.get("a")) == b"".join(pieces)
+    assert [entry.name for entry in store.entries("")] == ["a"]

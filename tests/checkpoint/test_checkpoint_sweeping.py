@@ -1,0 +1,115 @@
+"""What a commit makes superfluous is deleted beside it: no acknowledgement waits for a deletion."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from waiting import DEADLINE_S, eventually
+
+from holdfast.checkpoint import sweeping
+from holdfast.checkpoint.fence import Superseded, raise_fence
+from holdfast.checkpoint.layout import BEGIN, MANIFEST, folder_name, part_name, shard_name
+from holdfast.checkpoint.stores import TemporaryStoreError
+from holdfast.checkpoint.stores.file import FileStore
+from holdfast.checkpoint.sweeping import Committed, Sweeper, sweep
+from holdfast.kit.clock import SystemClock
+
+SHARD = shard_name(0, 1)
+
+
+class Slow(FileStore):
+    """A store whose deletions wait for `may`, or fail."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(str(root))
+        self.may = threading.Event()
+        self.deleted: list[str] = []
+        self.fails = False
+
+    def delete(self, path: str) -> None:
+        if self.fails:
+            raise TemporaryStoreError(f"store: cannot delete {path}: Input/output error.")
+        assert self.may.wait(DEADLINE_S)
+        self.deleted.append(path)
+        super().delete(path)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Slow:
+    store = Slow(tmp_path)
+    for step in (10, 20, 30, 40):
+        for name in (SHARD, MANIFEST, BEGIN, part_name(0)):
+            store.put(f"{folder_name(step, 1)}/{name}", [b"x"])
+    return store
+
+
+def committed(root: Path, **changes: int) -> Committed:
+    fields = {"step": 40, "epoch": 1, "fence_epoch": 1, "retention": 2} | changes
+    return Committed(store_url=f"file://{root}", **fields)
+
+
+def folders(root: Path) -> list[str]:
+    return sorted(path.name for path in root.glob("step-*"))
+
+
+def test_parts_and_old_checkpoints_go_the_manifest_first(store: Slow, tmp_path: Path) -> None:
+    store.may.set()
+    sweep(store, committed(tmp_path), go_on=lambda: None)
+    assert folders(tmp_path) == [folder_name(30, 1), folder_name(40, 1)]
+    assert sorted(path.name for path in tmp_path.glob("*/*")) == sorted(2 * [MANIFEST, SHARD])
+    old = [path for path in store.deleted if path.startswith(f"{folder_name(10, 1)}/")]
+    assert old[-2:] == [f"{folder_name(10, 1)}/{MANIFEST}", f"{folder_name(10, 1)}/{SHARD}"]
+
+
+def test_who_is_fenced_off_deletes_nothing(store: Slow, tmp_path: Path) -> None:
+    raise_fence(store, 2)
+    with pytest.raises(Superseded):
+        sweep(store, committed(tmp_path), go_on=lambda: None)
+    assert len(folders(tmp_path)) == 4
+    sweep_of_the_new_one = committed(tmp_path, fence_epoch=2)
+    store.may.set()
+    sweep(store, sweep_of_the_new_one, go_on=lambda: None)
+    assert len(folders(tmp_path)) == 2
+
+
+@pytest.fixture
+def swept(store: Slow, monkeypatch: pytest.MonkeyPatch):
+    """A sweeper in its thread, and what it said."""
+    monkeypatch.setattr(sweeping, "open_store", lambda _: store)
+    said: list[str] = []
+    sweeper = Sweeper(SystemClock(), said.append)
+    thread = threading.Thread(target=sweeper.run)
+    thread.start()
+    yield sweeper, said
+    store.may.set()
+    sweeper.close()
+    thread.join(DEADLINE_S)
+    assert not thread.is_alive()
+
+
+def test_after_another_attempt_has_begun_no_more_than_the_file_at_hand_goes(
+    swept, store: Slow, tmp_path: Path
+) -> None:
+    sweeper, said = swept
+    sweeper.give(committed(tmp_path))
+    eventually(lambda: sweeper._now is not None, "it is at it")
+    assert not sweeper.idle
+    sweeper.stop()
+    store.may.set()
+    eventually(lambda: sweeper.idle, "it ends")
+    sweeper.give(committed(tmp_path, retention=4))
+    eventually(lambda: sweeper.idle, "it serves the next one")
+    assert len(folders(tmp_path)) == 4
+    assert said == []
+
+
+def test_what_cannot_be_deleted_is_said_and_tried_again(swept, store: Slow, tmp_path: Path) -> None:
+    sweeper, said = swept
+    store.may.set()
+    store.fails = True
+    sweeper.give(committed(tmp_path))
+    eventually(lambda: said, "said")
+    assert said[0].startswith("old checkpoints are not deleted: store: cannot delete ")
+    store.fails = False
+    sweeper.give(committed(tmp_path))
+    eventually(lambda: len(folders(tmp_path)) == 2, "deleted")
