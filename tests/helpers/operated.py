@@ -81,8 +81,8 @@ class Operated:
         patch = json.dumps({"spec": spec})
         self.kubectl("patch", "tj", name, "--type=merge", "-p", patch)
 
-    def kubectl(self, *words: str, namespace: str = "") -> str:
-        return self.plane.kubectl("-n", namespace or self.namespace, *words)
+    def kubectl(self, *words: str, namespace: str = "", input: str = "") -> str:  # noqa: A002
+        return self.plane.kubectl("-n", namespace or self.namespace, *words, input=input)
 
     def get(self, *words: str, namespace: str = "") -> dict[str, Any]:
         look = ("get", *words, "--ignore-not-found", "-o", "json")
