@@ -8,7 +8,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from random import Random
 from typing import Any
@@ -72,10 +72,10 @@ def allocated(fleet: Operated) -> list[str]:
 class Lookout:
     """Looks again and again: what it saw that may not be, in sentences. It also ends pods.
 
-    `within_s`: for how long a job may hold some of its nodes and not all.
+    `wanted`: nodes, by job; `within_s`: for how long a job may hold some of its nodes and not all.
     """
 
-    def __init__(self, fleet: Operated, wanted: int, within_s: float = 20.0) -> None:
+    def __init__(self, fleet: Operated, wanted: Mapping[str, int], within_s: float = 20.0) -> None:
         self._fleet, self._wanted, self._within_s = fleet, wanted, within_s
         self._half_since_s: dict[str, float] = {}
         self._over = threading.Event()
@@ -100,9 +100,9 @@ class Lookout:
             except (httpx.HTTPError, KubectlFailed):
                 continue  # the API server has too much to do
             for job in whole:
-                if has.get(job, 0) < self._wanted:
+                if has.get(job, 0) < self._wanted[job]:
                     self.wrong.add(f"{job} is Allocated with {has.get(job, 0)} pods")
-            half = {job for job, count in has.items() if count < self._wanted}
+            half = {job for job, count in has.items() if count < self._wanted[job]}
             since_s = {job: self._half_since_s.get(job, now_s) for job in half}
             self._half_since_s = since_s
             self.wrong |= {
@@ -131,7 +131,7 @@ def goes_first(fleet: Operated, names: set[str]) -> str:
     fleet.until(first, lambda status: said(status, "Allocated") == "True", "it says so")
     for other in names - {first}:
         fleet.until(
-            other, lambda status: f"{first} has 3" in status["message"], "whom it waits for"
+            other, lambda status: f"{first} has 3" in status.get("message", ""), "whom it waits for"
         )
         assert said(fleet.status(other), "Allocated") != "True"
     assert set(held(fleet)) == {first}
@@ -145,7 +145,7 @@ def test_of_jobs_that_want_the_same_nodes_one_after_the_other_gets_all(
     fleet: Operated, jobs: int
 ) -> None:
     names = {f"equal-{number}" for number in range(jobs)}
-    with Lookout(fleet, 3).looking() as lookout:
+    with Lookout(fleet, dict.fromkeys(names, 3)).looking() as lookout:
         for name in sorted(names):
             fleet.apply(name, nodes=3, pod=HALF)
         left = set(names)
@@ -158,7 +158,8 @@ def test_jobs_of_uneven_nodes_each_get_such_as_have_room_and_wait_for_those_who_
     fleet: Operated,
 ) -> None:
     """Two nodes are small and have the device, the others are large."""
-    with sized(fleet, small=2), Lookout(fleet, 2).looking() as lookout:
+    jobs = ("device", "large", "other")
+    with sized(fleet, small=2), Lookout(fleet, dict.fromkeys(jobs, 2)).looking() as lookout:
         fleet.apply("device", nodes=2, pod=wants(cpu="1", device="1"))
         fleet.apply("large", nodes=2, pod=wants(cpu="5"))
         eventually(lambda: whole(fleet, 2) == {"device", "large"}, "both have all")
@@ -178,12 +179,14 @@ def test_of_jobs_over_their_quota_one_has_all_its_pods_and_the_other_none(fleet:
     fleet.kubectl("create", "quota", "three", "--hard=pods=3")
     used = ("get", "quota", "three", "-o", "jsonpath={.status.used.pods}")
     eventually(lambda: fleet.kubectl(*used) == "0", "the quota is known")
-    with Lookout(fleet, 2).looking() as lookout:
+    with Lookout(fleet, {"quota-1": 2, "quota-2": 2}).looking() as lookout:
         for name in ("quota-1", "quota-2"):
             fleet.apply(name, nodes=2, pod=HALF)
         (first,) = eventually(lambda: whole(fleet, 2), "one has all")
         (other,) = {"quota-1", "quota-2"} - {first}
-        fleet.until(other, lambda status: "exceeded quota: three" in status["message"], "why")
+        fleet.until(
+            other, lambda status: "exceeded quota: three" in status.get("message", ""), "why"
+        )
         fleet.kubectl("delete", "tj", first)
         eventually(lambda: whole(fleet, 2) == {other}, "its turn")
     assert lookout.wrong == set()
@@ -193,7 +196,7 @@ def test_pods_of_others_that_come_and_go_keep_no_job_from_its_nodes_for_ever(
     fleet: Operated,
 ) -> None:
     """They take nodes between the look and the bind: what was begun in vain is given back."""
-    with Lookout(fleet, 2, within_s=60.0).looking() as lookout:
+    with Lookout(fleet, {"busy-1": 2, "busy-2": 2}, within_s=60.0).looking() as lookout:
         with coming_and_going(fleet):
             for name in ("busy-1", "busy-2"):
                 fleet.apply(name, nodes=2, pod=HALF)
@@ -259,3 +262,36 @@ def coming_and_going(fleet: Operated) -> Iterator[None]:
 def other(name: str, node: str) -> dict[str, Any]:
     spec = {"nodeName": node, "containers": [{"name": "main", "image": "other:1", **HALF}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_job_whose_pod_was_pushed_off_gives_all_its_nodes_back_and_another_has_them(
+    fleet: Operated, above: str
+) -> None:
+    """The scheduler takes one of its pods away for somebody else's of more priority."""
+    wanted = {"low": 4, "small": 2}
+    with Lookout(fleet, wanted, within_s=60.0).looking() as lookout:
+        fleet.apply("low", nodes=4, pod=HALF)
+        eventually(lambda: held(fleet) == {"low": 4}, "it has all")
+        pushy = other("pushy", "")
+        pushy["spec"] |= {"priorityClassName": above}
+        fleet.kubectl("create", "-f", "-", input=json.dumps(pushy))
+        eventually(lambda: held(fleet).get("low", 0) < 4, "one of its pods is taken")
+        fleet.apply("small", nodes=2, pod=HALF)
+        eventually(lambda: held(fleet) == {"small": 2}, "what is left has another")
+        fleet.until(
+            "low", lambda status: "small has 2" in status.get("message", ""), "whom it waits for"
+        )
+        fleet.kubectl("delete", "pod", "pushy", "--force", "--grace-period=0")
+        fleet.kubectl("delete", "tj", "small")
+        eventually(lambda: held(fleet) == {"low": 4}, "it has all again")
+    assert lookout.wrong == set()
+
+
+@pytest.fixture
+def above(fleet: Operated) -> Iterator[str]:
+    """A class whose pods push off those of none."""
+    name = "above-competing"
+    body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1_000}
+    fleet.kubectl("apply", "-f", "-", input=json.dumps({**body, "metadata": {"name": name}}))
+    yield name
+    fleet.kubectl("delete", "priorityclass", name)
