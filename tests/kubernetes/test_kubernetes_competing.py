@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
 
 NODES = 4
 LOOK_S = 0.1
+SAID_LATE_S = 5.0
+"""How long a status may say what was so: a pod can be gone before the driver hears of it."""
 CHURN_S = 20.0
 DEVICE = "example.com/device"
 HALF = {"resources": {"requests": {"cpu": "5"}}}
@@ -77,7 +79,7 @@ class Lookout:
 
     def __init__(self, fleet: Operated, wanted: Mapping[str, int], within_s: float = 20.0) -> None:
         self._fleet, self._wanted, self._within_s = fleet, wanted, within_s
-        self._half_since_s: dict[str, float] = {}
+        self._since_s: dict[str, float] = {}
         self._over = threading.Event()
         self.wrong: set[str] = set()
 
@@ -95,21 +97,20 @@ class Lookout:
         while not self._over.wait(LOOK_S):
             try:
                 self._end_pods()
-                whole = allocated(self._fleet)  # first: its pods are bound since
+                whole = allocated(self._fleet)
                 has, now_s = held(self._fleet), time.monotonic()
             except (httpx.HTTPError, KubectlFailed):
                 continue  # the API server has too much to do
-            for job in whole:
-                if has.get(job, 0) < self._wanted[job]:
-                    self.wrong.add(f"{job} is Allocated with {has.get(job, 0)} pods")
-            half = {job for job, count in has.items() if count < self._wanted[job]}
-            since_s = {job: self._half_since_s.get(job, now_s) for job in half}
-            self._half_since_s = since_s
-            self.wrong |= {
-                f"{job} holds some nodes and not all"
-                for job, at_s in since_s.items()
-                if now_s - at_s > self._within_s
-            }
+            self._note(whole, has, now_s)
+
+    def _note(self, whole: list[str], has: Mapping[str, int], now_s: float) -> None:
+        """What is so now, and whether it was for too long."""
+        half = {job for job, count in has.items() if count < self._wanted[job]}
+        early = {job for job in whole if has.get(job, 0) < self._wanted[job]}
+        lasts_s = {f"{job} holds some nodes and not all": self._within_s for job in half}
+        lasts_s |= {f"{job} is Allocated, and is not whole": SAID_LATE_S for job in early}
+        self._since_s = {what: self._since_s.get(what, now_s) for what in lasts_s}
+        self.wrong |= {what for what, at_s in self._since_s.items() if now_s - at_s > lasts_s[what]}
 
     def _end_pods(self) -> None:
         """As their kubelets would: what is being deleted is gone."""
