@@ -34,7 +34,17 @@ def _kubernetes(rounds: int, take: Take, say: Say, **options: Any) -> None:
     measure(rounds, take, say, **options)
 
 
-BENCHMARKS: dict[str, Benchmark] = {"recovery": _recovery, "kubernetes": _kubernetes}
+def _busy(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.kubernetes.busy import measure
+
+    measure(rounds, take, say, **options)
+
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "recovery": _recovery,
+    "kubernetes": _kubernetes,
+    "busy": _busy,
+}
 """Each loads its own when it is called: not all need torch, or Kubernetes."""
 
 

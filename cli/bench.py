@@ -28,6 +28,14 @@ def register(app: typer.Typer) -> None:
             "holdfast bench kubernetes --nodes 5000 --gang 4000 --rounds 1",
         ),
     )(kubernetes)
+    bench.command(
+        "busy",
+        epilog=examples(
+            "holdfast bench busy",
+            "holdfast bench busy --others 15000",
+            "holdfast bench busy --others 500 --rounds 1 --json",
+        ),
+    )(busy)
     app.add_typer(bench, name="bench", epilog=examples("holdfast bench recovery --json"))
 
 
@@ -79,3 +87,25 @@ def kubernetes(
     return int(
         part.run("kubernetes", rounds=rounds, as_json=json, sizes=chosen, as_shipped=as_shipped)
     )
+
+
+def busy(
+    others: Annotated[
+        int, typer.Option(min=1, help="Pods of others, 50 on each fake node; a multiple of 500.")
+    ] = 3_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Drivers that begin, one by one.")] = 3,
+    json: Json = False,
+) -> int:
+    """What a fleet costs that is full of others' pods, on a real API server with fake nodes (kwok).
+
+    Six nodes of ten have no room for the pods of a job. How soon a driver knows that, what it needs
+    to remember it, and how soon a 2-node job has its nodes, three in each round.
+    """
+    set_up_logs("bench")  # on stderr: stdout may be JSON
+    part = parts.BENCH_ON_KUBERNETES.load()
+    sizes = parts.BENCH_OTHERS.load()
+    try:
+        sizes.nodes_for(others)
+    except sizes.BadSizes as bad:
+        raise misused(bad.what, bad.fix) from bad
+    return int(part.run("busy", rounds=rounds, as_json=json, others_wanted=others))

@@ -49,14 +49,19 @@ def measure(
     Raises `Incomplete`.
     """
     try:
-        for module in (CONTROL_PLANE, KWOK):
-            build(say, module)
+        built(say)
         say("a control plane, kwok and emulated nodes")
         with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as root:
             _played(Stage(Path(root), _way(as_shipped)), rounds, take, say, sizes)
     except* FAILURES as failures:
         reasons = "; ".join(str(reason) for reason in failures.exceptions)
         raise Incomplete(reasons) from failures
+
+
+def built(say: Callable[[str], None]) -> None:
+    """Have the programs. Raises `NotHere`, `BuildFailed`."""
+    for module in (CONTROL_PLANE, KWOK):
+        build(say, module)
 
 
 def _way(as_shipped: bool) -> Plain:

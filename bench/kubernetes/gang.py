@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from holdfast.bench.kubernetes import fleet, job
 from holdfast.bench.kubernetes.seen import following, pods_of
-from holdfast.driver.adapters.kubernetes import names, paths, podspec
+from holdfast.driver.adapters.kubernetes import names, paths, pods, podspec
 from holdfast.driver.adapters.kubernetes.client import Client, Patch
 from holdfast.driver.adapters.kubernetes.gang import NO_GATE
 from holdfast.driver.core.model import Phase
@@ -78,6 +78,26 @@ async def begun(kubeconfig: Path, wanted: Object, when_bound: Callable[[], None]
         when_bound()
         running_s = await jobs.until(lambda: jobs.count == 1, f"{name} runs", WITHIN_S)
     return Began(bound_s - began_s, running_s - began_s)
+
+
+async def bound(kubeconfig: Path, wanted: Object) -> tuple[list[str], float]:
+    """Submit, and wait until its pods are bound: their nodes, and the seconds that it took."""
+    name, count = wanted["metadata"]["name"], wanted["spec"]["nodes"]
+    async with (
+        fleet.client_of(kubeconfig) as client,
+        pods_of(client, f"{names.JOB}={name}") as seen,
+    ):
+        await seen.until(lambda: True, "pods are listed", WITHIN_S)
+        began_s = time.monotonic()
+        await client.create(paths.training_jobs(fleet.NAMESPACE), wanted)
+        bound_s = await seen.until(lambda: seen.count == count, f"{name} is bound", WITHIN_S)
+        return [pods.node_of(pod) for pod in seen.objects.values()], bound_s - began_s
+
+
+async def account(client: Client, namespace: str) -> None:
+    """Wait until pods may be made in a new namespace: it has the account that they are given."""
+    async with following(client, paths.service_accounts(namespace), lambda _: True) as seen:
+        await seen.until(lambda: seen.count > 0, f"{namespace} has its account", WITHIN_S)
 
 
 async def restarts(kubeconfig: Path, name: str) -> int:

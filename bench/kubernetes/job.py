@@ -10,16 +10,21 @@ from holdfast.driver.adapters.kubernetes import names
 
 Object = dict[str, Any]
 
-GANG, BESIDE = "gang", "beside"
+GANG, BESIDE, PAIR = "gang", "beside", "pair"
 IMAGE = "holdfast-executor:1"
 """Known to emulated nodes; fake ones know all."""
+WHOLE_NODE = {"image": IMAGE, "resources": {"limits": {"nvidia.com/gpu": 8, "memory": "512Gi"}}}
 TRAIN = "import time\nfor step in range(10**6): print(step, flush=True); time.sleep(1)"
 
 
 def gang(nodes: int) -> Object:
     """One rank a node, on nodes with eight GPUs."""
-    pod = {"image": IMAGE, "resources": {"limits": {"nvidia.com/gpu": 8, "memory": "512Gi"}}}
-    return _job(GANG, nodes, ["train"], pod)
+    return _job(GANG, nodes, ["train"], WHOLE_NODE)
+
+
+def pair() -> Object:
+    """Two of these nodes."""
+    return _job(PAIR, 2, ["train"], WHOLE_NODE)
 
 
 def beside(nodes: int) -> Object:

@@ -103,9 +103,26 @@ class Operator:
         """Wait until it takes work, and sees the cluster. Raises `Late`."""
         _awaited(self._is_ready, within_s)
 
+    def counts(self, collection: str, count: int, within_s: float = UP_WITHIN_S) -> None:
+        """Wait until it has seen so many objects of a collection, as it tells Prometheus; what it
+        sums up of them it sums up as it sees them. Raises `Late`.
+        """
+        _awaited(lambda: self._counted(collection) >= count, within_s, look_s=10 * LOOK_S)
+
     def has(self, fact: Callable[[State], bool], within_s: float = UP_WITHIN_S) -> None:
         """Wait until the fact is true of its state. Raises `Late`."""
         _awaited(lambda: fact(self.state()), within_s, look_s=50 * LOOK_S)
+
+    def _counted(self, collection: str) -> float:
+        told = f'holdfast_kubernetes_objects{{collection="{collection}"}} '
+        try:
+            where = json.loads(self._paths.address.read_bytes())
+            with urlopen(f"{where['http']}/metrics", timeout=5.0) as answer:
+                lines = answer.read().decode().splitlines()
+        except OSError:
+            return 0.0  # it is starting
+        found = [line.removeprefix(told) for line in lines if line.startswith(told)]
+        return float(found[0]) if found and where["pid"] == self._child.pid else 0.0
 
     def _is_ready(self) -> bool:
         if self._nursery.failure is not None:

@@ -65,6 +65,11 @@ def _submit(state: State, event: e.JobSubmitted) -> Refusal | None:
     )
 
 
+BEFORE_A_START = (Phase.PENDING, Phase.ALLOCATING, Phase.STARTING)
+"""A suspended job passes through these: on Kubernetes its object has it go on, and where it is to
+begin is said beside that."""
+
+
 def _job(
     state: State,
     event: e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested,
@@ -110,7 +115,7 @@ def _against_wish(
 
 def _not_from(job: Job, step: int) -> Refusal | None:
     """Why the job cannot be told to start from `step`; 0 is the beginning."""
-    held = job.unsure_s is not None and not job.seated
+    held = not job.seated and (job.unsure_s is not None or job.phase in BEFORE_A_START)
     if not held and job.wanted is not Wanted.SUSPEND:
         return Refusal(
             "not-waiting",

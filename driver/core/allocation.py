@@ -4,6 +4,7 @@ Called by `decide` after every event that may have freed a node or emptied a pla
 all or nothing, so two jobs never hold half of the cluster each; a replacement is taken at once.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.driver.core import pairs
@@ -23,6 +24,8 @@ from holdfast.driver.core.turn import Turn
 
 SAID_NODES = 3
 """Of the nodes that a job cannot have, those that are told with their reason."""
+SAID_JOBS = 3
+"""Of the jobs that have nodes which another waits for, those that are told."""
 
 
 def usable(node: Node, now: float) -> bool:
@@ -115,8 +118,8 @@ def _take_out(free: list[str], nodes: Iterable[str]) -> None:
 
 
 def _too_few(turn: Turn, job: Job, free: int) -> str:
-    """How many nodes there are for the job, and why the first few others are not."""
-    said = [f"nodes needed: {job.plan.nodes}, free: {free}"]
+    """How many nodes there are for the job, who has others, and why a few are not usable."""
+    said = []
     for node in turn.nodes.values():
         resting = node.rest_why if node.rest_until_s > turn.now else ""
         noticed = node.notice.why if node.notice else ""
@@ -127,7 +130,15 @@ def _too_few(turn: Turn, job: Job, free: int) -> str:
             and (why := node.closed or noticed or resting or unfit)
         ):
             said.append(f"{node.name}: {why}")
-    return "; ".join(said[: 1 + SAID_NODES])
+    counted = f"nodes needed: {job.plan.nodes}, free: {free}"
+    return "; ".join([counted, *_have(turn, job), *said[:SAID_NODES]])
+
+
+def _have(turn: Turn, job: Job) -> list[str]:
+    """Whom the job waits for, it seems: the jobs that have most of the nodes that it could have."""
+    taken = [node.name for node in turn.nodes.values() if node.job is not None and good(node)]
+    owners = Counter(turn.nodes[name].job for name in fitting(turn, job, taken))
+    return [f"{other} has {count}" for other, count in owners.most_common(SAID_JOBS)]
 
 
 def _fill_places(turn: Turn, name: str, free: list[str]) -> None:

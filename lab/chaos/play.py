@@ -4,17 +4,19 @@ Called by `chaos.main` and by the tests. Must not judge: `score` does.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from random import Random
 from typing import Any, Self
 
+from holdfast.driver.ports import Entry
 from holdfast.lab import losses
+from holdfast.lab.chaos import moves
 from holdfast.lab.chaos.beginnings import by_themselves
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.lost import steps_lost
-from holdfast.lab.chaos.scenarios import STORE_EVERY, WORKLOAD, Scenario, Shape
+from holdfast.lab.chaos.scenarios import STORE_EVERY, WORKLOAD, Expected, Scenario, Shape
 from holdfast.lab.chaos.score import Facts, Score, score
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab, Refused, TooLate
@@ -81,7 +83,7 @@ class Stage:
             phase=phase,
             incidents=incidents,
             story=story,
-            wrong=by_themselves(lab.entries(), JOB),
+            wrong=wrong(lab.entries(), scenario.expected, done),
             steps_lost=steps_lost(lab.run, JOB),
             loss_equal_bitwise=equal,
         )
@@ -127,6 +129,14 @@ class Stage:
         if not scenario.at_once:
             lab.wait(JOB, lambda seen: (seen["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
         return scenario.do(lab, JOB, rng)
+
+
+def wrong(entries: Sequence[Entry], expected: Expected, done: Done) -> list[str]:
+    """What the journal has that may not be, in sentences."""
+    said = by_themselves(entries, JOB)
+    if expected.moves_after:
+        said += moves.wrong(entries, JOB, done.node or "", expected.moves_after)
+    return said
 
 
 def training_job(

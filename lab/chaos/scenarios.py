@@ -14,6 +14,7 @@ from holdfast.lab.chaos.injectors import (
     Injector,
     checkpoint,
     driver,
+    lemon,
     link,
     node,
     process,
@@ -39,6 +40,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     told_within_steps: int = 1  # how near the driver's word of what was lost has to be to that
     compares_losses: bool = True
     incidents: int = 9  # at most so many for which something was done
+    moves_after: int = 0  # tests of the victim's node that find nothing: then it has no ranks more
     part: str = ""  # of the victim's node, which the evidence has to name
 
 
@@ -113,6 +115,12 @@ _TWICE = Expected(
     names_node=False,
     most_steps_lost=4 * STORE_EVERY,
     told_within_steps=STORE_EVERY,  # it counts a step once, the ranks each way back
+)
+
+_LEMON = Expected(
+    most_steps_lost=3 * STORE_EVERY,
+    told_within_steps=STORE_EVERY,  # each of its deaths may be told one step off
+    moves_after=2,
 )
 
 _BUGGY = "holdfast.lab.chaos.scripts.buggy"
@@ -289,6 +297,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         "a node is lost, and the driver is killed while the job recovers",
         driver.followed(node.lost, driver.killed),
         _LOST,
+    ),
+    Scenario(
+        47,
+        "node-lemon",
+        "ranks die on a node (SIGSEGV) some seconds after each start, and its tests pass",
+        lemon.segfaults,
+        _LEMON,
+        longer=10,
     ),
     Scenario(
         50,

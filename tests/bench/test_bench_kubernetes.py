@@ -1,4 +1,4 @@
-"""`holdfast bench kubernetes --quick` as a person runs it, and what is left of it."""
+"""`holdfast bench kubernetes --quick` and `bench busy` as a person runs them, and what is left."""
 
 import json
 import os
@@ -20,7 +20,9 @@ from holdfast.lab.kubernetes.programs import command
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.torch]
 
-BENCH = [sys.executable, "-m", "holdfast.cli", "bench", "kubernetes", "--quick", "--json"]
+BENCH = [sys.executable, "-m", "holdfast.cli", "bench"]
+QUICK = ("kubernetes", "--quick")
+BUSY = ("busy", "--others", "500", "--rounds", "1")
 SIZE = "60 pods on 100 nodes"
 
 
@@ -45,7 +47,7 @@ def running(folder: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
     with (folder / "said").open("w") as said:
         environment, pipe = os.environ | {"TMPDIR": str(folder)}, subprocess.PIPE
         bench = subprocess.Popen(
-            [*BENCH, *options], env=environment, stdout=pipe, stderr=said, text=True
+            [*BENCH, *options, "--json"], env=environment, stdout=pipe, stderr=said, text=True
         )
         with bench as process:
             try:
@@ -72,7 +74,7 @@ def left_of(folder: Path) -> list[str]:
 def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(
     folder: Path, how: list[str]
 ) -> None:
-    with running(folder, *how) as bench:
+    with running(folder, *QUICK, *how) as bench:
         out, _ = bench.communicate()
     said = (folder / "said").read_text()
     if "no PostgreSQL here" in said:
@@ -96,7 +98,7 @@ def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(
 
 @pytest.mark.timeout(300)
 def test_a_ctrl_c_leaves_nothing(folder: Path) -> None:
-    with running(folder, "--nodes", "40", "--gang", "10") as bench:
+    with running(folder, *QUICK, "--nodes", "40", "--gang", "10") as bench:
         said = folder / "said"
         eventually(lambda: "the same pods, bare" in said.read_text(), "it runs")
         assert left_of(folder) != []
@@ -104,4 +106,33 @@ def test_a_ctrl_c_leaves_nothing(folder: Path) -> None:
         out, _ = bench.communicate()
     assert bench.returncode == 130
     assert json.loads(out) == {"figures": [], "ratios": []}
+    assert left_of(folder) == []
+
+
+@pytest.mark.timeout(300)
+def test_a_busy_fleet_is_counted_and_a_job_gets_what_others_left_and_nothing_is_left(
+    folder: Path,
+) -> None:
+    with running(folder, *BUSY) as bench:
+        out, _ = bench.communicate()
+    said = (folder / "said").read_text()
+    assert bench.returncode == 0, said
+    assert "500 of 500" in said
+    figures = {one["figure"]: one for one in json.loads(out)["figures"]}
+    for figure in ("driver started until sums are right", "driver's memory", "2-node job bound"):
+        assert figures[f"{figure}, 500 others"]["median"] > 0
+    written = figures["writes until it is bound, 500 others"]
+    assert all("2 create pods" in note for note in written["notes"]), "none for a node that is full"
+    assert left_of(folder) == []
+
+
+@pytest.mark.timeout(300)
+def test_a_ctrl_c_while_pods_of_others_are_made_leaves_nothing(folder: Path) -> None:
+    with running(folder, "busy", "--others", "5000", "--rounds", "1") as bench:
+        said = folder / "said"
+        eventually(lambda: "of 5000" in said.read_text(), "pods of others are made")
+        bench.send_signal(signal.SIGINT)
+        out, _ = bench.communicate()
+    assert bench.returncode == 130
+    assert len(json.loads(out)["figures"]) == 1, "what was measured before is told"
     assert left_of(folder) == []

@@ -187,6 +187,32 @@ def test_a_suspended_job_may_be_told_where_to_go_on(storing):
     assert begun_at(life) == 0
 
 
+@pytest.mark.parametrize("stale", [False, True])
+def test_a_job_that_has_just_been_let_go_on_may_be_told_where(storing, stale: bool):
+    """As on Kubernetes: its object has it go on, and the step comes beside that; `stale`: and then
+    what the object wanted before, once more.
+    """
+    life, first = storing, storing.job.epoch
+    life.stores(80)
+    life.do(e.SuspendRequested(job="job"))
+    life.answer(stored=[(80, first)])
+    for node in life.state.nodes:
+        life.do(e.NodeReleased(node=node))
+    life.do(e.ResumeRequested(job="job"))
+    asked = e.ResumeRequested(job="job", from_step=0)
+    assert refuse(life.state, asked) is None
+    life.do(asked)
+    for event in (e.SuspendRequested(job="job"), e.ResumeRequested(job="job")) if stale else ():
+        life.do(event)
+        for node in life.state.nodes.values():
+            life.do(e.NodeReleased(node=node.name))
+    for node in life.job.members:
+        life.do(e.NodeAllocated(job="job", node=node))
+        life.connect(node, f"{node}-second")
+    life.answer(stored=[(80, first)])
+    assert begun_at(life) == 0
+
+
 def test_who_trains_is_not_told_where_to_begin(storing):
     refused = refuse(storing.state, e.ResumeRequested(job="job", from_step=0))
     assert refused is not None

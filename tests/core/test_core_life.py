@@ -5,6 +5,19 @@ from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.model import Phase
 
 
+def test_a_job_that_waits_says_who_has_the_nodes_that_it_could_have(life) -> None:
+    for number in range(6):
+        life.node(f"n{number}")
+    life.submit("first", nodes=2)
+    life.submit("second", nodes=3)
+    life.submit("job", nodes=4)
+    assert life.state.jobs["job"].waiting == "nodes needed: 4, free: 1; second has 3; first has 2"
+    for node in ("n0", "n5"):
+        life.do(e.NodeAppeared(node=node, closed="it is cordoned"))
+    waits = life.state.jobs["job"].waiting
+    assert waits == "nodes needed: 4, free: 0; second has 3; first has 1; n5: it is cordoned"
+
+
 def test_a_job_waits_and_says_why_and_starts_by_itself_when_nodes_come(life) -> None:
     life.node("n0")
     life.submit(nodes=2)

@@ -81,8 +81,8 @@ class Operated:
         patch = json.dumps({"spec": spec})
         self.kubectl("patch", "tj", name, "--type=merge", "-p", patch)
 
-    def kubectl(self, *words: str, namespace: str = "") -> str:
-        return self.plane.kubectl("-n", namespace or self.namespace, *words)
+    def kubectl(self, *words: str, namespace: str = "", input: str = "") -> str:  # noqa: A002
+        return self.plane.kubectl("-n", namespace or self.namespace, *words, input=input)
 
     def get(self, *words: str, namespace: str = "") -> dict[str, Any]:
         look = ("get", *words, "--ignore-not-found", "-o", "json")
@@ -134,21 +134,23 @@ def operated(
     name: str,
     nodes: int,
     everywhere: bool = False,
-    who: Path | None = None,
+    who: Path | Callable[[], Path] | None = None,
     before: str = "",
 ) -> Iterator[Operated]:
     """A driver for the new namespace NAME, or for all of them, and nodes NAME-1 and so on.
 
-    `more`: further words on its command line; `who`: the kubeconfig of whom it is, else of an
-    administrator; `before`: what the names of the nodes begin with.
+    `more`: further words on its command line; `who`: the kubeconfig of whom it is, or what gives it
+    once the namespace is there, else of an administrator; `before`: what the names of the nodes
+    begin with.
     """
     plane.kubectl("create", "namespace", name)
-    words = ["--cluster", "kubernetes", "--kubeconfig", str(who or plane.admin)]
-    words += ["--node-selector", f"made={name}"]
-    words += [] if everywhere else ["--namespace", name]
-    driver = DriverProcess(folder / "state", *words, *more)
     called = [f"{before}{name}-{number + 1}" for number in range(nodes)]
     try:
+        config = who() if callable(who) else who
+        words = ["--cluster", "kubernetes", "--kubeconfig", str(config or plane.admin)]
+        words += ["--node-selector", f"made={name}"]
+        words += [] if everywhere else ["--namespace", name]
+        driver = DriverProcess(folder / "state", *words, *more)
         with _kept(plane, called, mark=name) as kept:
             driven = Operated(plane, name, driver, kept)
             driven.start()

@@ -144,6 +144,8 @@ async def test_so_it_does_without_any_one_verb_that_an_overlay_grants(
     finally:
         apply_roles(installed)
         installed.kubectl("delete", "namespace", TRAINING, within_s=DEADLINE_S)
+        kinds = ("rolebinding,role", "--ignore-not-found", "holdfast-driver-node-events")
+        installed.kubectl("-n", "default", "delete", *kinds)
 
 
 def is_the_drivers(part: Object) -> bool:

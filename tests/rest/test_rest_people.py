@@ -90,6 +90,24 @@ async def test_an_object_whose_job_is_over_is_not_said_to_be_suspended(
     assert judge.objects.did == []
 
 
+async def test_an_object_goes_on_only_where_its_job_can_begin_at_the_step_that_is_asked_for(
+    driver, judge: Judge, token: str
+) -> None:
+    """Else it would be let go on, and from another one."""
+    plan = events.Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1)
+    await driver.happened(
+        events.JobSubmitted(job=NAME, plan=plan), events.SuspendRequested(job=NAME, by="its object")
+    )
+    at = f"/v1alpha1/jobs/{NAME}/resume"
+    refused = await driver.http.post(at, params={"from_step": 5})
+    assert refused.status_code == 404
+    assert judge.objects.did == []
+    taken = await driver.http.post(at, params={"from_step": 0})
+    assert taken.status_code == 202
+    assert judge.objects.did == [(token, "resume", NAME)]
+    assert driver.control.state.jobs[NAME].granted == 0
+
+
 @pytest.mark.parametrize(
     ("says", "status"),
     [

@@ -58,7 +58,7 @@ class Marking:
         name = f"{metadata['name']}.{metadata.get('uid', '')[:8]}.{metadata['resourceVersion']}"
         event = marks.came_back(node, reason=reason, at=at, name=name)
         try:
-            await insist(lambda: self._client.create(paths.events("default"), event))
+            await insist(lambda: self._client.create(paths.events(paths.DEFAULT), event))
         except AlreadyExists:
             return  # an answer was lost
         except (TemporaryError, PermanentError) as error:

@@ -7,7 +7,7 @@ are written or taken away, each patch with what it must not overwrite as its pre
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import facts, names, notes
+from holdfast.driver.adapters.kubernetes import facts, names, notes, paths
 
 Json = Mapping[str, Any]
 Patch = dict[str, Any]
@@ -89,7 +89,7 @@ def taken_off(node: Json) -> bool:
 
 def came_back(node: Json, *, reason: str, at: str, name: str) -> dict[str, Any]:
     """Event on a Node whose taint somebody took off: why it is there again, and what to type. `at`:
-    RFC 3339 with microseconds. Events about what is in no namespace are in `default`.
+    RFC 3339 with microseconds. Events about what is in no namespace are in `paths.DEFAULT`.
     """
     metadata = node["metadata"]
     note = (
@@ -99,7 +99,7 @@ def came_back(node: Json, *, reason: str, at: str, name: str) -> dict[str, Any]:
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": paths.DEFAULT},
         "eventTime": at,
         "reportingController": f"{names.GROUP}/driver",
         "reportingInstance": names.MANAGER,

@@ -11,6 +11,8 @@ from holdfast.driver.ports import PermanentError
 GROUP = "holdfast.dev"
 VERSION = "v1alpha1"
 CORE = "/api/v1"
+DEFAULT = "default"
+"""The namespace of Events about what is in none."""
 
 
 def namespaces(name: str = "") -> str:

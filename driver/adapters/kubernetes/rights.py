@@ -58,6 +58,9 @@ OF_THE_CLUSTER = (
 OF_PRIORITIES = Rule("scheduling.k8s.io", "priorityclasses", ("list", "watch"))
 """Where a driver is for all namespaces, and so sees the pods of all: whom its own push off."""
 
+ABOUT_NODES = Rule("events.k8s.io", "events", ("create",))
+"""An Event about what is in no namespace has to be in `default`: the API server takes no other."""
+
 OF_THE_LEASE = Rule("coordination.k8s.io", "leases", ("get", "create", "update"))
 """Of the one that drivers share, by its name."""
 
@@ -76,6 +79,8 @@ def needed(
     asked = [each for rule in within for each in rule.asked(namespace=namespace)]
     of_the_cluster = OF_THE_CLUSTER if namespace or vital else (OF_PRIORITIES, *OF_THE_CLUSTER)
     asked += [each for rule in of_the_cluster for each in rule.asked()]
+    if namespace not in ("", paths.DEFAULT) and not vital:
+        asked += ABOUT_NODES.asked(namespace=paths.DEFAULT)
     if lease:
         at, _, name = lease.partition("/")
         asked += OF_THE_LEASE.asked(namespace=at, name=name)

@@ -102,6 +102,7 @@ async def resume(
     known = control.state.jobs.get(job)
     suspended = known is None or known.wanted is Wanted.SUSPEND
     if control.people.objects is not None and (asked.from_step is None or suspended):
+        objects.check(control, event)
         done = await objects.suspend(control, control.people.objects, token, job, suspend=False)
         if asked.from_step is None:
             return done

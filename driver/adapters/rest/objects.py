@@ -12,9 +12,9 @@ from holdfast.driver.adapters.rest.asking import Done, refused
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.control import Control
 from holdfast.driver.core.admission import refuse
-from holdfast.driver.core.events import SuspendRequested
+from holdfast.driver.core.events import ResumeRequested, SuspendRequested
 from holdfast.driver.people import Objects
-from holdfast.protocol.jobcheck import check
+from holdfast.protocol import jobcheck
 
 
 async def submit(
@@ -27,7 +27,7 @@ async def submit(
             fix="Leave it out: a name is made only once.",
         )
     if not (isinstance(document, Mapping) and isinstance(document.get("metadata"), Mapping)):
-        await asyncio.to_thread(check, document)  # refuses it, and says what a job is
+        await asyncio.to_thread(jobcheck.check, document)  # refuses it, and says what a job is
     sequence = control.sequence
     name = await objects.submit(token, document)
     why = f"{name} is submitted; TrainingJob {name} is there"
@@ -49,6 +49,15 @@ async def delete(control: Control, objects: Objects, token: str, job: str) -> Do
     sequence = control.sequence
     await objects.delete(token, job)
     return Done(name=job, sequence=sequence, why=f"{job} is being deleted")
+
+
+def check(control: Control, event: ResumeRequested) -> None:
+    """Raises `Problem` where the job cannot begin at the step that is asked for: before its object
+    has it go on from another one.
+    """
+    refusal = refuse(control.state, event)
+    if event.job in control.state.jobs and event.from_step is not None and refusal is not None:
+        raise refused(event.job, refusal)
 
 
 def _check_not_over(control: Control, name: str) -> None:

@@ -63,7 +63,7 @@ class ResumeParameters(Parameters):
 
     from_step: Annotated[int, Field(ge=0, le=MAX_SEQUENCE)] | None = None
     """Begin there, whatever its store has or had: a step that is found, or 0 for the beginning. Of
-    a job that waits to learn which checkpoints its store has, or is suspended."""
+    a job that waits to learn which checkpoints its store has, is suspended, or has yet to begin."""
 
 
 class JobParameter(Parameters):

@@ -1,6 +1,6 @@
 """Several faults at once, nodes that come back, and notices (40 to 50). As `kubelets`."""
 
-from holdfast.lab.chaos.injectors import driver, node, people, repeated, returning
+from holdfast.lab.chaos.injectors import driver, lemon, node, people, repeated, returning
 from holdfast.lab.chaos.kubernetes import blows, rows, witnesses
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 from holdfast.lab.chaos.scenarios import Shape
@@ -85,6 +85,14 @@ ACCIDENTS: tuple[OnKubernetes, ...] = (
         there=(witnesses.messages_were_repeated,),
         holds=(witnesses.dead_epochs_wrote_nothing,),
         relayed=True,
+    ),
+    OnKubernetes(
+        47,
+        "node-lemon",
+        "ranks die on a node (SIGSEGV) some seconds after each start, and its tests pass",
+        lemon.segfaults,
+        rows.LEMON,
+        longer=rows.LONG,
     ),
     OnKubernetes(
         50,

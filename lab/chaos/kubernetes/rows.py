@@ -64,6 +64,11 @@ MOVED = Expected(
     blame=("unknown",),
     most_steps_lost=1,  # one that was completed and not yet sealed when its ranks were ended
 )
+LEMON = Expected(
+    most_steps_lost=3 * STORE_EVERY,
+    told_within_steps=STORE_EVERY,  # each of its deaths may be told one step off
+    moves_after=2,
+)
 FORGOTTEN = Expected(phase=GONE, incident=False, most_steps_lost=0, compares_losses=False)
 
 MIDDLE, LONG, LONGEST = 5, 10, 20
