@@ -1,10 +1,9 @@
-"""docker-compose.yml and the Dockerfiles, as far as they can be tried without Docker.
+"""docker-compose.yml, as far as it can be tried without Docker.
 
-Images are not built here. What their containers run is: the same words, in another folder.
+What its containers run is: the same words, in another folder.
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,13 +17,10 @@ from postgres import running_postgres
 from waiting import eventually
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "deploy" / "docker"))
-import wanted  # type: ignore[import-not-found]  # noqa: E402 - a script of the images
 
 STATE = "/var/lib/holdfast"
 JOURNAL = "postgresql://holdfast@postgres/holdfast"
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-BUILT = [name for name, service in SERVICES.items() if "build" in service]
 
 
 def dockerfile(service: str) -> str:
@@ -99,50 +95,6 @@ def test_the_parts_of_hdfs_know_each_other() -> None:
     assert {each["hostname"] for each in hdfs.values()} == hdfs.keys() == {"namenode", "datanode"}
     told = {each["environment"]["CORE-SITE.XML_fs.defaultFS"] for each in hdfs.values()}
     assert told == {"hdfs://namenode:8020"}
-
-
-def test_only_the_driver_goes_without_torch_and_nobody_is_root() -> None:
-    assert "pins.txt kubernetes postgres tls >" in dockerfile("driver")
-    assert "torch" not in dockerfile("driver").partition("\n")[2]
-    assert "pins.txt train >" in dockerfile("nodes")
-    for service in BUILT:
-        assert "USER 10001:10001" in dockerfile(service).splitlines()
-
-
-def test_sources_come_after_what_they_need_so_that_a_change_of_them_is_a_small_layer() -> None:
-    for service in BUILT:
-        lines = [
-            line for line in dockerfile(service).splitlines() if "install" in line or "COPY" in line
-        ]
-        needed = next(at for at, line in enumerate(lines) if "--requirement wanted.txt" in line)
-        sources = next(at for at, line in enumerate(lines) if line == "COPY . /source")
-        own = next(at for at, line in enumerate(lines) if "--no-deps /source" in line)
-        assert needed < sources < own
-
-
-def test_what_a_base_image_has_stays_as_it_is_there() -> None:
-    pins = "numpy==2.4.1\ntorch==2.15.0\n"
-    assert wanted.constraints(pins, {}) == ["numpy==2.4.1", "torch==2.15.0"]
-    vendors = {"torch": "2.9.0a0+vendor", "other": "1"}
-    assert wanted.constraints(pins, vendors) == [
-        "numpy==2.4.1",
-        "other==1",
-        "torch==2.9.0a0+vendor",
-    ]
-    assert wanted.normal("Typing_Extensions") == "typing-extensions"
-    project = (ROOT / "pyproject.toml").read_text()
-    train = wanted.requirements(project, ["train"])
-    assert {"torch>=2.9", "msgspec>=0.20"} <= set(train)
-    assert not [line for line in wanted.requirements(project, ["tls"]) if "torch" in line]
-
-
-def test_the_context_has_all_that_is_installed_and_no_environment() -> None:
-    ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    for link in (ROOT / "src" / "holdfast").iterdir():
-        if link.is_symlink():
-            assert os.readlink(link).split("/")[-1] not in ignored
-    assert ".venv*" in ignored
-    assert ".git" in ignored
 
 
 def test_the_nodes_of_kind_stand_in_racks() -> None:
