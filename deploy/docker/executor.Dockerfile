@@ -21,7 +21,10 @@ RUN python -m venv --without-pip --system-site-packages /opt/holdfast \
  && /opt/holdfast/bin/python -m pip install --no-cache-dir --ignore-installed --constraint /wanted/kept.txt pip \
  && /opt/holdfast/bin/pip install --no-cache-dir --constraint /wanted/kept.txt --requirement /wanted/wanted.txt
 ENV PATH=/opt/holdfast/bin:$PATH PYTHONUNBUFFERED=1
-RUN install -d -o 10001 -g 10001 /var/lib/holdfast /work
+# With a name and a home: what scripts import asks for both (getpass, ~/.cache).
+RUN echo holdfast:x:10001:10001::/home/holdfast:/bin/sh >> /etc/passwd \
+ && echo holdfast:x:10001: >> /etc/group \
+ && install -d -o 10001 -g 10001 /var/lib/holdfast /home/holdfast /work
 
 FROM libraries AS own
 RUN pip install --no-cache-dir --constraint /wanted/kept.txt 'setuptools>=77'

@@ -69,6 +69,13 @@ def test_a_base_without_ensurepip_will_do_and_one_that_ends_as_somebody_else() -
     assert any("venv --without-pip" in line for line in stages("nodes")[1])
 
 
+def test_ranks_have_a_name_and_a_home() -> None:
+    """Without: `getpass.getuser()` raises KeyError, and caches are written to root's `/`."""
+    made = " ".join(stages("nodes")[1])
+    assert "echo holdfast:x:10001:10001::/home/holdfast:/bin/sh >> /etc/passwd" in made
+    assert "install -d -o 10001 -g 10001 /var/lib/holdfast /home/holdfast" in made
+
+
 VENDORS = {
     "torch": "2.9.0a0+vendor",
     "numpy": "2.0.2",
