@@ -153,9 +153,12 @@ def _gather(turn: Turn, name: str) -> None:
 
 
 def on_repeated(turn: Turn, event: StepsRepeated) -> None:
-    """The script began again by itself: until it is as far as it was, what it does was done."""
+    """The script began again by itself: until it is as far as it was, what it does was done.
+
+    Ranks that were given a checkpoint began there, whatever they count themselves.
+    """
     job = current(turn, event)
-    if job is None or not job.seated or job.progressed:
+    if job is None or not job.seated or job.progressed or job.restore is not None:
         return
     incidents.note_restored(turn, job, event.since, event.before)
     where = f"from step {event.since}, as far as its script had saved"

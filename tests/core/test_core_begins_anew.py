@@ -122,3 +122,20 @@ def test_a_start_behind_the_furthest_step_says_what_is_done_again(training, save
     (start,) = [why for why in life.whys[-6:] if "starts" in why]
     assert f": {said}" in start
     assert start.endswith("done again")
+
+
+def test_ranks_that_were_given_a_checkpoint_began_there_whatever_they_count(
+    life,
+) -> None:
+    """They use the Checkpointer and tell no steps: their own count alone begins anew."""
+    life.node("n0")
+    life.node("n1")
+    life.submit()
+    life.answer()
+    trains(life)
+    life.dies(1, signal=9)
+    life.answer(snapshots=[(20, 1)])
+    assert life.job.why == "job runs"
+    began(life, 0, 17)
+    assert life.job.why == "job runs"
+    assert life.incident.steps_lost == 0

@@ -1,6 +1,6 @@
-"""docker-compose.yml and the Dockerfiles, as far as they can be tried without Docker.
+"""docker-compose.yml, as far as it can be tried without Docker.
 
-Images are not built here. What their containers run is: the same words, in another folder.
+What its containers run is: the same words, in another folder.
 """
 
 import json
@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,13 @@ import yaml
 from postgres import running_postgres
 from waiting import eventually
 
+from holdfast.protocol.jobcheck import check as check_spec
+
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "deploy" / "docker"))
-import wanted  # type: ignore[import-not-found]  # noqa: E402 - a script of the images
 
 STATE = "/var/lib/holdfast"
 JOURNAL = "postgresql://holdfast@postgres/holdfast"
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
-BUILT = [name for name, service in SERVICES.items() if "build" in service]
 
 
 def dockerfile(service: str) -> str:
@@ -37,11 +37,15 @@ def words_of(service: str, state: Path, journal: str = "") -> list[str]:
     for line in dockerfile(service).splitlines():
         if line.startswith("ENTRYPOINT "):
             entry = json.loads(line.removeprefix("ENTRYPOINT "))
-    words = [*entry, *SERVICES[service]["command"]]
+    return here([*entry, *SERVICES[service]["command"]], state, journal)
+
+
+def here(words: list[str], state: Path, journal: str = "") -> list[str]:
+    """What a container runs, as it is run here."""
     assert words[0] == "python"
-    here = {STATE: str(state), "0.0.0.0:7700": "127.0.0.1:0", JOURNAL: journal}
-    for told, ours in here.items():
-        words = [word.replace(told, ours) for word in words]
+    ours = {STATE: str(state), "0.0.0.0:7700": "127.0.0.1:0", JOURNAL: journal}
+    for told, own in ours.items():
+        words = [word.replace(told, own) for word in words]
     return [sys.executable, *words[1:]]
 
 
@@ -66,23 +70,37 @@ def test_what_the_containers_run_is_a_cluster_that_runs_a_job(tmp_path: Path, jo
     assert JOURNAL in SERVICES["driver"]["command"]
     assert "PGPASSWORD" in SERVICES["driver"]["environment"]
     state = tmp_path / "state"
-    holdfast = [sys.executable, "-m", "holdfast.cli", "--state", str(state)]
-    job = tmp_path / "job.yaml"
-    spec = {"nodes": 2, "command": ["sh", "-c", "true"], "workdir": str(tmp_path)}
-    job.write_text(json.dumps({"metadata": {"name": "short"}, "spec": spec}))
+    holdfast = [sys.executable, "-m", "holdfast.cli"]
+    spec = {"nodes": 2, "command": ["sh", "-c", "echo hello"], "workdir": str(tmp_path)}
+    job = json.dumps({"metadata": {"name": "short"}, "spec": spec})
+    assert SERVICES["driver"]["environment"]["HOLDFAST_STATE"] == STATE
+    told_state = {**os.environ, "HOLDFAST_STATE": str(state)}
 
-    def told(*words: str) -> str:
-        done = subprocess.run([*holdfast, *words], capture_output=True, text=True, check=False)
-        return done.stdout
+    def told(*words: str, typed: str = "") -> str:
+        run = partial(subprocess.run, capture_output=True, text=True, check=False, env=told_state)
+        return str(run([*holdfast, *words], input=typed).stdout)
+
+    def healthy(service: str) -> bool:
+        _, *words = SERVICES[service]["healthcheck"]["test"]
+        return subprocess.run(here(words, state), capture_output=True, check=False).returncode == 0
 
     with ExitStack() as up:
         up.enter_context(running(words_of("driver", state, journal), tmp_path / "driver.log"))
         eventually((state / "tokens" / "node").exists, "the driver has made its tokens")
         eventually((state / "driver.sock").exists, "the driver answers")
+        assert not healthy("nodes")
         up.enter_context(running(words_of("nodes", state), tmp_path / "nodes.log"))
+        eventually(lambda: healthy("nodes"), "the nodes' container is healthy")
         eventually(lambda: '"node-4"' in told("nodes", "--json"), "all four nodes are there")
-        told("submit", str(job))
+        told("submit", "-", typed=job)
         eventually(lambda: '"Succeeded"' in told("status", "short", "--json"), "it succeeds")
+        assert told("logs", "short", "--rank", "1") == "hello\n"
+
+
+def test_compose_can_wait_for_all_that_it_starts() -> None:
+    """`up --wait` returns once nodes can be asked for, and not seconds before."""
+    always = {name: each for name, each in SERVICES.items() if "profiles" not in each}
+    assert not [name for name, each in always.items() if "healthcheck" not in each]
 
 
 def test_without_a_profile_comes_what_holdfast_needs_and_only_its_port_is_published() -> None:
@@ -101,51 +119,25 @@ def test_the_parts_of_hdfs_know_each_other() -> None:
     assert told == {"hdfs://namenode:8020"}
 
 
-def test_only_the_driver_goes_without_torch_and_nobody_is_root() -> None:
-    assert "pins.txt kubernetes postgres tls >" in dockerfile("driver")
-    assert "torch" not in dockerfile("driver").partition("\n")[2]
-    assert "pins.txt train >" in dockerfile("nodes")
-    for service in BUILT:
-        assert "USER 10001:10001" in dockerfile(service).splitlines()
-
-
-def test_sources_come_after_what_they_need_so_that_a_change_of_them_is_a_small_layer() -> None:
-    for service in BUILT:
-        lines = [
-            line for line in dockerfile(service).splitlines() if "install" in line or "COPY" in line
-        ]
-        needed = next(at for at, line in enumerate(lines) if "--requirement wanted.txt" in line)
-        sources = next(at for at, line in enumerate(lines) if line == "COPY . /source")
-        own = next(at for at, line in enumerate(lines) if "--no-deps /source" in line)
-        assert needed < sources < own
-
-
-def test_what_a_base_image_has_stays_as_it_is_there() -> None:
-    pins = "numpy==2.4.1\ntorch==2.15.0\n"
-    assert wanted.constraints(pins, {}) == ["numpy==2.4.1", "torch==2.15.0"]
-    vendors = {"torch": "2.9.0a0+vendor", "other": "1"}
-    assert wanted.constraints(pins, vendors) == [
-        "numpy==2.4.1",
-        "other==1",
-        "torch==2.9.0a0+vendor",
-    ]
-    assert wanted.normal("Typing_Extensions") == "typing-extensions"
-    project = (ROOT / "pyproject.toml").read_text()
-    train = wanted.requirements(project, ["train"])
-    assert {"torch>=2.9", "msgspec>=0.20"} <= set(train)
-    assert not [line for line in wanted.requirements(project, ["tls"]) if "torch" in line]
-
-
-def test_the_context_has_all_that_is_installed_and_no_environment() -> None:
-    ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    for link in (ROOT / "src" / "holdfast").iterdir():
-        if link.is_symlink():
-            assert os.readlink(link).split("/")[-1] not in ignored
-    assert ".venv*" in ignored
-    assert ".git" in ignored
-
-
 def test_the_nodes_of_kind_stand_in_racks() -> None:
     cluster = yaml.safe_load((ROOT / "deploy" / "kind" / "cluster.yaml").read_text())
     labels = [node["labels"] for node in cluster["nodes"] if node["role"] == "worker"]
     assert len({each["topology.holdfast.dev/rack"] for each in labels}) == 2
+
+
+def test_what_the_page_says_to_type_is_there() -> None:
+    page = (ROOT / "docs" / "compose.md").read_text()
+    typed = [
+        line.partition("#")[0]
+        for line in page.splitlines()
+        if line.startswith("docker compose exec")
+    ]
+    assert {line.split()[line.split().index("holdfast") + 1] for line in typed} == {
+        *("nodes", "submit", "status"),
+    }
+    sample = next(part for part in page.split("```\n") if part.startswith("apiVersion:"))
+    check_spec(yaml.safe_load(sample))
+    head = (ROOT / "docker-compose.yml").read_text().partition("services:")[0]
+    for line in head.splitlines():
+        if line.startswith("#   "):
+            assert line.removeprefix("#   ") in page
