@@ -189,9 +189,8 @@ class Driver:
                 self.world.tell(desired)
             case f.TakeStacks(job=job, incident=number, cause=cause):
                 taken = e.StacksTaken(job=job, incident=number, stacks={0: "…"}, cause=cause)
-                self.world.agenda.after(
-                    self.world.rng.uniform(0.0, 1.5), lambda: self.receive(taken)
-                )
+                takes_s = self.world.rng(job, "stacks").uniform(0.0, 1.5)
+                self.world.agenda.after(takes_s, lambda: self.receive(taken))
             case (
                 f.Allocate(job=job, node=node, cause=cause)
                 | f.PutOnTrial(job=job, node=node, cause=cause)
