@@ -102,6 +102,7 @@ class Driver:
         now = self.world.agenda.now
         self.journal.append(self._entry(event, decision))
         invariants.check(self.world, self.state, event, decision, now)
+        self.world.books.committed(self.state, decision, now)
         self.state = decision.state
 
     def _entry(self, event: e.AnyEvent, decision: Decision) -> Entry:

@@ -10,6 +10,7 @@ from random import Random
 
 from holdfast.driver.core import events as e
 from holdfast.lab.simulator.agenda import Agenda
+from holdfast.lab.simulator.books import Books
 from holdfast.lab.simulator.driver import Driver
 from holdfast.lab.simulator.executor import Executor, Machine
 from holdfast.lab.simulator.invariants import Broken
@@ -53,6 +54,7 @@ class World:
         self.kept_out: set[str] = set()  # those that are out by a person's word
         self.bugs: dict[str, int] = {}  # steps that a job's own code never gets past
         self.raised: Counter[tuple[str, int]] = Counter()  # by job and step: its own code raised
+        self.books = Books()
         self._count = 0
         self.driver = Driver(self)
 
@@ -220,6 +222,8 @@ class World:
         if key not in self.runs:
             self._check_restore(desired)
             self._check_start(desired.job, start)
+            best, possible = self.best[desired.job], self._possible(desired.job)
+            self.books.began(desired.job, start, best=best, possible=possible)
             self.lines[desired.job].append((desired.epoch, start))
             self.runs[key] = Run(self.jobs[desired.job], desired.epoch, desired.seats, start)
         return self.runs[key]
@@ -376,15 +380,31 @@ class World:
         """The driver has it in its journal: somebody may rely on it from now on."""
         self.told_stored[event.job].add((event.step, event.epoch))
 
+    def _possible(self, name: str) -> int:
+        """The last step that could be restored now by one who knew where everything is."""
+        stored = {at for at in self.all_stored(name) if (name, at) not in self.shelf.sick}
+        held = Counter(
+            point
+            for machine in self.machines.values()
+            if machine.up
+            for point in {(s.step, s.epoch, s.rank) for s in machine.memory.get(name, ())}
+        )
+        ranks = self.jobs[name].nodes * self.jobs[name].ranks_per_node
+        whole = Counter((step, epoch) for step, epoch, _ in held)
+        points = stored | {point for point, count in whole.items() if count == ranks}
+        return max((step for step, epoch in points if self._on_line(name, step, epoch)), default=0)
+
+    def _on_line(self, name: str, step: int, epoch: int) -> bool:
+        """Whether no later attempt began before it."""
+        return all(begun >= step for later, begun in self.lines[name] if later > epoch)
+
     def _check_start(self, name: str, start: int) -> None:
         """No job goes behind what was acknowledged, but where that cannot be read, or a person says
         so."""
-        line = self.lines[name]
         held = [
             step
             for step, epoch in self.told_stored[name]
-            if all(begun >= step for later, begun in line if later > epoch)
-            and (name, (step, epoch)) not in self.shelf.was_sick
+            if self._on_line(name, step, epoch) and (name, (step, epoch)) not in self.shelf.was_sick
         ]
         if start < max(held, default=0) and name not in self.granted:
             raise Broken(
@@ -495,6 +515,7 @@ class World:
         )
         if self.driver.request(e.JobSubmitted(job=job.name, plan=plan)):
             self.submitted.add(job.name)
+            self.books.submitted(job.name, self.agenda.now)
         elif job.name not in self.driver.state.jobs:
             self.agenda.after(1.0, lambda: self.submit(job))
 
