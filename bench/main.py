@@ -40,10 +40,17 @@ def _busy(rounds: int, take: Take, say: Say, **options: Any) -> None:
     measure(rounds, take, say, **options)
 
 
+def _scale(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.scale.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
 BENCHMARKS: dict[str, Benchmark] = {
     "recovery": _recovery,
     "kubernetes": _kubernetes,
     "busy": _busy,
+    "scale": _scale,
 }
 """Each loads its own when it is called: not all need torch, or Kubernetes."""
 

@@ -36,6 +36,13 @@ def register(app: typer.Typer) -> None:
             "holdfast bench busy --others 500 --rounds 1 --json",
         ),
     )(busy)
+    bench.command(
+        "scale",
+        epilog=examples(
+            "holdfast bench scale",
+            "holdfast bench scale --nodes 1000,12500 --before HEAD~20 --json",
+        ),
+    )(scale)
     app.add_typer(bench, name="bench", epilog=examples("holdfast bench recovery --json"))
 
 
@@ -109,3 +116,27 @@ def busy(
     except sizes.BadSizes as bad:
         raise misused(bad.what, bad.fix) from bad
     return int(part.run("busy", rounds=rounds, as_json=json, others_wanted=others))
+
+
+def scale(
+    nodes: Annotated[
+        str, typer.Option(metavar="N,…", help="How many nodes, one size after the other.")
+    ] = "500,1000,2000",
+    before: Annotated[
+        str, typer.Option(metavar="COMMIT", help="Measure an earlier commit beside it, in turns.")
+    ] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each size.")] = 3,
+    json: Json = False,
+) -> int:
+    """What the driver costs a node as the cluster grows: to decide and commit, to take heartbeats.
+
+    A job on all nodes starts, loses all its ranks, starts again and ends, in one process with the
+    driver's own loop and journal; nodes are fake. Then heartbeats of 8 ranks, into all detectors.
+    """
+    part = parts.BENCH_SCALE.load()
+    sizes = parts.BENCH_COUNTS.load()
+    try:
+        chosen = sizes.counts(nodes)
+    except sizes.BadSizes as bad:
+        raise misused(bad.what, bad.fix) from bad
+    return int(part.run("scale", rounds=rounds, as_json=json, sizes=chosen, before=before))

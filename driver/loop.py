@@ -16,7 +16,7 @@ from holdfast.driver.awake import LOOK_S, Looks
 from holdfast.driver.core.admission import Refusal, of_defect
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import AnyEffect
-from holdfast.driver.core.encode import LaterState, decode, encode
+from holdfast.driver.core.encode import LaterState, decode
 from holdfast.driver.core.events import (
     AnyEvent,
     DriverStarted,
@@ -38,6 +38,7 @@ from holdfast.driver.ports import (
     TakenOver,
     TemporaryError,
 )
+from holdfast.driver.saving import Saving
 from holdfast.driver.seating import Seating
 from holdfast.kit.clock import Clock
 
@@ -105,6 +106,7 @@ class Loop:
         self._clock = clock
         self._policy = policy
         self._seating = Seating()
+        self._saving = Saving()
         self._queue: asyncio.Queue[Item] = asyncio.Queue()
         self._bell = asyncio.Event()
         self._trouble: str | None = None  # why nothing can be committed
@@ -276,10 +278,11 @@ class Loop:
         if not draft.entries:
             self._trouble = None  # nothing waits to be committed
             return True
-        state, in_doubt = encode(draft.state), False
+        state, change = self._saving.of(self.state, draft.state)
+        in_doubt = False
         while True:
             try:
-                await self._journal.commit(draft.entries, state, claims=draft.claims)
+                await self._journal.commit(draft.entries, state, change=change, claims=draft.claims)
             except TemporaryError as error:
                 self._in_trouble(str(error))
                 in_doubt = in_doubt or isinstance(error, InDoubt)
@@ -287,6 +290,7 @@ class Loop:
                     return False
                 await asyncio.sleep(COMMIT_AGAIN_S)
             else:
+                self._saving.done(state, change=change)
                 self._committed(draft)
                 return True
 

@@ -226,10 +226,16 @@ class Journal(Protocol):
         ...
 
     async def commit(
-        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+        self,
+        entries: Sequence[Entry],
+        state: bytes,
+        *,
+        change: bool = False,
+        claims: Sequence[Claim] = (),
     ) -> None:
         """Make entries, state and claims durable in one transaction, while the term is ours.
 
+        `change`: `state` is only what they changed of what was committed before.
         Raises `TemporaryError` (disk full: the reserve lets running jobs recover) or `TakenOver`,
         with nothing written; or `InDoubt`, after which only the same commit may be tried: it is
         done where it was done already.

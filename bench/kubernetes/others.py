@@ -6,8 +6,8 @@ have none left, three have seven of eight. The other four have as many pods that
 
 from typing import Any
 
+from holdfast.bench.counts import BadSizes
 from holdfast.bench.kubernetes import fleet
-from holdfast.bench.kubernetes.sizes import BadSizes
 
 Object = dict[str, Any]
 

@@ -5,21 +5,13 @@ Called by the command line.
 
 from typing import NamedTuple
 
+from holdfast.bench.counts import BadSizes, counts
 from holdfast.bench.kubernetes.fleet import NODES_A_RACK
 
 CONDITIONS, FEW_CONDITIONS = 100, 10
 LEAST_NODES = 2 * NODES_A_RACK
 SHARE = 0.75
 """Of the nodes, those that the gang has where nobody says how many."""
-
-
-class BadSizes(Exception):
-    """What a person asked for cannot be; `what` says why, `fix` what to give instead."""
-
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what)
-        self.what = what
-        self.fix = fix
 
 
 class Size(NamedTuple):
@@ -35,26 +27,21 @@ class Size(NamedTuple):
 
 def chosen(nodes: str, gang: int | None, *, quick: bool) -> list[Size]:
     """Sizes from `N,N,…` and the gang on the largest, smallest first. Raises `BadSizes`."""
-    words = [word.strip() for word in nodes.split(",")]
-    if not all(word.isdecimal() for word in words):
-        raise BadSizes(
-            f"--nodes {nodes!r}: numbers with commas between are meant.", "Give 500,1000."
-        )
-    counts = sorted({int(word) for word in words})
-    for count in counts:
+    found = counts(nodes)
+    for count in found:
         if count < LEAST_NODES or count % NODES_A_RACK:
             raise BadSizes(
                 f"--nodes {count}: fake nodes stand in racks of {NODES_A_RACK}, at least two.",
                 f"Give a multiple of {NODES_A_RACK} from {LEAST_NODES} on.",
             )
-    most = counts[-1]
+    most = found[-1]
     wanted = int(SHARE * most) if gang is None else gang
     if wanted >= most:
         raise BadSizes(
             f"--gang {wanted}: some of the {most} nodes have to be free, for their conditions.",
             f"Give at most {most - 1}.",
         )
-    return [_size(count, max(1, wanted * count // most), quick) for count in counts]
+    return [_size(count, max(1, wanted * count // most), quick) for count in found]
 
 
 def _size(nodes: int, gang: int, quick: bool) -> Size:

@@ -17,8 +17,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from holdfast.driver.adapters import journal_lastlines
+from holdfast.driver.adapters import journal_saved as saved
 from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters.journal_reserve import Reserve
+from holdfast.driver.adapters.journal_saved import Commit
 from holdfast.driver.ports import (
     Claim,
     Entry,
@@ -36,6 +38,9 @@ _log = structlog.get_logger()
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Entry).decode
 
+
+Query = TypedReturnsRows[*tuple[Any, ...]]
+Rows = Sequence[Row[*tuple[Any, ...]]]
 
 CLOSE_S = 1.0
 """For a commit that goes on when the journal is closed; a database that answers needs much less."""
@@ -74,16 +79,16 @@ class SqlJournal:
     def take_over(self) -> Taken:
         head = tables.head.c
         taking = update(tables.head).where(head.id == 1).values(term=head.term + 1)
-        query = taking.returning(*tables.head.c["term", "state", "sequence", "now"])
+        query = taking.returning(head.term)
         try:
-            rows = self._read(query)
+            term, found = self._read_all(query, saved.QUERY)
         except NoRoom:
             if not self._make_room():
                 raise
-            rows = self._read(query)
-        term, state, sequence, now = rows[0]
-        self._term = term
-        return Taken(term=term, state=state, sequence=sequence, now=now)
+            term, found = self._read_all(query, saved.QUERY)
+        self._term = term[0][0]
+        state, sequence, now = saved.of(found)
+        return Taken(term=term[0][0], state=state, sequence=sequence, now=now)
 
     def check_term(self) -> None:
         _same_term(self._term, self._read(select(tables.head.c.term))[0][0])
@@ -101,18 +106,23 @@ class SqlJournal:
 
     def load(self) -> tuple[bytes | None, int, float]:
         """The newest state (encoded), its sequence, and the `now` that it was committed at."""
-        row = self._read(select(*tables.head.c["state", "sequence", "now"]))[0]
-        return row[0], row[1], row[2]
+        return saved.of(self._read(saved.QUERY))
 
     async def commit(
-        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+        self,
+        entries: Sequence[Entry],
+        state: bytes,
+        *,
+        change: bool = False,
+        claims: Sequence[Claim] = (),
     ) -> None:
+        commit = Commit(entries, state, change, claims)
         try:
-            await self._written(entries, state, claims)
+            await self._written(commit)
         except NoRoom:
             if not self._make_room():
                 raise
-            await self._written(entries, state, claims)
+            await self._written(commit)
 
     def entries(
         self,
@@ -188,28 +198,31 @@ class SqlJournal:
         _log.warning("journal.reserve_released", why="the disk under the journal is full")
         return True
 
-    def _read(self, query: TypedReturnsRows[*tuple[Any, ...]]) -> Sequence[Row[*tuple[Any, ...]]]:
+    def _read(self, query: Query) -> Rows:
         """The answer of one statement, which is a transaction."""
+        return self._read_all(query)[0]
+
+    def _read_all(self, *queries: Query) -> list[Rows]:
+        """The answers of statements in one transaction."""
         try:
             with self._engine.begin() as connection:
-                return connection.execute(query).all()
+                return [connection.execute(query).all() for query in queries]
         except SQLAlchemyError as error:
             raise self._translate(error) from error
 
-    async def _written(
-        self, entries: Sequence[Entry], state: bytes, claims: Sequence[Claim]
-    ) -> None:
+    async def _written(self, commit: Commit) -> None:
         """On the writer's thread, also where whoever waits for it is cancelled."""
-        self._writing = self._writer.submit(self._write, entries, state, claims)
+        self._writing = self._writer.submit(self._write, commit)
         await asyncio.wrap_future(self._writing)
 
-    def _write(self, entries: Sequence[Entry], state: bytes, claims: Sequence[Claim]) -> None:
+    def _write(self, commit: Commit) -> None:
         """One transaction, on the writer's thread."""
         sent = False
         try:
             with self._engine.connect() as connection:
-                if _advance(connection, self._term, entries, state):
-                    _append(connection, entries, claims)
+                if _advance(connection, self._term, commit.entries):
+                    saved.write(connection, commit)
+                    _append(connection, commit)
                     sent = True
                     connection.commit()
             secure, self._secure = self._secure, None
@@ -222,9 +235,7 @@ class SqlJournal:
             secure()
 
 
-def _advance(
-    connection: Connection, term: int | None, entries: Sequence[Entry], state: bytes
-) -> bool:
+def _advance(connection: Connection, term: int | None, entries: Sequence[Entry]) -> bool:
     """Move the head on, if it is where this writer left it and the term is still this writer's.
 
     False where these very entries are there already, by a commit whose answer was lost. Waits for
@@ -235,7 +246,7 @@ def _advance(
     moved = connection.execute(
         update(tables.head)
         .where(head.id == 1, head.term == term, head.sequence == first.sequence - 1)
-        .values(sequence=last.sequence, now=last.now, state=state)
+        .values(sequence=last.sequence, now=last.now)
     )
     if moved.rowcount == 1:
         return True
@@ -263,7 +274,8 @@ def _same_term(ours: int | None, newest: int) -> None:
         )
 
 
-def _append(connection: Connection, entries: Sequence[Entry], claims: Sequence[Claim]) -> None:
+def _append(connection: Connection, commit: Commit) -> None:
+    entries = commit.entries
     rows: dict[Table, list[dict[str, object]]] = {
         tables.entries: [
             {"sequence": each.sequence, "incident": each.incident, "body": _encode(each).decode()}
@@ -279,7 +291,7 @@ def _append(connection: Connection, entries: Sequence[Entry], claims: Sequence[C
         ],
         tables.claims: [
             {"key": each.key.key, "digest": each.key.digest, "sequence": each.sequence}
-            for each in claims
+            for each in commit.claims
         ],
     }
     for table, new in rows.items():

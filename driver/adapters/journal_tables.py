@@ -19,7 +19,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD_REVISION = "0003"
+HEAD_REVISION = "0004"
 
 metadata = MetaData(
     naming_convention={
@@ -36,7 +36,21 @@ head = Table(
     Column("term", BigInteger, nullable=False),  # of the driver that wrote last
     Column("sequence", BigInteger, nullable=False),  # of the newest entry
     Column("now", Float(53), nullable=False),  # driver time of the newest entry, seconds
-    Column("state", LargeBinary),  # what the entries led to; null before the first
+)
+
+state = Table(
+    "state",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False),  # always 1
+    Column("body", LargeBinary),  # what the entries led to, when last written whole; null: nothing
+)
+"""A table of its own: who changes a row of SQLite writes all of it."""
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),  # of a commit's last
+    Column("body", LargeBinary, nullable=False),  # what it changed of the state; since `state`
 )
 
 entries = Table(

@@ -16,6 +16,7 @@ def bring_up_to_date(connection: Connection) -> None:
     if (revision := _revision(connection)) is None:
         tables.metadata.create_all(connection)
         connection.execute(insert(tables.head).values(id=1, term=0, sequence=0, now=0.0))
+        connection.execute(insert(tables.state).values(id=1))
         connection.execute(insert(tables.authority).values(id=1))
         tables.revision.create(connection)
         connection.execute(insert(tables.revision).values(version_num=tables.HEAD_REVISION))

@@ -1,8 +1,14 @@
-"""The state as bytes, for the journal, with the version of their form. Pure."""
+"""The state as bytes, for the journal, whole or what changed; with the version of their form. Pure.
+
+A patch has a version, too, and is of the state that was committed before it.
+"""
+
+from collections.abc import Iterable
 
 import msgspec
 
 from holdfast.driver.core.model import State
+from holdfast.driver.core.patches import apply, diff
 
 VERSION = 1
 """Of the form. One more for each change after which an earlier Holdfast would read another meaning
@@ -24,16 +30,36 @@ def encode(state: State) -> bytes:
     return _ENCODER.encode((VERSION, state))
 
 
+def encode_change(before: State, after: State) -> bytes:
+    """What makes `after` of `before`."""
+    return _ENCODER.encode((VERSION, diff(before, after)))
+
+
+def fold(whole: bytes, changes: Iterable[bytes]) -> bytes:
+    """The state after all changes, as `encode` would give it, but for the order of fields. Raises
+    `LaterState`, or `msgspec.DecodeError`.
+    """
+    value = msgspec.msgpack.decode(_state(whole))
+    for each in changes:
+        value = apply(value, msgspec.msgpack.decode(_state(each)))
+    return _ENCODER.encode((VERSION, value))
+
+
 def decode(data: bytes) -> State:
     """The state in `data`. Raises `LaterState`, or `msgspec.DecodeError` for what `encode` did not
     write.
     """
+    return _DECODER.decode(_state(data))
+
+
+def _state(data: bytes) -> bytes | msgspec.Raw:
+    """What stands beside the version."""
     if data[:1] != bytes([_PAIR]):
-        return _DECODER.decode(data)
+        return data
     version, state = _VERSIONED.decode(data)
     if version > VERSION:
         raise LaterState(
             f"journal: its state has version {version}, and this Holdfast knows {VERSION} and "
             "earlier: it was written by a later one. Start that, or put a journal back from before."
         )
-    return _DECODER.decode(state)
+    return state

@@ -1,20 +1,45 @@
-"""`python -m holdfast.lab.simulator SEED [COUNT]`: run seeds, and explain the first that fails."""
+"""Run seeds and explain the first that fails; write their outcomes down, or compare them.
 
+python -m holdfast.lab.simulator 1829                     one seed
+python -m holdfast.lab.simulator 0 10000 --record before  what they come to, written down
+python -m holdfast.lab.simulator 0 10000 --compare before and what a change made of it
+"""
+
+import argparse
 import sys
+from pathlib import Path
 
+from holdfast.lab.simulator import outcomes
 from holdfast.lab.simulator.simulate import explain, run_many
 
 
 def main() -> int:
-    first = int(sys.argv[1])
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    failures = run_many(range(first, first + count))
-    failures.sort(key=lambda failure: failure.scenario.seed)
+    asked = _arguments().parse_args()
+    before = outcomes.read(asked.compare) if asked.compare else []
+    ends, failures = run_many(range(asked.first, asked.first + asked.count))
     if failures:
         sys.stdout.write(explain(failures[0], lines=400) + "\n")
+    if asked.record:
+        outcomes.write(asked.record, ends)
+    if asked.compare:
+        sys.stdout.write(outcomes.table(before, ends))
     rules = sorted({(failure.rule, failure.scenario.seed) for failure in failures})
-    sys.stdout.write(f"{count} seeds, {len(failures)} failures {rules[:40]}\n")
+    sys.stdout.write(f"{asked.count} seeds, {len(failures)} failures {rules[:40]}\n")
     return 1 if failures else 0
+
+
+def _arguments() -> argparse.ArgumentParser:
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(
+        prog="python -m holdfast.lab.simulator",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("first", type=int, metavar="SEED", help="the first seed")
+    parser.add_argument("count", type=int, nargs="?", default=1, help="how many (1)")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the outcomes there")
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="with those recorded there")
+    return parser
 
 
 if __name__ == "__main__":

@@ -102,6 +102,7 @@ class Driver:
         now = self.world.agenda.now
         self.journal.append(self._entry(event, decision))
         invariants.check(self.world, self.state, event, decision, now)
+        self.world.books.committed(self.state, decision, now)
         self.state = decision.state
 
     def _entry(self, event: e.AnyEvent, decision: Decision) -> Entry:
@@ -189,9 +190,8 @@ class Driver:
                 self.world.tell(desired)
             case f.TakeStacks(job=job, incident=number, cause=cause):
                 taken = e.StacksTaken(job=job, incident=number, stacks={0: "…"}, cause=cause)
-                self.world.agenda.after(
-                    self.world.rng.uniform(0.0, 1.5), lambda: self.receive(taken)
-                )
+                takes_s = self.world.rng(job, "stacks").uniform(0.0, 1.5)
+                self.world.agenda.after(takes_s, lambda: self.receive(taken))
             case (
                 f.Allocate(job=job, node=node, cause=cause)
                 | f.PutOnTrial(job=job, node=node, cause=cause)

@@ -84,7 +84,7 @@ class Executor:
             self.store_port, self.store_lost = 0, False
         if desired.forget_job is not None:
             self.machine.memory.pop(desired.forget_job, None)
-        delay_s = self.world.delay()
+        delay_s = self.world.delay(self.machine.name, "obeys")
         if self.run is not None and not self._keeps(self.run, desired):
             grace = desired.stop == "grace"
             delay_s += 0.5 if grace else 0.01
@@ -118,7 +118,8 @@ class Executor:
         if desired.host_store and not self.store_port and not self.store_lost:
             self._host_store(desired)
         if desired.diagnostics and not any(order.members for order in desired.diagnostics):
-            self.world.agenda.after(self.world.rng.uniform(0.1, 8.0), lambda: self._tried(desired))
+            takes_s = self.world.rng(self.machine.name, "is tested").uniform(0.1, 8.0)
+            self.world.agenda.after(takes_s, lambda: self._tried(desired))
         elif desired.diagnostics:
             self._test(desired.diagnostics[0].id, desired)
         self.report()
@@ -139,7 +140,8 @@ class Executor:
                 self.world.save(desired, point)
                 self.report()
 
-        self.world.agenda.after(self.world.rng.uniform(0.1, 3.0), written)
+        takes_s = self.world.rng(self.machine.name, "saves").uniform(0.1, 3.0)
+        self.world.agenda.after(takes_s, written)
 
     def _host_store(self, desired: Desired) -> None:
         self.store_port = port = self.world.port()

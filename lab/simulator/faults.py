@@ -97,7 +97,7 @@ def _bug(world: World, fault: Fault) -> None:
 def _kill_executor(world: World, fault: Fault) -> None:
     machine = _machine(world, fault)
     if machine.up and machine.executor is not None:
-        world.end_executor(machine, noticed_s=world.delay())
+        world.end_executor(machine, noticed_s=world.delay(machine.name, "killed"))
         world.agenda.after(0.2 + 4 * fault.size, lambda: _reboot(world, machine))
 
 
@@ -122,7 +122,7 @@ def _lose(world: World, machine: Machine, fault: Fault) -> None:
         return
     world.guilty.add(machine.name)
     machine.up = False
-    world.end_executor(machine, noticed_s=world.rng.uniform(0.01, 0.5))
+    world.end_executor(machine, noticed_s=world.rng(machine.name, "lost").uniform(0.01, 0.5))
     machine.memory.clear()
     machine.unkillable = False
     vanished = e.NodeVanished(node=machine.name, why="its lease is over")
@@ -131,7 +131,7 @@ def _lose(world: World, machine: Machine, fault: Fault) -> None:
         if not machine.up:
             world.driver.receive(vanished)
 
-    world.agenda.after(world.rng.uniform(0.5, 1.0), lease_ends)
+    world.agenda.after(world.rng(machine.name, "lease").uniform(0.5, 1.0), lease_ends)
     world.agenda.after(15 + 40 * fault.size, lambda: _return(world, machine))
 
 
@@ -158,7 +158,8 @@ def _cut(world: World, machine: Machine, fault: Fault) -> None:
     world.guilty.add(machine.name)
     machine.cut = True
     if machine.executor is not None:
-        world.disconnect(machine.executor, noticed_s=world.rng.uniform(0.1, 5.0))
+        noticed_s = world.rng(machine.name, "cut").uniform(0.1, 5.0)
+        world.disconnect(machine.executor, noticed_s=noticed_s)
     world.agenda.after(60 * fault.size, lambda: _heal(world, machine))
 
 
@@ -311,7 +312,8 @@ def _drain(world: World, fault: Fault) -> None:
     if machine.up and not machine.cut and not machine.cordoned:
         machine.cordoned = True
         world.appear(machine)
-        world.agenda.after(world.delay(), lambda: _end_pod(world, machine, 100 * fault.size))
+        soon_s = world.delay(machine.name, "drained")
+        world.agenda.after(soon_s, lambda: _end_pod(world, machine, 100 * fault.size))
         world.agenda.after(120, lambda: _uncordon(world, machine))
 
 
@@ -329,7 +331,7 @@ def _end_pod(world: World, machine: Machine, within_s: float) -> None:
     def over() -> None:
         now = world.driver.state.nodes[machine.name]
         if machine.up and (now.job, now.called) == (job, called):
-            world.end_executor(machine, noticed_s=world.delay())
+            world.end_executor(machine, noticed_s=world.delay(machine.name, "ended"))
             world.driver.receive(e.ExecutorEnded(job=job, node=machine.name, why=why))
             world.agenda.after(1.0, lambda: _reboot(world, machine))
 

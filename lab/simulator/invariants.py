@@ -68,7 +68,7 @@ def check(world: "World", before: State, event: e.AnyEvent, decision: Decision, 
         world.acknowledged(event)
     if decision.incident is not None:
         one_incident_a_cause(after)
-        complainers_are_not_named(world, after.incidents.get(decision.incident))
+        complainers_are_not_named(world, after, after.incidents.get(decision.incident))
 
 
 def numbers_only_grow(before: State, after: State) -> None:
@@ -327,15 +327,18 @@ def _moved(incident: Incident) -> bool:
     return any(piece.source == moves.NOTICE for piece in incident.evidence)
 
 
-def complainers_are_not_named(world: "World", incident: Incident | None) -> None:
-    """Nobody is named for having lost a peer, and who is known by a cause is named."""
+def complainers_are_not_named(world: "World", after: State, incident: Incident | None) -> None:
+    """Nobody is named for having lost a peer, and who is known by a cause is named; a node that a
+    job left without a conviction is known by none.
+    """
     if incident is None:
         return
     died = incident.kind is Kind.RANK_CRASHED and incident.rank is not None
     really = any((job, incident.rank) in world.victims for job in incident.jobs)
     require("no-complainer-is-the-culprit", really or not died, incident.summary)
-    known = incident.nodes and incident.kind not in LOSSES and not _moved(incident)
-    named = incident.node is not None or not known
+    left = {node for name in incident.jobs if name in after.jobs for node in after.jobs[name].moved}
+    known = bool(set(incident.nodes) - left) and incident.kind not in LOSSES
+    named = incident.node is not None or not known or _moved(incident)
     require("a-known-cause-is-named", named, f"{incident.summary}: {incident.nodes}")
 
 
@@ -395,6 +398,11 @@ def _cornered(world: "World") -> bool:
     return bool({"lemon", PART} & set(kinds)) and (len(kinds) > 1 or needed >= world.scenario.nodes)
 
 
+def _raised_alike(world: "World", name: str) -> bool:
+    """Whether its code raised twice at one step, which two faults can bring about."""
+    return any(job == name and times > 1 for (job, _), times in world.raised.items())
+
+
 def verdict(world: "World") -> None:
     """Rules about the whole, once all has converged."""
     state = world.driver.state
@@ -404,8 +412,9 @@ def verdict(world: "World") -> None:
         planned = job.plan.deadline_s is not None or bool(stopped)
         excused = len(faults) >= 3 or planned or _cornered(world)
         require("a-job-is-not-given-up-lightly", job.phase is Phase.SUCCEEDED or excused, name)
+        restarts = job.plan.user.restarts
         if job.failure is not None and job.failure.traceback:
-            fair = name in world.bugs or len(faults) > job.plan.user.restarts
+            fair = name in world.bugs or len(faults) > restarts or _raised_alike(world, name)
             require("a-users-fault-is-the-users", fair, f"{name}: {job.failure.reason}")
         if job.phase is Phase.SUCCEEDED:
             require("done-is-done", world.best[name] == world.jobs[name].steps, name)

@@ -7,6 +7,8 @@ from random import Random
 
 import msgspec
 
+from holdfast.lab.simulator.streams import Streams
+
 KINDS: dict[str, int] = {
     "kill-rank": 8,
     "blip": 2,  # ranks lose each other, and nobody died
@@ -98,42 +100,39 @@ FAULTS_UNTIL_S = 60.0
 
 def draw(seed: int) -> Scenario:
     """The scenario of a seed."""
-    rng = Random(seed)
-    nodes = rng.randint(2, 8)
-    jobs = tuple(_job(rng, f"job-{k}", nodes) for k in range(rng.choice((1, 1, 2, 3))))
-    names, weights = list(KINDS), list(KINDS.values())
+    streams = Streams(seed)
+    rng = streams.of("cluster", "draw")
+    nodes, racks = rng.randint(2, 8), rng.randint(1, 3)
+    count = rng.choice((1, 1, 2, 3))
+    jobs = tuple(_job(streams.of(f"job-{k}", "draw"), f"job-{k}", nodes) for k in range(count))
+    faults = (*_faults(streams), *_freezes(streams), *_parts(streams))
+    return Scenario(seed=seed, nodes=nodes, racks=racks, jobs=jobs, faults=faults)
+
+
+def _faults(streams: Streams) -> tuple[Fault, ...]:
+    """Each from a stream of its own, all within one width: bursts, and faults far apart."""
+    rng = streams.of("faults", "draw")
+    start_s, width_s = rng.uniform(0.0, 20.0), rng.choice((0.2, 2.0, 40.0))
     count = rng.choice((1, 1, 2, 2, 3, 3, 4, 5, 7))
-    start_s = rng.uniform(0.0, 20.0)
-    width_s = rng.choice((0.2, 2.0, 40.0))  # bursts, and faults far apart
-    faults = tuple(
-        Fault(
-            at_s=start_s + rng.uniform(0.0, width_s),
-            kind=rng.choices(names, weights)[0],
-            dice=rng.getrandbits(16),
-            size=rng.random(),
-        )
-        for _ in range(count)
-    )
-    racks = rng.randint(1, 3)
-    return Scenario(
-        seed=seed,
-        nodes=nodes,
-        racks=racks,
-        jobs=jobs,
-        faults=(*faults, *_freezes(seed), *_parts(seed)),
-    )
+    return tuple(_fault(streams.of(f"fault-{k}", "draw"), start_s, width_s) for k in range(count))
 
 
-def _freezes(seed: int) -> tuple[Fault, ...]:
+def _fault(rng: Random, start_s: float, width_s: float) -> Fault:
+    at_s = start_s + rng.uniform(0.0, width_s)
+    kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
+    return Fault(at_s=at_s, kind=kind, dice=rng.getrandbits(16), size=rng.random())
+
+
+def _freezes(streams: Streams) -> tuple[Fault, ...]:
     """In a third of the seeds the driver stands still, at any moment, beside all else."""
-    rng = Random(-1 - seed)
+    rng = streams.of("driver", "freezes")
     if rng.random() > FREEZES:
         return ()
     return (Fault(rng.uniform(0.0, FAULTS_UNTIL_S), FREEZE, rng.getrandbits(16), rng.random()),)
 
 
-def _parts(seed: int) -> tuple[Fault, ...]:
-    rng = Random(-1_000_000 - seed)
+def _parts(streams: Streams) -> tuple[Fault, ...]:
+    rng = streams.of("network", "parts")
     if rng.random() > PARTS:
         return ()
     return (Fault(rng.uniform(0.0, 30.0), PART, rng.getrandbits(16), rng.random()),)

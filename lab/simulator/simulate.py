@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.transitions import IllegalTransition
 from holdfast.lab.simulator import faults
+from holdfast.lab.simulator.books import Outcome
 from holdfast.lab.simulator.invariants import Broken, unfinished, verdict
 from holdfast.lab.simulator.scenario import FAULTS_UNTIL_S, Scenario, draw
 from holdfast.lab.simulator.world import World
@@ -32,8 +33,8 @@ class Failure(msgspec.Struct, frozen=True):
     story: tuple[str, ...]
 
 
-def run(scenario: Scenario) -> Failure | None:
-    """Simulate; None if every rule held and all converged."""
+def end_of(scenario: Scenario) -> tuple[Outcome, Failure | None]:
+    """Simulate: what it came to, and the rule that it broke, if any."""
     world = World(scenario)
     try:
         _play(world)
@@ -41,8 +42,13 @@ def run(scenario: Scenario) -> Failure | None:
         verdict(world)
     except (Broken, IllegalTransition, AssertionError, KeyError, RecursionError) as error:
         rule = error.rule if isinstance(error, Broken) else type(error).__name__
-        return Failure(scenario, rule, str(error), _story(world))
-    return None
+        return world.books.close(world, rule), Failure(scenario, rule, str(error), _story(world))
+    return world.books.close(world), None
+
+
+def run(scenario: Scenario) -> Failure | None:
+    """Simulate; None if every rule held and all converged."""
+    return end_of(scenario)[1]
 
 
 def play(scenario: Scenario) -> World:
@@ -134,8 +140,12 @@ def first_failure(seeds: range) -> Failure | None:
     return next(filter(None, map(run_seed, seeds)), None)
 
 
-def run_many(seeds: range, *, processes: int = 2) -> list[Failure]:
-    """Every failure among `seeds`, on several processors."""
+def _end_of_seed(seed: int) -> tuple[Outcome, Failure | None]:
+    return end_of(draw(seed))
+
+
+def run_many(seeds: range, *, processes: int = 2) -> tuple[list[Outcome], list[Failure]]:
+    """What each seed came to, and every failure, in the order of seeds, on several processors."""
     with get_context("spawn").Pool(processes) as pool:
-        results = pool.imap_unordered(run_seed, seeds, chunksize=50)
-        return [failure for failure in results if failure is not None]
+        ends = pool.map(_end_of_seed, seeds, chunksize=50)
+    return [outcome for outcome, _ in ends], [failure for _, failure in ends if failure is not None]

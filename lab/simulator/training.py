@@ -22,6 +22,7 @@ class Run:
         self.up: set[str] = set()
         self.since_s: float | None = None  # training since
         self.ended: int | None = None  # step at which it stood still for ever
+        self.stood_s: float | None = None  # since when
 
     @property
     def training(self) -> bool:
@@ -45,6 +46,7 @@ class Run:
 
     def stand_still(self, now: float) -> None:
         self.ended = self.step(now)
+        self.stood_s = now
 
     def snapshots(self, node: str, now: float) -> tuple[Snapshot, ...]:
         """The two newest sealed snapshots of the node's ranks; what was not trained has none."""

@@ -4,16 +4,19 @@ Made by `simulate` for one scenario. Knows the truth, which it tells the driver 
 cluster and detectors would: late, twice, out of order, or not at all.
 """
 
+from collections import Counter
 from functools import partial
 from random import Random
 
 from holdfast.driver.core import events as e
 from holdfast.lab.simulator.agenda import Agenda
+from holdfast.lab.simulator.books import Books
 from holdfast.lab.simulator.driver import Driver
 from holdfast.lab.simulator.executor import Executor, Machine
 from holdfast.lab.simulator.invariants import Broken
 from holdfast.lab.simulator.scenario import FIRST_STEP_S, STEP_S, Scenario, SimJob
 from holdfast.lab.simulator.shelf import Shelf
+from holdfast.lab.simulator.streams import Streams
 from holdfast.lab.simulator.training import Run
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Desired, Rendezvous, Restore, Stored, Task
@@ -27,7 +30,7 @@ class World:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self.rng = Random(scenario.seed ^ 0x5EED)
+        self.streams = Streams(scenario.seed)
         self.agenda = Agenda()
         self.noisy = True
         self.machines = {
@@ -50,14 +53,20 @@ class World:
         self.asked: set[str] = set()  # machines that a person wanted out
         self.kept_out: set[str] = set()  # those that are out by a person's word
         self.bugs: dict[str, int] = {}  # steps that a job's own code never gets past
+        self.raised: Counter[tuple[str, int]] = Counter()  # by job and step: its own code raised
+        self.books = Books()
         self._count = 0
         self.driver = Driver(self)
 
     # ------------------------------------------------------------ network
 
-    def delay(self) -> float:
+    def rng(self, subject: str, purpose: str) -> Random:
+        """Chance for one purpose with one node or job: draws elsewhere do not move it."""
+        return self.streams.of(subject, purpose)
+
+    def delay(self, subject: str, purpose: str) -> float:
         """Seconds that something small takes."""
-        return self.rng.uniform(0.001, 0.02)
+        return self.rng(subject, purpose).uniform(0.001, 0.02)
 
     def port(self) -> int:
         self._count += 1
@@ -65,14 +74,16 @@ class World:
 
     def send(self, event: e.AnyEvent, executor: Executor) -> None:
         """From an executor to the driver: mostly soon, sometimes late, twice, or with the line."""
-        dice = self.rng.random() if self.noisy else 1.0
+        rng = self.rng(executor.machine.name, f"says {type(event).__name__}")
+        soon_s, late_s, again_s = rng.uniform(0.001, 0.02), rng.uniform(0.0, 5.0), rng.uniform(0, 8)
+        dice = rng.random() if self.noisy else 1.0
         if dice < 0.01:
-            self.agenda.after(self.delay(), lambda: self.reset_line(executor))
+            self.agenda.after(soon_s, lambda: self.reset_line(executor))
             return
-        late_s = 0.0 if dice > 0.05 else self.rng.uniform(0.0, 5.0)
-        self.agenda.after(self.delay() + late_s, lambda: self.driver.receive(event))
+        arrives_s = soon_s if dice > 0.05 else soon_s + late_s
+        self.agenda.after(arrives_s, lambda: self.driver.receive(event))
         if dice < 0.03:
-            self.agenda.after(self.rng.uniform(0.0, 8.0), lambda: self.driver.receive(event))
+            self.agenda.after(again_s, lambda: self.driver.receive(event))
 
     def tell(self, desired: Desired) -> None:
         """From the driver to an executor that is connected."""
@@ -81,7 +92,8 @@ class World:
             raise Broken("journal-before-effect", f"{desired.node} is told what is not committed")
         executor = self.machines[desired.node].executor
         if executor is not None and executor.connected:
-            self.agenda.after(self.delay(), lambda: self._arrive(executor, desired))
+            soon_s = self.delay(desired.node, "is told")
+            self.agenda.after(soon_s, lambda: self._arrive(executor, desired))
 
     def _arrive(self, executor: Executor, desired: Desired) -> None:
         machine = executor.machine
@@ -90,13 +102,15 @@ class World:
 
     def call(self, node: str, outcome: e.AnyEvent) -> None:
         """A call to the cluster: its outcome comes later, perhaps twice; some fail."""
-        dice = self.rng.random() if self.noisy else 1.0
-        late_s = 0.0 if dice > 0.1 else self.rng.uniform(0.0, 10.0)
+        rng = self.rng(node, f"call {type(outcome).__name__}")
+        soon_s, late_s, again_s = rng.uniform(0.001, 0.02), rng.uniform(0, 10), rng.uniform(0, 20)
+        dice = rng.random() if self.noisy else 1.0
         if dice < 0.02:
             outcome = _failure(outcome, node, unfit=dice < 0.01, late=dice < 0.005)
         elif dice < 0.04:
-            self.agenda.after(self.rng.uniform(0.0, 20.0), lambda: self.driver.receive(outcome))
-        self.agenda.after(self.delay() + late_s, lambda: self._done(node, outcome))
+            self.agenda.after(again_s, lambda: self.driver.receive(outcome))
+        done_s = soon_s if dice > 0.1 else soon_s + late_s
+        self.agenda.after(done_s, lambda: self._done(node, outcome))
 
     def _done(self, node: str, outcome: e.AnyEvent) -> None:
         if isinstance(outcome, e.NodeDistrusted | e.NodeTrusted):
@@ -117,14 +131,15 @@ class World:
         """Start the node's executor, which then connects."""
         self._count += 1
         machine.executor = Executor(self, machine, f"{machine.name}-{self._count}")
-        self.agenda.after(self.delay(), lambda: self.connect(machine))
+        self.agenda.after(self.delay(machine.name, "boots"), lambda: self.connect(machine))
 
     def connect(self, machine: Machine) -> None:
         executor = machine.executor
         if executor is None or executor.connected or machine.cut or not machine.up:
             return
         if not self.driver.alive or self.driver.frozen:
-            self.agenda.after(self.rng.uniform(0.1, 2.0), lambda: self.connect(machine))
+            again_s = self.rng(machine.name, "tries again").uniform(0.1, 2.0)
+            self.agenda.after(again_s, lambda: self.connect(machine))
             return
         executor.connected = True
         self.driver.receive(
@@ -157,14 +172,16 @@ class World:
 
     def reset_line(self, executor: Executor) -> None:
         self.disconnect(executor, noticed_s=0.0)
-        self.agenda.after(self.rng.uniform(0.1, 2.0), lambda: self.connect(executor.machine))
+        machine = executor.machine
+        back_s = self.rng(machine.name, "connects again").uniform(0.1, 2.0)
+        self.agenda.after(back_s, lambda: self.connect(machine))
 
     def freeze_driver(self, for_s: float) -> None:
         """Executors whose pings it does not answer leave it, and come back."""
         self.driver.freeze(for_s)
         for machine in self.machines.values():
             if machine.executor is not None and machine.executor.connected:
-                left_s = self.rng.uniform(*UNANSWERED_S)
+                left_s = self.rng(machine.name, "gives the driver up").uniform(*UNANSWERED_S)
                 if left_s < for_s:
                     self.agenda.after(left_s, partial(self._gives_up, machine.executor))
 
@@ -183,14 +200,16 @@ class World:
         for machine in self.machines.values():
             if machine.executor is not None:
                 machine.executor.connected = False
-        self.agenda.after(self.rng.uniform(0.1, 5.0), self.driver_returns)
+        back_s = self.rng("driver", "returns").uniform(0.1, 5.0)
+        self.agenda.after(back_s, self.driver_returns)
 
     def driver_returns(self) -> None:
         if self.driver.alive:
             return
         self.driver.start()
         for machine in self.machines.values():
-            self.agenda.after(self.rng.uniform(0.0, 2.0), partial(self.connect, machine))
+            found_s = self.rng(machine.name, "finds a new driver").uniform(0.0, 2.0)
+            self.agenda.after(found_s, partial(self.connect, machine))
         for run in list(self.runs.values()):
             self._watch_progress(run)
 
@@ -203,6 +222,8 @@ class World:
         if key not in self.runs:
             self._check_restore(desired)
             self._check_start(desired.job, start)
+            best, possible = self.best[desired.job], self._possible(desired.job)
+            self.books.began(desired.job, start, best=best, possible=possible)
             self.lines[desired.job].append((desired.epoch, start))
             self.runs[key] = Run(self.jobs[desired.job], desired.epoch, desired.seats, start)
         return self.runs[key]
@@ -292,6 +313,7 @@ class World:
 
     def raise_in(self, run: Run, executor: Executor) -> None:
         """The user's own code raises in one rank; its peers lose it."""
+        self.raised[run.job.name, run.step(self.agenda.now)] += 1
         executor.rank_ends(run.ranks[executor.machine.name][0], code=1, error="ValueError")
         self.stand_still(run)
 
@@ -324,8 +346,10 @@ class World:
         if not echo:
             return
         for node in run.nodes:
-            if self.rng.random() < 0.6:
-                self.agenda.after(self.delay(), partial(self._echo, run, node))
+            rng = self.rng(node, "loses a peer")
+            soon_s = rng.uniform(0.001, 0.02)
+            if rng.random() < 0.6:
+                self.agenda.after(soon_s, partial(self._echo, run, node))
 
     def _echo(self, run: Run, node: str) -> None:
         executor = self.machines[node].executor
@@ -356,15 +380,31 @@ class World:
         """The driver has it in its journal: somebody may rely on it from now on."""
         self.told_stored[event.job].add((event.step, event.epoch))
 
+    def _possible(self, name: str) -> int:
+        """The last step that could be restored now by one who knew where everything is."""
+        stored = {at for at in self.all_stored(name) if (name, at) not in self.shelf.sick}
+        held = Counter(
+            point
+            for machine in self.machines.values()
+            if machine.up
+            for point in {(s.step, s.epoch, s.rank) for s in machine.memory.get(name, ())}
+        )
+        ranks = self.jobs[name].nodes * self.jobs[name].ranks_per_node
+        whole = Counter((step, epoch) for step, epoch, _ in held)
+        points = stored | {point for point, count in whole.items() if count == ranks}
+        return max((step for step, epoch in points if self._on_line(name, step, epoch)), default=0)
+
+    def _on_line(self, name: str, step: int, epoch: int) -> bool:
+        """Whether no later attempt began before it."""
+        return all(begun >= step for later, begun in self.lines[name] if later > epoch)
+
     def _check_start(self, name: str, start: int) -> None:
         """No job goes behind what was acknowledged, but where that cannot be read, or a person says
         so."""
-        line = self.lines[name]
         held = [
             step
             for step, epoch in self.told_stored[name]
-            if all(begun >= step for later, begun in line if later > epoch)
-            and (name, (step, epoch)) not in self.shelf.was_sick
+            if self._on_line(name, step, epoch) and (name, (step, epoch)) not in self.shelf.was_sick
         ]
         if start < max(held, default=0) and name not in self.granted:
             raise Broken(
@@ -475,6 +515,7 @@ class World:
         )
         if self.driver.request(e.JobSubmitted(job=job.name, plan=plan)):
             self.submitted.add(job.name)
+            self.books.submitted(job.name, self.agenda.now)
         elif job.name not in self.driver.state.jobs:
             self.agenda.after(1.0, lambda: self.submit(job))
 

@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("kubernetes")
 
-from holdfast.bench.kubernetes.sizes import BadSizes, Size, chosen
+from holdfast.bench.counts import BadSizes
+from holdfast.bench.kubernetes.sizes import Size, chosen
 
 
 def test_sizes_come_smallest_first_and_the_gang_in_proportion() -> None:

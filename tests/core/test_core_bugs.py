@@ -13,7 +13,7 @@ import holdfast
 BUGS = Path(__file__).parent / "bugs"
 ROOT = Path(holdfast.__file__).parent
 NEEDED = ("kit", "protocol", "diagnostics", "driver", "lab")
-SEEDS = 2_000
+SEEDS = 4_000
 
 CAUGHT_BY = {
     "a-failed-trial-is-passed": {"trust-is-earned"},

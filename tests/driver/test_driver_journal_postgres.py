@@ -95,7 +95,7 @@ def test_migrations_make_in_postgresql_the_tables_that_the_code_uses(
         assert context.get_current_revision() == tables.HEAD_REVISION
         assert compare_metadata(context, tables.metadata) == []
         migrations.upgrade(connection)
-        assert connection.execute(tables.head.select()).one() == (1, 0, 0, 0.0, None)
+        assert connection.execute(tables.head.select()).one() == (1, 0, 0, 0.0)
     engine.dispose()
 
 

@@ -45,11 +45,16 @@ class Slow(InMemory):
     takes_s = 0.0
 
     async def commit(
-        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+        self,
+        entries: Sequence[Entry],
+        state: bytes,
+        *,
+        change: bool = False,
+        claims: Sequence[Claim] = (),
     ) -> None:
         took_s, self.takes_s = self.takes_s, 0.0
         await asyncio.sleep(took_s)
-        await super().commit(entries, state, claims=claims)
+        await super().commit(entries, state, change=change, claims=claims)
 
 
 @pytest.mark.looptime

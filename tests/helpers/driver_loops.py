@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.core.encode import fold
 from holdfast.driver.core.events import (
     JobSubmitted,
     Plan,
@@ -49,12 +50,17 @@ class Flaky:
         self.take_over, self.check_term = journal.take_over, journal.check_term
 
     async def commit(
-        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+        self,
+        entries: Sequence[Entry],
+        state: bytes,
+        *,
+        change: bool = False,
+        claims: Sequence[Claim] = (),
     ) -> None:
         if self.failures:
             self.failures -= 1
             raise TemporaryError("journal: nothing could be written. Free some disk space.")
-        await self._journal.commit(entries, state, claims=claims)
+        await self._journal.commit(entries, state, change=change, claims=claims)
         if self.lost_answers:
             self.lost_answers -= 1
             raise InDoubt("journal: the database is away")
@@ -90,10 +96,15 @@ class InMemory:
         """Nobody else is there."""
 
     async def commit(
-        self, entries: Sequence[Entry], state: bytes, *, claims: Sequence[Claim] = ()
+        self,
+        entries: Sequence[Entry],
+        state: bytes,
+        *,
+        change: bool = False,
+        claims: Sequence[Claim] = (),
     ) -> None:
         self.committed += entries
-        self.state = state
+        self.state = fold(self.state or b"", [state]) if change else state
 
     def entries(self, **_: object) -> list[Entry]:
         return self.committed

@@ -1,0 +1,98 @@
+"""`holdfast bench scale`: today's driver, and an earlier commit's beside it, turn by turn.
+
+Called by `bench.main`. Each measurement is a process of its own, which runs one of the two scripts
+beside this file with one of the trees on its path.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from holdfast.bench.figures import Incomplete, Try
+
+HERE = Path(__file__).parent
+SOURCES = HERE.parents[1] / "src"
+SCRIPTS = ("decided.py", "ingested.py")
+LIMIT_S = 590.0
+"""Of one script: four stages of a job on 12,500 nodes took less on two cores, or did not end."""
+TOLD = {
+    "cpu_s": ("CPU a node", "us", 1e6),
+    "longest_pass_s": ("longest pass", "ms", 1e3),
+    "written_bytes": ("written a node", "KB", 1e-3),
+    "heartbeat_s": ("CPU a heartbeat", "us", 1e6),
+    "tick_s": ("CPU a tick", "ms", 1e3),
+}
+A_NODE = {"cpu_s", "written_bytes"}
+
+
+def measure(
+    rounds: int,
+    take: Callable[[Try], None],
+    say: Callable[[str], None],
+    *,
+    sizes: Sequence[int],
+    before: str = "",
+) -> None:
+    """Raises `Incomplete` where `before` is no commit, or a script ends with an error."""
+    with _trees(before) as trees:
+        for turn in range(rounds):
+            for nodes in sizes:
+                for system, sources in trees.items():
+                    say(f"round {turn + 1} of {rounds}: {nodes:,} nodes, {system}")
+                    for script in SCRIPTS:
+                        for found in _run(script, sources, nodes, system):
+                            for each in _tries(system, found):
+                                take(each)
+
+
+@contextmanager
+def _trees(before: str) -> Iterator[dict[str, Path]]:
+    """The sources of each system, by its name."""
+    if not before:
+        yield {"holdfast": SOURCES}
+        return
+    with TemporaryDirectory(prefix="holdfast-before-") as folder:
+        git = ("git", "-C", str(SOURCES.parent))
+        archive = subprocess.run([*git, "archive", before], capture_output=True, check=False)
+        if archive.returncode:
+            why = archive.stderr.decode(errors="replace").strip()
+            what = f"--before: {before!r} is no commit of Holdfast's repository ({why})."
+            raise Incomplete(f"{what} Name one that `git log` shows there.")
+        subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
+        yield {"holdfast": SOURCES, before: Path(folder) / "src"}
+
+
+def _run(script: str, sources: Path, nodes: int, system: str) -> list[dict[str, Any]]:
+    """What the script printed. Raises `Incomplete`."""
+    command = [sys.executable, str(HERE / script), str(nodes)]
+    try:
+        done = subprocess.run(
+            command,
+            env={"PYTHONPATH": str(sources), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        what = f"{script} with {nodes:,} nodes on {system} did not end within {LIMIT_S:.0f} s"
+        raise Incomplete(what) from error
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise Incomplete(f"{script} with {nodes:,} nodes on {system}: {last}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def _tries(system: str, found: dict[str, Any]) -> Iterator[Try]:
+    """One for each cost that a stage was told with."""
+    nodes = found["nodes"]
+    for name, (what, unit, factor) in TOLD.items():
+        if name in found:
+            value = found[name] * factor / (nodes if name in A_NODE else 1)
+            figure = f"{found['stage']}, {nodes:,} nodes: {what}"
+            yield Try(system=system, figure=figure, unit=unit, value=value)

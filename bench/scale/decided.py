@@ -1,0 +1,176 @@
+"""A job as large as the cluster starts, loses all its ranks, starts again and ends: what it cost.
+
+A script: `decided.py NODES` prints a line of JSON for each stage. The driver's own loop and journal
+(SQLite), in one process; the cluster and the executors answer at once, each as a real one would.
+It needs of Holdfast what earlier commits have as well, for they are measured by it, too.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import structlog
+
+from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.core import effects as f
+from holdfast.driver.core import events as e
+from holdfast.driver.core.model import Phase, State
+from holdfast.driver.core.policy import Policy
+from holdfast.driver.loop import Loop
+from holdfast.kit.clock import SystemClock
+from holdfast.protocol.messages import Desired, RankError, RankStatus, Rendezvous, Task
+
+JOB, RANKS_EACH = "job", 8
+LONGEST_S = 400.0
+"""Of a stage: what takes longer is told as not having come."""
+
+
+class Fleet:
+    """The cluster, and one executor a node, which does at once what it is told."""
+
+    def __init__(self, nodes: int, post: Callable[[e.AnyEvent], None]) -> None:
+        self.names = [f"node-{k}" for k in range(nodes)]
+        self.running: dict[str, Desired] = {}
+        self._quiet: dict[str, int] = {}
+        self._post = post
+
+    def come(self) -> None:
+        for name in self.names:
+            self._post(e.NodeAppeared(node=name, rack=f"rack-{_number(name) % 64}"))
+            self._post(e.ExecutorConnected(node=name, incarnation=f"x-{name}", address="10.0.0.1"))
+
+    def perform(self, effect: f.AnyEffect) -> None:
+        match effect:
+            case f.Allocate(job=job, node=node, cause=cause):
+                self._post(e.NodeAllocated(job=job, node=node, cause=cause))
+            case f.Release(node=node, cause=cause):
+                self._post(e.NodeReleased(node=node, cause=cause))
+            case f.TakeStacks(job=job, incident=number, cause=cause):
+                self._post(e.StacksTaken(job=job, incident=number, stacks={}, cause=cause))
+            case f.Instruct(desired=desired) if desired.job is not None:
+                self._obey(desired, desired.job)
+            case _:
+                pass
+
+    def _obey(self, told: Desired, job: str) -> None:
+        node, epoch = told.node, told.epoch
+        if told.seats and (node not in self.running or self.running[node].epoch != epoch):
+            self.running[node] = told
+            self._post(e.RanksRunning(job=job, epoch=epoch, node=node))
+        elif not told.seats and self._quiet.get(node) != epoch:
+            self._quiet[node] = epoch
+            self._post(e.NodeQuiet(job=job, epoch=epoch, node=node))
+            if told.host_store:
+                at = Rendezvous(address="10.0.0.1", port=29_500)
+                self._post(e.StoreReady(job=job, epoch=epoch, node=node, rendezvous=at))
+
+    def exit(self, status: Callable[[int], RankStatus]) -> None:
+        """All ranks of all nodes end; nodes tell it one after the other."""
+        running, self.running = self.running, {}
+        for node, told in running.items():
+            exits = tuple(status(seat.rank) for seat in told.seats if seat.node == node)
+            epoch = told.epoch
+            self._post(e.RanksExited(job=JOB, epoch=epoch, node=node, exits=exits, step=40))
+
+
+def _number(name: str) -> int:
+    return int(name.rsplit("-", 1)[1])
+
+
+def _killed(rank: int) -> RankStatus:
+    """Rank 0 is killed, and all others die of it."""
+    if rank == 0:
+        return RankStatus(rank=rank, state="exited", signal=9, order=1, step=40)
+    error = RankError(message="lost", exception="DistBackendError", in_collective=True)
+    return RankStatus(rank=rank, state="exited", exit_code=1, error=error, order=1, step=40)
+
+
+def _done(rank: int) -> RankStatus:
+    return RankStatus(rank=rank, state="exited", exit_code=0, order=1, step=50)
+
+
+class Stages:
+    """Runs them one after the other on one loop, and takes the cost of each."""
+
+    def __init__(self, nodes: int, folder: Path) -> None:
+        self._nodes = nodes
+        self._journal = open_sqlite(folder / "journal.sqlite")
+        self.loop = Loop(self._journal, clock=SystemClock(), policy=Policy())
+        self.fleet = Fleet(nodes, self.loop.post)
+        self._passes_s: list[float] = []
+        self._work = self.loop._work
+        self.loop._work = self._timed  # type: ignore[method-assign]
+
+    async def _timed(self, batch: Any) -> None:
+        began_s = time.thread_time()
+        await self._work(batch)
+        self._passes_s.append(time.thread_time() - began_s)
+
+    async def run(self) -> None:
+        await self.loop.start(perform=self.fleet.perform, follow=lambda state: None)
+        working = asyncio.create_task(self.loop.run())
+        try:
+            await self._stage("come", self.fleet.come, self._all_there)
+            await self._stage("start", self._submit, self._runs)
+            await self._stage("exits", lambda: self.fleet.exit(_killed), self._runs)
+            await self._stage("end", lambda: self.fleet.exit(_done), self._given_back)
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            self._journal.close()
+
+    async def _stage(
+        self, name: str, begin: Callable[[], None], over: Callable[[State], bool]
+    ) -> None:
+        self._passes_s = []
+        cpu_s, wrote = time.process_time(), _written_bytes()
+        begin()
+        async with asyncio.timeout(LONGEST_S):
+            while self.loop._queue.qsize() or not over(self.loop.state):
+                await self.loop.committed_beyond(self.loop.sequence)
+        found = {
+            "stage": name,
+            "nodes": self._nodes,
+            "cpu_s": time.process_time() - cpu_s,
+            "longest_pass_s": max(self._passes_s),
+            "written_bytes": _written_bytes() - wrote,
+        }
+        print(json.dumps(found), flush=True)
+
+    def _submit(self) -> None:
+        task = Task(command=("train",), workdir=".")
+        plan = e.Plan(task=task, nodes=self._nodes, ranks_per_node=RANKS_EACH)
+        self.loop.post(e.JobSubmitted(job=JOB, plan=plan))
+
+    def _all_there(self, state: State) -> bool:
+        return len(state.nodes) == self._nodes
+
+    def _runs(self, state: State) -> bool:
+        job = state.jobs.get(JOB)
+        running = len(self.fleet.running) == self._nodes
+        return job is not None and job.phase is Phase.RUNNING and running
+
+    def _given_back(self, state: State) -> bool:
+        ended = state.jobs[JOB].phase is Phase.SUCCEEDED
+        return ended and all(node.job is None for node in state.nodes.values())
+
+
+def _written_bytes() -> int:
+    """What this process has written so far, wherever to."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+
+def main() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    with TemporaryDirectory() as folder:
+        asyncio.run(Stages(int(sys.argv[1]), Path(folder)).run())
+
+
+if __name__ == "__main__":
+    main()
