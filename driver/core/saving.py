@@ -14,7 +14,9 @@ from holdfast.protocol.messages import Stored
 
 
 def unsaved(job: Job) -> Stored | None:
-    """What a restart would go back to, where only the nodes' memory has it."""
+    """What a restart would go back to, where only the nodes' memory has it: neither does a look at
+    the store show it, whose list may lag, nor was it acknowledged.
+    """
     task = job.plan.task
     if "" in job.places or not (task.store_url and task.store_interval_steps):
         return None
@@ -22,7 +24,8 @@ def unsaved(job: Job) -> Stored | None:
     if point is None or point.source == "store":
         return None
     found = Stored(step=point.step, epoch=point.epoch)
-    return None if any(found in quiet.stored for quiet in job.quiet.values()) else found
+    shown = any(found in quiet.stored for quiet in job.quiet.values())
+    return None if shown or found in job.acknowledged else found
 
 
 def begin(turn: Turn, job: Job, point: Stored, *, by_s: float | None) -> None:

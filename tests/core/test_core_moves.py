@@ -131,6 +131,15 @@ def test_a_store_that_takes_too_long_does_not_hold_the_move_up_for_ever(training
     assert any("did not reach the store in time" in why for why in life.whys)
 
 
+def test_what_was_acknowledged_is_not_waited_for_though_no_look_shows_it_yet(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(e.CheckpointStored(job="job", epoch=1, node="n0", step=7))
+    life.do(maintain("n1"))
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    assert life.job.save is None
+    assert life.job.places == ("n0", "n2"), "it is left"
+
+
 HANGS = "store: /store has not answered for 30 s"
 
 
