@@ -81,6 +81,8 @@ def _starting(turn: Turn, job: Job) -> bool:
 
 def _running_now(turn: Turn, job: Job) -> bool:
     """All ranks have started, or have ended well already."""
+    if len(job.running) + len(job.exits) < job.plan.nodes:
+        return False  # asked at each node's word: no look at all of them before the last
     started = {*job.running, *(exited.node for exited in job.exits)}
     if not started.issuperset(job.places):
         return False
@@ -96,6 +98,8 @@ def _running_now(turn: Turn, job: Job) -> bool:
 
 
 def _running(turn: Turn, job: Job) -> bool:
+    if len(job.exits) < job.world_size:
+        return False  # as above
     ended = {exited.status.rank for exited in job.exits if not failed(exited.status)}
     if len(ended) < job.world_size:
         return False

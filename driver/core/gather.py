@@ -31,8 +31,8 @@ def is_echo(status: RankStatus) -> bool:
 
 def only_echoes(exits: Sequence[Exited]) -> bool:
     """True where every rank that failed lost a peer, and whose death that was may still come."""
-    bad = _failed(exits)
-    return bool(bad) and all(is_echo(exited.status) for exited in bad)
+    bad = (exited.status for exited in exits if failed(exited.status))
+    return (first := next(bad, None)) is not None and is_echo(first) and all(map(is_echo, bad))
 
 
 def in_question(job: Job) -> bool:

@@ -144,10 +144,12 @@ def _exit(event: RanksExited, status: RankStatus) -> Exited:
 
 def _gather(turn: Turn, name: str) -> None:
     """Wait a moment for others; longer while something else may explain all that is known."""
-    job = turn.jobs[name]
-    asked = gather.only_echoes(job.exits) or (gather.in_question(job) and job.unlike is None)
-    after_s = turn.policy.echo_s if asked else turn.policy.gather_s
+    job, policy = turn.jobs[name], turn.policy
     due = job.timers.get(Timer.GATHER)
+    if due is not None and turn.now + min(policy.echo_s, policy.gather_s) >= due:
+        return  # however it is, it is looked at soon enough
+    asked = gather.only_echoes(job.exits) or (gather.in_question(job) and job.unlike is None)
+    after_s = policy.echo_s if asked else policy.gather_s
     if due is None or turn.now + after_s < due:
         turn.set_timer(name, Timer.GATHER, after_s)
 
