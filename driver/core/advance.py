@@ -54,6 +54,8 @@ def _outgrown(turn: Turn, job: Job) -> str:
     """Why the epoch cannot be used any more, though no rank has run in it; "" where it can."""
     if job.host and job.host != job.store_host:
         return f"its ranks are to meet on {job.host}"
+    if job.epoch >= turn.epoch:
+        return ""  # no later one was ever given
     newer = [node for node in job.nodes if turn.nodes[node].epoch > job.epoch]
     return f"{', '.join(newer)} had a later one already" if newer else ""
 
