@@ -3,8 +3,11 @@
 Must start fast: `holdfast --help` and `holdfast run` load neither torch nor FastAPI.
 """
 
+import errno
+import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -28,6 +31,9 @@ app = typer.Typer(
 
 for module in (run, driver, jobs, show, logs, runs, nodes, brake, lab, bench, kubernetes):
     module.register(app)
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @app.callback(invoke_without_command=True)
@@ -57,9 +63,23 @@ def main(arguments: list[str] | None = None) -> int:
         if not isinstance(ended.__context__, BrokenPipeError):
             raise
         return exitcodes.of_signal(signal.SIGPIPE)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        return _unwritten(error)
     except Exception as error:  # noqa: BLE001 — click's own usage errors, whatever their class
         return _misused(error, as_json_too="--json" in given)
     return result if isinstance(result, int) else exitcodes.OK
+
+
+def _unwritten(error: OSError) -> int:
+    """Where nothing can be written any more, a word of it goes to stderr, and the rest nowhere."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    told = Stopped(f"cannot write: {error.strerror}.", fix="Free some space, or write elsewhere.")
+    with suppress(OSError):
+        return _tell(told, as_json_too=False)
+    return told.code
 
 
 def _tell(stopped: Stopped, *, as_json_too: bool) -> int:

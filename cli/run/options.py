@@ -87,6 +87,8 @@ def _check_module(name: str) -> None:
 
 
 def _check_script(name: str) -> None:
+    if Path(name).is_dir():
+        raise misused(f"{name!r} is a folder, not a script.", f"Name the script in it: {name}/…")
     if not Path(name).is_file():
         raise misused(f"there is no script {name!r} in {Path.cwd()}.", "Check the path.")
     if not os.access(name, os.R_OK):

@@ -4,6 +4,7 @@ Used by the command `run`. The options of torchrun 2.9; ours that it has too are
 """
 
 import os
+import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
@@ -87,7 +88,7 @@ def nodes_of(text: str) -> tuple[int, str]:
 
 
 def _number(option: str, text: str, fix: str, *, most: int = 100_000) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+    if not re.fullmatch(r"-?[0-9]{1,100}", text):
         raise misused(f"{option}: {text!r} is no number.", fix)
     if not FEWEST <= int(text) <= most:
         raise misused(f"{option}: {text} is not between {FEWEST} and {most}.", fix)
