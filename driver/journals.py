@@ -13,8 +13,11 @@ from holdfast.driver.settings import Settings
 from holdfast.protocol.paths import RunPaths
 
 
-def open_journal(settings: Settings) -> SqlJournal:
-    """Raises `PermanentError`, and `TemporaryError` where a database does not answer."""
+def open_journal(settings: Settings, *, beside: bool = False) -> SqlJournal:
+    """`beside` another driver, which may lead, the tables of a database stay as they are.
+
+    Raises `PermanentError`, and `TemporaryError` where a database does not answer.
+    """
     if not settings.journal:
         journal = open_sqlite(settings.paths.journal)
         try:
@@ -25,7 +28,7 @@ def open_journal(settings: Settings) -> SqlJournal:
         return journal
     with _installed():
         from holdfast.driver.adapters.journal_postgres import open_postgres
-    return open_postgres(settings.journal)
+    return open_postgres(settings.journal, beside=beside)
 
 
 def _check_not_lost(journal: SqlJournal, paths: RunPaths) -> None:

@@ -83,7 +83,7 @@ def open_tls(settings: Settings, clock: Clock) -> Tls:
         from holdfast.driver.adapters.authority import Issued, new_authority
     except ModuleNotFoundError as error:
         raise not_installed("tls", error, "tls") from error
-    journal = open_journal(settings)
+    journal = open_journal(settings, beside=settings.standby)
     try:
         authority = journal.authority(lambda: new_authority(clock.wall()))
     finally:

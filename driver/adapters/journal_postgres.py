@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from holdfast.driver.adapters.journal import NoRoom, SqlJournal
-from holdfast.driver.adapters.journal_upgrade import bring_up_to_date, check_not_later
+from holdfast.driver.adapters.journal_upgrade import bring_up_to_date, check_not_later, make_new
 from holdfast.driver.ports import PermanentError, TemporaryError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -64,8 +64,9 @@ _PASSING_STATES = ("08", "25006", "25P03", "40", "53", "55P03", "57", "58")
 from a replica, rolled back for another's sake, out of something, ended by its administrator."""
 
 
-def open_postgres(url: str) -> SqlJournal:
-    """The journal in the database at `url`, made or migrated where needed.
+def open_postgres(url: str, *, beside: bool = False) -> SqlJournal:
+    """The journal in the database at `url`, made or migrated where needed; `beside` another driver,
+    which may lead, it is not migrated.
 
     Raises `PermanentError` where it is no journal, of a later Holdfast or no database for all text,
     or the address has a password; `TemporaryError` where the database does not answer.
@@ -75,7 +76,7 @@ def open_postgres(url: str) -> SqlJournal:
     try:
         with engine.begin() as connection:
             connection.execute(select(func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
-            bring_up_to_date(connection)
+            (make_new if beside else bring_up_to_date)(connection)
     except SQLAlchemyError as error:
         engine.dispose()
         raise translate(error) from error

@@ -26,6 +26,17 @@ def bring_up_to_date(connection: Connection) -> None:
         migrations.upgrade(connection)
 
 
+def make_new(connection: Connection) -> None:
+    """Only a new database gets tables: whoever leads may still write those of an older Holdfast.
+
+    Raises `PermanentError` as above.
+    """
+    if _revision(connection) is None:
+        bring_up_to_date(connection)
+    else:
+        check_not_later(connection)
+
+
 def check_not_later(connection: Connection) -> None:
     """Raise `PermanentError` where the tables are of a later Holdfast. Changes nothing."""
     if (revision := _revision(connection)) not in (None, tables.HEAD_REVISION):
