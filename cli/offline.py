@@ -21,7 +21,7 @@ class Recorded:
 
     def __init__(self, root: Path) -> None:
         from holdfast.driver.adapters.journal_sqlite import read_only
-        from holdfast.driver.core.encode import LaterState, decode
+        from holdfast.driver.core.encode import UnreadableState, decode
         from holdfast.driver.core.model import State
         from holdfast.driver.ports import PermanentError, TemporaryError
 
@@ -37,14 +37,13 @@ class Recorded:
         try:
             self._journal, missing = read_only(path)
             encoded, _sequence, self._now = self._journal.load()
-        except (PermanentError, TemporaryError) as error:
+            self._state = decode(encoded) if encoded else State()
+        except TemporaryError as error:
             raise Stopped(str(error), code=exitcodes.UNAVAILABLE) from error
+        except (PermanentError, UnreadableState) as error:
+            raise Stopped(str(error), code=exitcodes.CONFIGURATION) from error
         if missing:
             sys.stderr.write(f"{missing}\n")
-        try:
-            self._state = decode(encoded) if encoded else State()
-        except LaterState as error:
-            raise Stopped(str(error), code=exitcodes.CONFIGURATION) from error
 
     def jobs(self, **filters: Any) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import job_view

@@ -16,7 +16,7 @@ from holdfast.driver.awake import LOOK_S, Looks
 from holdfast.driver.core.admission import Refusal, of_defect
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import AnyEffect
-from holdfast.driver.core.encode import LaterState, decode
+from holdfast.driver.core.encode import UnreadableState, decode
 from holdfast.driver.core.events import (
     AnyEvent,
     DriverStarted,
@@ -372,10 +372,10 @@ async def _unanswered(look: asyncio.Task[None], *, within_s: float) -> str | Non
 
 
 def _state_of(encoded: bytes | None) -> State:
-    """Raises `PermanentError` where a later Holdfast has written it."""
+    """Raises `PermanentError` where it cannot be read."""
     try:
         return State() if encoded is None else decode(encoded)
-    except LaterState as error:
+    except UnreadableState as error:
         raise PermanentError(str(error)) from error
 
 

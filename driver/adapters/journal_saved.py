@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, delete, insert, literal, select, true, union_all, update
 
 from holdfast.driver.adapters import journal_tables as tables
-from holdfast.driver.core.encode import fold
-from holdfast.driver.ports import Claim, Entry
+from holdfast.driver.core.encode import UnreadableState, fold
+from holdfast.driver.ports import Claim, Entry, PermanentError
 
 
 class Commit(NamedTuple):
@@ -36,11 +36,17 @@ QUERY = (
 
 
 def of(rows: Sequence[Any]) -> tuple[bytes | None, int, float]:
-    """The newest state (encoded, None before the first), its sequence, and its time."""
+    """The newest state (encoded, None before the first), its sequence, and its time.
+
+    Raises `PermanentError` where it cannot be read.
+    """
     (sequence, now, whole), *changed = rows
     if whole is None or not changed:
         return whole, sequence, now
-    return fold(whole, [row.body for row in changed]), sequence, now
+    try:
+        return fold(whole, [row.body for row in changed]), sequence, now
+    except UnreadableState as error:
+        raise PermanentError(str(error)) from error
 
 
 def write(connection: Connection, commit: Commit) -> None:

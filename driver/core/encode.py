@@ -22,8 +22,12 @@ _PAIR = 0x92
 there were versions that was all there was."""
 
 
-class LaterState(ValueError):
-    """The state was written by a later Holdfast; the message says what to do."""
+class UnreadableState(ValueError):
+    """The state cannot be read; the message says why, and what to do."""
+
+
+class LaterState(UnreadableState):
+    """It was written by a later Holdfast."""
 
 
 def encode(state: State) -> bytes:
@@ -37,19 +41,36 @@ def encode_change(before: State, after: State) -> bytes:
 
 def fold(whole: bytes, changes: Iterable[bytes]) -> bytes:
     """The state after all changes, as `encode` would give it, but for the order of fields. Raises
-    `LaterState`, or `msgspec.DecodeError`.
+    `UnreadableState`.
     """
-    value = msgspec.msgpack.decode(_state(whole))
-    for each in changes:
-        value = apply(value, msgspec.msgpack.decode(_state(each)))
+    try:
+        value = msgspec.msgpack.decode(_state(whole))
+        for each in changes:
+            value = apply(value, msgspec.msgpack.decode(_state(each)))
+    except UnreadableState:
+        raise
+    except (*_DAMAGED, ValueError) as error:
+        raise _damaged(error) from error
     return _ENCODER.encode((VERSION, value))
 
 
 def decode(data: bytes) -> State:
-    """The state in `data`. Raises `LaterState`, or `msgspec.DecodeError` for what `encode` did not
-    write.
-    """
-    return _DECODER.decode(_state(data))
+    """The state in `data`. Raises `UnreadableState`."""
+    try:
+        return _DECODER.decode(_state(data))
+    except msgspec.DecodeError as error:
+        raise _damaged(error) from error
+
+
+_DAMAGED = (msgspec.DecodeError, AttributeError, IndexError, KeyError, TypeError)
+"""What a patch meets that is not of the value that it is put on."""
+
+
+def _damaged(error: Exception) -> UnreadableState:
+    return UnreadableState(
+        f"journal: its state is damaged ({type(error).__name__}: {error}). Put a journal back from "
+        "a backup, or start with another --state."
+    )
 
 
 def _state(data: bytes) -> bytes | msgspec.Raw:
