@@ -67,7 +67,7 @@ class Timed:
         self._answers = answers
 
     def put(self, path: str, chunks: Iterable[Buffer]) -> None:
-        before = self._answers.taken_bytes
+        before = taken = self._answers.taken_bytes
         given = 0
 
         def noted() -> Iterator[Buffer]:
@@ -78,9 +78,12 @@ class Timed:
                 self._answers.taken_bytes = before + max(0, given - FLUSH_BYTES)
                 self._answers.answered()
 
-        with self._answers.asked():
-            self._store.put(path, noted())
-        self._answers.taken_bytes = before + given
+        try:
+            with self._answers.asked():
+                self._store.put(path, noted())
+            taken = before + given
+        finally:  # of a file that was refused it has nothing, though it took pieces of it
+            self._answers.taken_bytes = taken
 
     def get(self, path: str) -> Iterator[bytes]:
         chunks = iter(self._store.get(path))

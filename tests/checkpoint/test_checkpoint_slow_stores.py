@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.checkpoint.stores import FLUSH_BYTES, Buffer
+from holdfast.checkpoint.stores import FLUSH_BYTES, Buffer, PermanentStoreError
 from holdfast.checkpoint.stores.file import FileStore
 from holdfast.checkpoint.stores.timed import LONGEST_STALL_S, STALL_S, Answers, Timed
 
@@ -90,3 +90,18 @@ def test_what_may_only_be_in_memory_is_not_taken_yet(slow) -> None:
     assert inner.answers.taken_bytes == 2 * FLUSH_BYTES
     assert b"".join(store.get("a")) == b"".join(pieces)
     assert [entry.name for entry in store.entries("")] == ["a"]
+
+
+def test_of_a_file_that_was_refused_nothing_is_taken(slow) -> None:
+    """Else a full store, asked again and again, would look like one that gets on."""
+    inner, store = slow
+    store.put("a", [b"x"])
+
+    def refused() -> Iterator[bytes]:
+        yield bytes(2 * FLUSH_BYTES)
+        raise PermanentStoreError("store: no space left.")
+
+    for _ in range(2):
+        with pytest.raises(PermanentStoreError):
+            store.put("b", refused())
+        assert inner.answers.taken_bytes == 1
