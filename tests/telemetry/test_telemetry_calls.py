@@ -8,7 +8,7 @@ import pytest
 from waiting import eventually
 
 from holdfast.telemetry import schema
-from holdfast.telemetry.calls import AFTER_S, AGAIN_S, Calls
+from holdfast.telemetry.calls import AFTER_S, AGAIN_S, WAKES_S, Calls
 from holdfast.telemetry.recorder import PULSE_S
 from holdfast.telemetry.ring import RingReader, RingWriter
 
@@ -73,7 +73,9 @@ def test_one_long_sleep_is_told_in_full_until_its_end(tmp_path: Path) -> None:
     assert {length_s for length_s, _ in said} == {20.0}
     assert said[-1][1] == pytest.approx(50 + 20 - sleeper.now_s, abs=0.01)
     assert sleeper.looks < 20, "a look a second"
-    assert sleeper.go(3)[-1] == (0.0, 0.0)
+    over = sleeper.go(sleeper.ends_s[0] + WAKES_S - sleeper.now_s)
+    assert min(left_s for _, left_s in over) > 0, "who wakes is not told as standing since then"
+    assert sleeper.go(AGAIN_S + PULSE_S)[-1] == (0.0, 0.0)
 
 
 def test_a_loop_of_long_sleeps_shows_no_gap_between_them(tmp_path: Path) -> None:

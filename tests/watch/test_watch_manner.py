@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.driver.watch.manner import Manner, manner
 from holdfast.protocol.faults import Kind, Weight
 from holdfast.protocol.messages import RankProgress
+from holdfast.telemetry.calls import LEAST_LEFT_S, WAKES_S
 
 Alter = Callable[[RankProgress], RankProgress]
 
@@ -141,8 +142,10 @@ def test_a_standstill_that_is_acted_on_says_where_and_what_would_have_helped(
     assert "stuckMaxS (`holdfast run --stuck-max`)" in finding.fix
 
 
-def sleeps(cluster: Any, *lengths_s: float) -> None:
-    """Rank 2 sleeps at one line, once for each length, then stands there; all others wait."""
+def sleeps(cluster: Any, *lengths_s: float, over_s: float = 0) -> None:
+    """Rank 2 sleeps at one line, once for each length, then stands there; all others wait. Its
+    last sleep is over `over_s` before that is seen.
+    """
     began = cluster.now
     pauses(cluster)
     stands = cluster.alter
@@ -152,7 +155,7 @@ def sleeps(cluster: Any, *lengths_s: float) -> None:
         now = next((at for at, end_s in enumerate(ends_s) if end_s > cluster.now), None)
         if seen.rank != 2 or now is None:
             return stands(seen)
-        left_s = ends_s[now] - cluster.now
+        left_s = max(LEAST_LEFT_S, ends_s[now] - cluster.now - over_s)
         slept = {"call": "sleeps", "sleep_s": lengths_s[now], "sleep_left_s": left_s}
         return replace(stands(seen), **slept)
 
@@ -201,6 +204,13 @@ def test_before_a_sleep_is_over_nobody_believes_it_is(running: Any) -> None:
     running.go(19.9)
     running.silent = set(running.names)
     assert [each for each in running.go(1) if each.weight is not Weight.REPORT] == []
+
+
+def test_who_has_slept_and_is_about_to_go_on_is_not_acted_on(running: Any) -> None:
+    sleeps(running, 20 + WAKES_S, over_s=WAKES_S)
+    assert [each.kind for each in running.go(20 + WAKES_S - 0.1)] == [Kind.STANDSTILL]
+    goes_on(running)
+    assert [each.kind for each in running.go(5)] == [Kind.GOES_ON]
 
 
 @pytest.mark.parametrize(("stuck_max_s", "acted_s"), [(40, 40), (7, 7), (2, 5)])
