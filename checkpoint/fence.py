@@ -3,10 +3,8 @@
 Used by the agent's look-up, its drain and its sweeper.
 """
 
-from contextlib import suppress
-
 from holdfast.checkpoint.layout import fence_name, parse_fence
-from holdfast.checkpoint.stores import Store, StoreError
+from holdfast.checkpoint.stores import Store
 
 
 class Superseded(Exception):
@@ -14,15 +12,11 @@ class Superseded(Exception):
 
 
 def raise_fence(store: Store, epoch: int) -> None:
-    """Say in the store that `epoch` has begun. Raises `StoreError`."""
-    fences = [(parse_fence(entry.name), entry.name) for entry in store.entries("")]
-    if any(known == epoch for known, _ in fences):
-        return
-    store.put(fence_name(epoch), [b"\n"])
-    for known, name in fences:
-        if known is not None and known < epoch:
-            with suppress(StoreError):  # the newest counts, and the next attempt tries it again
-                store.delete(name)
+    """Say in the store that `epoch` has begun. Those of older ones go with the next sweep: a look
+    at the store must not wait for a deletion. Raises `StoreError`.
+    """
+    if not any(parse_fence(entry.name) == epoch for entry in store.entries("")):
+        store.put(fence_name(epoch), [b"\n"])
 
 
 def check_fence(store: Store, epoch: int) -> None:

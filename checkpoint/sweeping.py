@@ -10,7 +10,7 @@ from threading import Event, Lock
 import msgspec
 
 from holdfast.checkpoint.fence import Superseded, check_fence
-from holdfast.checkpoint.layout import MANIFEST, folder_name, is_passing, parse_folder
+from holdfast.checkpoint.layout import MANIFEST, folder_name, is_passing, parse_fence, parse_folder
 from holdfast.checkpoint.retention import Kept, expendable
 from holdfast.checkpoint.stores import Store, StoreError, open_store
 from holdfast.kit.clock import Clock
@@ -99,13 +99,16 @@ class Sweeper:
 
 
 def sweep(store: Store, committed: Committed, *, go_on: Callable[[], None]) -> None:
-    """Delete parts of whole checkpoints, old checkpoints, and torn ones.
+    """Delete parts of whole checkpoints, old checkpoints and torn ones, and fences of older epochs.
 
     Raises `StoreError`, `Superseded`, or what `go_on` does, which is asked before each deletion.
     """
     check_fence(store, committed.fence_epoch)
     kept = []
     for entry in store.entries(""):
+        if (fenced := parse_fence(entry.name)) is not None and fenced < committed.fence_epoch:
+            go_on()
+            store.delete(entry.name)
         place = parse_folder(entry.name) if entry.folder else None
         if place is None or place[1] > committed.epoch:
             continue
@@ -118,6 +121,7 @@ def sweep(store: Store, committed: Committed, *, go_on: Callable[[], None]) -> N
                 store.delete(f"{entry.name}/{name}")
     keep, step, epoch = committed.retention, committed.step, committed.epoch
     for old in expendable(kept, step=step, epoch=epoch, keep=keep):
+        check_fence(store, committed.fence_epoch)  # the one before may have taken long
         _delete(store, folder_name(old.step, old.epoch), go_on)
 
 

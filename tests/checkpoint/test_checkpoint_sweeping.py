@@ -8,7 +8,14 @@ from waiting import DEADLINE_S, eventually
 
 from holdfast.checkpoint import sweeping
 from holdfast.checkpoint.fence import Superseded, raise_fence
-from holdfast.checkpoint.layout import BEGIN, MANIFEST, folder_name, part_name, shard_name
+from holdfast.checkpoint.layout import (
+    BEGIN,
+    MANIFEST,
+    fence_name,
+    folder_name,
+    part_name,
+    shard_name,
+)
 from holdfast.checkpoint.stores import TemporaryStoreError
 from holdfast.checkpoint.stores.file import FileStore
 from holdfast.checkpoint.sweeping import Committed, Sweeper, sweep
@@ -70,6 +77,28 @@ def test_who_is_fenced_off_deletes_nothing(store: Slow, tmp_path: Path) -> None:
     store.may.set()
     sweep(store, sweep_of_the_new_one, go_on=lambda: None)
     assert len(folders(tmp_path)) == 2
+
+
+def test_a_look_waits_for_no_deletion_and_old_fences_go_with_the_sweep(
+    store: Slow, tmp_path: Path
+) -> None:
+    for epoch in (1, 2, 3):
+        raise_fence(store, epoch)  # would wait for ever if it deleted
+    assert store.deleted == []
+    store.may.set()
+    sweep(store, committed(tmp_path, fence_epoch=3), go_on=lambda: None)
+    assert [path.name for path in tmp_path.glob("fence*")] == [fence_name(3)]
+
+
+def test_the_fence_is_asked_before_each_old_checkpoint(store: Slow, tmp_path: Path) -> None:
+    def another_attempt_begins() -> None:
+        if any(MANIFEST in path for path in store.deleted):
+            raise_fence(store, 2)
+
+    store.may.set()
+    with pytest.raises(Superseded):
+        sweep(store, committed(tmp_path, retention=1), go_on=another_attempt_begins)
+    assert folders(tmp_path) == [folder_name(step, 1) for step in (20, 30, 40)]
 
 
 @pytest.fixture
