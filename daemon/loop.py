@@ -98,11 +98,12 @@ class Daemon:
         now, none = self._clock.monotonic_s(), list[LogHit]()
         hits = self._fence.ask("outputs", lambda: self._outputs.last_hits(now), none)
         self._hits.extend((0, hit) for hit in hits)
-        if not (self._hits and await self._link.send(self._heartbeat(urgent=True))):
+        if not self._hits:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
-                while self._hits:
+                sent = await self._link.send(self._heartbeat(urgent=True))
+                while sent and self._hits:
                     self._heard.clear()
                     await self._heard.wait()
 

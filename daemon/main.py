@@ -34,8 +34,10 @@ async def _run() -> None:
 async def _end(daemon: Daemon, told: asyncio.Event, running: asyncio.Task[None]) -> None:
     """Once it is told to, with its last words."""
     await told.wait()
-    await daemon.last_words()
-    running.cancel()
+    try:
+        await daemon.last_words()
+    finally:
+        running.cancel()
 
 
 def main() -> int:

@@ -13,6 +13,7 @@ import pytest
 from printing import printed
 from waiting import DEADLINE_S, eventually_async
 
+from holdfast.daemon.main import _end
 from holdfast.daemon.samplers.outputs import Outputs
 from holdfast.daemon.settings import Settings, read
 from holdfast.kit.clock import SystemClock
@@ -319,3 +320,27 @@ async def test_the_last_words_of_one_that_has_to_end_are_heard_first(
     await daemon.last_words()
     told = [hit.line for beat in driver.beats for hit in beat.logs]
     assert "CUDA error: out of luck" in told
+
+
+async def test_a_driver_that_takes_nothing_holds_no_last_words_up(
+    driver: Any, daemon: Any, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await eventually_async(lambda: driver.beats, "it is connected")
+    await beats_only_when_urgent(driver, daemon)
+    printed(settings, tmp_path, stdout="CUDA error: out of luck")
+    monkeypatch.setattr("holdfast.daemon.loop.LAST_WORDS_S", 0.01)
+    monkeypatch.setattr(daemon._link, "send", lambda _: asyncio.Event().wait())
+    await asyncio.wait_for(daemon.last_words(), DEADLINE_S)
+
+
+async def test_it_ends_though_its_last_words_meet_a_defect() -> None:
+    class Defective:
+        async def last_words(self) -> None:
+            raise LookupError("a defect")
+
+    told, running = asyncio.Event(), asyncio.create_task(asyncio.Event().wait())
+    told.set()
+    with pytest.raises(LookupError):
+        await _end(Defective(), told, running)  # type: ignore[arg-type]
+    with pytest.raises(asyncio.CancelledError):
+        await running
