@@ -311,8 +311,8 @@ def test_none_of_its_restarts_is_the_users_before_its_node_was_tested_twice(trai
     assert len(life.state.nodes["n1"].acquitted) == 2
 
 
-UNREAD = '  File "/work/train.py", line 2\n    x = (\n        ^\nSyntaxError: never closed\n'
-IMPORTED = 'Traceback (most recent call last):\n  File "/work/train.py", line 1, in <module>\n'
+UNREAD = '  File "/home/me/train.py", line 2\n    x = (\n        ^\nSyntaxError: never closed\n'
+IMPORTED = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 1, in <module>\n'
 
 
 def _unread(life, traceback: str = UNREAD) -> None:
