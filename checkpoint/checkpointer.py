@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import torch
 import xxhash
+from msgspec.structs import replace
 
 from holdfast.checkpoint import rng, tree
 from holdfast.checkpoint.declared import check_keys, check_shards
@@ -26,7 +27,7 @@ from holdfast.checkpoint.settings import Settings, from_environment
 from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
 from holdfast.checkpoint.stores import StoreError, open_store
 from holdfast.checkpoint.tensors import spec, view
-from holdfast.checkpoint.words import Seal
+from holdfast.checkpoint.words import Seal, Skipped
 from holdfast.protocol.messages import Restore
 from holdfast.protocol.topology import Axis
 from holdfast.telemetry.pauses import during
@@ -64,9 +65,7 @@ class Checkpointer:
         self._areas: dict[Slot, Area] = {}
         self._known: tuple[dict[str, Spec], Mapping[str, Shard], Layout] | None = None
         self._tried = 0  # saves outside Holdfast
-        self._skipped = 0
-        self._in_a_row = 0  # of the skipped ones, those since the last that was made
-        self._why = ""  # the last one was
+        self._skips = Skipped(epoch=settings.epoch, count=0, in_a_row=0, why="")
 
     @classmethod
     def from_env(cls, *, replicated: Collection[str] = ()) -> "Checkpointer":
@@ -79,7 +78,7 @@ class Checkpointer:
     @property
     def skipped(self) -> int:
         """Saves that were due and could not be made, each said in the log."""
-        return self._skipped
+        return self._skips.count
 
     def due(self, step: int) -> bool:
         """Whether `save` would save this step; lets a script spare itself gathering the state."""
@@ -208,27 +207,21 @@ class Checkpointer:
         area.fill(layout, tensors)
 
     def _skip(self, step: int, why: str) -> None:
-        self._skipped += 1
-        self._in_a_row += 1
-        _LOG.warning("snapshot of step %d skipped (%d so far): %s", step, self._skipped, why)
-        self._tell_skips(f"step {step}: {why}")
+        before = self._skips
+        count, in_a_row = before.count + 1, before.in_a_row + 1
+        _LOG.warning("snapshot of step %d skipped (%d so far): %s", step, count, why)
+        self._tell_skips(Skipped(before.epoch, count, in_a_row, f"step {step}: {why}", step))
 
     def _saved(self) -> None:
-        if self._in_a_row:
-            self._in_a_row = 0
-            self._tell_skips("")
+        if self._skips.in_a_row:
+            self._tell_skips(replace(self._skips, in_a_row=0))
 
-    def _tell_skips(self, why: str) -> None:
+    def _tell_skips(self, skips: Skipped) -> None:
         if self._folder is None:
             raise AssertionError("save() has looked")
-        self._why = why or self._why
+        self._skips = skips
         try:
-            self._folder.put_skipped(
-                epoch=self._settings.epoch,
-                count=self._skipped,
-                in_a_row=self._in_a_row,
-                why=self._why,
-            )
+            self._folder.put_skipped(skips)
         except OSError as error:
             _LOG.warning("the agent cannot be told of skipped snapshots: %s", error)
 

@@ -141,18 +141,27 @@ class Drain:
         rank would save nothing more."""
         sealed = {rank: self._seals(rank) for rank in self._folders}
         epoch, every = self._order.epoch, self._order.store_interval_steps
+        vain = {}
         for rank, seals in sealed.items():
             drained = self._folders[rank].drained()
             waiting = sorted(s for s in seals if due(s, every) and (epoch, s) > drained)
-            vain = list(takewhile(lambda step: self._in_vain(step, sealed), waiting))
-            if vain:
-                self._folders[rank].put_drained(epoch=epoch, step=vain[-1])
+            vain[rank] = list(takewhile(lambda step: self._in_vain(step, sealed), waiting))
+        for rank, steps in vain.items():
+            if steps:
+                self._folders[rank].put_drained(epoch=epoch, step=steps[-1])
 
     def _in_vain(self, step: int, sealed: Mapping[int, Collection[int]]) -> bool:
         """Whether a later step is being written, or a rank of this node has gone past this one."""
         later = self._begun is not None and step < self._begun
-        past = [max(seals, default=-1) > step for seals in sealed.values() if step not in seals]
-        return later or any(past)
+        without = [rank for rank, seals in sealed.items() if step not in seals]
+        return later or any(self._is_past(step, rank, sealed[rank]) for rank in without)
+
+    def _is_past(self, step: int, rank: int, seals: Collection[int]) -> bool:
+        """Whether a rank that has no snapshot of this step makes none any more. Two that each wait
+        with a step that the other refused would else be released in turn, and never meet.
+        """
+        refused = self._folders[rank].skipped(self._order.epoch).step
+        return refused >= step or max(seals, default=-1) > step
 
     def _count_passed_over(self, step: int) -> None:
         if self._last < 0:

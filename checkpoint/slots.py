@@ -264,8 +264,8 @@ class SlotFolder:
         record = words.read(self.folder / "skipped", words.SKIPPED)
         return record if record and record.epoch == epoch else words.Skipped(epoch, 0, 0, "")
 
-    def put_skipped(self, *, epoch: int, count: int, in_a_row: int, why: str) -> None:
-        self._write("skipped", words.Skipped(epoch, count, in_a_row, why))
+    def put_skipped(self, skipped: words.Skipped) -> None:
+        self._write("skipped", skipped)
 
     def _write(self, name: str, word: object) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -57,13 +57,14 @@ class Drained(msgspec.Struct, frozen=True):
 
 class Skipped(msgspec.Struct, frozen=True):
     """How many saves the rank refused in this epoch, how many of them since the last that it made,
-    and why the last one.
+    and why the last one, and of which step.
     """
 
     epoch: int
     count: int
     in_a_row: int
     why: str
+    step: int = -1
 
 
 # Made at import, as `checked` says.

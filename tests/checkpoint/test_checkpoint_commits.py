@@ -14,6 +14,7 @@ from waiting import eventually  # noqa: E402
 
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.checkpoint.words import Skipped  # noqa: E402
 from holdfast.protocol.messages import Restore, Stored  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -218,3 +219,25 @@ def test_a_snapshot_that_waits_for_the_store_in_vain_is_released(
     job.save(2 * INTERVAL + 1, 1)
     job.save(3 * INTERVAL)
     leader.until(persisted(3 * INTERVAL), "a later one is written")
+
+
+def test_ranks_that_wait_with_steps_which_the_other_refused_are_released_at_once(
+    tmp_path: Path, start: Start
+) -> None:
+    """Released in turn they would be apart again, where steps are shorter than a look."""
+    job, agent = Job(tmp_path, 2), start()
+    job.save(INTERVAL, 0)
+    job.save(2 * INTERVAL, 1)
+    for rank in (0, 1):
+        refused = Skipped(epoch=1, count=9, in_a_row=9, why="no room", step=2 * INTERVAL + 3)
+        SlotFolder(tmp_path / f"r{rank}").put_skipped(refused)
+    agent.give(job.order(0, 1))
+    eventually(
+        lambda: (
+            [SlotFolder(tmp_path / f"r{rank}").drained() for rank in (0, 1)]
+            == [(1, INTERVAL), (1, 2 * INTERVAL)]
+        ),
+        "neither is waited for any more",
+    )
+    job.save(3 * INTERVAL)
+    agent.until(persisted(3 * INTERVAL), "the next one is written")

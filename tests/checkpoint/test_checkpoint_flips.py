@@ -14,7 +14,7 @@ from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.slots import SLOTS, SlotFolder  # noqa: E402
-from holdfast.checkpoint.words import SEAL, Seal  # noqa: E402
+from holdfast.checkpoint.words import SEAL, Seal, Skipped  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -123,7 +123,7 @@ def test_a_word_of_rank_or_agent_with_a_flipped_bit_is_no_word(
     folder = SlotFolder(tmp_path_factory.mktemp("words"))
     folder.ask_room(1_000)
     folder.put_drained(epoch=1, step=50)
-    folder.put_skipped(epoch=1, count=3, in_a_row=2, why="no room")
+    folder.put_skipped(Skipped(epoch=1, count=3, in_a_row=2, why="no room"))
     name = data.draw(st.sampled_from(["wanted", "drained", "skipped"]))
     written = (folder.folder / name).read_bytes()
     bit = data.draw(st.integers(0, 8 * len(written) - 1))
