@@ -77,9 +77,11 @@ def open_postgres(url: str, *, beside: bool = False) -> SqlJournal:
         with engine.begin() as connection:
             connection.execute(select(func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
             (make_new if beside else bring_up_to_date)(connection)
-    except SQLAlchemyError as error:
+    except BaseException as error:
         engine.dispose()
-        raise translate(error) from error
+        if isinstance(error, SQLAlchemyError):
+            raise translate(error) from error
+        raise
     return SqlJournal(engine, translate=translate, hang_up=way.hang_up)
 
 

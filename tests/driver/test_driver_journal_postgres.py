@@ -104,6 +104,7 @@ def test_a_database_of_a_later_holdfast_is_refused(postgres: Postgres, database:
     postgres.execute(database, "UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(PermanentError, match="another version of Holdfast"):
         open_postgres(postgres.url(database))
+    postgres.execute("postgres", f"DROP DATABASE {database}")  # nobody is connected to it any more
 
 
 def test_who_is_to_stand_by_is_told_that_a_later_holdfast_was_here_before_anything_is_changed(
