@@ -14,7 +14,7 @@ import structlog
 
 from holdfast.driver.awake import LOOK_S, Looks
 from holdfast.driver.core.admission import Refusal, of_defect
-from holdfast.driver.core.deadlines import next_deadline
+from holdfast.driver.core.deadlines import Deadlines
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.encode import UnreadableState, decode
 from holdfast.driver.core.events import (
@@ -120,6 +120,7 @@ class Loop:
         self._term, self.sequence = taken.term, taken.sequence
         self._followed = 0  # the latest term that any executor has followed of another driver
         self.state = _state_of(taken.state)
+        self._deadlines = Deadlines(self.state)
         self._since_s = taken.now - clock.monotonic_s()
         self._looks = Looks(self.now())
         self._perform: Callable[[AnyEffect], None]
@@ -225,7 +226,7 @@ class Loop:
         """What is queued, waiting for the first, or a tick where a deadline has passed: behind all
         that was queued by then. Before all of it what is lost, where this driver stood still.
         """
-        due = next_deadline(self.state)
+        due = self._deadlines.next_s()
         if due is not None:
             due = max(due, self._ticked + self._rest_s(due))
         batch: list[Item] = []
@@ -348,6 +349,8 @@ class Loop:
         """From here on it is true: show it, then do what it orders."""
         self._trouble = None
         self.state, self.sequence = draft.state, draft.state.sequence
+        for entry in draft.entries:
+            self._deadlines.follow(self.state, entry.jobs, entry.nodes)
         self._follow(self.state)
         for entry in draft.entries:
             _log.info("decided", sequence=entry.sequence, why=entry.why, jobs=entry.jobs)

@@ -1,29 +1,85 @@
-"""When the core wants to be asked again. Pure; the loop sends a `Ticked` at that time."""
+"""When the core wants to be asked again. Pure; the loop sends a `Ticked` at that time.
 
-from collections.abc import Iterator
+`next_deadline` looks through the whole state; who is there for each commit keeps a `Deadlines`.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Literal
 
 from holdfast.driver.core import trials
-from holdfast.driver.core.model import Node, State
+from holdfast.driver.core.model import Brake, Job, Node, State
+
+LEAST_STALE = 1_000
+"""So many that hold no longer may be kept, and as many as there are that hold."""
+
+_Subject = tuple[Literal["job", "node"], str]
 
 
 def next_deadline(state: State) -> float | None:
     """The earliest deadline in the state, in driver seconds; None where nothing is waited for."""
-    return min(_deadlines(state), default=None)
+    jobs = chain.from_iterable(map(_of_job, state.jobs.values()))
+    nodes = chain.from_iterable(map(_of_node, state.nodes.values()))
+    return min((*jobs, *nodes, *_of_trials(state.nodes, state.brake)), default=None)
 
 
-def _deadlines(state: State) -> Iterator[float]:
-    for job in state.jobs.values():
-        if not job.parked:
-            yield from job.timers.values()
-        for unfit in job.unfit.values():
-            yield unfit.until_s
-        if job.barred is not None:
-            yield job.barred.until_s
-    for node in state.nodes.values():
-        yield from _of_node(node)
-    following = trials.following(state.nodes, state.brake)
-    if following is not None and following.trial_s is not None:
-        yield following.trial_s
+class Deadlines:
+    """Those of a state that changes; beside it, and made anew from any state.
+
+    A look costs what has changed and no pass over thousands of nodes. What holds no longer stays in
+    the heap until it comes up, or until it is half of all.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._due: dict[_Subject, float] = {}
+        self._heap: list[tuple[float, _Subject]] = []
+        self._tried: dict[str, None] = {}  # nodes that are on trial, or wait for one
+        self.follow(state, state.jobs, state.nodes)
+
+    def follow(self, state: State, jobs: Iterable[str], nodes: Iterable[str]) -> None:
+        """The state is now this one, and of no others than these jobs and nodes it has changed."""
+        self._state = state
+        for name in jobs:
+            job = state.jobs.get(name)
+            self._put(("job", name), _of_job(job) if job is not None else ())
+        for name in nodes:
+            self._follow_node(name, state.nodes.get(name))
+        if len(self._heap) > 2 * len(self._due) + LEAST_STALE:
+            self._heap = [(due_s, subject) for subject, due_s in self._due.items()]
+            heapq.heapify(self._heap)
+
+    def next_s(self) -> float | None:
+        """As `next_deadline` of the state that was followed last."""
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        tried = {name: self._state.nodes[name] for name in self._tried}
+        first = [self._heap[0][0]] if self._heap else []
+        return min((*first, *_of_trials(tried, self._state.brake)), default=None)
+
+    def _follow_node(self, name: str, node: Node | None) -> None:
+        self._put(("node", name), _of_node(node) if node is not None else ())
+        if node is not None and (node.trial is not None or node.trial_s is not None):
+            self._tried[name] = None
+        else:
+            self._tried.pop(name, None)
+
+    def _put(self, subject: _Subject, deadlines: Iterable[float]) -> None:
+        due_s = min(deadlines, default=None)
+        if due_s is None:
+            self._due.pop(subject, None)
+        elif self._due.get(subject) != due_s:
+            self._due[subject] = due_s
+            heapq.heappush(self._heap, (due_s, subject))
+
+
+def _of_job(job: Job) -> Iterator[float]:
+    if not job.parked:
+        yield from job.timers.values()
+    for unfit in job.unfit.values():
+        yield unfit.until_s
+    if job.barred is not None:
+        yield job.barred.until_s
 
 
 def _of_node(node: Node) -> Iterator[float]:
@@ -36,3 +92,9 @@ def _of_node(node: Node) -> Iterator[float]:
     for test in (node.trial, node.selftest):
         if test is not None:
             yield test.until_s
+
+
+def _of_trials(nodes: Mapping[str, Node], brake: Brake) -> Iterator[float]:
+    following = trials.following(nodes, brake)
+    if following is not None and following.trial_s is not None:
+        yield following.trial_s

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
 from holdfast.driver.core.admission import refuse
-from holdfast.driver.core.deadlines import next_deadline
+from holdfast.driver.core.deadlines import Deadlines
 from holdfast.driver.core.decide import decide
 from holdfast.driver.core.encode import decode, encode
 from holdfast.driver.core.model import State
@@ -40,6 +40,7 @@ class Driver:
         self.world = world
         self.policy = POLICY
         self.state = State()
+        self._deadlines = Deadlines(self.state)
         self.journal: list[Entry] = []
         self.alive = False
         self.fuse: int | None = None
@@ -61,6 +62,7 @@ class Driver:
         self._bell_s = None
         self._unread = None
         self.state = decode(encode(self.state))
+        self._deadlines = Deadlines(self.state)
         self.receive(e.DriverStarted(term=self.state.term + 1))
         for machine in self.world.machines.values():
             if machine.up and not machine.cut:
@@ -104,6 +106,8 @@ class Driver:
         invariants.check(self.world, self.state, event, decision, now)
         self.world.books.committed(self.state, decision, now)
         self.state = decision.state
+        self._deadlines.follow(self.state, decision.jobs, decision.nodes)
+        invariants.deadlines_are_known(self.state, self._deadlines.next_s())
 
     def _entry(self, event: e.AnyEvent, decision: Decision) -> Entry:
         now = self.world.agenda.now
@@ -165,7 +169,7 @@ class Driver:
         self.receive(event)
 
     def _set_bell(self) -> None:
-        due = next_deadline(self.state)
+        due = self._deadlines.next_s()
         if due is None or not self.alive or (self._bell_s is not None and self._bell_s <= due):
             return
         self._bell_s = due
@@ -175,7 +179,7 @@ class Driver:
         if self._bell_s != due or not self.alive or self.frozen:
             return
         self._bell_s = None
-        wanted = next_deadline(self.state)
+        wanted = self._deadlines.next_s()
         if wanted is not None and wanted <= self.world.agenda.now:
             self.receive(e.Ticked())
             invariants.no_deadline_stays(self.state, self.world.agenda.now, alive=self.alive)

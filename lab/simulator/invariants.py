@@ -351,6 +351,11 @@ def no_deadline_stays(state: State, now: float, *, alive: bool) -> None:
     require("a-tick-clears-what-is-due", not alive or due is None or due > now, f"{due} at {now}")
 
 
+def deadlines_are_known(state: State, found_s: float | None) -> None:
+    wanted_s = next_deadline(state)
+    require("deadlines-are-known", found_s == wanted_s, f"{found_s}, and not {wanted_s}")
+
+
 def unfinished(world: "World") -> str:
     """What has not come to an end; "" once all has converged."""
     state = world.driver.state

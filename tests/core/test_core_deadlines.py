@@ -1,0 +1,54 @@
+"""Deadlines that are kept beside a state are those that a look through all of it finds.
+
+Each simulated life checks that after each commit, too.
+"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.driver.core.deadlines import LEAST_STALE, Deadlines, next_deadline
+from holdfast.driver.core.model import Brake, Node, State, Trial
+
+TIMES = st.one_of(st.none(), st.floats(0, 100))
+NAMES = [f"n{at}" for at in range(4)]
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> Node | None:
+    if draw(st.booleans()):
+        return None
+    until_s = draw(TIMES)
+    return Node(
+        name=draw(st.sampled_from(NAMES)),
+        silent_check_s=draw(TIMES),
+        retry_s=draw(TIMES),
+        trial_s=draw(TIMES),
+        trial=None if until_s is None else Trial(number=1, until_s=until_s, orders=()),
+        quarantined=draw(st.booleans()),
+    )
+
+
+@given(st.lists(st.tuples(st.sampled_from(NAMES), nodes(), st.booleans())))
+def test_whatever_changes_the_next_deadline_is_known(
+    changes: list[tuple[str, Node | None, bool]],
+) -> None:
+    state = State()
+    kept = Deadlines(state)
+    for name, node, on in changes:
+        others = {other: each for other, each in state.nodes.items() if other != name}
+        known = {**others, name: node} if node is not None else others
+        state = replace(state, nodes=known, brake=Brake(on=on))
+        kept.follow(state, (), (name,))
+        assert kept.next_s() == next_deadline(state)
+        assert Deadlines(state).next_s() == next_deadline(state)
+
+
+def test_what_holds_no_longer_is_not_kept_for_ever() -> None:
+    state = State(nodes={"n0": Node(name="n0", retry_s=0.0)})
+    kept = Deadlines(state)
+    for at in range(3 * LEAST_STALE):
+        state = State(nodes={"n0": Node(name="n0", retry_s=float(3 * LEAST_STALE - at))})
+        kept.follow(state, (), ("n0",))
+        assert len(kept._heap) <= LEAST_STALE + 2
+    assert kept.next_s() == 1.0
