@@ -16,7 +16,7 @@ import xxhash
 from msgspec.structs import replace
 
 from holdfast.checkpoint import rng, tree
-from holdfast.checkpoint.declared import check_keys, check_shards
+from holdfast.checkpoint.declared import check_keys, checked_shards
 from holdfast.checkpoint.fetch import Foreign, Identity, Refused, fetch, refuse
 from holdfast.checkpoint.filling import Area, Claim
 from holdfast.checkpoint.layout import PLAN_KEY, Layout, Shard, ShardPlan, Spec, lay_out, parse_head
@@ -163,12 +163,11 @@ class Checkpointer:
         return self._known[2]
 
     def _new_layout(self, specs: dict[str, Spec], shards: Mapping[str, Shard]) -> Layout:
-        check_shards(shards, specs)
         known = {
             name: Shard(one.shape, (0,) * len(one.shape), (Axis.DP,))
             for name, one in specs.items()
             if name.split(".", 1)[0] in self._replicated
-        } | dict(shards)
+        } | checked_shards(shards, specs)
         settings = self._settings
         sizes = {name: one.size_bytes for name, one in specs.items()}
         plan = writers(sizes, known, settings.topology, settings.rank)

@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.checkpoint.layout import Shard, Spec
 
 
@@ -20,13 +22,19 @@ def check_keys(replicated: Collection[str], state: Mapping[str, Any]) -> None:
             raise ValueError(f"replicated: {key!r} is no top key of the state. {hint}")
 
 
-def check_shards(shards: Mapping[str, Shard], specs: Mapping[str, Spec]) -> None:
-    """Raise `ValueError` naming the shard that is no tensor, or does not lie in its whole one."""
+def checked_shards(shards: Mapping[str, Shard], specs: Mapping[str, Spec]) -> dict[str, Shard]:
+    """The shards, none of which ends beyond its whole tensor.
+
+    An empty one may begin there, as of a rank for which nothing was left, and counts as at the end:
+    torch's reader takes the furthest end for the size of the whole. Raises `ValueError` naming the
+    shard that is no tensor, or does not lie in its whole one.
+    """
     for name, shard in sorted(shards.items()):
         if name not in specs:
             raise ValueError(f"shards: {name!r} is no tensor of the state. Correct its name.")
         if wrong := _outside(shard, specs[name].shape):
             raise ValueError(f"shards: {name!r}: {wrong}")
+    return {name: _within(shard, specs[name].shape) for name, shard in shards.items()}
 
 
 def _outside(shard: Shard, shape: tuple[int, ...]) -> str:
@@ -38,9 +46,19 @@ def _outside(shard: Shard, shape: tuple[int, ...]) -> str:
     for axis, (whole, at, size) in enumerate(
         zip(shard.global_shape, shard.offsets, shape, strict=True)
     ):
-        if at < 0 or at + size > whole:
+        if at < 0 or (size and at + size > whole):
             return (
                 f"dimension {axis} is to lie at {at} to {at + size} of {whole}. "
                 "Correct its offsets or its global_shape."
             )
     return ""
+
+
+def _within(shard: Shard, shape: tuple[int, ...]) -> Shard:
+    return replace(
+        shard,
+        offsets=tuple(
+            at if size else min(at, whole)
+            for whole, at, size in zip(shard.global_shape, shard.offsets, shape, strict=True)
+        ),
+    )

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from holdfast.cli import find
 from holdfast.cli.client import Client, Problem, path
 from holdfast.cli.errors import Stopped, not_reachable
+from holdfast.cli.output import warn
 from holdfast.protocol import exitcodes
 
 
@@ -101,11 +102,18 @@ def _neither(name: str, of_job: Problem, of_node: Problem) -> Stopped:
 
 
 def source(url: str | None, state: Path | None) -> tuple[Source, bool]:
-    """Where to ask, and whether a driver runs there. Raises `Stopped` (69) where nothing is."""
+    """Where to ask, and whether a driver runs there; says on stderr why one takes no new work.
+
+    Raises `Stopped` (69) where nothing is.
+    """
     target = find.Target(url=url, state=state)
     root = find.state_folder(target, alive=False)
     if url or (root is not None and find.address(root) is not None):
-        return Live(find.client(find.Target(url=url, state=root))), True
+        client = find.client(find.Target(url=url, state=root))
+        ready, why = client.readiness()
+        if why and not ready:
+            warn(why)
+        return Live(client), True
     if root is None:
         raise not_reachable(
             "no driver is running here, and there is no run under ./runs.",

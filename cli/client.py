@@ -51,6 +51,7 @@ class Problem(Stopped):
         self.status = status
         self.mistakes: list[dict[str, str]] = list(body.get("errors") or [])
         fix = str(body.get("fix") or "")
+        self.not_ready = str(body.get("why") or "")  # of /readyz alone
         sentence = body.get("detail") or body.get("title") or f"the driver answered {status}"
         lines = [
             f"{each['field']}: {each['why']}  {each['fix']}".rstrip() for each in self.mistakes
@@ -82,6 +83,17 @@ class Client:
 
     def get(self, where: str, **query: object) -> Any:
         return self._ask("GET", where, query=query)
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether the driver takes new work, and why not, or what keeps taken work waiting.
+
+        One that takes none can write nothing down and so decides nothing, as where its disk is
+        full: what it tells of jobs may be old then.
+        """
+        try:
+            return True, str(self.get("/readyz")["why"])
+        except Problem as problem:
+            return False, problem.not_ready
 
     def post(
         self,

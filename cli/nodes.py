@@ -64,7 +64,8 @@ def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None
         ),
     )
     if not nodes and alive:
-        typer.echo(client(url, state).get("/readyz")["why"] or "no nodes")
+        ready, why = client(url, state).readiness()
+        typer.echo(why if why and ready else "no nodes")
     if not alive:
         last_word()
 

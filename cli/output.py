@@ -41,6 +41,11 @@ def as_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+def warn(sentence: str) -> None:
+    """On stderr: what people have to know beside what was asked."""
+    sys.stderr.write(f"holdfast: {sentence}\n")
+
+
 def last_word() -> None:
     """On stderr: what was shown is from a journal, for no driver runs."""
     sys.stderr.write("no driver is running here: this is what its journal says\n")

@@ -18,10 +18,10 @@ AFTER_S: Final = 2.0
 """At one line for so long before it is looked at: no step pays for it."""
 AGAIN_S: Final = 1.0
 """A look takes two openings of files in /proc, about .3 ms."""
-WAKES_S: Final = 3.0
-"""After its end a sleep is still told, with the least that is left, until the thread stands
-elsewhere: else a rank that is about to go on would have stood still since the sleep began."""
-LEAST_LEFT_S: Final = 0.001
+
+LATE_S: Final = 2.0
+"""A thread may wake so much later than its sleep ends: others have the processor, or the GIL."""
+LEAST_S: Final = 0.001  # as the ring counts
 
 _MONOTONIC, _TIMER_ABSTIME = 1, 1
 _TIMESPEC = Struct("=qq")
@@ -68,8 +68,8 @@ class Calls:
     def _look(self, now_s: float) -> None:
         before_s = self._until_s
         call, self._until_s = self._read()
-        if self._until_s is None and before_s is not None and 0 <= now_s - before_s < WAKES_S:
-            self._until_s = before_s
+        if self._until_s is None and before_s is not None and now_s < before_s + LATE_S:
+            self._until_s = before_s  # it is at that line still, and about to wake
         if self._until_s is None:
             self._awake_s = now_s
         elif before_s is not None and self._until_s != before_s:
@@ -82,9 +82,11 @@ class Calls:
         self._due_s = min(self._until_s, again_s) if comes and self._until_s else again_s
 
     def _store(self, now_s: float) -> None:
-        until_s = self._until_s
-        left_s = 0.0 if until_s is None else max(LEAST_LEFT_S, until_s - now_s)
-        whole_s = 0.0 if until_s is None else max(0.0, until_s - self._awake_s)
+        whole_s = left_s = 0.0
+        if self._until_s is not None:
+            whole_s = max(0.0, self._until_s - self._awake_s)
+            least_s = LEAST_S if now_s < self._until_s + LATE_S else 0.0
+            left_s = max(least_s, self._until_s - now_s)
         self._ring.word(schema.SLEEP_MS, int(1_000 * whole_s))
         self._ring.word(schema.SLEEP_LEFT_MS, int(1_000 * left_s))
 

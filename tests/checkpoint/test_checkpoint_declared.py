@@ -126,6 +126,26 @@ def test_a_shard_has_to_lie_in_its_whole_tensor(place: Place, shard: Shard, why:
 
 
 @pytest.mark.parametrize(
+    ("shape", "shard", "why"),
+    [
+        ((0, 4), Shard((5, 4), (6, 0)), ""),
+        ((0, 4), Shard((5, 4), (-1, 0)), "dimension 0 is to lie at -1 to -1 of 5"),
+        ((0, 4), Shard((5, 4), (6, 1)), "dimension 1 is to lie at 1 to 5 of 4"),
+    ],
+)
+def test_an_empty_shard_may_begin_beyond_its_whole_tensor(
+    place: Place, shape: tuple[int, ...], shard: Shard, why: str
+) -> None:
+    """As where 5 rows are shared out by twos, and the fourth rank has none."""
+    state = {"w": torch.ones(shape)}
+    if not why:
+        assert place.save(state, shards={"w": shard}) is (place.root is not None)
+        return
+    with pytest.raises(ValueError, match=f"shards: 'w': {why}"):
+        place.save(state, shards={"w": shard})
+
+
+@pytest.mark.parametrize(
     "state",
     [{"a": "x\ud800"}, {"a": {"\udcff": 1}}, {"a": ["\udcff"]}, {"a": {1: 2, "\ud800": 3}}],
     ids=["a text", "a key", "in a list", "an odd key"],

@@ -39,11 +39,13 @@ def test_torchs_own_reader_puts_split_tensors_together_without_holdfast(
     whole = torch.arange(24.0).reshape(4, 6)
     norm = torch.arange(6.0)
     moment = torch.arange(8.0)
+    few = torch.arange(3.0)  # of which two of the four ranks have nothing
     for rank, checkpointer in enumerate(job.ranks):
         tp = job.topology.coordinates(rank)[Axis.TP]
         state = {
             "model": {"w": whole[2 * tp : 2 * tp + 2], "norm": norm},
             "optimizer": {"m": moment[2 * rank : 2 * rank + 2]},
+            "few": few[2 * rank : 2 * rank + 2],
             "mine": torch.full((2,), float(rank)),
             "lr": 0.1,
         }
@@ -51,10 +53,11 @@ def test_torchs_own_reader_puts_split_tensors_together_without_holdfast(
             "model.w": Shard((4, 6), (2 * tp, 0), (Axis.DP,)),
             "model.norm": Shard((6,), (0,), (Axis.DP, Axis.TP)),
             "optimizer.m": Shard((8,), (2 * rank,)),
+            "few": Shard((3,), (2 * rank,)),
         }
         checkpointer.save(INTERVAL, state, shards=shards)
     agent.until(persisted(INTERVAL), "committed")
-    shapes = {"model.w": [4, 6], "model.norm": [6], "optimizer.m": [8], "mine": [2]}
+    shapes = {"model.w": [4, 6], "model.norm": [6], "optimizer.m": [8], "few": [3], "mine": [2]}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", WITHOUT_US,
          str(job.store / job.whole()[0]), json.dumps({**shapes, "rank-00003.mine": [2]})],
@@ -65,5 +68,6 @@ def test_torchs_own_reader_puts_split_tensors_together_without_holdfast(
     assert found["model.w"] == whole.tolist()
     assert found["model.norm"] == norm.tolist()
     assert found["optimizer.m"] == moment.tolist()
+    assert found["few"] == few.tolist()
     assert (found["mine"], found["rank-00003.mine"]) == ([0.0, 0.0], [3.0, 3.0])
     assert parse_folder(job.whole()[0]) == (INTERVAL, 1)

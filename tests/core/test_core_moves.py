@@ -5,8 +5,8 @@ import pytest
 from holdfast.driver.core import events as e
 from holdfast.driver.core.admission import refuse
 from holdfast.driver.core.effects import Allocate, Distrust, Release
-from holdfast.driver.core.model import Phase
-from holdfast.protocol.faults import Kind
+from holdfast.driver.core.model import Phase, Timer
+from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Restore, Stored, Task
 
 STORED = Task(command=("train",), workdir=".", store_url="file:///store", store_interval_steps=100)
@@ -58,6 +58,7 @@ def test_nobody_is_blamed_and_nothing_is_spent_for_it(training) -> None:
     moved(life)
     node = life.state.nodes["n1"]
     assert (node.quarantined, node.strikes, node.job) == (False, (), None)
+    assert life.incident.blame is Blame.UNKNOWN
     assert life.ordered(Distrust) == []
     assert (life.incident.node, life.incident.evicted, life.job.spent) == (None, (), ())
 
@@ -283,6 +284,31 @@ def test_an_executor_that_is_deleted_on_an_open_node_comes_back_there(training) 
     assert [effect.node for effect in life.ordered(Allocate)] == ["n1"]
 
 
+def test_an_executor_that_is_deleted_on_a_node_that_is_closed_does_not_come_back_there(
+    training,
+) -> None:
+    life = training(task=STORED)
+    life.do(e.NodeAppeared(node="n1", closed="it is cordoned"))
+    life.do(ending("n1", within_s=300))
+    assert life.phase is Phase.RUNNING
+    assert "it trains on there" in life.job.waiting
+
+
+def test_a_standby_that_is_on_its_way_is_waited_for_though_the_executor_would_come_back(
+    training,
+) -> None:
+    life = training(task=STORED)
+    life.do(e.NodeAppeared(node="n1", notice="new kernel"))
+    life.do(e.NodeAppeared(node="n2"))
+    assert life.job.standbys == ("n2",)
+    life.do(e.NodeAppeared(node="n1"))
+    life.do(ending("n1", within_s=300))
+    assert life.phase is Phase.RUNNING
+    life.do(e.NodeAllocated(job="job", node="n2"))
+    life.connect("n2", "n2-first")
+    assert life.phase is Phase.SUSPENDING
+
+
 def test_on_a_node_that_is_drained_it_trains_as_long_as_it_can(training) -> None:
     life = training(task=STORED)
     life.do(ending("n1", within_s=300, evicted=True))
@@ -310,6 +336,30 @@ def test_what_the_cluster_says_is_taken_back_by_the_cluster(training) -> None:
     assert (life.job.leaving, life.state.nodes["n1"].notice) == ((), None)
     life.wait(until_s=life.now + 1_000)
     assert life.phase is Phase.RUNNING
+
+
+def test_a_time_that_is_told_again_a_little_off_is_no_news(training) -> None:
+    life = training(task=STORED)
+    life.do(ending("n1", within_s=300))
+    told_s = life.state.nodes["n1"].notice.by_s
+    assert life.do(ending("n1", within_s=298), after_s=1.0).idle
+    assert life.state.nodes["n1"].notice.by_s == told_s
+    assert not life.do(ending("n1", within_s=200)).idle, "that is another time"
+    assert life.state.nodes["n1"].notice.by_s == life.now + 200
+
+
+def test_a_save_is_not_waited_for_once_the_node_need_not_be_free(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(e.NodeAppeared(node="n1", notice="new kernel"))
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    life.answer(snapshots=STAYS, stored=[(5, 1)], store_error=HANGS, empty=EMPTY)
+    assert {Timer.SAVE, Timer.SAVE_FAILS} <= life.job.timers.keys()
+    life.do(e.NodeAppeared(node="n1"))
+    assert not {Timer.SAVE, Timer.SAVE_FAILS} & life.job.timers.keys()
+    life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
+    life.wait(until_s=life.now + 2 * life.policy.save_longest_s)
+    assert (life.phase, life.job.places) == (Phase.RUNNING, ("n0", "n1"))
+    assert not [why for why in life.whys if "is not saved" in why]
 
 
 def test_what_a_person_says_is_not_taken_back_by_the_cluster(training) -> None:
@@ -356,6 +406,18 @@ def test_two_nodes_of_a_job_are_left_together(training) -> None:
     moved(life, empty=("n3", "n4"))
     assert life.job.places == ("n0", "n3", "n4")
     assert life.state.incident_count == 1
+
+
+def test_two_nodes_are_left_once_there_are_two_others(training) -> None:
+    life = training(nodes=3, task=STORED)
+    life.do(maintain("n1"))
+    life.do(maintain("n2"))
+    life.node("n3")
+    life.do(e.NodeAllocated(job="job", node="n3"))
+    assert (life.job.standbys, life.phase) == (("n3",), Phase.RUNNING)
+    life.node("n4")
+    life.do(e.NodeAllocated(job="job", node="n4"))
+    assert life.phase is Phase.SUSPENDING
 
 
 @pytest.mark.parametrize("within_s", [None, 300])

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.driver.watch.manner import Manner, manner
 from holdfast.protocol.faults import Kind, Weight
 from holdfast.protocol.messages import RankProgress
-from holdfast.telemetry.calls import LEAST_LEFT_S, WAKES_S
+from holdfast.telemetry.calls import LEAST_S, LATE_S
 
 Alter = Callable[[RankProgress], RankProgress]
 
@@ -155,7 +155,7 @@ def sleeps(cluster: Any, *lengths_s: float, over_s: float = 0) -> None:
         now = next((at for at, end_s in enumerate(ends_s) if end_s > cluster.now), None)
         if seen.rank != 2 or now is None:
             return stands(seen)
-        left_s = max(LEAST_LEFT_S, ends_s[now] - cluster.now - over_s)
+        left_s = max(LEAST_S, ends_s[now] - cluster.now - over_s)
         slept = {"call": "sleeps", "sleep_s": lengths_s[now], "sleep_left_s": left_s}
         return replace(stands(seen), **slept)
 
@@ -207,8 +207,8 @@ def test_before_a_sleep_is_over_nobody_believes_it_is(running: Any) -> None:
 
 
 def test_who_has_slept_and_is_about_to_go_on_is_not_acted_on(running: Any) -> None:
-    sleeps(running, 20 + WAKES_S, over_s=WAKES_S)
-    assert [each.kind for each in running.go(20 + WAKES_S - 0.1)] == [Kind.STANDSTILL]
+    sleeps(running, 20 + LATE_S, over_s=LATE_S)
+    assert [each.kind for each in running.go(20 + LATE_S - 0.1)] == [Kind.STANDSTILL]
     goes_on(running)
     assert [each.kind for each in running.go(5)] == [Kind.GOES_ON]
 
