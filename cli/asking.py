@@ -3,12 +3,14 @@
 Called by `status`, `story`, `why`, `jobs` and `nodes`.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.cli import find
 from holdfast.cli.client import Client, Problem, path
 from holdfast.cli.errors import Stopped, not_reachable
+from holdfast.driver.adapters.rest import naming
 from holdfast.protocol import exitcodes
 
 
@@ -35,10 +37,11 @@ class Source(Protocol):
 
 
 class Live:
-    """A running driver."""
+    """A running driver. `others`: runs that it does not know."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, others: Sequence[str] = ()) -> None:
         self._client = client
+        self._others = others
 
     def jobs(self, **filters: Any) -> list[dict[str, Any]]:
         """Every page of the list."""
@@ -52,7 +55,11 @@ class Live:
                 return found
 
     def job(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._client.get(path("jobs", name))
+        try:
+            found: dict[str, Any] = self._client.get(path("jobs", name))
+        except Problem as problem:
+            self._name_others(problem, name)
+            raise
         return found
 
     def nodes(self) -> list[dict[str, Any]]:
@@ -77,6 +84,12 @@ class Live:
             return of_node
         raise _neither(name, of_job, of_node)
 
+    def _name_others(self, problem: Problem, name: str) -> None:
+        """Where there is no such job: runs of other drivers may be meant as well."""
+        if problem.status == 404 and self._others:
+            known = {*self._others, *(job["name"] for job in self.jobs())}
+            problem.fix = naming.instead("job", name, known)
+
     def _why(self, kind: str, name: str) -> dict[str, Any] | Problem:
         """The answer, or why there is none for this person."""
         try:
@@ -84,6 +97,8 @@ class Live:
         except Problem as problem:
             if problem.status not in (403, 404):
                 raise
+            if kind == "jobs":
+                self._name_others(problem, name)
             return problem
         return told
 
@@ -100,12 +115,15 @@ def _neither(name: str, of_job: Problem, of_node: Problem) -> Stopped:
     return Stopped(f"there is no job or node {name!r}.", fix=fix)
 
 
-def source(url: str | None, state: Path | None) -> tuple[Source, bool]:
-    """Where to ask, and whether a driver runs there. Raises `Stopped` (69) where nothing is."""
-    target = find.Target(url=url, state=state)
+def source(url: str | None, state: Path | None, job: str | None = None) -> tuple[Source, bool]:
+    """Where to ask, about that job, and whether a driver runs there. Raises `Stopped` (69) where
+    nothing is.
+    """
+    target = find.Target(url=url, state=state, job=job)
     root = find.state_folder(target, alive=False)
+    others = [run.name for run in find.runs()] if target.is_guessed else []
     if url or (root is not None and find.address(root) is not None):
-        return Live(find.client(find.Target(url=url, state=root))), True
+        return Live(find.client(find.Target(url=url, state=root)), others), True
     if root is None:
         raise not_reachable(
             "no driver is running here, and there is no run under ./runs.",
@@ -113,7 +131,7 @@ def source(url: str | None, state: Path | None) -> tuple[Source, bool]:
         )
     from holdfast.cli.offline import Recorded
 
-    return Recorded(root), False
+    return Recorded(root, others), False
 
 
 def job_named(asked: Source, name: str | None) -> dict[str, Any]:

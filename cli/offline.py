@@ -5,6 +5,7 @@ routes use, so that both say the same.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
 
 
 class Recorded:
-    """A run's journal, as if its driver were asked."""
+    """A run's journal, as if its driver were asked. `others`: runs that it does not know."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, others: Sequence[str] = ()) -> None:
         from holdfast.driver.adapters.journal_sqlite import read_only
         from holdfast.driver.core.encode import LaterState, decode
         from holdfast.driver.core.model import State
         from holdfast.driver.ports import PermanentError, TemporaryError
 
+        self._others = others
         path = RunPaths(root).journal
         try:
             path.open("rb").close()
@@ -93,7 +95,7 @@ class Recorded:
 
         fits = naming.fitting(name, self._state.jobs)
         if not fits:
-            there = naming.instead("job", name, self._state.jobs)
+            there = naming.instead("job", name, {*self._state.jobs, *self._others})
             raise Stopped(naming.none_of(kind, name), fix=there)
         if len(fits) > 1:
             sentence, fix = naming.several(name, fits)

@@ -39,8 +39,8 @@ State = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.", callback=_or_outer)]
 
 
-def client(url: str | None, state: Path | None) -> Client:
-    return find.client(find.Target(url=url, state=state))
+def client(url: str | None, state: Path | None, job: str | None = None) -> Client:
+    return find.client(find.Target(url=url, state=state, job=job))
 
 
 def same(url: str | None, state: Path | None) -> str:
