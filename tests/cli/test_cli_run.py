@@ -134,17 +134,6 @@ def test_ctrl_c_stops_the_job_and_takes_everything_down(shell: Shell) -> None:
     assert shell.leftovers() == []
 
 
-def test_a_run_whose_output_nobody_reads_any_more_ends_as_any_program(shell: Shell) -> None:
-    process = shell.start("run", "--", "sh", "-c", "while sleep .05; do echo line; done")
-    assert process.stdout is not None
-    assert process.stdout.readline() == "line\n"
-    process.stdout.close()
-    assert process.wait(DEADLINE_S) == 128 + signal.SIGPIPE
-    assert process.stderr is not None
-    assert "holdfast  stopped: nobody reads its output any more\n" in process.stderr
-    eventually(lambda: not shell.leftovers())
-
-
 def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
     stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + FOREVER
     shell.script("stubborn.py", stubborn)
