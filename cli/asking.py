@@ -23,6 +23,10 @@ class Source(Protocol):
         """The one that is meant. Raises `Stopped` with what there is."""
         ...
 
+    def no_job(self) -> Stopped:
+        """What is said where there is none at all."""
+        ...
+
     def nodes(self) -> list[dict[str, Any]]: ...
 
     def incidents(self, job: str) -> list[dict[str, Any]]: ...
@@ -61,6 +65,9 @@ class Live:
             self._name_others(problem, name)
             raise
         return found
+
+    def no_job(self) -> Stopped:
+        return Stopped("there is no job.", fix="Submit one: holdfast submit job.yaml")
 
     def nodes(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._client.get(path("nodes"))["items"]
@@ -134,11 +141,28 @@ def source(url: str | None, state: Path | None, job: str | None = None) -> tuple
     return Recorded(root, others), False
 
 
+LOST = "lost its driver"
+"""What a job does that had not ended when its driver did: nobody runs it any more."""
+
+
+def state_of(phase: str, *, alive: bool) -> str:
+    """A job's phase, as far as it is true: without a driver nothing under way is."""
+    from holdfast.driver.core.model import FINISHED
+
+    return phase if alive or phase in FINISHED else LOST
+
+
+def is_lost(asked: Source, subject: str) -> bool:
+    """Whether that is a job, and had not ended when its driver did."""
+    found = (job["phase"] for job in asked.jobs() if job["name"] == subject)
+    return any(state_of(phase, alive=False) == LOST for phase in found)
+
+
 def job_named(asked: Source, name: str | None) -> dict[str, Any]:
     """The job, or the only or newest one where none is named. Raises `Stopped`."""
     if name is not None:
         return asked.job(name)
     jobs = asked.jobs()
     if not jobs:
-        raise Stopped("there is no job.", code=exitcodes.FAILED)
+        raise asked.no_job()
     return jobs[-1]

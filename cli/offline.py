@@ -26,7 +26,7 @@ class Recorded:
         from holdfast.driver.core.model import State
         from holdfast.driver.ports import PermanentError, TemporaryError
 
-        self._others = others
+        self._root, self._others = root, others
         path = RunPaths(root).journal
         try:
             path.open("rb").close()
@@ -61,6 +61,12 @@ class Recorded:
         job = self._state.jobs[self._meant(name)]
         return _plain(job_view(self._state, job, now=self._now, live=None))
 
+    def no_job(self) -> Stopped:
+        return Stopped(
+            f"{self._root} has no job: its driver ended before one had begun.",
+            fix=f"See {self._root / 'driver.log'}, or ask about another run: holdfast runs",
+        )
+
     def nodes(self) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import node_view
 
@@ -93,6 +99,8 @@ class Recorded:
         """The whole name of the one job that is meant. Raises `Stopped` as a driver would."""
         from holdfast.driver.adapters.rest import naming
 
+        if name == self._root.name and not self._state.jobs:
+            raise self.no_job()
         fits = naming.fitting(name, self._state.jobs)
         if not fits:
             there = naming.instead("job", name, {*self._state.jobs, *self._others})

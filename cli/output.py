@@ -15,6 +15,7 @@ TONES = {
     "Failed": "red",
     "quarantined": "red",
     "gone": "red",
+    "lost its driver": "red",
     "maintenance": "yellow",
     "Stopped": "yellow",
     "Suspended": "yellow",

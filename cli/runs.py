@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from holdfast.cli import find
+from holdfast.cli import asking, find
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, table, toned
 from holdfast.cli.shared import Json, examples, group
@@ -23,6 +23,7 @@ from holdfast.kit.clock import SystemClock
 from holdfast.protocol.paths import RunPaths
 
 KEPT = 20
+UNREADABLE = "unreadable"
 
 Folder = Annotated[
     Path, typer.Option("--runs", metavar="DIR", help="Where `holdfast run` made their folders.")
@@ -37,6 +38,13 @@ class Past(NamedTuple):
     size_bytes: int
     alive: bool
     phase: str
+
+    @property
+    def state(self) -> str:
+        """For people."""
+        if not self.phase:
+            return "starting" if self.alive else "never began"
+        return asking.state_of(self.phase, alive=self.alive or self.phase == UNREADABLE)
 
 
 def register(app: typer.Typer) -> None:
@@ -67,7 +75,7 @@ def list_runs(folder: Path, json: bool) -> None:
         typer.echo(f"no runs in {folder}")
         return
     rows = (
-        (past.root.name, toned(past.phase), duration(now_s - past.changed_s), size(past.size_bytes))
+        (past.root.name, toned(past.state), duration(now_s - past.changed_s), size(past.size_bytes))
         for past in found
     )
     table(("run", "state", "last change", "size"), rows)
@@ -155,5 +163,5 @@ def _phase(root: Path) -> str:
     try:
         jobs = Recorded(root).jobs()
     except Stopped:
-        return "unreadable"
+        return UNREADABLE
     return str(jobs[-1]["phase"]) if jobs else ""

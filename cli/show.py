@@ -90,6 +90,8 @@ def why(
         return
     if told["exception"]:
         typer.echo(told["exception"].rstrip() + "\n")
+    if not alive and asking.is_lost(asked, told["subject"]):
+        typer.echo(f"{told['subject']} {asking.LOST}. Until then:")
     typer.echo(told["headline"])
     for detail in told["details"]:
         typer.echo(f"  {detail}")

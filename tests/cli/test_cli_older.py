@@ -4,6 +4,7 @@ import json
 
 import pytest
 from shells import Shell, heard
+from waiting import DEADLINE_S, eventually
 
 from holdfast.protocol import exitcodes
 
@@ -58,3 +59,17 @@ def test_also_while_another_one_runs(shell: Shell) -> None:
     (alive,) = {*listed(shell)} - {older}
     assert shell.holdfast("status", alive).stdout.startswith(f"{alive}  Running")
     assert shell.holdfast("stop", alive).returncode == 0
+
+
+def test_a_driver_that_never_had_a_job_is_one_that_never_began(shell: Shell) -> None:
+    process = shell.start("driver", "--state", "runs/idle")
+    eventually((shell.folder / "runs" / "idle" / "driver.json").exists)
+    assert "starting" in shell.holdfast("runs").stdout
+    process.terminate()
+    process.wait(DEADLINE_S)
+    assert "never began" in shell.holdfast("runs").stdout
+    for words in ("status", "status idle", "why idle", "logs", "logs idle"):
+        ended = shell.holdfast(*words.split())
+        assert ended.returncode == exitcodes.FAILED
+        assert "runs/idle has no job: its driver ended before one had begun.  See" in ended.stderr
+    assert shell.holdfast("jobs").stdout == "no jobs\n"
