@@ -14,6 +14,7 @@ help: ## Say what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with everything that is needed (about a minute the first time)
+	@echo "Holdfast is in $(VENV). Type: . $(BIN)/activate, then: holdfast run -n 2 train.py, or: make demo"
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Holdfast needs Python 3.11 or newer: make setup PYTHON=python3.11"; exit 1; }

@@ -3,6 +3,7 @@
 Must import nothing but what begins a command: until then Ctrl-C would show where Python stands.
 """
 
+import io
 import os
 import sys
 
@@ -23,9 +24,16 @@ def have_streams() -> None:
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115 likewise
 
 
+def bear_encodings() -> None:
+    """What the encoding of stdout has no sign for is a `?`; stderr's is spelt out by Python."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
 def start() -> int:
     """The command line; its exit code."""
     have_streams()
+    bear_encodings()
     return interrupt.run("holdfast.cli.main", sys.argv[1:])
 
 

@@ -3,6 +3,7 @@
 Called by `status`, `story`, `why`, `jobs` and `nodes`.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ from holdfast.cli import find
 from holdfast.cli.client import Client, Problem, path
 from holdfast.cli.errors import Stopped, not_reachable
 from holdfast.cli.output import warn
+from holdfast.driver.adapters.rest import naming
 from holdfast.protocol import exitcodes
 
 
@@ -20,6 +22,10 @@ class Source(Protocol):
 
     def job(self, name: str) -> dict[str, Any]:
         """The one that is meant. Raises `Stopped` with what there is."""
+        ...
+
+    def no_job(self) -> Stopped:
+        """What is said where there is none at all."""
         ...
 
     def nodes(self) -> list[dict[str, Any]]: ...
@@ -36,10 +42,11 @@ class Source(Protocol):
 
 
 class Live:
-    """A running driver."""
+    """A running driver. `others`: runs that it does not know."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, others: Sequence[str] = ()) -> None:
         self._client = client
+        self._others = others
 
     def jobs(self, **filters: Any) -> list[dict[str, Any]]:
         """Every page of the list."""
@@ -53,8 +60,15 @@ class Live:
                 return found
 
     def job(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._client.get(path("jobs", name))
+        try:
+            found: dict[str, Any] = self._client.get(path("jobs", name))
+        except Problem as problem:
+            self._name_others(problem, name)
+            raise
         return found
+
+    def no_job(self) -> Stopped:
+        return Stopped("there is no job.", fix="Submit one: holdfast submit job.yaml")
 
     def nodes(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._client.get(path("nodes"))["items"]
@@ -78,6 +92,12 @@ class Live:
             return of_node
         raise _neither(name, of_job, of_node)
 
+    def _name_others(self, problem: Problem, name: str) -> None:
+        """Where there is no such job: runs of other drivers may be meant as well."""
+        if problem.status == 404 and self._others:
+            known = {*self._others, *(job["name"] for job in self.jobs())}
+            problem.fix = naming.instead("job", name, known)
+
     def _why(self, kind: str, name: str) -> dict[str, Any] | Problem:
         """The answer, or why there is none for this person."""
         try:
@@ -85,6 +105,8 @@ class Live:
         except Problem as problem:
             if problem.status not in (403, 404):
                 raise
+            if kind == "jobs":
+                self._name_others(problem, name)
             return problem
         return told
 
@@ -101,19 +123,19 @@ def _neither(name: str, of_job: Problem, of_node: Problem) -> Stopped:
     return Stopped(f"there is no job or node {name!r}.", fix=fix)
 
 
-def source(url: str | None, state: Path | None) -> tuple[Source, bool]:
-    """Where to ask, and whether a driver runs there; says on stderr why one takes no new work.
-
-    Raises `Stopped` (69) where nothing is.
+def source(url: str | None, state: Path | None, job: str | None = None) -> tuple[Source, bool]:
+    """Where to ask, about that job, and whether a driver runs there; says on stderr why one takes
+    no new work. Raises `Stopped` (69) where nothing is.
     """
-    target = find.Target(url=url, state=state)
+    target = find.Target(url=url, state=state, job=job)
     root = find.state_folder(target, alive=False)
+    others = [run.name for run in find.runs()] if target.is_guessed else []
     if url or (root is not None and find.address(root) is not None):
         client = find.client(find.Target(url=url, state=root))
         ready, why = client.readiness()
         if why and not ready:
             warn(why)
-        return Live(client), True
+        return Live(client, others), True
     if root is None:
         raise not_reachable(
             "no driver is running here, and there is no run under ./runs.",
@@ -121,7 +143,24 @@ def source(url: str | None, state: Path | None) -> tuple[Source, bool]:
         )
     from holdfast.cli.offline import Recorded
 
-    return Recorded(root), False
+    return Recorded(root, others), False
+
+
+LOST = "lost its driver"
+"""What a job does that had not ended when its driver did: nobody runs it any more."""
+
+
+def state_of(phase: str, *, alive: bool) -> str:
+    """A job's phase, as far as it is true: without a driver nothing under way is."""
+    from holdfast.driver.core.model import FINISHED
+
+    return phase if alive or phase in FINISHED else LOST
+
+
+def is_lost(asked: Source, subject: str) -> bool:
+    """Whether that is a job, and had not ended when its driver did."""
+    found = (job["phase"] for job in asked.jobs() if job["name"] == subject)
+    return any(state_of(phase, alive=False) == LOST for phase in found)
 
 
 def job_named(asked: Source, name: str | None) -> dict[str, Any]:
@@ -130,5 +169,5 @@ def job_named(asked: Source, name: str | None) -> dict[str, Any]:
         return asked.job(name)
     jobs = asked.jobs()
     if not jobs:
-        raise Stopped("there is no job.", code=exitcodes.FAILED)
+        raise asked.no_job()
     return jobs[-1]

@@ -24,10 +24,16 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True)
 class Target:
-    """What was asked for: `--driver`, `--state`, or neither."""
+    """What was asked for: `--driver`, `--state`, or neither; and about which job."""
 
     url: str | None = None
     state: Path | None = None
+    job: str | None = None
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether the folder is looked for among the runs below ./runs."""
+        return not (self.url or self.state or os.environ.get("HOLDFAST_STATE"))
 
 
 def client(target: Target) -> Client:
@@ -43,20 +49,32 @@ def client(target: Target) -> Client:
         )
     url = address(root)
     if url is None:
-        raise not_reachable(f"no driver is running on {root}.", f"holdfast driver --state {root}")
+        raise _without_driver(root, target)
     return Client(url, _token(root), ca=_ca(root))
 
 
+def _without_driver(root: Path, target: Target) -> Stopped:
+    fix = f"holdfast driver --state {root}"
+    if target.is_guessed:
+        fix = f"What became of {root.name}: holdfast status {root.name}"
+    return not_reachable(f"no driver is running on {root}.", fix)
+
+
 def state_folder(target: Target, *, alive: bool) -> Path | None:
-    """The state folder that is meant; with `alive`, only a run whose driver runs is guessed."""
+    """The state folder that is meant: of the run that has the job's name, else a guess; with
+    `alive`, only a run whose driver runs is guessed.
+    """
     if target.state is not None:
         return target.state
     if given := os.environ.get("HOLDFAST_STATE"):
         return Path(given)
     if target.url:
         return None
-    live = (root for root in runs() if address(root) is not None)
-    return next(live, None) or (None if alive else next(iter(runs()), None))
+    found = runs()
+    if named := [root for root in found if root.name == target.job]:
+        return named[0]
+    live = (root for root in found if address(root) is not None)
+    return next(live, None) or (None if alive else next(iter(found), None))
 
 
 def address(root: Path) -> str | None:

@@ -99,7 +99,7 @@ def jobs(
         (
             (
                 job["name"],
-                toned(job["phase"]),
+                toned(asking.state_of(job["phase"], alive=alive)),
                 duration(job["since_s"]) if alive else None,
                 f"{sum(len(p['ranks']) for p in job['places'] if p['connected'])}/{job['ranks']}",
                 _step(job),
@@ -128,7 +128,7 @@ def _action(name: str) -> Any:
         state: State = None,
         json: Json = False,
     ) -> None:
-        _tell(client(url, state).post(path("jobs", job, name)), json)
+        _tell(client(url, state, job).post(path("jobs", job, name)), json)
 
     return act
 
@@ -157,7 +157,7 @@ def resume(
             code=exitcodes.USAGE,
         )
     step = 0 if from_start else from_step
-    _tell(client(url, state).post(path("jobs", job, "resume"), from_step=step), json)
+    _tell(client(url, state, job).post(path("jobs", job, "resume"), from_step=step), json)
 
 
 def delete(
@@ -167,7 +167,7 @@ def delete(
     json: Json = False,
 ) -> None:
     """End a job if it runs, and forget it: its name is free then. Its logs stay."""
-    _tell(client(url, state).delete(path("jobs", job)), json)
+    _tell(client(url, state, job).delete(path("jobs", job)), json)
 
 
 def _tell(done: dict[str, Any], json: bool) -> None:

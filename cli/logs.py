@@ -11,9 +11,8 @@ from holdfast.cli import asking, find
 from holdfast.cli.client import path
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json
-from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.cli.shared import Json, State, Url, examples
 from holdfast.cli.words import plural
-from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
 
@@ -46,7 +45,7 @@ def logs(
 
     def pieces(stream: str, tail: int | None = tail) -> Iterable[bytes]:
         return _pieces(
-            find.Target(url=url, state=state),
+            find.Target(url=url, state=state, job=job),
             _Wanted(job=job, rank=rank, attempt=attempt, stream=stream, tail=tail, follow=follow),
         )
 
@@ -71,7 +70,7 @@ def _pieces(target: find.Target, wanted: _Wanted) -> Iterable[bytes]:
     job, rank, attempt, stream, tail, follow = wanted
     try:
         where = path("jobs", job, "ranks", rank, "logs")
-        return client(target.url, target.state).stream(
+        return find.client(target).stream(
             where, stream=stream, attempt=attempt, tail=tail, follow=follow
         )
     except Stopped as stopped:  # no driver, or one whose nodes were given back
@@ -80,7 +79,7 @@ def _pieces(target: find.Target, wanted: _Wanted) -> Iterable[bytes]:
             raise
         file = _file(RunPaths(root), job, rank, attempt, stream)
         if file is None:
-            raise _no_file(root, wanted, stopped) from stopped
+            raise _no_file(target, root, wanted, stopped) from stopped
         return [_end(file.read_bytes(), tail)]
 
 
@@ -97,13 +96,14 @@ def _attempts(paths: RunPaths, job: str) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def _no_file(root: Path, wanted: _Wanted, stopped: Stopped) -> Stopped:
+def _no_file(target: find.Target, root: Path, wanted: _Wanted, stopped: Stopped) -> Stopped:
     """Why there is nothing to show: what the driver said, or what its journal knows."""
-    if stopped.code != exitcodes.UNAVAILABLE or not RunPaths(root).journal.exists():
+    if not RunPaths(root).journal.exists():
         return stopped
-    from holdfast.cli.offline import Recorded
-
-    found = asking.job_named(Recorded(root), wanted.job)
+    asked, alive = asking.source(target.url, target.state, wanted.job)
+    found = asking.job_named(asked, wanted.job)
+    if alive:
+        return stopped
     there, name = _attempts(RunPaths(root), job := found["name"]), f"rank {wanted.rank} of"
     if wanted.attempt is not None and there and wanted.attempt not in there:
         some = f"{there[0]} to {there[-1]}" if len(there) > 1 else f"only {there[0]}"

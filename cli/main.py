@@ -13,10 +13,11 @@ from typing import Annotated
 import typer
 
 from holdfast.cli import bench, brake, driver, jobs, kubernetes, lab, logs, nodes, runs, show
-from holdfast.cli.errors import Stopped, misused
+from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json
 from holdfast.cli.run import command as run
 from holdfast.cli.shared import State
+from holdfast.cli.usage import unread
 from holdfast.protocol import exitcodes
 
 app = typer.Typer(
@@ -68,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         return _unwritten(error)
     except Exception as error:  # noqa: BLE001 — click's own usage errors, whatever their class
-        return _misused(error, as_json_too="--json" in given)
+        return _misused(error, given)
     return result if isinstance(result, int) else exitcodes.OK
 
 
@@ -91,7 +92,7 @@ def _tell(stopped: Stopped, *, as_json_too: bool) -> int:
     return stopped.code
 
 
-def _misused(error: Exception, *, as_json_too: bool) -> int:
+def _misused(error: Exception, words: list[str]) -> int:
     """What click says of words that it cannot read, told as we do; all else is a defect of ours."""
     message = getattr(error, "format_message", None)
     if message is None:
@@ -100,16 +101,4 @@ def _misused(error: Exception, *, as_json_too: bool) -> int:
     if said.startswith("Usage:"):  # no command was given: this is the help
         sys.stderr.write(f"{said}\n")
         return exitcodes.USAGE
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "holdfast"
-    said = said.replace(": Input should be", ": it should be")
-    sentence = said[:1].lower() + said[1:] + _but(error)
-    sentence += "" if sentence.endswith((".", "?")) else "."
-    return _tell(misused(sentence, f"See: {path} --help"), as_json_too=as_json_too)
-
-
-def _but(error: Exception) -> str:
-    """What was typed where it does not fit, by the check that is the cause of click's error."""
-    checked = getattr(error.__cause__, "errors", None)
-    wrong = checked() if checked is not None else ()
-    return f", not {wrong[0]['input']!r}" if wrong else ""
+    return _tell(unread(error, words), as_json_too="--json" in words)

@@ -5,6 +5,7 @@ routes use, so that both say the same.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
 
 
 class Recorded:
-    """A run's journal, as if its driver were asked."""
+    """A run's journal, as if its driver were asked. `others`: runs that it does not know."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, others: Sequence[str] = ()) -> None:
         from holdfast.driver.adapters.journal_sqlite import read_only
         from holdfast.driver.core.encode import UnreadableState, decode
         from holdfast.driver.core.model import State
         from holdfast.driver.ports import PermanentError, TemporaryError
 
+        self._root, self._others = root, others
         path = RunPaths(root).journal
         try:
             path.open("rb").close()
@@ -58,6 +60,12 @@ class Recorded:
         job = self._state.jobs[self._meant(name)]
         return _plain(job_view(self._state, job, now=self._now, live=None))
 
+    def no_job(self) -> Stopped:
+        return Stopped(
+            f"{self._root} has no job: its driver ended before one had begun.",
+            fix=f"See {self._root / 'driver.log'}, or ask about another run: holdfast runs",
+        )
+
     def nodes(self) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import node_view
 
@@ -90,9 +98,11 @@ class Recorded:
         """The whole name of the one job that is meant. Raises `Stopped` as a driver would."""
         from holdfast.driver.adapters.rest import naming
 
+        if name == self._root.name and not self._state.jobs:
+            raise self.no_job()
         fits = naming.fitting(name, self._state.jobs)
         if not fits:
-            there = naming.instead("job", name, self._state.jobs)
+            there = naming.instead("job", name, {*self._state.jobs, *self._others})
             raise Stopped(naming.none_of(kind, name), fix=there)
         if len(fits) > 1:
             sentence, fix = naming.several(name, fits)

@@ -15,6 +15,7 @@ TONES = {
     "Failed": "red",
     "quarantined": "red",
     "gone": "red",
+    "lost its driver": "red",
     "maintenance": "yellow",
     "Stopped": "yellow",
     "Suspended": "yellow",
@@ -58,7 +59,10 @@ def toned(state: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A plain table on stdout: no lines to get in the way of grep. The last column gives way."""
+    """A plain table on stdout: no lines to get in the way of grep. The last column gives way; where
+    that is not enough, lines are longer than the terminal is wide: names are whole, to be typed.
+    """
+    from rich.measure import Measurement
     from rich.table import Table
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
@@ -66,4 +70,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         shown.add_column(column.upper(), no_wrap=column != columns[-1], overflow="fold")
     for row in rows:
         shown.add_row(*("" if cell is None else str(cell) for cell in row))
-    console().print(shown)
+    out = console()
+    anywhere = out.options.update(max_width=PIPED_COLUMNS)
+    out.width = max(out.width, Measurement.get(out, anywhere, shown).minimum)
+    out.print(shown, crop=False)

@@ -14,18 +14,25 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from holdfast.cli import find
-from holdfast.cli.errors import Stopped
+from holdfast.cli import asking, find
+from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, table, toned
-from holdfast.cli.shared import Json, examples, group
+from holdfast.cli.shared import Json, examples, group, or_outer
 from holdfast.cli.words import duration, plural, size
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.paths import RunPaths
 
 KEPT = 20
+UNREADABLE = "unreadable"
 
 Folder = Annotated[
-    Path, typer.Option("--runs", metavar="DIR", help="Where `holdfast run` made their folders.")
+    Path | None,
+    typer.Option(
+        "--runs",
+        metavar="DIR",
+        help="Where `holdfast run` made their folders. Default: runs",
+        callback=or_outer,
+    ),
 ]
 
 
@@ -37,6 +44,13 @@ class Past(NamedTuple):
     size_bytes: int
     alive: bool
     phase: str
+
+    @property
+    def state(self) -> str:
+        """For people."""
+        if not self.phase:
+            return "starting" if self.alive else "never began"
+        return asking.state_of(self.phase, alive=self.alive or self.phase == UNREADABLE)
 
 
 def register(app: typer.Typer) -> None:
@@ -52,22 +66,22 @@ def register(app: typer.Typer) -> None:
     app.add_typer(runs, name="runs")
 
 
-def _runs(context: typer.Context, folder: Folder = find.RUNS, json: Json = False) -> None:
+def _runs(context: typer.Context, folder: Folder = None, json: Json = False) -> None:
     if context.invoked_subcommand is None:
         list_runs(folder, json)
 
 
-def list_runs(folder: Path, json: bool) -> None:
+def list_runs(folder: Path | None, json: bool) -> None:
     now_s = SystemClock().wall().timestamp()
-    found = [_past(root) for root in find.runs(folder)]
+    found = [_past(root) for root in _in(folder)]
     if json:
         as_json([{**past._asdict(), "root": str(past.root)} for past in found])
         return
     if not found:
-        typer.echo(f"no runs in {folder}")
+        typer.echo(f"no runs in {folder or find.RUNS}")
         return
     rows = (
-        (past.root.name, toned(past.phase), duration(now_s - past.changed_s), size(past.size_bytes))
+        (past.root.name, toned(past.state), duration(now_s - past.changed_s), size(past.size_bytes))
         for past in found
     )
     table(("run", "state", "last change", "size"), rows)
@@ -78,14 +92,14 @@ def prune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be removed.")
     ] = False,
-    folder: Folder = find.RUNS,
+    folder: Folder = None,
     json: Json = False,
 ) -> None:
     """Remove all runs but the newest, with their logs, journals and checkpoints.
 
     What runs is left alone.
     """
-    removed = [past for past in map(_past, find.runs(folder)[keep:]) if not past.alive]
+    removed = [past for past in map(_past, _in(folder)[keep:]) if not past.alive]
     if not dry_run:
         removed = [past for past in removed if _remove(past.root)]
     if json:
@@ -96,6 +110,14 @@ def prune(
     freed = size(sum(past.size_bytes for past in removed))
     would = "would be " if dry_run else ""
     sys.stderr.write(f"{plural(len(removed), 'run')} {would}removed, {freed}\n")
+
+
+def _in(folder: Path | None) -> list[Path]:
+    """Newest first. Raises `Stopped` (2) where a folder was named that is not there."""
+    if folder is not None and not folder.is_dir():
+        why = "is no folder" if folder.exists() else "is not there"
+        raise misused(f"--runs: {str(folder)!r} {why}.", "Name the folder that holds the runs.")
+    return find.runs(folder or find.RUNS)
 
 
 def _remove(root: Path) -> bool:
@@ -155,5 +177,5 @@ def _phase(root: Path) -> str:
     try:
         jobs = Recorded(root).jobs()
     except Stopped:
-        return "unreadable"
+        return UNREADABLE
     return str(jobs[-1]["phase"]) if jobs else ""

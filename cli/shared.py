@@ -10,7 +10,7 @@ from holdfast.cli import find
 from holdfast.cli.client import Client
 
 
-def _or_outer(context: typer.Context, parameter: typer.CallbackParam, given: Any) -> Any:
+def or_outer(context: typer.Context, parameter: typer.CallbackParam, given: Any) -> Any:
     """What is typed before a command holds for it too, as in `holdfast --state DIR nodes list`."""
     if given or context.parent is None:
         return given
@@ -23,7 +23,7 @@ Url = Annotated[
         "--driver",
         metavar="URL",
         help="The driver's address, http://HOST:PORT, or https:// (see HOLDFAST_CA).",
-        callback=_or_outer,
+        callback=or_outer,
     ),
 ]
 State = Annotated[
@@ -33,14 +33,14 @@ State = Annotated[
         metavar="DIR",
         readable=False,  # who reads it says what cannot be read
         help="The driver's state folder. Default: $HOLDFAST_STATE, else the newest in ./runs.",
-        callback=_or_outer,
+        callback=or_outer,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.", callback=_or_outer)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.", callback=or_outer)]
 
 
-def client(url: str | None, state: Path | None) -> Client:
-    return find.client(find.Target(url=url, state=state))
+def client(url: str | None, state: Path | None, job: str | None = None) -> Client:
+    return find.client(find.Target(url=url, state=state, job=job))
 
 
 def same(url: str | None, state: Path | None) -> str:

@@ -33,7 +33,7 @@ def status(
     """How a job is: state, step, speed, loss, nodes, and what was lost to what."""
     from holdfast.cli import status as shown
 
-    asked, alive = asking.source(url, state)
+    asked, alive = asking.source(url, state, job)
     if json:
         found = asking.job_named(asked, job)
         as_json({**found, "incidents": asked.incidents(found["name"]), "driver_running": alive})
@@ -56,7 +56,7 @@ def story(
     json: Json = False,
 ) -> None:
     """All that was decided about a job, each with its reason."""
-    asked, _ = asking.source(url, state)
+    asked, _ = asking.source(url, state, job)
     name = asking.job_named(asked, job)["name"]
     told = asked.story(name, whole=whole, earlier=earlier)
     if json:
@@ -82,7 +82,7 @@ def why(
     json: Json = False,
 ) -> None:
     """Why a job or a node is as it is, in sentences, from the journal."""
-    asked, alive = asking.source(url, state)
+    asked, alive = asking.source(url, state, name)
     name = name or asking.job_named(asked, None)["name"]
     told = asked.why(name)
     if json:
@@ -90,6 +90,8 @@ def why(
         return
     if told["exception"]:
         typer.echo(told["exception"].rstrip() + "\n")
+    if not alive and asking.is_lost(asked, told["subject"]):
+        typer.echo(f"{told['subject']} {asking.LOST}. Until then:")
     typer.echo(told["headline"])
     for detail in told["details"]:
         typer.echo(f"  {detail}")

@@ -60,11 +60,13 @@ def _page(
     from rich.text import Text
 
     incidents = asked.incidents(job["name"])
-    since = f"after {duration(job['age_s'])}"
+    state = asking.state_of(job["phase"], alive=alive)
+    since = f" after {duration(job['age_s'])}"
     if job["phase"] not in FINISHED:
-        since = f"for {duration(job['since_s'])}{'' if alive else ' when its driver ended'}"
+        was = "" if alive else f"; it had been {job['phase']}"
+        since = f"{was} for {duration(job['since_s'])}"
     lines = [
-        f"[bold]{job['name']}[/bold]  {toned(job['phase'])} {since}",
+        f"[bold]{job['name']}[/bold]  {toned(state)}{since}",
         *_progress(job, losses),
         *stored(job, incidents),
         *_lost(job, incidents),

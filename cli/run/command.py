@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 
 from holdfast.cli.run import options, torchrun
 from holdfast.cli.shared import examples
+from holdfast.cli.usage import as_typed
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +38,8 @@ class _Command(TyperCommand):
             if not getattr(parameter, "is_flag", True)
             for name in names
         }
-        kept, context.meta[__name__] = torchrun.parted(args, ours, with_value)
+        kept, theirs = torchrun.parted(args, ours, with_value)
+        context.meta[__name__] = theirs, args
         return super().parse_args(context, kept)
 
 
@@ -45,17 +47,17 @@ Words = Annotated[
     list[str],
     typer.Argument(metavar="SCRIPT", help="A .py script or any program, and its arguments."),
 ]
+RANKS = ("-n", "--ranks", "--nproc-per-node")
 Ranks = Annotated[
     str,
     typer.Option(
-        *("-n", "--ranks", "--nproc-per-node"),
+        *RANKS,
         metavar="N",
         help="Ranks on each node, or gpu, cpu, auto. Default: one a GPU, else 1.",
     ),
 ]
-Nodes = Annotated[
-    str, typer.Option("--nodes", "--nnodes", metavar="N", help="Nodes, all on this machine.")
-]
+NODES = ("--nodes", "--nnodes")
+Nodes = Annotated[str, typer.Option(*NODES, metavar="N", help="Nodes, all on this machine.")]
 Standbys = Annotated[int, typer.Option(min=0, help="Nodes more, held warm.")]
 Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a module.")]
 MaxRestarts = Annotated[
@@ -128,12 +130,14 @@ def run(
     once is lost to a restarted rank. torchrun's options are taken; of one that means nothing here a
     line says so.
     """
-    theirs = context.meta[__name__]
-    count, fixed = torchrun.nodes_of(nodes)
+    theirs, typed = context.meta[__name__]
+    count, fixed = torchrun.nodes_of(nodes, as_typed(NODES, typed))
     torchrun.check_one_host(theirs, nodes)
     folder = dict(theirs).get("log-dir")
     no_python = ("no-python", "") in theirs
-    each = torchrun.ranks_of(ranks, options.gpus) if ranks else options.gpus() or 1
+    each = options.gpus() or 1
+    if ranks:
+        each = torchrun.ranks_of(ranks, options.gpus, as_typed(RANKS, typed))
     asked = options.Options(
         command=options.command_of(words, module=module, program=no_python),
         ranks=each,

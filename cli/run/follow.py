@@ -3,11 +3,11 @@
 Called by the command `run`. Must not decide anything about the job: the driver does.
 """
 
+import shutil
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -20,6 +20,7 @@ from holdfast.cli.run.events import Events
 from holdfast.cli.run.farewell import until_at_rest
 from holdfast.cli.run.narrate import Narrator
 from holdfast.cli.run.options import Options, job_of
+from holdfast.cli.run.screen import Screen
 from holdfast.cli.run.service import Service
 from holdfast.cli.run.tails import Output
 from holdfast.cli.words import plural
@@ -50,8 +51,10 @@ class Run:
         self._paths = paths
         self._job = paths.root.name
         self._service = Service(options, paths)
-        self._narrator = Narrator(_line_to_stderr, options.world_size)
+        self._screen = Screen(self._unwritten)
+        self._narrator = Narrator(self._screen.say, options.world_size)
         self._signals: list[int] = []
+        self._submitted = False
         self._stopping = False
         self._pending_told = False
         self._over: int | None = None  # signals that had come when the job was over
@@ -66,14 +69,19 @@ class Run:
                     self._service.start()
                     self._submit()
                     self._greet()
-                    return self._follow()
+                    code = self._follow()
             except Interrupted:
-                self._narrator.say(f"stopped, nothing of it runs; logs in {_short(self._paths)}")
-                return exitcodes.of_signal(self._signals[0])
-            except BrokenPipeError:
-                with suppress(OSError):
-                    self._narrator.say("stopped: nobody reads its output any more")
-                raise
+                self._narrator.say(self._left())
+                code = exitcodes.of_signal(self._signals[0])
+        self._screen.check()
+        return code
+
+    def _left(self) -> str:
+        """Last words about a run that did not come to its end. What never began leaves nothing."""
+        if self._submitted or self._paths.job(self._job).exists():
+            return f"stopped, nothing of it runs; logs in {_short(self._paths)}"
+        shutil.rmtree(self._paths.root, ignore_errors=True)
+        return "stopped before its job had begun; nothing of it is left"
 
     def _submit(self) -> None:
         """With a key: the driver may die between taking the job and saying so."""
@@ -87,6 +95,7 @@ class Run:
                 raise not_reachable("the driver did not come up.", fix)
             self._service.look_after()
             self._pause.wait(UP_LOOK_S)
+        self._submitted = True
 
     def _greet(self) -> None:
         if not self._options.quiet:
@@ -103,15 +112,14 @@ class Run:
             self._paths,
             self._job,
             self._options.world_size,
-            stdout=_writer(sys.stdout.buffer),
-            stderr=_writer(sys.stderr.buffer),
+            stdout=self._screen.stdout,
+            stderr=self._screen.stderr,
         )
         try:
             job = self._until_finished(events, output)
         finally:
             events.close()
             output.finish(time.monotonic())
-        self._over = len(self._signals)
         quiet = self._options.quiet
         until_at_rest(self._service, self._narrator.say, self._wait, quiet=quiet)
         if job["phase"] == "Failed":
@@ -127,7 +135,7 @@ class Run:
         while True:
             came = events.take(LOOK_S)
             now = time.monotonic()
-            if len(self._signals) > 1:
+            if len(self._signals) + self._screen.has_failed > 1:
                 raise Interrupted
             self._service.look_after()
             output.show(now)
@@ -140,11 +148,12 @@ class Run:
             job = self._service.ask(lambda driver: driver.get(path("jobs", self._job)))
             self._narrator.incidents(incidents, job)
             if job is not None and job["phase"] in FINISHED:
+                self._over = len(self._signals)
                 return dict(job)
             self._say_pending(job)
 
     def _stop_if_told(self) -> None:
-        if not self._signals or self._stopping:
+        if self._stopping or not (self._signals or self._screen.has_failed):
             return
         with suppress(Problem):  # it has just ended by itself
             asked = self._service.ask(lambda driver: driver.post(path("jobs", self._job, "stop")))
@@ -189,22 +198,16 @@ class Run:
 
     def _taken(self, number: int, _frame: FrameType | None) -> None:
         self._signals.append(number)
-        if len(self._signals) == 1 and self._over is None:
-            grace = f"{self._options.grace_s:g} s"
-            self._narrator.say(f"stopping: the ranks have {grace}; once more kills them now")
+        if len(self._signals) == 1:
+            self._say_stopping("", "; once more kills them now")
 
+    def _unwritten(self, why: str) -> None:
+        """A program whose output goes nowhere ends: here as at Ctrl-C, so that ranks can save."""
+        self._say_stopping(f"{why}; ", "; Ctrl-C kills them now")
 
-def _line_to_stderr(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
-
-
-def _writer(stream: Any) -> Callable[[bytes], None]:
-    def write(data: bytes) -> None:
-        stream.write(data)
-        stream.flush()
-
-    return write
+    def _say_stopping(self, why: str, more: str) -> None:
+        if self._submitted and self._over is None:
+            self._narrator.say(f"stopping: {why}the ranks have {self._options.grace_s:g} s{more}")
 
 
 def _short(paths: RunPaths) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.errors import misused
+from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.run.findable import why_not
 from holdfast.cli.words import plural
 from holdfast.kit.files import private_folder
@@ -72,11 +72,26 @@ def command_of(
             f"holdfast run has no option {first!r}.", "Options of the script stand after its name."
         )
     if shutil.which(first) is None:
-        is_file = Path(first).is_file()
-        fix = f"chmod +x {first}, or give its interpreter first." if is_file else "Check the path."
-        what = "is not executable" if is_file else "is neither a script nor a program here"
-        raise misused(f"{first!r} {what}.", fix)
+        raise _no_program(first)
     return (first, *rest)
+
+
+def _no_program(name: str) -> Stopped:
+    """Why it cannot be run, as a shell would not run it, and what to type."""
+    here = name if "/" in name else f"./{name}"
+    if Path(name).is_dir():
+        return _is_folder(name)
+    if not Path(name).is_file():
+        return misused(f"{name!r} is neither a script nor a program here.", "Check the path.")
+    if not os.access(name, os.X_OK):
+        fix = f"chmod +x {name}, and type {here}; or give its interpreter first."
+        return misused(f"{name!r} is not executable.", fix)
+    why = f"{name!r} lies in this folder, and programs are looked for in PATH alone."
+    return misused(why, f"Type {here}")
+
+
+def _is_folder(name: str) -> Stopped:
+    return misused(f"{name!r} is a folder, not a script.", f"Name the script in it: {name}/…")
 
 
 def _check_module(name: str) -> None:
@@ -88,7 +103,7 @@ def _check_module(name: str) -> None:
 
 def _check_script(name: str) -> None:
     if Path(name).is_dir():
-        raise misused(f"{name!r} is a folder, not a script.", f"Name the script in it: {name}/…")
+        raise _is_folder(name)
     if not Path(name).is_file():
         raise misused(f"there is no script {name!r} in {Path.cwd()}.", "Check the path.")
     if not os.access(name, os.R_OK):

@@ -62,29 +62,34 @@ def parted(words: Sequence[str], ours: Collection[str], with_value: Collection[s
     return Parted([*kept, *left], tuple(taken))
 
 
-def ranks_of(text: str, gpus: Callable[[], int]) -> int:
-    """How many ranks a node is to have: a number, or torchrun's gpu, cpu and auto.
+def ranks_of(text: str, gpus: Callable[[], int], option: str = "-n") -> int:
+    """How many ranks a node is to have: a number, or torchrun's gpu, cpu and auto. `option`: as it
+    was typed.
 
     Raises `Stopped` (2).
     """
     if text in ("gpu", "auto", "cpu"):
         found = 0 if text == "cpu" else gpus()
         if text == "gpu" and not found:
-            raise misused("-n gpu: nvidia-smi lists no GPU here.", "Give a number: -n 4")
+            fix = f"Give a number: {option} 4"
+            raise misused(f"{option} gpu: nvidia-smi lists no GPU here.", fix)
         return found or os.cpu_count() or 1
-    return _number("-n", text, "Give a number, or gpu, cpu or auto.", most=MOST)
+    return _number(option, text, "Give a number, or gpu, cpu or auto.", most=MOST)
 
 
-def nodes_of(text: str) -> tuple[int, str]:
-    """How many nodes, and what to say of it. Of MIN:MAX the fewest. Raises `Stopped` (2)."""
+def nodes_of(text: str, option: str = "--nodes") -> tuple[int, str]:
+    """How many nodes, and what to say of it. Of MIN:MAX the fewest. `option`: as it was typed.
+
+    Raises `Stopped` (2).
+    """
     low, is_range, high = text.partition(":")
-    fix = "Give a number: --nodes 2"
-    nodes = _number("--nodes", low, fix)
+    fix = f"Give a number: {option} 2"
+    nodes = _number(option, low, fix)
     if not is_range:
         return nodes, ""
-    if _number("--nodes", high, fix) < nodes:
-        raise misused(f"--nodes: {text!r} has more at least than at most.", fix)
-    return nodes, f"--nodes {text} is {nodes} here: a job keeps its size, and standbys replace"
+    if _number(option, high, fix) < nodes:
+        raise misused(f"{option}: {text!r} has more at least than at most.", fix)
+    return nodes, f"{option} {text} is {nodes} here: a job keeps its size, and standbys replace"
 
 
 def _number(option: str, text: str, fix: str, *, most: int = 100_000) -> int:

@@ -6,6 +6,7 @@ PGPASSWORD.
 """
 
 import os
+import re
 import socket
 import threading
 from contextlib import suppress
@@ -62,6 +63,16 @@ DISK_FULL = "53100"
 _PASSING_STATES = ("08", "25006", "25P03", "40", "53", "55P03", "57", "58")
 """Classes and codes of appendix A of PostgreSQL's manual: connection lost, server on its way to or
 from a replica, rolled back for another's sake, out of something, ended by its administrator."""
+
+
+_REFUSALS = {
+    "password authentication failed|no password supplied": "Check the user in --journal, and the "
+    "password in the file that PGPASSFILE names, or in PGPASSWORD.",
+    'role ".*" does not exist|no pg_hba.conf entry': "Check the user in --journal, and whom the "
+    "server's pg_hba.conf lets in.",
+    'database ".*" does not exist': "Make it with createdb, or name another with --journal.",
+}
+"""What PostgreSQL says before there is a connection, and what to do about it."""
 
 
 def open_postgres(url: str, *, beside: bool = False) -> SqlJournal:
@@ -167,9 +178,18 @@ def translate(error: SQLAlchemyError) -> TemporaryError | PermanentError:
     if state == DISK_FULL:
         return NoRoom(f"journal: the database has no room ({said}). Give its disk more.")
     lost = not state and isinstance(error, OperationalError | NoConnectionFree)
+    if lost and (fix := _refusal(said)):
+        what = f"journal: the database refuses this driver ({said}). {fix}"
+        return TemporaryError(f"{what} Running jobs go on.")
     if lost or state.startswith(_PASSING_STATES):
         return TemporaryError(f"journal: the database is away ({said}). Running jobs go on.")
     return PermanentError(f"journal: {said}. Check the database, or name another with --journal.")
+
+
+def _refusal(said: str) -> str:
+    """What to change where the server does not let us in, which libpq tells by its text alone; ""
+    for anything else, as where it speaks another language."""
+    return next((fix for pattern, fix in _REFUSALS.items() if re.search(pattern, said)), "")
 
 
 def _given(url: str) -> dict[str, Any]:

@@ -76,9 +76,12 @@ def user_folders() -> set[str]:
 def evict_shadowed(folders: list[str], kept: frozenset[str]) -> None:
     """Forget installed modules of whose name there is a file in `folders`, found before them.
 
-    `kept` are those that any interpreter has loaded before it looks at a script.
+    `kept` are those that any interpreter has loaded before it looks at a script. Ourselves we know
+    also in a folder of the user's: what a script says by `holdfast.telemetry` goes to this process.
     """
-    mine = {top for folder in folders for top in _modules_in(folder)} - kept
+    own = {os.path.realpath(place) for place in holdfast.__path__}
+    found = ((folder, top) for folder in folders for top in _modules_in(folder))
+    mine = {top for folder, top in found if os.path.realpath(f"{folder}/{top}") not in own} - kept
     for name in [name for name in sys.modules if name.partition(".")[0] in mine]:
         del sys.modules[name]
 

@@ -6,11 +6,15 @@ The moments are facts: with PYTHONPROFILEIMPORTTIME Python writes a line as each
 import signal
 import socket
 import subprocess
+from pathlib import Path
+from typing import Any
 
 import pytest
 from shells import Shell
 from waiting import DEADLINE_S, eventually
 
+from holdfast.cli.run.follow import Run
+from holdfast.cli.run.options import Options, new_run
 from holdfast.protocol import exitcodes
 
 IMPORTED = "import time:"
@@ -66,3 +70,32 @@ def test_a_driver_that_still_imports_ends_in_silence(slow_motion: Shell, after: 
     said = interrupted(process, after)
     assert [line for line in said if not line.startswith(("holdfast  ", "{"))] == []
     assert process.wait(DEADLINE_S) in {*ENDED, exitcodes.OK}
+
+
+class Deaf:
+    """A `Service` whose driver never answers; Ctrl-C comes while it is asked."""
+
+    def __init__(self) -> None:
+        self.start = self.end = self.look_after = lambda: None
+
+    def ask(self, _question: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("has_logs", "said"), [(False, "before its job had begun"), (True, "logs")]
+)
+def test_a_job_that_was_not_submitted_leaves_no_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], has_logs: bool, said: str
+) -> None:
+    asked = Options(command=("true",), ranks=1, runs=tmp_path)
+    paths = new_run(asked)
+    run = Run(asked, paths)
+    run._service = Deaf()  # type: ignore[assignment]
+    if has_logs:  # of a job that the driver took and died before it said so
+        paths.job(paths.root.name).mkdir(parents=True)
+    assert run.execute() == exitcodes.INTERRUPTED
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("holdfast  stopped")
+    assert said in line
+    assert paths.root.exists() is has_logs

@@ -134,17 +134,6 @@ def test_ctrl_c_stops_the_job_and_takes_everything_down(shell: Shell) -> None:
     assert shell.leftovers() == []
 
 
-def test_a_run_whose_output_nobody_reads_any_more_ends_as_any_program(shell: Shell) -> None:
-    process = shell.start("run", "--", "sh", "-c", "while sleep .05; do echo line; done")
-    assert process.stdout is not None
-    assert process.stdout.readline() == "line\n"
-    process.stdout.close()
-    assert process.wait(DEADLINE_S) == 128 + signal.SIGPIPE
-    assert process.stderr is not None
-    assert "holdfast  stopped: nobody reads its output any more\n" in process.stderr
-    eventually(lambda: not shell.leftovers())
-
-
 def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
     stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + FOREVER
     shell.script("stubborn.py", stubborn)
@@ -160,11 +149,19 @@ def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
     eventually(lambda: not shell.leftovers())
 
 
-def test_nothing_is_left_when_it_is_killed(shell: Shell) -> None:
+def test_nothing_is_left_when_it_is_killed_and_it_lost_its_driver(shell: Shell) -> None:
     process = forever(shell)
+    assert "Running" in shell.holdfast("runs").stdout
     process.kill()
     process.wait(DEADLINE_S)
     eventually(lambda: not shell.leftovers())
+    name = shell.run.name
+    for words in ("runs", "jobs"):
+        told = shell.holdfast(words).stdout
+        assert "lost its driver" in told
+        assert "Running" not in told
+    assert shell.holdfast("status").stdout.startswith(f"{name}  lost its driver; it had been Runn")
+    assert shell.holdfast("why").stdout.startswith(f"{name} lost its driver. Until then:\n")
 
 
 def test_two_runs_at_once_each_have_their_own_output_and_exit_code(shell: Shell) -> None:

@@ -53,6 +53,17 @@ def test_all_but_the_newest_are_removed(runs: Path, capsys: Capture) -> None:
     assert "2 runs removed" in said.err
 
 
+def test_a_folder_that_is_named_holds_for_the_command_after_it(
+    runs: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    others = tmp_path / "others"
+    others.mkdir()
+    assert main(["runs", "--runs", str(others), "prune", "--keep", "0"]) == 0
+    assert len(_left(runs)) == 3
+    assert main(["runs", "--runs", str(others)]) == 0
+    assert capsys.readouterr().out == f"no runs in {others}\n"
+
+
 @pytest.mark.parametrize("lock", ["driver.lock", "keeper.lock"])
 def test_a_run_in_use_stays(runs: Path, lock: str, capsys: Capture) -> None:
     with (runs / "train-1" / lock).open("w") as file:
@@ -75,7 +86,7 @@ def test_what_is_no_run_stays(runs: Path, tmp_path: Path) -> None:
 
 def test_wrong_words_are_refused_in_a_sentence(runs: Path, capsys: Capture) -> None:
     assert main(["runs", "prune", "--keep", "-1"]) == exitcodes.USAGE
-    assert "greater than or equal to 0" in capsys.readouterr().err
+    assert "--keep: '-1' is less than 0." in capsys.readouterr().err
     assert len(_left(runs)) == 3
 
 

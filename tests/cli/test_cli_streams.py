@@ -45,12 +45,19 @@ def test_a_run_whose_streams_are_closed_goes_well(shell: Shell, closed: str) -> 
     [
         ("run -n -1 a.py", "-n: -1 is not between 1 and 1024."),
         ("run -n 99999999999999999999 a.py", "is not between 1 and 1024."),
-        ("run .", "'.' is neither a script nor a program here"),
+        ("run .", "'.' is a folder, not a script.  Name the script in it: ./…"),
+        (
+            "run tool",
+            "'tool' lies in this folder, and programs are looked for in PATH alone.  ",
+        ),
+        ("run plain", "'plain' is not executable.  chmod +x plain, and type ./plain; or give its"),
         ("run folder.py", "'folder.py' is a folder, not a script."),
     ],
 )
 def test_what_cannot_be_run_is_named(shell: Shell, words: str, said: str) -> None:
     (shell.folder / "folder.py").mkdir()
+    shell.script("plain", "")
+    shell.script("tool", "").chmod(0o755)
     ended = typed(shell, words, "")
     assert ended.returncode == 2
     assert said in ended.stderr

@@ -87,7 +87,7 @@ def test_of_a_range_of_nodes_the_fewest_are_taken_and_it_is_said(
 ) -> None:
     assert main("run --nnodes=1:2 train.py".split()) == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("holdfast: --nodes 1:2 is 1 here")
+    assert line.startswith("holdfast: --nnodes 1:2 is 1 here")
 
 
 def test_a_program_is_run_as_it_is(asked: list[Options], tmp_path: Path) -> None:
@@ -102,10 +102,12 @@ def test_a_program_is_run_as_it_is(asked: list[Options], tmp_path: Path) -> None
     ("line", "says"),
     [
         ("-n two train.py", "holdfast: -n: 'two' is no number.  Give a number, or gpu"),
+        ("-nx train.py", "holdfast: -n: 'x' is no number."),
+        ("--nproc_per_node=x train.py", "holdfast: --nproc_per_node: 'x' is no number."),
         ("-n 0 train.py", "holdfast: -n: 0 is not between 1 and 1024."),
-        ("--nproc-per-node=gpu train.py", "holdfast: -n gpu: nvidia-smi lists no GPU here."),
-        ("--nnodes=2:1 train.py", "holdfast: --nodes: '2:1' has more at least than at most."),
-        ("--nnodes two train.py", "holdfast: --nodes: 'two' is no number."),
+        ("--nproc-per-node=gpu train.py", "holdfast: --nproc-per-node gpu: nvidia-smi lists no"),
+        ("--nnodes=2:1 train.py", "holdfast: --nnodes: '2:1' has more at least than at most."),
+        ("--nnodes two train.py", "holdfast: --nnodes: 'two' is no number."),
         ("--nnodes=2 --node_rank=1 train.py", "holdfast: --node-rank 1 means one of several mach"),
         ("--nnodes 2 --master-addr 10.0.0.7 train.py", "holdfast: --master-addr 10.0.0.7 means"),
         ("--nnodes 2 --rdzv-endpoint=head:29400 train.py", "holdfast: --rdzv-endpoint head:29400 "),

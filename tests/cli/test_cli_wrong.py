@@ -26,9 +26,24 @@ Capture = pytest.CaptureFixture[str]
         (["run", "--lr", "3", "x.py"], "holdfast: holdfast run has no option '--lr'.  Options of"),
         (
             ["run", "--first-step", "0", "x.py"],
-            "holdfast: invalid value for '--first-step': it should be greater than or equal to "
-            "1, not '0'.  See: holdfast run --help",
+            "holdfast: --first-step: '0' is not between 1 and 86400.  Give a number from 1 to "
+            "86400. See: holdfast run --help",
         ),
+        (
+            ["run", "--pause_max", "x", "x.py"],
+            "holdfast: --pause_max: 'x' is no number.  Give a number from 1 to 86400. See: holdf",
+        ),
+        (
+            ["runs", "prune", "--keep", "x"],
+            "holdfast: --keep: 'x' is no whole number.  Give a whole number, 0 or more. See: hold",
+        ),
+        (
+            ["demo", "--cluster", "x"],
+            "holdfast: --cluster: 'x' is not one of 'local', 'kubernetes'.  See: holdfast demo --",
+        ),
+        (["logs", "-r-1"], "holdfast: -r: '-1' is less than 0.  Give a number, 0 or more. See:"),
+        (["runs", "--runs", "no"], "holdfast: --runs: 'no' is not there.  Name the folder that"),
+        (["runs", "--runs", "x.py"], "holdfast: --runs: 'x.py' is no folder.  Name the folder t"),
         (
             ["run", "--stuck-max", "700", "x.py"],
             "holdfast: --stuck-max 700 is longer than --pause-max 600: a rank that works would "
@@ -36,8 +51,7 @@ Capture = pytest.CaptureFixture[str]
         ),
         (
             ["run", "--stuck-max", "nan", "x.py"],
-            "holdfast: invalid value for '--stuck-max': it should be less than or equal to 86400, "
-            "not 'nan'.",
+            "holdfast: --stuck-max: 'nan' is not between 1 and 86400.",
         ),
         (["submit", "no.yaml"], "holdfast: cannot read no.yaml: No such file or directory.  Noth"),
     ],

@@ -260,7 +260,15 @@ def test_a_wrong_password_is_said_and_not_repeated(
     monkeypatch.setenv("PGPASSWORD", "letmein")
     with pytest.raises(TemporaryError, match="password authentication failed") as raised:
         open_postgres(postgres.url(database, port=postgres.port))
-    assert "letmein" not in str(raised.value)
+    said = str(raised.value)
+    assert said.startswith("journal: the database refuses this driver (")
+    assert "and the password in the file that PGPASSFILE names, or in PGPASSWORD." in said
+    assert "letmein" not in said
+
+
+def test_a_database_that_is_not_there_is_said_with_how_to_make_it(postgres: Postgres) -> None:
+    with pytest.raises(TemporaryError, match="Make it with createdb, or name another with --jour"):
+        open_postgres(postgres.url("nowhere"))
 
 
 # ---------------------------------------------------------------- a server of one's own

@@ -1,10 +1,13 @@
 """What is known of a module that is run by its name, from its files alone, before it runs."""
 
 import site
+import sys
 from pathlib import Path
 
 import pytest
 
+import holdfast
+from holdfast.executor.launcher.importing import evict_shadowed
 from holdfast.executor.launcher.scan import modules_of
 
 
@@ -51,3 +54,17 @@ def test_a_module_in_a_namespace_of_namespaces_is_left_to_the_rank(
     (elsewhere / "outer" / "inner").mkdir(parents=True)
     (elsewhere / "outer" / "inner" / "train.py").write_text("import torch")
     assert modules_of(module="outer.inner.train", workdir=str(tmp_path)) == []
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_holdfast_itself_in_a_folder_of_the_users_is_not_loaded_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: bool
+) -> None:
+    """As with PYTHONPATH=src: `telemetry.pause()` of another copy would be heard by nobody."""
+    folder = Path(holdfast.__file__).parents[1] if ours else tmp_path
+    (tmp_path / "holdfast").mkdir()
+    (tmp_path / "holdfast" / "__init__.py").touch()
+    loaded = {"holdfast": holdfast, "holdfast.kit": holdfast}
+    monkeypatch.setattr(sys, "modules", {**sys.modules, **loaded})
+    evict_shadowed([str(folder)], frozenset())
+    assert (sys.modules.keys() >= loaded.keys()) is ours

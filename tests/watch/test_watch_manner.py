@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.driver.watch.manner import Manner, manner
 from holdfast.protocol.faults import Kind, Weight
 from holdfast.protocol.messages import RankProgress
-from holdfast.telemetry.calls import LEAST_S, LATE_S
+from holdfast.telemetry.calls import LATE_S, LEAST_S
 
 Alter = Callable[[RankProgress], RankProgress]
 

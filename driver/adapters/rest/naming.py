@@ -31,9 +31,14 @@ def instead(kind: str, name: str, known: Iterable[str]) -> str:
     there = sorted(known)
     if not there:
         return f"There is no {kind} at all."
-    if near := [each for each in there if get_close_matches(name, (each, last(each)))]:
+    if near := [each for each in there if _is_like(name, each)]:
         return f"Did you mean {' or '.join(near[:LISTED])}?"
     return f"{kind.capitalize()}s that there are: {', '.join(there[:LISTED])}."
+
+
+def _is_like(name: str, there: str) -> bool:
+    """Also where the end is left out: of a run's name that is a few random characters."""
+    return there.startswith(name) or bool(get_close_matches(name, (there, last(there))))
 
 
 def several(name: str, jobs: list[str]) -> tuple[str, str]:
