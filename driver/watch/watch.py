@@ -143,7 +143,7 @@ class Watch:
         """Take in an executor's report: how far ranks were that died, and what it shows of its
         job's checkpoints."""
         if job := self._jobs.get(seen.job or ""):
-            self._jobs[job.expected.job] = jobs.ended(job, seen)
+            jobs.ended(job, seen, self._now_s)
         recalled = self._recalled.get(seen.job or "", NOTHING)
         self._stores, failing = reaching.judge(self._stores, seen, recalled)
         self._savings, skipped = stores.judge(self._savings, seen, recalled)
