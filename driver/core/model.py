@@ -181,7 +181,6 @@ class Quiet(Value, frozen=True):
     preparing: str = ""  # what its store of the epoch has to wait for
     damaged: tuple[Stored, ...] = ()  # in the store, and not to be believed
     store_error: str = ""
-    saved_bytes: int = 0  # of the step that goes to the store before nodes are left
 
 
 class Saving(Value, frozen=True):

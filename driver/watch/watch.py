@@ -23,6 +23,7 @@ from holdfast.driver.watch import (
     silence,
     standstill,
     stores,
+    taking,
     unlike,
 )
 from holdfast.driver.watch import pace as pacing
@@ -65,6 +66,7 @@ class Watch:
         self._savings: stores.Savings = {}
         self._stores: reaching.Stores = {}
         self._sharing: sharing.Sharing = {}
+        self._takings: taking.Takings = {}
         self._recalled: dict[str, Recalled] = {}
         self._apart = Apart(met=set())
 
@@ -140,8 +142,8 @@ class Watch:
         return [_found(each) for each in (*found, *short, *down, *hits, *self._of_job(beat, now))]
 
     def observed(self, seen: Observed) -> list[AnyEvent]:
-        """Take in an executor's report: how far ranks were that died, and what it shows of its
-        job's checkpoints."""
+        """Take in an executor's report: how far ranks were that died, how far its store is with a
+        step that is waited for, and what it shows of its job's checkpoints."""
         if job := self._jobs.get(seen.job or ""):
             jobs.ended(job, seen, self._now_s)
         recalled = self._recalled.get(seen.job or "", NOTHING)
@@ -151,7 +153,8 @@ class Watch:
         self._sharing, shared = sharing.judge(self._sharing, seen)
         for each in found:
             self._take_back(each)
-        return [_found(each) for each in (*found, *shared)]
+        saves = taking.judge(self._takings, seen, self._now_s)
+        return [*map(_found, (*found, *shared)), *([saves] if saves else [])]
 
     def _take_back(self, finding: Finding) -> None:
         """What was recalled is over: a node that comes to the job later knows nothing of it."""

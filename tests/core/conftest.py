@@ -141,9 +141,10 @@ class Life:
                         looking=looking if node == job.host else "",
                         damaged=bad if node == job.host else (),
                         store_error=store_error if node == job.host else "",
-                        saved_bytes=saved_bytes if node == job.host else 0,
                     )
                 )
+                if node == job.host and saved_bytes:
+                    self.do(e.SaveProgressed(job=name, epoch=job.epoch, taken_bytes=saved_bytes))
         if name not in self.state.jobs:
             return
         job = self.state.jobs[name]
