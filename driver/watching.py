@@ -47,6 +47,7 @@ class Watching:
         self._braked = False
         self._recalled = False
         self._expected: dict[str, tuple[int, tuple[Seat, ...]]] = {}
+        self._lasting: set[str] = set()  # jobs that have not ended
 
     def follow(self, state: State) -> None:
         """Have the detectors expect what the committed state says should run, and no more."""
@@ -60,6 +61,10 @@ class Watching:
             if self._expected.get(name) != seats:
                 self._watch.expect(_expectation(state.jobs[name]))
         self._expected = seated
+        lasting = {name for name, job in state.jobs.items() if not job.finished}
+        if lasting != self._lasting:
+            self._lasting = lasting
+            self._watch.keep(lasting)
         if self._braked and not state.brake.on:
             for fact in self._problems.values():  # an eviction that was held back is due now
                 if fact.conclusive:

@@ -6,6 +6,9 @@ and all of them may be lost, but for what was told and has to be taken back: tha
 not act, wait or read a clock.
 """
 
+from collections.abc import Mapping, Set
+from typing import TypeVar
+
 import msgspec
 
 from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen, StepsRepeated
@@ -42,6 +45,8 @@ from holdfast.protocol import messages
 from holdfast.protocol.faults import ALL_CLEAR, Finding, Kind
 from holdfast.protocol.messages import Heartbeat, Observed
 from holdfast.telemetry.analysis import hang
+
+_Known = TypeVar("_Known")
 
 
 class Watch:
@@ -87,6 +92,17 @@ class Watch:
         """The job has no ranks now."""
         self._wanted.pop(job, None)
         self._rearrange()
+
+    def keep(self, jobs: Set[str]) -> None:
+        """These jobs have not ended. Of all others nothing is known any more."""
+        kept = self._wanted.keys() | jobs
+        self._jobs = _only(self._jobs, kept)
+        self._mismatch = _only(self._mismatch, kept)
+        self._unlike = _only(self._unlike, kept)
+        self._takings = _only(self._takings, kept)
+        self._recalled = _only(self._recalled, kept)
+        self._stores = _only(self._stores, kept)
+        self._sharing = _only(self._sharing, kept)
 
     def connected(self, node: str, process: str, now: float) -> None:
         seen = self._seen(node, now)
@@ -323,6 +339,10 @@ class Watch:
         """What was found of its attempt: `expect` may have come since, and heartbeats not."""
         known = self._unlike.get(job.expected.job, unlike.Unlike())
         return known.odd if known.epoch == job.expected.epoch else None
+
+
+def _only(known: Mapping[str, _Known], jobs: Set[str]) -> dict[str, _Known]:
+    return {job: each for job, each in known.items() if job in jobs}
 
 
 def _progress(expected: Expectation, told: jobs.Begun | jobs.Further) -> AnyEvent:

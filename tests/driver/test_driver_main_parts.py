@@ -83,6 +83,9 @@ class RecordingWatch:
     def forget(self, name: str) -> None:
         self.calls.append(f"forget {name}")
 
+    def keep(self, jobs: set[str]) -> None:
+        self.kept = jobs
+
     def fact(self, node: str, present: bool, now: float) -> None:
         self.calls.append((node, present))
 
@@ -125,6 +128,18 @@ def test_the_detectors_expect_each_epoch_once_while_it_has_seats(
     ):
         watching.follow(state)
     assert watch.calls == [("a", 1, 0), "forget a", ("a", 2, 7), "forget a"]
+
+
+def test_what_is_known_of_a_job_is_kept_until_it_ends(
+    watched: tuple[RecordingWatch, Watching, list[Any]],
+) -> None:
+    watch, watching, _ = watched
+    state = seated("a", 1)
+    suspended = replace(seated("a", 2, seats=False).jobs["a"], phase=Phase.SUSPENDED)
+    ended = replace(suspended, phase=Phase.SUCCEEDED)
+    for job, kept in ((state.jobs["a"], {"a"}), (suspended, {"a"}), (ended, set())):
+        watching.follow(replace(state, jobs={"a": job}))
+        assert watch.kept == kept
 
 
 def told(number: int, kind: Kind, job: str = "a", *, opened: int = 9) -> Incident:
