@@ -44,6 +44,7 @@ class Kind(StrEnum):
     NODE_PROBLEM = "node-problem"  # what a problem detector of the cluster says of a node
     MAINTENANCE = "maintenance"  # 50: a node is to be free, nothing is wrong with it
     JOURNAL_PUT_BACK = "journal-put-back"  # executors know epochs that it does not
+    DEFECT = "defect"  # of ours, met beside the core in one job's affairs; report only
     PRESSURE = "pressure"  # 27, 28: the host is short of something
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.events import Budget, Found, NodeAppeared, NodeVanished, Plan
 from holdfast.driver.core.model import Incident, Job, Phase, State
+from holdfast.driver.fence import Fence
 from holdfast.driver.plan import plan_of
 from holdfast.driver.ports import Fact
 from holdfast.driver.watch import Expectation, Watch
@@ -107,10 +108,16 @@ def seated(name: str, epoch: int, *, seats: bool = True, best_step: int = 0) -> 
     return State(jobs={name: found})
 
 
+def made(watch: Any, emit: Any) -> Watching:
+    fence = Fence(emit, costs="")
+    return Watching(watch, fence=fence, daemons=None, emit=emit, now=lambda: 0.0)  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def watched() -> tuple[RecordingWatch, Watching, list[Any]]:
     watch, events = RecordingWatch(), []
-    watching = Watching(watch, daemons=None, emit=events.append, now=lambda: 0.0)  # type: ignore[arg-type]
+    watching = made(watch, events.append)
+    # type: ignore[arg-type]
     return watch, watching, events
 
 
@@ -185,7 +192,8 @@ def test_what_an_earlier_driver_told_is_recalled_once(
 ) -> None:
     state = replace(seated("a", 1), incidents={each.id: each for each in incidents})
     watch = Watch()
-    watching = Watching(watch, daemons=None, emit=print, now=lambda: 0.0)  # type: ignore[arg-type]
+    watching = made(watch, print)
+    # type: ignore[arg-type]
     watching.follow(state)
     watching.follow(replace(state, incidents={9: told(9, Kind.STORE_FAILED)}))
     assert dict(watch._recalled.get("a", {})) == recalled
