@@ -4,12 +4,14 @@ Used by `Watch`, which feeds it heartbeats. Times are the driver's; ages that no
 durations and are only ever added to the time at which they were heard.
 """
 
+import math
 from collections.abc import Iterator
 
 import msgspec
 
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch import standstill
+from holdfast.driver.watch.manner import BUSY_SHARE, Cpu, works
 from holdfast.driver.watch.model import RELATIVE, Expectation, JobProgress, Ranks, RankView
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill import Still
@@ -27,12 +29,14 @@ RHYTHM = 48
 
 
 class RankSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank's newest progress and when it was heard. `cpu_share` is of the last heartbeat."""
+    """A rank's newest progress and when it was heard. `cpu_share` is of the last heartbeat,
+    `worked_s` the last one at which that was work; None: there was none."""
 
     progress: RankProgress
     heard_s: float
     uptime_s: float
     cpu_share: float = 0.0
+    worked_s: float | None = None
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -252,9 +256,16 @@ def quiet_s(job: JobSeen, now: float) -> float:
     return min(ages, default=0.0)
 
 
-def busy(job: JobSeen) -> list[int]:
-    """Ranks that use CPU."""
-    return [r for r, seen in job.ranks.items() if seen.cpu_share > standstill.BUSY_SHARE]
+def cpu(job: JobSeen, now: float) -> dict[int, Cpu]:
+    """Of the ranks that use some, or worked."""
+    return {
+        rank: Cpu(
+            busy=seen.cpu_share > BUSY_SHARE,
+            worked_s=math.inf if seen.worked_s is None else now - seen.worked_s,
+        )
+        for rank, seen in job.ranks.items()
+        if seen.worked_s is not None or seen.cpu_share > BUSY_SHARE
+    }
 
 
 def progress(job: JobSeen, now: float) -> JobProgress:
@@ -290,11 +301,19 @@ def _view(seen: RankSeen, node: str, now: float) -> RankView:
 
 
 def _rank(before: RankSeen | None, progress: RankProgress, uptime_s: float, now: float) -> RankSeen:
-    share = before.cpu_share if before is not None else 0.0
-    if before is not None and uptime_s > before.uptime_s and before.progress.pid == progress.pid:
+    if before is not None and before.progress.pid != progress.pid:
+        before = None
+    share, worked_s = (before.cpu_share, before.worked_s) if before is not None else (0.0, None)
+    if before is not None and uptime_s > before.uptime_s:
         took_s = uptime_s - before.uptime_s
         share = max(0.0, progress.cpu_s - before.progress.cpu_s) / took_s
-    return RankSeen(progress=progress, heard_s=now, uptime_s=uptime_s, cpu_share=share)
+    return RankSeen(
+        progress=progress,
+        heard_s=now,
+        uptime_s=uptime_s,
+        cpu_share=share,
+        worked_s=now if works(progress, share) else worked_s,
+    )
 
 
 def _tokens(job: JobSeen) -> int:

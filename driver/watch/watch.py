@@ -333,7 +333,7 @@ class Watch:
             job.expected,
             jobs.fresh(job, now),
             pace,
-            jobs.busy(job),
+            jobs.cpu(job, now),
             self._settings,
             now,
             unit,
