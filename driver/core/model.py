@@ -219,7 +219,7 @@ class Mark(Value, frozen=True):
     how: str  # signal or exit code, the script's line, the words without numbers
     step: int  # that the rank had completed, as it counts them
     relative: bool = False  # it counts them from its own start
-    unread: bool = False  # no line of the script ran: it is no Python
+    unread: bool = False  # the script, or what it imports, is no Python
 
 
 class Again(Value, frozen=True):
