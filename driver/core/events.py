@@ -242,6 +242,7 @@ class NodeQuiet(Event, frozen=True):
     preparing: str = ""
     damaged: tuple[Stored, ...] = ()
     store_error: str = ""
+    agent_silent: str = ""
 
 
 class CheckpointStored(Event, frozen=True):

@@ -181,6 +181,7 @@ class Quiet(Value, frozen=True):
     preparing: str = ""  # what its store of the epoch has to wait for
     damaged: tuple[Stored, ...] = ()  # in the store, and not to be believed
     store_error: str = ""
+    agent_silent: str = ""  # what its checkpoint agent was asked, and does not answer
 
 
 class Saving(Value, frozen=True):

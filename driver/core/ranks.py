@@ -59,6 +59,7 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         preparing=event.preparing,
         damaged=event.damaged,
         store_error=event.store_error,
+        agent_silent=event.agent_silent,
     )
     if job.quiet.get(event.node) == quiet:
         return

@@ -74,7 +74,8 @@ def give_up(turn: Turn, job: Job) -> None:
 def out_of_time(turn: Turn, job: Job) -> None:
     """All the time that there was is over."""
     if job.save is not None:
-        why = f"it did not reach the store in time: {_store_error(job)}".removesuffix(": ")
+        error = _store_error(job) or _silent_agents(job)
+        why = f"it did not reach the store in time: {error}".removesuffix(": ")
         _do_without(turn, job, job.save, why)
 
 
@@ -91,3 +92,10 @@ def _store_error(job: Job) -> str:
     """Of the nodes that have the step. What a standby lacks is no hindrance: it saves nothing."""
     told = (job.quiet[node].store_error for node in job.places if node in job.quiet)
     return next(filter(None, told), "")
+
+
+def _silent_agents(job: Job) -> str:
+    """No error of the store: what an agent does not say may be all well."""
+    silent = ((node, job.quiet[node].agent_silent) for node in job.places if node in job.quiet)
+    told = (f"the checkpoint agent on {node} is silent: {why}" for node, why in silent if why)
+    return next(told, "")

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen, StepsRepeated
 from holdfast.driver.watch import (
+    agents,
     apart,
     jobs,
     kernel,
@@ -75,6 +76,7 @@ class Watch:
         self._stores: reaching.Stores = {}
         self._sharing: sharing.Sharing = {}
         self._takings: taking.Takings = {}
+        self._agents: agents.Silent = {}
         self._recalled: dict[str, Recalled] = {}
         self._apart = Apart(met=set())
 
@@ -106,6 +108,7 @@ class Watch:
         self._recalled = _only(self._recalled, kept)
         self._stores = _only(self._stores, kept)
         self._sharing = _only(self._sharing, kept)
+        self._agents = _only(self._agents, kept)
 
     def connected(self, node: str, process: str, now: float) -> None:
         seen = self._seen(node, now)
@@ -173,7 +176,8 @@ class Watch:
         for each in found:
             self._take_back(each)
         saves = taking.judge(self._takings, seen, self._now_s)
-        return [*map(_found, (*found, *shared)), *([saves] if saves else [])]
+        self._agents, silent = agents.judge(self._agents, seen)
+        return [*map(_found, (*found, *shared, *silent)), *([saves] if saves else [])]
 
     def _take_back(self, finding: Finding) -> None:
         """What was recalled is over: a node that comes to the job later knows nothing of it."""

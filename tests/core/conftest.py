@@ -109,6 +109,7 @@ class Life:
         looking: str = "",
         damaged: Iterable[tuple[int, int]] = (),
         store_error: str = "",
+        agent_silent: str = "",
         saved_bytes: int = 0,
         silent: Iterable[str] = (),
         empty: Iterable[str] = (),
@@ -141,6 +142,7 @@ class Life:
                         looking=looking if node == job.host else "",
                         damaged=bad if node == job.host else (),
                         store_error=store_error if node == job.host else "",
+                        agent_silent=agent_silent if node == job.host else "",
                     )
                 )
                 if node == job.host and saved_bytes:
