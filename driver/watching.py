@@ -21,6 +21,7 @@ from holdfast.driver.core.events import (
     NodeVanished,
 )
 from holdfast.driver.core.model import Incident, Job, State
+from holdfast.driver.fence import Fence
 from holdfast.driver.ports import Cluster, Ended, Ending, Fact, Fits, Lingering, Starved, Told
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import evidence
@@ -35,11 +36,13 @@ class Watching:
         self,
         watch: Watch,
         *,
+        fence: Fence,
         daemons: Daemons,
         emit: Callable[[AnyEvent], None],
         now: Callable[[], float],
     ) -> None:
         self._watch = watch
+        self._fence = fence
         self._daemons = daemons
         self._emit = emit
         self._now = now
@@ -47,19 +50,27 @@ class Watching:
         self._braked = False
         self._recalled = False
         self._expected: dict[str, tuple[int, tuple[Seat, ...]]] = {}
+        self._lasting: set[str] = set()  # jobs that have not ended
 
     def follow(self, state: State) -> None:
         """Have the detectors expect what the committed state says should run, and no more."""
+        self._fence.keep(state.jobs.keys())
         if not self._recalled:
             self._recalled = True
             self._recall(state)
         seated = {name: (job.epoch, job.seats) for name, job in state.jobs.items() if job.seats}
         for name in self._expected.keys() - seated.keys():
-            self._watch.forget(name)
+            with self._fence.around(name):
+                self._watch.forget(name)
         for name, seats in seated.items():
             if self._expected.get(name) != seats:
-                self._watch.expect(_expectation(state.jobs[name]))
+                with self._fence.around(name):
+                    self._watch.expect(_expectation(state.jobs[name]))
         self._expected = seated
+        lasting = {name for name, job in state.jobs.items() if not job.finished}
+        if lasting != self._lasting:
+            self._lasting = lasting
+            self._watch.keep(lasting)
         if self._braked and not state.brake.on:
             for fact in self._problems.values():  # an eviction that was held back is due now
                 if fact.conclusive:
@@ -69,9 +80,10 @@ class Watching:
     def _recall(self, state: State) -> None:
         """What was told by an earlier driver is taken back by this one."""
         for name, job in state.jobs.items():
-            told = {} if job.finished else incidents.standing(state.incidents.values(), job)
-            if told:
-                self._watch.recall(name, {kind: _who(job, each) for kind, each in told.items()})
+            with self._fence.around(name):
+                told = {} if job.finished else incidents.standing(state.incidents.values(), job)
+                if told:
+                    self._watch.recall(name, {kind: _who(job, at) for kind, at in told.items()})
 
     async def tick(self, period_s: float) -> None:
         """For ever: what shows by its absence shows here. Daemons hear what is new to them."""

@@ -15,6 +15,7 @@ from holdfast.driver.control import Control
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.effects import Effects
+from holdfast.driver.fence import Fence
 from holdfast.driver.lastlines import KEEPS_BYTES, LastLinesKeeper
 from holdfast.driver.loop import Loop
 from holdfast.driver.outside import Outside
@@ -39,8 +40,6 @@ class Driver:
         outside: Outside,
         clock: Clock,
     ) -> None:
-        watch = Watch(watching.Settings(heartbeat_period_s=settings.heartbeat_period_s))
-        self._watch = watch
         self._settings = settings
         self._tasks: list[asyncio.Task[None]] = []
         self._effects: Effects | None = None
@@ -53,6 +52,9 @@ class Driver:
             standby_test_s=settings.standby_test_s,
         )
         self.loop = Loop(journal, clock=clock, policy=policy)
+        fence = Fence(self.loop.post, costs="nobody sees whether it stands still")
+        seen = watching.Settings(heartbeat_period_s=settings.heartbeat_period_s)
+        watch = self._watch = Watch(seen, fence=fence.around)
         awake = self._awake = Awake(self.loop.now, watch.stood_still)
         self._last_lines = LastLinesKeeper(last_lines, lambda: self.loop.state)
         self.sessions = Sessions(
@@ -66,7 +68,11 @@ class Driver:
             keeps_bytes=KEEPS_BYTES,
         )
         self._watching = Watching(
-            watch, daemons=self.sessions.daemons, emit=self.loop.post, now=awake.now
+            watch,
+            fence=fence,
+            daemons=self.sessions.daemons,
+            emit=self.loop.post,
+            now=awake.now,
         )
         self.control = Control(
             self.loop,

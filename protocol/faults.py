@@ -32,6 +32,7 @@ class Kind(StrEnum):
     CHECKPOINT_CORRUPT = "checkpoint-corrupt"  # 24, 25
     STORE_FAILED = "store-failed"  # 21, 22: checkpoints do not reach their store; report only
     STORE_BACK = "store-back"  # and now they do again
+    AGENT_SILENT = "agent-silent"  # a node's checkpoint agent does not answer; report only
     STORE_NOT_SHARED = "store-not-shared"  # nodes have different folders at one path; report only
     STORE_SHARED = "store-shared"  # and now they see the same
     SNAPSHOTS_STOPPED = "snapshots-stopped"  # 22: none is made any more; report only
@@ -44,6 +45,7 @@ class Kind(StrEnum):
     NODE_PROBLEM = "node-problem"  # what a problem detector of the cluster says of a node
     MAINTENANCE = "maintenance"  # 50: a node is to be free, nothing is wrong with it
     JOURNAL_PUT_BACK = "journal-put-back"  # executors know epochs that it does not
+    DEFECT = "defect"  # of ours, met beside the core in one job's affairs; report only
     PRESSURE = "pressure"  # 27, 28: the host is short of something
 
 

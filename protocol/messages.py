@@ -250,6 +250,7 @@ class Observed(Message, frozen=True):
     preparing: str = ""  # what its store of the epoch has to wait for; "" for nothing
     damaged: tuple[Stored, ...] = ()  # checkpoints that are there, and not to be believed
     store_error: str = ""  # why the store could not be read or written
+    agent_silent: str = ""  # what the checkpoint agent was asked for, and has not answered in time
     saved_bytes: int = 0  # of the snapshot that `Desired.save` is of, in the store so far
     store_shared: bool | None = None  # it sees what its neighbour wrote there; None: unknown
     store_missing: str = ""  # what of it is not seen

@@ -38,7 +38,7 @@ def step(step: int, *, loss: float | None = None, tokens: int | None = None) -> 
 def pause() -> AbstractContextManager[None]:
     """Say that what is inside is no step, and may take long: an upload, a clean-up, an export.
 
-    For as long as something moves there (bytes, lines, child processes) the job is given its
+    For as long as something moves there (CPU, bytes, lines, child processes) the job is given its
     `pauseMaxS`; where nothing does, a minute, or its `stuckMaxS` if that is longer.
     """
     return pauses.paused("pauses")

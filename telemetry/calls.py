@@ -65,6 +65,12 @@ class Calls:
             self._look(now_s)
         self._store(now_s)
 
+    def unknown(self, now_s: float) -> None:
+        """Nobody knows where the thread stands: what was said of it holds no longer."""
+        self._awake_s, self._until_s = now_s, None
+        for word in (schema.CALL, schema.SLEEP_MS, schema.SLEEP_LEFT_MS):
+            self._ring.word(word, 0)
+
     def _look(self, now_s: float) -> None:
         before_s = self._until_s
         call, self._until_s = self._read()

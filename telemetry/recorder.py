@@ -223,11 +223,15 @@ class Recorder:
             # A work of a destroyed group may raise anything; what is lost is one `done`.
             with suppress(Exception):
                 self._drain(tuple(self._groups))
-            now_s = time.monotonic()
-            if self._frames.sample(now_s):
-                self._calls.sample(self._frames.since_s, now_s)
-            else:
-                self.missing("stack")
+            self._look(time.monotonic())
+
+    def _look(self, now_s: float) -> None:
+        """Say where the main thread stands."""
+        if self._frames.sample(now_s):
+            self._calls.sample(self._frames.since_s, now_s)
+        else:
+            self._calls.unknown(now_s)
+            self.missing("stack")
 
 
 class Group:

@@ -84,7 +84,7 @@ def _quiet(job: str, before: Observed, seen: Observed, told: Desired | None) -> 
         preparing=seen.preparing,
         damaged=seen.damaged,
         store_error=seen.store_error,
-        saved_bytes=seen.saved_bytes,
+        agent_silent=seen.agent_silent,
     )
 
 
@@ -96,7 +96,7 @@ def _is_quiet(seen: Observed, told: Desired | None) -> bool:
 
 def _holds(seen: Observed) -> tuple[object, ...]:
     store = seen.stored, seen.looking, seen.preparing, seen.damaged, seen.store_error
-    return seen.generation, seen.snapshots, store, seen.saved_bytes
+    return seen.generation, seen.snapshots, store, seen.agent_silent
 
 
 def _stored(job: str, before: Observed, seen: Observed) -> Iterable[CheckpointStored]:

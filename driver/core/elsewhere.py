@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from holdfast.driver.core import pairs
 from holdfast.driver.core.allocation import free_nodes
 from holdfast.driver.core.candidates import fitting, moved_off, unwanted
-from holdfast.driver.core.model import Fault, Job, Phase
+from holdfast.driver.core.model import Fault, Job, Phase, Quiet
 from holdfast.driver.core.turn import Turn
 
 
@@ -57,7 +57,7 @@ def look(turn: Turn, job: Job) -> bool:
     Where the look-up fails on as many nodes as that it is the store, and moving on cures nothing.
     """
     host, since_s = job.host, job.unsure_s
-    error = job.quiet[host].store_error if host in job.quiet else ""
+    error = _cannot_look(job.quiet[host]) if host in job.quiet else ""
     if not error or since_s is None or turn.now - since_s < turn.policy.look_s:
         return False
     tried = [at_s for at_s in job.moved.values() if at_s >= since_s]
@@ -67,6 +67,11 @@ def look(turn: Turn, job: Job) -> bool:
     turn.move(job.name, Phase.SUSPENDING)
     move(turn, job.name, host)
     return True
+
+
+def _cannot_look(host: Quiet) -> str:
+    silent = host.agent_silent
+    return host.store_error or (silent and f"its checkpoint agent is silent: {silent}")
 
 
 def move(turn: Turn, name: str, node: str) -> None:

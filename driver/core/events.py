@@ -242,7 +242,7 @@ class NodeQuiet(Event, frozen=True):
     preparing: str = ""
     damaged: tuple[Stored, ...] = ()
     store_error: str = ""
-    saved_bytes: int = 0  # of the job's last step, in the store so far
+    agent_silent: str = ""
 
 
 class CheckpointStored(Event, frozen=True):
@@ -329,6 +329,14 @@ class StepsRepeated(Event, frozen=True):
     epoch: int
     since: int
     before: int
+
+
+class SaveProgressed(Event, frozen=True):
+    """The store has taken more of the step that is saved before nodes are left: so much in all."""
+
+    job: str
+    epoch: int
+    taken_bytes: int
 
 
 class ProgressSeen(Event, frozen=True):
@@ -458,6 +466,7 @@ AnyEvent = (
     | DiagnosticEnded
     | Found
     | StepsRepeated
+    | SaveProgressed
     | ProgressSeen
     | NodeAllocated
     | AllocationFailed

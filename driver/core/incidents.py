@@ -69,7 +69,8 @@ def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
     is."""
     turn.say(f"reported: {fault.summary}", *(() if job is None else (job,)))
     if (known := _same_lately(turn, fault, turn.jobs.get(job or ""))) is not None:
-        turn.put_incident(replace(_joined(known, fault), faults=known.faults))
+        joined = replace(_joined(known, fault), faults=known.faults)
+        turn.put_incident(replace(joined, summary=fault.summary))
         return
     opened = turn.put_incident(replace(_opened(turn, fault), faults=0))
     turn.incident(opened.id, jobs=() if job is None else (job,))

@@ -181,7 +181,7 @@ class Quiet(Value, frozen=True):
     preparing: str = ""  # what its store of the epoch has to wait for
     damaged: tuple[Stored, ...] = ()  # in the store, and not to be believed
     store_error: str = ""
-    saved_bytes: int = 0  # of the step that goes to the store before nodes are left
+    agent_silent: str = ""  # what its checkpoint agent was asked, and does not answer
 
 
 class Saving(Value, frozen=True):
@@ -220,7 +220,7 @@ class Mark(Value, frozen=True):
     how: str  # signal or exit code, the script's line, the words without numbers
     step: int  # that the rank had completed, as it counts them
     relative: bool = False  # it counts them from its own start
-    unread: bool = False  # no line of the script ran: it is no Python
+    unread: bool = False  # the script, or what it imports, is no Python
 
 
 class Again(Value, frozen=True):

@@ -3,13 +3,22 @@
 Called by `decide`. Pure. Whatever belongs to an epoch that is over is ignored here, once for all.
 """
 
-from holdfast.driver.core import gather, incidents, ladder, repeats, restore, spots
+from holdfast.driver.core import (
+    gather,
+    incidents,
+    ladder,
+    repeats,
+    restore,
+    saving,
+    spots,
+)
 from holdfast.driver.core.events import (
     CheckpointStored,
     NodeQuiet,
     ProgressSeen,
     RanksExited,
     RanksRunning,
+    SaveProgressed,
     StepsRepeated,
     StoreLost,
     StoreReady,
@@ -20,7 +29,14 @@ from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus, Stored
 
 OfEpoch = (
-    NodeQuiet | StoreReady | StoreLost | RanksRunning | RanksExited | StepsRepeated | ProgressSeen
+    NodeQuiet
+    | StoreReady
+    | StoreLost
+    | RanksRunning
+    | RanksExited
+    | SaveProgressed
+    | StepsRepeated
+    | ProgressSeen
 )
 
 
@@ -43,7 +59,7 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         preparing=event.preparing,
         damaged=event.damaged,
         store_error=event.store_error,
-        saved_bytes=event.saved_bytes,
+        agent_silent=event.agent_silent,
     )
     if job.quiet.get(event.node) == quiet:
         return
@@ -57,6 +73,12 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
     )
     if event.node not in job.quiet:
         turn.say(f"no earlier rank is left on {event.node}")
+
+
+def on_saving(turn: Turn, event: SaveProgressed) -> None:
+    job = current(turn, event)
+    if job is not None:
+        saving.gets_on(turn, job, event.taken_bytes)
 
 
 def on_stored(turn: Turn, event: CheckpointStored) -> None:

@@ -2,11 +2,11 @@
 
 Called by `gather`, which gives an end its mark, and by the ladder, which counts marks. Pure. The
 same exception, raised twice at one step and line, is in the code or in its data, and a third time
-tells nobody more; a script that cannot even be read ends its job the first time, unless it ran
-before: then somebody writes it anew just now. Of steps that count from each start that holds while
-nothing is saved. The same signal may be the node's: another node, or tests of that one, come first.
-What the outside refused may be there the next time, and what came from outside (SIGKILL) says
-nothing of the place: neither has a mark.
+tells nobody more; a script that cannot even be read, or what it imports, ends its job the first
+time, unless it ran before: then somebody writes it anew just now. Of steps that count from each
+start that holds while nothing is saved. The same signal may be the node's: another node, or tests
+of that one, come first. What the outside refused may be there the next time, and what came from
+outside (SIGKILL) says nothing of the place: neither has a mark.
 """
 
 import re
@@ -44,6 +44,9 @@ _DEVICE = re.compile(r"\b(CUDA|HIP|NCCL|RCCL) error|cuDNN|CUBLAS", re.IGNORECASE
 _UNREADABLE = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_RAN = re.compile(r'^ *File "[^"\n]+", line \d+, in .*(\n    .*)?', re.MULTILINE)
+"""A frame that ran, with its source: of a place where Python could not read on nothing is `in`."""
+_IMPORT = re.compile(r"\bimport(_module)?\b")
 
 
 def own_signal(status: RankStatus) -> Signals | None:
@@ -64,12 +67,17 @@ def mark(status: RankStatus) -> Mark | None:
 
 
 def _unread(error: RankError | None) -> bool:
-    """Whether Python could not read the script itself, so that no line of it ran: what it tells
-    then has no frame but the place in the file. Of a module that the script imports it has more.
+    """Whether Python could not read the script itself, of which nothing ran then, or a file that it
+    imports. What only is not there may be there for the next start: that is another exception.
     """
     if error is None or error.exception not in _UNREADABLE:
         return False
-    return not error.traceback.startswith("Traceback") and len(_FRAME.findall(error.traceback)) == 1
+    ran = _frames_that_ran(error.traceback)
+    return bool(_IMPORT.search(ran[-1])) if ran else len(_FRAME.findall(error.traceback)) == 1
+
+
+def _frames_that_ran(traceback: str) -> list[str]:
+    return [found[0] for found in _RAN.finditer(traceback)]
 
 
 def _how(status: RankStatus) -> str:
@@ -149,7 +157,9 @@ def hopeless(job: Job, fault: Fault, *, elsewhere: bool) -> str:
     if fault.mark is None:
         return ""
     if fault.mark.unread and job.attempt <= 1 and not job.best_step:
-        return f"{fault.summary}. No line of the script ran: another restart would not help"
+        ran = _frames_that_ran(fault.traceback)
+        why = "Python cannot read what it imports" if ran else "No line of the script ran"
+        return f"{fault.summary}. {why}: another restart would not help"
     if len(nodes) < 2:
         return ""
     times = "twice" if len(nodes) == 2 else f"{len(nodes)} times"

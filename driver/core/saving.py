@@ -1,8 +1,8 @@
 """A job's last step on its way to the store, before nodes are left: how long it is waited for.
 
-Called by `moves` and by ticks. Pure. A store that is slow is no failing one: while bytes of the
-step reach it the move waits, within bounds. Where nothing does, and an agent has an error to tell,
-the step is given up after seconds.
+Called by `moves`, `ranks` and ticks. Pure. A store that is slow is no failing one: while bytes of
+the step reach it the move waits, within bounds. Where nothing does, and an agent has an error to
+tell, the step is given up after seconds.
 """
 
 from msgspec.structs import replace
@@ -42,7 +42,6 @@ def goes_on(turn: Turn, name: str) -> bool:
     """Whether the step is still waited for; asked whenever a node has something new to say."""
     if Timer.SAVE not in turn.jobs[name].timers:
         return False
-    _look_at_progress(turn, turn.jobs[name])
     job, policy = turn.jobs[name], turn.policy
     if not _store_error(job):
         turn.drop_timers(name, Timer.SAVE_FAILS)
@@ -52,18 +51,17 @@ def goes_on(turn: Turn, name: str) -> bool:
     return True
 
 
-def _look_at_progress(turn: Turn, job: Job) -> None:
+def gets_on(turn: Turn, job: Job, taken_bytes: int) -> None:
     """Wait longer where more of the step has reached the store."""
-    taken = sum(job.quiet[node].saved_bytes for node in job.places if node in job.quiet)
     known = job.saving
-    if known is None or taken <= known.taken_bytes:
+    if Timer.SAVE not in job.timers or known is None or taken_bytes <= known.taken_bytes:
         return
-    turn.job(job.name, saving=replace(known, taken_bytes=taken))
+    turn.job(job.name, saving=replace(known, taken_bytes=taken_bytes))
     turn.drop_timers(job.name, Timer.SAVE_FAILS)
     until_s = min(turn.now + turn.policy.save_gap_s, known.until_s)
     if until_s > job.timers[Timer.SAVE]:
         turn.set_timer(job.name, Timer.SAVE, until_s - turn.now)
-    turn.say(f"{taken / 1e6:.0f} MB of the last step of {job.name} are in the store so far")
+    turn.say(f"{taken_bytes / 1e6:.0f} MB of the last step of {job.name} are in the store so far")
 
 
 def give_up(turn: Turn, job: Job) -> None:
@@ -76,7 +74,8 @@ def give_up(turn: Turn, job: Job) -> None:
 def out_of_time(turn: Turn, job: Job) -> None:
     """All the time that there was is over."""
     if job.save is not None:
-        why = f"it did not reach the store in time: {_store_error(job)}".removesuffix(": ")
+        error = _store_error(job) or _silent_agents(job)
+        why = f"it did not reach the store in time: {error}".removesuffix(": ")
         _do_without(turn, job, job.save, why)
 
 
@@ -93,3 +92,10 @@ def _store_error(job: Job) -> str:
     """Of the nodes that have the step. What a standby lacks is no hindrance: it saves nothing."""
     told = (job.quiet[node].store_error for node in job.places if node in job.quiet)
     return next(filter(None, told), "")
+
+
+def _silent_agents(job: Job) -> str:
+    """No error of the store: what an agent does not say may be all well."""
+    silent = ((node, job.quiet[node].agent_silent) for node in job.places if node in job.quiet)
+    told = (f"the checkpoint agent on {node} is silent: {why}" for node, why in silent if why)
+    return next(told, "")

@@ -64,6 +64,7 @@ FACTS: Mapping[type[e.Event], str] = {
     e.RanksRunning: r"\S+ runs",
     e.RanksExited: r"\S+ is done: .*",
     e.StepsRepeated: r"\S+ began again .*",
+    e.SaveProgressed: r"\d+ MB of the last step of .*",
     e.ProgressSeen: r".*, (the furthest so far|further than ever)|\S+ trains.*",
     e.NodeVanished: r"the cluster says that .*",
     e.NodeMaintainRequested: r"\S+ is to be free.*",

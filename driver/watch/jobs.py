@@ -4,12 +4,14 @@ Used by `Watch`, which feeds it heartbeats. Times are the driver's; ages that no
 durations and are only ever added to the time at which they were heard.
 """
 
+import math
 from collections.abc import Iterator
 
 import msgspec
 
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch import standstill
+from holdfast.driver.watch.manner import BUSY_SHARE, Cpu, works
 from holdfast.driver.watch.model import RELATIVE, Expectation, JobProgress, Ranks, RankView
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill import Still
@@ -27,17 +29,19 @@ RHYTHM = 48
 
 
 class RankSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank's newest progress and when it was heard. `cpu_share` is of the last heartbeat."""
+    """A rank's newest progress and when it was heard. `cpu_share` is of the last heartbeat,
+    `worked_s` the last one at which that was work; None: there was none."""
 
     progress: RankProgress
     heard_s: float
     uptime_s: float
     cpu_share: float = 0.0
+    worked_s: float | None = None
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job. `ranks` is filled in place: a copy for each heartbeat of thousands of nodes
-    would cost more than all detectors."""
+    """State of one job. `ranks` and `ended` are filled in place: a copy for each heartbeat of
+    thousands of nodes would cost more than all detectors."""
 
     expected: Expectation
     places: dict[int, str] = {}  # node of each rank
@@ -45,7 +49,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pace: Pace = Pace()
     rhythm: Pace = Pace()  # of collectives, for a job of which no step was ever seen
     still: Still
-    ended_step: int = 0  # what the ranks of a node had completed when one of them died
+    ended: dict[str, tuple[int, float]] = {}  # by node: what its ranks had done as one died; when
     progressed: bool = False
     saved: int = 0  # of ranks that count from their own start: how far its script had saved, and
     furthest: int = 0  # how far any earlier attempt came, both from the job's beginning
@@ -54,11 +58,36 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stepless: bool = False  # that they go on without a step was told
     period_s: float = 0.5
 
-    def completed_step(self) -> int | None:
-        """The last step that all ranks have completed; None before all ranks are known."""
+    def heard_step(self) -> int | None:
+        """The last step that all ranks have completed, by their heartbeats; None before all ranks
+        are known."""
         if len(self.ranks) < len(self.expected.seats):
             return None
-        return max(self.ended_step, min(seen.progress.step for seen in self.ranks.values()))
+        return min(seen.progress.step for seen in self.ranks.values())
+
+    def completed_step(self) -> int | None:
+        """The same, where ranks died as well: how far those of their node were is known better.
+
+        A node that says nothing more was as far as its pace took it from its last heartbeat to the
+        first death, and no further than others. It may be far behind them: not each job has steps
+        that need all ranks.
+        """
+        step = self.heard_step()
+        if step is None or not self.ended:
+            return step
+        (_, died_s), most = next(iter(self.ended.values())), max(self.ended.values())[0]
+        step_s = self.pace.median_s
+        at = (
+            own[0]
+            if (own := self.ended.get(self.places.get(rank, "")))
+            else min(most, seen.progress.step + _steps(died_s - seen.heard_s, step_s))
+            for rank, seen in self.ranks.items()
+        )
+        return max(step, min(at))
+
+
+def _steps(time_s: float, step_s: float | None) -> int:
+    return max(0, int(time_s / step_s)) if step_s else 0
 
 
 def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen:
@@ -66,13 +95,16 @@ def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen
     places = expected.node_of()
     if before is None or before.expected.number != expected.number:
         pace, still = Pace(best_step=expected.best_step or 0), Still(began_s=now)
-        return JobSeen(expected=expected, places=places, ranks={}, pace=pace, still=still)
+        return JobSeen(expected=expected, places=places, ranks={}, ended={}, pace=pace, still=still)
     if before.expected.epoch == expected.epoch:
         return msgspec.structs.replace(before, expected=expected, places=places)
+    pace = pacing.known(before.pace, before.completed_step() or 0)
+    before = msgspec.structs.replace(before, pace=pace)
     return JobSeen(
         expected=expected,
         places=places,
         ranks={},
+        ended={},
         pace=pacing.restarted(before.pace, expected.best_step or 0),
         saved=before.saved + saved(before),
         furthest=max(before.furthest, before.saved + _own_steps(before)),
@@ -89,20 +121,14 @@ def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
             job.ranks[progress.rank] = _rank(before, progress, beat.uptime_s, now)
 
 
-def ended(job: JobSeen, seen: Observed) -> JobSeen:
-    """Take in how far the ranks of a node were when one of them died: their heartbeats are older.
-
-    Ranks of other nodes are at the same step, or at the next: each step needs them all.
-    """
+def ended(job: JobSeen, seen: Observed, now: float) -> None:
+    """Take in how far the ranks of a node were when one of them died: heartbeats are older."""
     if (seen.job, seen.epoch) != (job.expected.job, job.expected.epoch):
-        return job
+        return
     dead = (each for each in seen.ranks if each.all_step is not None)
     first = min(dead, key=lambda each: each.order, default=None)
-    if first is None or relative(job) != (first.saved is not None):
-        return job
-    step = max(job.ended_step, first.all_step or 0)
-    pace = pacing.known(job.pace, step)
-    return msgspec.structs.replace(job, ended_step=step, pace=pace)
+    if first is not None and relative(job) == (first.saved is not None):
+        job.ended.setdefault(seen.node, (first.all_step or 0, now))
 
 
 def relative(job: JobSeen) -> bool:
@@ -145,7 +171,7 @@ def stepped(
     """Take note of steps that all ranks have completed by now; once an epoch each: its script began
     again, and it went further.
     """
-    step = job.completed_step()
+    step = job.heard_step()
     if step is None or step <= job.pace.step:
         job, moved = _moved(msgspec.structs.replace(job, period_s=period_s), now)
         return job, (moved,) if moved is not None else ()
@@ -170,7 +196,7 @@ def _told(job: JobSeen, step: int) -> Iterator[Begun | Further]:
 
 def _moved(job: JobSeen, now: float) -> tuple[JobSeen, Further | None]:
     """Once an epoch, for a job of which no step was ever seen: that it goes on nevertheless."""
-    if job.pace.best_step or job.pace.step or job.completed_step() is None:
+    if job.pace.best_step or job.pace.step or job.heard_step() is None:
         return job, None
     done = min(_collectives(seen.progress) for seen in job.ranks.values())
     job = msgspec.structs.replace(job, rhythm=pacing.advanced(job.rhythm, done, 0, now))
@@ -230,9 +256,16 @@ def quiet_s(job: JobSeen, now: float) -> float:
     return min(ages, default=0.0)
 
 
-def busy(job: JobSeen) -> list[int]:
-    """Ranks that use CPU."""
-    return [r for r, seen in job.ranks.items() if seen.cpu_share > standstill.BUSY_SHARE]
+def cpu(job: JobSeen, now: float) -> dict[int, Cpu]:
+    """Of the ranks that use some, or worked."""
+    return {
+        rank: Cpu(
+            busy=seen.cpu_share > BUSY_SHARE,
+            worked_s=math.inf if seen.worked_s is None else now - seen.worked_s,
+        )
+        for rank, seen in job.ranks.items()
+        if seen.worked_s is not None or seen.cpu_share > BUSY_SHARE
+    }
 
 
 def progress(job: JobSeen, now: float) -> JobProgress:
@@ -268,11 +301,19 @@ def _view(seen: RankSeen, node: str, now: float) -> RankView:
 
 
 def _rank(before: RankSeen | None, progress: RankProgress, uptime_s: float, now: float) -> RankSeen:
-    share = before.cpu_share if before is not None else 0.0
-    if before is not None and uptime_s > before.uptime_s and before.progress.pid == progress.pid:
+    if before is not None and before.progress.pid != progress.pid:
+        before = None
+    share, worked_s = (before.cpu_share, before.worked_s) if before is not None else (0.0, None)
+    if before is not None and uptime_s > before.uptime_s:
         took_s = uptime_s - before.uptime_s
         share = max(0.0, progress.cpu_s - before.progress.cpu_s) / took_s
-    return RankSeen(progress=progress, heard_s=now, uptime_s=uptime_s, cpu_share=share)
+    return RankSeen(
+        progress=progress,
+        heard_s=now,
+        uptime_s=uptime_s,
+        cpu_share=share,
+        worked_s=now if works(progress, share) else worked_s,
+    )
 
 
 def _tokens(job: JobSeen) -> int:

@@ -1,13 +1,17 @@
 """How a rank stands still: dead, stuck, asleep, or at work on something that is no step. Pure.
 
 Used by `standstill`. Told apart by what its daemon saw from outside and its own pulse wrote: where
-its main thread stands, bytes to and from files and connections, and what its child processes do.
+its main thread stands, CPU, bytes to and from files and connections, and what its child processes
+do.
 """
 
+import math
 from enum import IntEnum
 
+import msgspec
+
 from holdfast.protocol.messages import RankProgress
-from holdfast.telemetry.analysis.hang import SILENT_S
+from holdfast.telemetry.analysis.hang import SILENT_S, in_collective
 
 IDLE_S = 3.0
 """Nothing of a rank moves for so long, sixty looks at its stack: it is called stuck."""
@@ -15,8 +19,20 @@ MARKED_STUCK_S = 60.0
 """The same where it says that it pauses: a file system or a store may be slow to answer."""
 
 
+BUSY_SHARE = 0.5
+"""CPU seconds a second above which a rank is at work on something."""
 STOPPED = frozenset({"T", "t"})
 """Letters of proc(5)."""
+
+
+class Cpu(msgspec.Struct, frozen=True):
+    """Of one rank: whether it uses CPU now, and since when none that it used was work."""
+
+    busy: bool = False
+    worked_s: float = math.inf
+
+
+NO_CPU = Cpu()
 
 
 class Manner(IntEnum):
@@ -28,14 +44,22 @@ class Manner(IntEnum):
     STUCK = 3
 
 
-def manner(seen: RankProgress | None, busy: bool) -> Manner:
-    """Of one rank that makes no progress; None: its node is not heard of. `busy`: it uses CPU."""
+def works(seen: RankProgress, share: float) -> bool:
+    """Whether so much CPU is work. Some libraries wait in a collective by spinning, so that there
+    it is none, unless nothing else tells of the rank.
+    """
+    return share > BUSY_SHARE and not (_stack_known(seen) and in_collective(seen))
+
+
+def manner(seen: RankProgress | None, cpu: Cpu) -> Manner:
+    """Of one rank that makes no progress; None: its node is not heard of."""
     if seen is None or seen.process in STOPPED:
         return Manner.DEAD
-    at_pause = bool(seen.pause) and (busy or moves(seen))
-    if seen.silent_s > SILENT_S and not at_pause:
+    # A call that lets no other thread run, nor the pulse, works for all that.
+    runs = cpu.worked_s < IDLE_S or (bool(seen.pause) and moves(seen))
+    if seen.silent_s > SILENT_S and not runs:
         return Manner.DEAD
-    return Manner.STUCK if idle_s(seen, busy) >= IDLE_S else Manner.WORKING
+    return Manner.STUCK if idle_s(seen, cpu) >= IDLE_S else Manner.WORKING
 
 
 def moves(seen: RankProgress) -> bool:
@@ -43,12 +67,16 @@ def moves(seen: RankProgress) -> bool:
     return seen.moved_s is not None and seen.moved_s < IDLE_S
 
 
-def idle_s(seen: RankProgress, busy: bool) -> float:
-    """Since anything of it moved. Where its stack is not known CPU counts as work."""
-    moved_s = seen.still_s if seen.moved_s is None else min(seen.moved_s, seen.still_s)
-    if "stack" in seen.partial or not seen.frame:
-        return 0.0 if busy else moved_s
-    return min(moved_s, seen.frame_still_s)
+def idle_s(seen: RankProgress, cpu: Cpu) -> float:
+    """Since anything of it moved, or it worked."""
+    ages = [seen.still_s, cpu.worked_s]
+    ages += [] if seen.moved_s is None else [seen.moved_s]
+    ages += [seen.frame_still_s] if _stack_known(seen) else []
+    return min(ages)
+
+
+def _stack_known(seen: RankProgress) -> bool:
+    return bool(seen.frame) and "stack" not in seen.partial
 
 
 def stuck_limit_s(seen: RankProgress | None, stuck_max_s: float) -> float:
@@ -66,7 +94,7 @@ def asleep(seen: RankProgress | None, stuck_max_s: float, rest_s: float) -> bool
     return 0.0 < seen.sleep_left_s <= rest_s
 
 
-def told(seen: RankProgress, found: Manner, busy: bool) -> str:
+def told(seen: RankProgress, found: Manner, cpu: Cpu) -> str:
     """What the rank does, in a sentence."""
     who = f"rank {seen.rank}"
     where = f" in {seen.frame}" if seen.frame else ""
@@ -76,10 +104,10 @@ def told(seen: RankProgress, found: Manner, busy: bool) -> str:
     if found is Manner.ASLEEP:
         return f"{who} sleeps{where}, {seen.sleep_left_s:.0f} s more"
     if found is Manner.STUCK:
-        cpu = " but uses CPU" if busy else ""
-        nothing = f"nothing of it has moved for {_idle(seen, busy)}{cpu}"
+        spins = ", though it uses CPU" if cpu.busy else ""
+        nothing = f"nothing of it has moved for {idle_s(seen, cpu):.1f} s{spins}"
         return f"{who} is stuck{where}{_call(seen)}: {pause}{nothing}"
-    return f"{who} is at work{where}: {pause}{_moving(seen)}"
+    return f"{who} is at work{where}: {pause}{_moving(seen, cpu)}"
 
 
 def _call(seen: RankProgress) -> str:
@@ -89,11 +117,8 @@ def _call(seen: RankProgress) -> str:
     return f", where it {seen.call}{more}"
 
 
-def _idle(seen: RankProgress, busy: bool) -> str:
-    return f"{idle_s(seen, busy):.1f} s"
-
-
-def _moving(seen: RankProgress) -> str:
+def _moving(seen: RankProgress, cpu: Cpu) -> str:
     if moves(seen):
         return seen.moved
-    return "its stack changes" if seen.frame else "it uses CPU"
+    stands = not seen.frame or seen.frame_still_s >= IDLE_S
+    return "it uses CPU" if stands and cpu.worked_s < IDLE_S else "its stack changes"

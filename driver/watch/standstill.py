@@ -10,13 +10,15 @@ first step a job has a limit of its own, for whatever it prepares; but a process
 at all, nor loads anything, prepares nothing.
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping
 
 import msgspec
 
 from holdfast.driver.watch import standstill_words as words
 from holdfast.driver.watch.manner import (
+    NO_CPU,
     STOPPED,
+    Cpu,
     Manner,
     asleep,
     idle_s,
@@ -35,8 +37,6 @@ QUIET_S = 1.0
 """Nothing moves in any ring: at ten samples a second this is ten that agree."""
 LOOK_AGAIN_S = 0.5
 """Following the waits of 12,000 ranks takes some tenths of a second: not at every tick."""
-BUSY_SHARE = 0.5
-"""CPU seconds a second above which a rank is at work on something."""
 DARK_FLOORS = 6
 """Floors after which a rank whose process does not run is a hang also before the first step."""
 FACTOR, LONGEST_S = 4, 3_600.0
@@ -56,6 +56,7 @@ class Still(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hung_nodes: tuple[str, ...] = ()
     named: str = ""  # whom the standstill under way was said to be of
     named_step: int = 0
+    named_s: float = 0.0  # the limit that was said with it: a shorter one is said, too
     idle_s: float = 0.0  # longest that nothing moved in a standstill that ended by itself
     dead_s: float = 0.0  # longest such one of ranks that did not run
     worst: tuple[float, float] = (0.0, 0.0)  # the same of the one under way
@@ -71,7 +72,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     rank: int | None
     seen: RankProgress | None  # of that rank, else of the one that tells most
     manner: Manner
-    busy: bool
+    cpu: Cpu
     stood_s: float
     spot: str
 
@@ -90,7 +91,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def idle_s(self) -> float:
-        return idle_s(self.seen, self.busy) if self.seen is not None else self.stood_s
+        return idle_s(self.seen, self.cpu) if self.seen is not None else self.stood_s
 
 
 def judge(
@@ -98,7 +99,7 @@ def judge(
     expected: Expectation,
     ranks: Ranks,
     pace: Pace,
-    busy: Collection[int],
+    cpu: Mapping[int, Cpu],
     settings: Settings,
     now: float,
     unit: str = "step",
@@ -106,7 +107,7 @@ def judge(
 ) -> tuple[Still, Findings]:
     """At most one finding an epoch that is acted on, for a job whose rings are quiet for QUIET_S.
 
-    `ranks` is the progress of those that are heard of, aged to `now`; `busy` those that use CPU;
+    `ranks` is the progress of those that are heard of, aged to `now`; `cpu` what they use;
     `unit` is what the pace is of, steps or collectives; `odd` is who is in another collective than
     its peers, where that was found: then nobody waits in vain for anybody else.
     """
@@ -123,14 +124,18 @@ def judge(
         return still, ()
     missing = {seat.rank for seat in expected.seats} - ranks.keys()
     verdict = hang.culprit(watched, missing) if odd is None else _of_odd(odd)
-    case = _case(expected, watched, verdict, pace, unit, frozenset(busy), stood_s)
+    case = _case(expected, watched, verdict, pace, unit, cpu, stood_s)
     still = _looked(still, case, now)
     if (limit_s := _over(still, case, settings)) is not None:
         return _told(still, case, limit_s, mismatch=odd is not None)
-    if still.named or stood_s <= named_s or case.young:
+    limit_s = limit_of(still, case, settings)
+    known = still.named and limit_s >= still.named_s
+    if known or stood_s <= named_s or case.young:
         return still, ()
-    named = msgspec.structs.replace(still, named=words.who(case), named_step=pace.step)
-    return named, (words.report(case, limit_of(still, case, settings)),)
+    named = msgspec.structs.replace(
+        still, named=words.who(case), named_step=pace.step, named_s=limit_s
+    )
+    return named, (words.report(case, limit_s),)
 
 
 def ended(still: Still, expected: Expectation, pace: Pace) -> tuple[Still, Findings]:
@@ -183,7 +188,9 @@ def _dark_s(case: Case) -> float | None:
     A library that is being loaded lets no pulse go, and from a slow disk needs no CPU: it moves.
     """
     seen = case.seen
-    if not case.young or case.manner is not Manner.DEAD or seen is None or case.busy or moves(seen):
+    if not case.young or case.manner is not Manner.DEAD or seen is None:
+        return None
+    if case.cpu.busy or moves(seen):
         return None
     if seen.process in STOPPED:
         return case.stood_s
@@ -221,13 +228,15 @@ def _case(
     verdict: hang.Verdict,
     pace: Pace,
     unit: str,
-    busy: frozenset[int],
+    cpu: Mapping[int, Cpu],
     stood_s: float,
 ) -> Case:
     """Put the standstill down to somebody: a dead rank first, then one that works."""
     ends = [verdict.rank, *verdict.others] if verdict.rank is not None else []
     asked = ends or sorted(ranks)
-    manners = {rank: _manner(expected, ranks.get(rank), rank in busy, stood_s) for rank in asked}
+    manners = {
+        rank: _manner(expected, ranks.get(rank), cpu.get(rank, NO_CPU), stood_s) for rank in asked
+    }
     first = min(asked, key=lambda rank: manners[rank], default=None)
     found = manners[first] if first is not None else Manner.STUCK
     named = verdict.rank is not None or found is Manner.DEAD or len(expected.seats) == 1
@@ -240,14 +249,14 @@ def _case(
         rank=first if named else None,
         seen=seen,
         manner=found,
-        busy=first in busy,
+        cpu=cpu.get(first, NO_CPU) if first is not None else NO_CPU,
         stood_s=stood_s,
         spot=_spot(seen, pace),
     )
 
 
-def _manner(expected: Expectation, seen: RankProgress | None, busy: bool, stood_s: float) -> Manner:
-    found = manner(seen, busy)
+def _manner(expected: Expectation, seen: RankProgress | None, cpu: Cpu, stood_s: float) -> Manner:
+    found = manner(seen, cpu)
     sleeps = asleep(seen, expected.stuck_s, expected.pause_max_s - stood_s)
     return Manner.ASLEEP if found is Manner.STUCK and sleeps else found
 

@@ -101,7 +101,7 @@ def _reasons(case: "Case") -> tuple[Evidence, ...]:
 
 
 def _does(case: "Case") -> list[str]:
-    return [manner.told(case.seen, case.manner, case.busy)] if case.seen is not None else []
+    return [manner.told(case.seen, case.manner, case.cpu)] if case.seen is not None else []
 
 
 def _stood(case: "Case", limit_s: float, *, over: bool) -> Evidence:

@@ -6,10 +6,15 @@ and all of them may be lost, but for what was told and has to be taken back: tha
 not act, wait or read a clock.
 """
 
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeVar
+
 import msgspec
 
 from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen, StepsRepeated
 from holdfast.driver.watch import (
+    agents,
     apart,
     jobs,
     kernel,
@@ -23,6 +28,7 @@ from holdfast.driver.watch import (
     silence,
     standstill,
     stores,
+    taking,
     unlike,
 )
 from holdfast.driver.watch import pace as pacing
@@ -42,12 +48,16 @@ from holdfast.protocol.faults import ALL_CLEAR, Finding, Kind
 from holdfast.protocol.messages import Heartbeat, Observed
 from holdfast.telemetry.analysis import hang
 
+Fence = Callable[[str], AbstractContextManager[object]]
+_Known = TypeVar("_Known")
+
 
 class Watch:
-    """All detectors of one driver."""
+    """All detectors of one driver. `fence` is entered around what is done for one job."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, *, fence: Fence = nullcontext) -> None:
         self._settings = settings or Settings()
+        self._fence = fence
         self._began_s: float | None = None
         self._now_s = 0.0
         self._nodes: dict[str, NodeSeen] = {}
@@ -65,6 +75,8 @@ class Watch:
         self._savings: stores.Savings = {}
         self._stores: reaching.Stores = {}
         self._sharing: sharing.Sharing = {}
+        self._takings: taking.Takings = {}
+        self._agents: agents.Silent = {}
         self._recalled: dict[str, Recalled] = {}
         self._apart = Apart(met=set())
 
@@ -85,6 +97,18 @@ class Watch:
         """The job has no ranks now."""
         self._wanted.pop(job, None)
         self._rearrange()
+
+    def keep(self, jobs: Set[str]) -> None:
+        """These jobs have not ended. Of all others nothing is known any more."""
+        kept = self._wanted.keys() | jobs
+        self._jobs = _only(self._jobs, kept)
+        self._mismatch = _only(self._mismatch, kept)
+        self._unlike = _only(self._unlike, kept)
+        self._takings = _only(self._takings, kept)
+        self._recalled = _only(self._recalled, kept)
+        self._stores = _only(self._stores, kept)
+        self._sharing = _only(self._sharing, kept)
+        self._agents = _only(self._agents, kept)
 
     def connected(self, node: str, process: str, now: float) -> None:
         seen = self._seen(node, now)
@@ -140,10 +164,10 @@ class Watch:
         return [_found(each) for each in (*found, *short, *down, *hits, *self._of_job(beat, now))]
 
     def observed(self, seen: Observed) -> list[AnyEvent]:
-        """Take in an executor's report: how far ranks were that died, and what it shows of its
-        job's checkpoints."""
+        """Take in an executor's report: how far ranks were that died, how far its store is with a
+        step that is waited for, and what it shows of its job's checkpoints."""
         if job := self._jobs.get(seen.job or ""):
-            self._jobs[job.expected.job] = jobs.ended(job, seen)
+            jobs.ended(job, seen, self._now_s)
         recalled = self._recalled.get(seen.job or "", NOTHING)
         self._stores, failing = reaching.judge(self._stores, seen, recalled)
         self._savings, skipped = stores.judge(self._savings, seen, recalled)
@@ -151,7 +175,9 @@ class Watch:
         self._sharing, shared = sharing.judge(self._sharing, seen)
         for each in found:
             self._take_back(each)
-        return [_found(each) for each in (*found, *shared)]
+        saves = taking.judge(self._takings, seen, self._now_s)
+        self._agents, silent = agents.judge(self._agents, seen)
+        return [*map(_found, (*found, *shared, *silent)), *([saves] if saves else [])]
 
     def _take_back(self, finding: Finding) -> None:
         """What was recalled is over: a node that comes to the job later knows nothing of it."""
@@ -161,9 +187,14 @@ class Watch:
             self._recalled[job] = rest
 
     def _of_job(self, beat: Heartbeat, now: float) -> Findings:
+        found: Findings = ()
         expected = self._on_node.get(beat.node)
-        if expected is None:
-            return ()
+        if expected is not None and expected.job in self._jobs:
+            with self._fence(expected.job):
+                found = self._compared(beat, expected, now)
+        return found
+
+    def _compared(self, beat: Heartbeat, expected: Expectation, now: float) -> Findings:
         jobs.heard(self._jobs[expected.job], beat, now)
         before = self._mismatch.get(expected.job, mismatch.Groups())
         self._mismatch[expected.job], skipped = mismatch.judge(before, beat, expected)
@@ -183,14 +214,18 @@ class Watch:
             )
             self._silence = told
             found += map(_found, findings)
-        for name, expected in self._wanted.items():
-            job, steps = jobs.stepped(self._jobs[name], now, self._period_s())
-            found += [_progress(expected, each) for each in steps]
-            if self._may_judge(now):
-                found += map(_found, self._cannot_meet(job, now))
-            self._jobs[name], findings = self._stands_still(job, now)
-            found += map(_found, (*findings, *self._went_on(job)))
+        for name in [name for name in self._wanted if name in self._jobs]:
+            with self._fence(name):
+                found += self._looked_at(name, now)
         return found
+
+    def _looked_at(self, name: str, now: float) -> Iterator[AnyEvent]:
+        job, steps = jobs.stepped(self._jobs[name], now, self._period_s())
+        yield from (_progress(self._wanted[name], each) for each in steps)
+        if self._may_judge(now):
+            yield from map(_found, self._cannot_meet(job, now))
+        self._jobs[name], findings = self._stands_still(job, now)
+        yield from map(_found, (*findings, *self._went_on(job)))
 
     def instructions(self) -> dict[str, messages.Watch]:
         """What each daemon should do, whole."""
@@ -242,14 +277,19 @@ class Watch:
             self._began_s = now
         for name, expected in self._wanted.items():
             before = self._jobs.get(name)
-            if before is not None and before.expected.number != expected.number:
-                self._recalled.pop(name, None)
-                self._stores = {job: seen for job, seen in self._stores.items() if job != name}
-                self._sharing = {job: seen for job, seen in self._sharing.items() if job != name}
             if before is None or before.expected is not expected:
-                self._jobs[name] = jobs.expect(before, expected, now)
-                for node in expected.nodes:
-                    self._put(self._seen(node, now))
+                with self._fence(name):
+                    self._expect(before, expected, now)
+
+    def _expect(self, before: JobSeen | None, expected: Expectation, now: float) -> None:
+        name = expected.job
+        if before is not None and before.expected.number != expected.number:
+            self._recalled.pop(name, None)
+            self._stores = {job: seen for job, seen in self._stores.items() if job != name}
+            self._sharing = {job: seen for job, seen in self._sharing.items() if job != name}
+        self._jobs[name] = jobs.expect(before, expected, now)
+        for node in expected.nodes:
+            self._put(self._seen(node, now))
 
     def _period_s(self) -> float:
         return neighbours.period_s(len(self._nodes), self._settings)
@@ -274,14 +314,9 @@ class Watch:
     def _held_up(self, now: float) -> dict[str, float]:
         """Nodes whose ranks the others wait for, and for how long nothing has moved."""
         held_up: dict[str, float] = {}
-        for name in self._wanted:
-            job = self._jobs[name]
-            quiet_s = jobs.quiet_s(job, now)
-            if quiet_s > standstill.QUIET_S:
-                ranks = jobs.fresh(job, now)
-                rank = hang.culprit(ranks, job.places.keys() - ranks.keys()).rank
-                if rank is not None:
-                    held_up[job.places[rank]] = quiet_s
+        for name in [name for name in self._wanted if name in self._jobs]:
+            with self._fence(name):
+                held_up.update(_held_up(self._jobs[name], now))
         return held_up
 
     def _cannot_meet(self, job: JobSeen, now: float) -> Findings:
@@ -302,7 +337,7 @@ class Watch:
             job.expected,
             jobs.fresh(job, now),
             pace,
-            jobs.busy(job),
+            jobs.cpu(job, now),
             self._settings,
             now,
             unit,
@@ -320,6 +355,20 @@ class Watch:
         """What was found of its attempt: `expect` may have come since, and heartbeats not."""
         known = self._unlike.get(job.expected.job, unlike.Unlike())
         return known.odd if known.epoch == job.expected.epoch else None
+
+
+def _only(known: Mapping[str, _Known], jobs: Set[str]) -> dict[str, _Known]:
+    return {job: each for job, each in known.items() if job in jobs}
+
+
+def _held_up(job: JobSeen, now: float) -> dict[str, float]:
+    """The node of the rank that the others of the job wait for, and for how long nothing moves."""
+    quiet_s = jobs.quiet_s(job, now)
+    if quiet_s <= standstill.QUIET_S:
+        return {}
+    ranks = jobs.fresh(job, now)
+    rank = hang.culprit(ranks, job.places.keys() - ranks.keys()).rank
+    return {} if rank is None else {job.places[rank]: quiet_s}
 
 
 def _progress(expected: Expectation, told: jobs.Begun | jobs.Further) -> AnyEvent:

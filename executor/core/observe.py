@@ -31,7 +31,8 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         damaged=told.damaged if told else (),
         looking=_looking(state),
         preparing=_preparing(run, state.launcher),
-        store_error=_silence(state, now) or (agent.store_error if agent else _absence(state)),
+        store_error=agent.store_error if agent else _absence(state),
+        agent_silent=_silence(state, now),
         saved_bytes=told.saved_bytes if told else 0,
         store_shared=told.store_shared if told else None,
         store_missing=told.store_missing if told else "",
@@ -85,12 +86,15 @@ def _absence(state: State) -> str:
 
 
 def _silence(state: State, now: float) -> str:
-    """An agent that was asked what the store has, and that stands still."""
-    care = state.care
-    asked = care.order is not None and care.order.look_up_store and not care.final
-    if not asked or care.absent or current(care) is not None or now < care.wait_until:
+    """What an agent that stands still was asked: nobody knows what that says of the store."""
+    care, order = state.care, state.care.order
+    if order is None or care.final or care.absent:
         return ""
-    return "the checkpoint agent has not answered in time"
+    if current(care) is not None or now < care.wait_until:
+        return ""
+    if order.save is not None:
+        return "it has not answered to the order to save the last step"
+    return "it has not said what the store has" if order.look_up_store else ""
 
 
 def quiet(state: State, now: float) -> bool:

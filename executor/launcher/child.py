@@ -122,7 +122,16 @@ def _execute_script(program: Program, main: types.ModuleType, at_start: frozense
         sys.exit(2)
     loader = SourceFileLoader("__main__", path)
     main.__dict__.update(__file__=path, __cached__=None, __loader__=loader)
-    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
+    exec(_compiled(source, path), main.__dict__)
+
+
+def _compiled(source: bytes, path: str) -> types.CodeType:
+    """Raises `SyntaxError`. Of a file that is no text `compile` does not say which it is."""
+    if (at := source.find(b"\0")) >= 0:
+        before = source[:at].decode(errors="replace").split("\n")
+        place = (path, len(before), None, before[-1])
+        raise SyntaxError("source code cannot contain null bytes", place)
+    return compile(source, path, "exec", dont_inherit=True)
 
 
 def _search(first: list[str], argv: list[str], at_start: frozenset[str]) -> None:

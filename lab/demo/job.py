@@ -1,6 +1,8 @@
 """The demo's training job, as a user would write it."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 NODES, STANDBYS, RANKS_PER_NODE = 4, 1, 2
@@ -8,11 +10,18 @@ TOPOLOGY = {"tp": 2, "pp": 2, "dp": 2}
 
 
 def training_job(
-    name: str, *, steps: int, standbys: int, folder: Path, script: str
+    name: str,
+    *,
+    steps: int,
+    standbys: int,
+    folder: Path,
+    script: str,
+    spec: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """A TrainingJob: the built-in GPT on this Python's own standard library, 8 ranks.
 
-    `script`: the module that ranks run, for the faults that are a bug of the user's.
+    `script`: the module that ranks run, for the faults that are a bug of the user's; `spec`: what
+    the job has besides for such a one.
     """
     return {
         "apiVersion": "holdfast.dev/v1alpha1",
@@ -27,5 +36,6 @@ def training_job(
             "env": {"CHAOS_BUGS": str(folder / "bugs" / name)},
             "topology": TOPOLOGY,
             "checkpoint": {"memoryIntervalSteps": 1, "storeIntervalSteps": 5},
+            **spec,
         },
     }

@@ -130,6 +130,11 @@ def _outstanding(progress: RankProgress, group: GroupProgress) -> bool:
     return group.enqueued > group.done or "done" in progress.partial
 
 
+def in_collective(progress: RankProgress) -> bool:
+    """Whether the rank is in one that has not ended, or waits for a peer, as far as it knows."""
+    return progress.waiting or any(_outstanding(progress, each) for each in progress.groups)
+
+
 def _add_message_waits(waits: Waits, ranks: Mapping[int, RankProgress], unseen: set[int]) -> None:
     """Receives that nobody has sent; else sends that nobody takes, and peers that are not seen.
 

@@ -109,6 +109,7 @@ class Life:
         looking: str = "",
         damaged: Iterable[tuple[int, int]] = (),
         store_error: str = "",
+        agent_silent: str = "",
         saved_bytes: int = 0,
         silent: Iterable[str] = (),
         empty: Iterable[str] = (),
@@ -141,9 +142,11 @@ class Life:
                         looking=looking if node == job.host else "",
                         damaged=bad if node == job.host else (),
                         store_error=store_error if node == job.host else "",
-                        saved_bytes=saved_bytes if node == job.host else 0,
+                        agent_silent=agent_silent if node == job.host else "",
                     )
                 )
+                if node == job.host and saved_bytes:
+                    self.do(e.SaveProgressed(job=name, epoch=job.epoch, taken_bytes=saved_bytes))
         if name not in self.state.jobs:
             return
         job = self.state.jobs[name]

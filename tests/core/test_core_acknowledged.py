@@ -280,6 +280,7 @@ def test_when_a_checkpoint_was_written_that_was_only_found_nobody_says(storing):
 # ---------------------------------------------------------------- a look-up that hangs
 
 HANGS = {"looking": "nothing found so far", "store_error": "store: it has not answered for 30 s"}
+SILENT = {"looking": "the checkpoint agent has not answered", "agent_silent": "it has not said"}
 
 
 def passes(life, times: int = 3, **answer) -> None:
@@ -289,12 +290,14 @@ def passes(life, times: int = 3, **answer) -> None:
         life.answer(**answer)
 
 
-def test_a_look_up_that_hangs_on_one_node_is_tried_from_another(training):
+@pytest.mark.parametrize("hangs", [HANGS, SILENT], ids=["its store", "its agent"])
+def test_a_look_up_that_hangs_on_one_node_is_tried_from_another(training, hangs):
     life = training(spare=1, task=IN_STORE)
     first = life.job.epoch
     life.stores(80)
-    dies_and(life, **HANGS)
-    passes(life, **HANGS)
+    dies_and(life, **hangs)
+    assert "the store cannot be read" not in life.job.waiting or hangs is HANGS
+    passes(life, **hangs)
     assert begun_at(life) is None
     assert life.job.places == ("n2", "n1")
     assert any("n0 cannot tell what the store has" in why for why in life.whys)

@@ -156,6 +156,19 @@ def test_a_store_that_is_known_to_fail_is_waited_for_a_few_seconds_only(training
     assert life.job.restore == Restore(source="store", step=5, epoch=1)
 
 
+def test_a_silent_agent_is_no_store_that_fails_and_is_told_when_the_time_is_over(training) -> None:
+    life = training(standbys=1, task=STORED)
+    life.do(maintain("n1"))
+    silent = "it has not answered to the order to save the last step"
+    life.answer(snapshots=STAYS, stored=[(5, 1)], agent_silent=silent, empty=EMPTY)
+    life.wait(until_s=life.now + life.policy.save_gap_s - 1)
+    assert life.job.places == ("n0", "n1"), "it may be at work all the same"
+    life.wait(until_s=life.now + 2)
+    assert life.job.places == ("n0", "n2")
+    told = f"did not reach the store in time: the checkpoint agent on n0 is silent: {silent}"
+    assert [why for why in life.whys if told in why]
+
+
 def test_an_error_that_is_over_when_the_step_is_saved_loses_nothing(training) -> None:
     life = training(standbys=1, task=STORED)
     life.do(maintain("n1", within_s=300))

@@ -352,7 +352,35 @@ def test_one_that_ran_before_is_being_written_anew_and_is_tried_once_more(traini
     assert life.phase is Phase.FAILED
 
 
-def test_an_import_that_cannot_be_read_may_be_there_the_next_time(life) -> None:
+NULLS = "SyntaxError: source code string cannot contain null bytes\n"
+PLACE = UNREAD.replace("train.py", "model.py")
+LOADED = '  File "/lib/importlib/__init__.py", line 126, in import_module\n    return load(name)\n'
+
+
+@pytest.mark.parametrize(
+    "traceback",
+    [
+        pytest.param(f"{IMPORTED}    import model\n{PLACE}", id="a statement"),
+        pytest.param(f"{IMPORTED}    from model import Net\n{NULLS}", id="a file with null bytes"),
+        pytest.param(f"{IMPORTED}    load()\n{LOADED}{PLACE}", id="by its name"),
+    ],
+)
+def test_an_import_that_cannot_be_read_ends_its_job_at_once(life, traceback: str) -> None:
     _begun(life)
-    _unread(life, IMPORTED + UNREAD)
+    _unread(life, traceback)
+    assert life.phase is Phase.FAILED
+    assert "Python cannot read what it imports: another" in life.job.failure.reason
+
+
+@pytest.mark.parametrize(
+    "traceback",
+    [
+        pytest.param(f"{IMPORTED}    eval(made)\n{UNREAD}", id="code that the script makes"),
+        pytest.param(IMPORTED, id="its source is not shown"),
+        pytest.param(NULLS, id="of whom nobody knows"),
+    ],
+)
+def test_what_else_cannot_be_read_may_be_another_the_next_time(life, traceback: str) -> None:
+    _begun(life)
+    _unread(life, traceback)
     assert life.phase is not Phase.FAILED

@@ -6,7 +6,7 @@ from holdfast.driver.core import events as e
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 
 
-def told(life: Any, kind: Kind, rank: int | None = None) -> None:
+def told(life: Any, kind: Kind, rank: int | None = None, summary: str = "") -> None:
     finding = Finding(
         kind=kind,
         weight=Weight.REPORT,
@@ -15,7 +15,7 @@ def told(life: Any, kind: Kind, rank: int | None = None) -> None:
         epoch=life.job.epoch,
         node="n0" if rank is not None else None,
         rank=rank,
-        summary=kind,
+        summary=summary or kind,
     )
     life.do(e.Found(finding=finding), after_s=5.0)
 
@@ -36,6 +36,15 @@ def test_of_one_rank_that_pauses_again_and_again_each_is_told_once(training) -> 
     for _ in range(5):
         stands_and_goes_on(life)
     assert seen(life) == [Kind.STANDSTILL, Kind.GOES_ON]
+
+
+def test_what_is_said_of_one_anew_is_what_its_incident_says(training) -> None:
+    life = training()
+    told(life, Kind.STANDSTILL, 0, "without a step for 600 s it is restarted")
+    told(life, Kind.STANDSTILL, 0, "if nothing moves for 15 s it is restarted")
+    assert seen(life) == [Kind.STANDSTILL]
+    (incident,) = (each for each in life.state.incidents.values() if each.kind is Kind.STANDSTILL)
+    assert incident.summary == "if nothing moves for 15 s it is restarted"
 
 
 def test_of_another_rank_both_are_told(training) -> None:

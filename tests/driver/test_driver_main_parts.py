@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.events import Budget, Found, NodeAppeared, NodeVanished, Plan
 from holdfast.driver.core.model import Incident, Job, Phase, State
+from holdfast.driver.fence import Fence
 from holdfast.driver.plan import plan_of
 from holdfast.driver.ports import Fact
 from holdfast.driver.watch import Expectation, Watch
@@ -83,6 +84,9 @@ class RecordingWatch:
     def forget(self, name: str) -> None:
         self.calls.append(f"forget {name}")
 
+    def keep(self, jobs: set[str]) -> None:
+        self.kept = jobs
+
     def fact(self, node: str, present: bool, now: float) -> None:
         self.calls.append((node, present))
 
@@ -104,10 +108,16 @@ def seated(name: str, epoch: int, *, seats: bool = True, best_step: int = 0) -> 
     return State(jobs={name: found})
 
 
+def made(watch: Any, emit: Any) -> Watching:
+    fence = Fence(emit, costs="")
+    return Watching(watch, fence=fence, daemons=None, emit=emit, now=lambda: 0.0)  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def watched() -> tuple[RecordingWatch, Watching, list[Any]]:
     watch, events = RecordingWatch(), []
-    watching = Watching(watch, daemons=None, emit=events.append, now=lambda: 0.0)  # type: ignore[arg-type]
+    watching = made(watch, events.append)
+    # type: ignore[arg-type]
     return watch, watching, events
 
 
@@ -125,6 +135,18 @@ def test_the_detectors_expect_each_epoch_once_while_it_has_seats(
     ):
         watching.follow(state)
     assert watch.calls == [("a", 1, 0), "forget a", ("a", 2, 7), "forget a"]
+
+
+def test_what_is_known_of_a_job_is_kept_until_it_ends(
+    watched: tuple[RecordingWatch, Watching, list[Any]],
+) -> None:
+    watch, watching, _ = watched
+    state = seated("a", 1)
+    suspended = replace(seated("a", 2, seats=False).jobs["a"], phase=Phase.SUSPENDED)
+    ended = replace(suspended, phase=Phase.SUCCEEDED)
+    for job, kept in ((state.jobs["a"], {"a"}), (suspended, {"a"}), (ended, set())):
+        watching.follow(replace(state, jobs={"a": job}))
+        assert watch.kept == kept
 
 
 def told(number: int, kind: Kind, job: str = "a", *, opened: int = 9) -> Incident:
@@ -170,7 +192,8 @@ def test_what_an_earlier_driver_told_is_recalled_once(
 ) -> None:
     state = replace(seated("a", 1), incidents={each.id: each for each in incidents})
     watch = Watch()
-    watching = Watching(watch, daemons=None, emit=print, now=lambda: 0.0)  # type: ignore[arg-type]
+    watching = made(watch, print)
+    # type: ignore[arg-type]
     watching.follow(state)
     watching.follow(replace(state, incidents={9: told(9, Kind.STORE_FAILED)}))
     assert dict(watch._recalled.get("a", {})) == recalled

@@ -72,6 +72,10 @@ def test_quiet_is_said_once_and_again_when_more_is_known() -> None:
     assert event.stored == looked_up.stored
 
 
+def test_what_the_store_has_taken_so_far_is_no_event_of_a_node() -> None:
+    assert after(QUIET, replace(QUIET, sequence=2, saved_bytes=10**9)) == []
+
+
 def test_quiet_says_what_the_store_waits_for_and_when_that_is_over() -> None:
     cold = replace(QUIET, preparing="it imports torch")
     (event,) = after(BLANK, cold)

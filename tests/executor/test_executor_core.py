@@ -184,11 +184,12 @@ def test_what_the_store_holds_is_unknown_until_the_agent_has_looked_through_it()
     world.now += 10 * QUIET_WAIT_S
     assert (world.seen.quiet, world.seen.stored) == (True, ())
     assert world.seen.looking == "the checkpoint agent has not answered"
-    assert world.seen.store_error == "the checkpoint agent has not answered in time"
+    assert world.seen.agent_silent == "it has not said what the store has"
+    assert world.seen.store_error == "", "nobody knows anything against the store"
     found = (m.Stored(step=50, epoch=1),)
     world.answer_agent(stored=found, looked=False)
     assert (world.seen.stored, world.seen.looking) == (found, "step 50 found so far")
-    assert world.seen.store_error == ""
+    assert world.seen.agent_silent == ""
     world.answer_agent(stored=found)
     assert (world.seen.stored, world.seen.looking) == (found, "")
     world.want(desired(2, 2, host_store=True))

@@ -31,6 +31,7 @@ ENDS = {
     "an exception": "def f():\n    return 1 / 0\n\nf()",
     "a chain": "try:\n    {}['x']\nexcept KeyError as e:\n    raise ValueError('bad') from e",
     "a syntax error": "x = = 1",
+    "null bytes": "import os\nx = 1\0\n",
     "no end of line": "print('unflushed', end='')",
     "a thread": "import threading, time\n"
     "threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()",

@@ -17,6 +17,7 @@ class Clock:
 
 class Loop:
     state = None
+    post = print
 
 
 def job(uid: str, **status: Any) -> Object:

@@ -9,7 +9,7 @@ from waiting import eventually
 
 from holdfast.telemetry import schema
 from holdfast.telemetry.calls import AFTER_S, AGAIN_S, LATE_S, Calls
-from holdfast.telemetry.recorder import PULSE_S
+from holdfast.telemetry.recorder import PULSE_S, Recorder
 from holdfast.telemetry.ring import RingReader, RingWriter
 
 STANDS = """
@@ -105,6 +105,24 @@ def test_a_thread_that_wakes_late_sleeps_until_it_does_but_not_for_ever(
     assert {length_s for length_s, _ in said} == {20.0}
     assert min(left_s for _, left_s in said) > 0.0
     assert {left_s for _, left_s in sleeper.go(AFTER_S)[2:]} == {0.0}
+
+
+def test_where_no_stack_is_to_be_had_what_was_said_of_a_sleep_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder(RingWriter(tmp_path / "ring", rank=0, epoch=1))
+    reader = RingReader(tmp_path / "ring")
+    monkeypatch.setattr(recorder._calls, "_read", lambda: (4, 70.0))
+    monkeypatch.setattr(recorder._frames, "sample", lambda now_s: now_s < 60.0)
+    recorder._frames.since_s = 50.0
+    for now_s in (51.0, 53.0):
+        recorder._look(now_s)
+    seen = reader.read()
+    assert (seen.call, seen.sleep_s, seen.sleep_left_s) == ("sleeps", 20.0, 17.0)
+    recorder._look(60.0)
+    seen = reader.read()
+    assert (seen.call, seen.sleep_s, seen.sleep_left_s) == ("", 0.0, 0.0)
+    assert "stack" in seen.partial
 
 
 def test_where_a_machines_numbers_are_not_known_nothing_is_said(tmp_path: Path) -> None:

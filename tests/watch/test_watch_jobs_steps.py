@@ -19,6 +19,7 @@ class Script:
         self.world = cluster(2)
         self.every = every
         self.world.alter = self._alter
+        self.relative = True
         self.told: list[Any] = []
         take = self.world.take
         self.world.take = lambda events: take(self._kept(list(events)))
@@ -42,7 +43,7 @@ class Script:
         self.world.go(1)
         if unheard:
             self.world.step = self.heard() + unheard
-            self.world.watch.observed(self.death(int(self.world.step)))
+            self.die(int(self.world.step))
         done, self.world.step = self.world.step, 0
         self.world.epoch += 1
         self.world.expect()
@@ -53,11 +54,16 @@ class Script:
         """How far the heartbeats tell that it is."""
         return int(self.world.watch._jobs["job"].pace.step)
 
-    def death(self, step: int) -> Observed:
-        saved = 0 if self.world.alter == self._alter else None
+    def die(self, *steps: int) -> None:
+        """Ranks of the first nodes do, the others' at the last of these steps."""
+        for at, node in enumerate(self.world.names):
+            self.world.watch.observed(self.death(steps[min(at, len(steps) - 1)], node))
+
+    def death(self, step: int, node: str) -> Observed:
+        saved = 0 if self.relative else None
         status = RankStatus(rank=0, state="exited", signal=9, saved=saved, all_step=step, order=1)
         return Observed(
-            node="n0",
+            node=node,
             incarnation="a",
             sequence=1,
             generation=1,
@@ -148,11 +154,50 @@ def test_steps_that_no_heartbeat_told_of_are_lost_too(cluster: Any) -> None:
 
 def test_the_step_of_ranks_that_number_theirs_is_that_of_their_rings(cluster: Any) -> None:
     script = Script(cluster, 0)
-    script.world.alter = lambda seen: seen
+    script.world.alter, script.relative = (lambda seen: seen), False
     script.go(30)
     heard = script.heard()
-    script.world.watch.observed(script.death(heard + 4))
+    script.die(heard + 4)
     assert script.world.watch.completed_step("job") == heard + 4
     script.world.epoch += 1
-    script.world.watch.observed(script.death(99))
+    script.die(99)
     assert script.world.watch.completed_step("job") == heard + 4, "of an epoch that is not known"
+
+
+@pytest.mark.parametrize("partial", [(), ("step numbers",)])
+def test_a_step_counts_that_all_nodes_have_not_the_one_that_died_first(
+    cluster: Any, partial: tuple[str, ...]
+) -> None:
+    """Ranks that do not wait for each other are at different steps."""
+    script = Script(cluster, 0)
+    slow = {2, 3}
+    script.world.alter = lambda seen: replace(
+        seen, partial=partial, step=seen.step // 2 if seen.rank in slow else seen.step
+    )
+    script.go(40)
+    fast, heard = script.world.step, script.heard()
+    assert heard <= fast // 2
+    first, second = script.world.names
+    script.relative = bool(partial)
+    script.world.watch.observed(script.death(fast, first))
+    (job,) = script.world.watch._jobs.values()
+    assert heard <= job.completed_step() <= heard + A_BEAT, "what the pace of the slow one makes"
+    script.world.watch.observed(script.death(heard + 1, second))
+    assert job.completed_step() == heard + 1
+
+
+def test_nodes_that_say_nothing_more_went_on_at_their_pace_until_the_first_death(
+    cluster: Any,
+) -> None:
+    script = Script(cluster, 0)
+    script.world.alter, script.relative = (lambda seen: seen), False
+    script.go(30)
+    script.world.running = False
+    heard = script.heard()
+    script.world.silent = set(script.world.names)
+    script.world.go(1.1)
+    script.world.watch.observed(script.death(heard + 3, script.world.names[0]))
+    assert script.world.watch.completed_step("job") == heard + 3, "no further than who died"
+    script.world.go(60)
+    script.world.watch.observed(script.death(heard + 99, script.world.names[0]))
+    assert script.world.watch.completed_step("job") == heard + 3

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from holdfast.driver.watch.manner import Manner, manner
+from holdfast.driver.watch.manner import Cpu, Manner, manner, works
 from holdfast.protocol.faults import Kind, Weight
-from holdfast.protocol.messages import RankProgress
+from holdfast.protocol.messages import GroupProgress, RankProgress
 from holdfast.telemetry.calls import LATE_S, LEAST_S
 
 Alter = Callable[[RankProgress], RankProgress]
@@ -82,7 +82,9 @@ def test_a_pulse_that_has_only_just_stopped_in_a_long_pause_is_no_death(running:
     running.go(60)
     evaluating = running.alter
     running.alter = lambda seen: replace(evaluating(seen), silent_s=2.0 * (seen.rank == 2))
-    assert running.go(3) == []
+    (said,) = running.go(3)
+    assert said.weight is Weight.REPORT
+    assert said.summary.endswith("if nothing moves for 5 s it is restarted")
 
 
 def test_a_standstill_that_was_said_and_ends_is_cleared(running: Any) -> None:
@@ -281,20 +283,106 @@ def test_a_job_that_only_prepares_has_no_rhythm_yet(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "busy", "found"),
+    ("seen", "worked_s", "found"),
     [
-        ({"still_s": 9.0}, True, Manner.WORKING),
-        ({"still_s": 9.0}, False, Manner.STUCK),
-        ({"still_s": 9.0, "frame": "f (x.py:1)", "frame_still_s": 9.0}, True, Manner.STUCK),
-        ({"still_s": 9.0, "silent_s": 9.0}, True, Manner.DEAD),
-        ({"still_s": 9.0, "silent_s": 9.0, "pause": "loads"}, True, Manner.WORKING),
-        ({"still_s": 9.0, "silent_s": 9.0, "pause": "loads"}, False, Manner.DEAD),
-        (
-            {"still_s": 9.0, "moved_s": 0.2, "pause": "loads", "silent_s": 9.0},
-            False,
-            Manner.WORKING,
-        ),
+        ({}, 0.4, Manner.WORKING),
+        ({}, 9.0, Manner.STUCK),
+        ({"frame": "f (x.py:1)", "frame_still_s": 9.0}, 0.4, Manner.WORKING),
+        ({"frame": "f (x.py:1)", "frame_still_s": 9.0}, 9.0, Manner.STUCK),
+        ({"silent_s": 9.0}, 0.4, Manner.WORKING),
+        ({"silent_s": 9.0}, 9.0, Manner.DEAD),
+        ({"silent_s": 9.0, "process": "T"}, 0.4, Manner.DEAD),
+        ({"silent_s": 9.0, "pause": "loads"}, 9.0, Manner.DEAD),
+        ({"moved_s": 0.2, "pause": "loads", "silent_s": 9.0}, 9.0, Manner.WORKING),
+        ({"moved_s": 0.2, "silent_s": 9.0}, 9.0, Manner.DEAD),
     ],
 )
-def test_the_manner_of_one_rank(seen: dict[str, Any], busy: bool, found: Manner) -> None:
-    assert manner(RankProgress(rank=0, epoch=1, **seen), busy) is found
+def test_the_manner_of_one_rank(seen: dict[str, Any], worked_s: float, found: Manner) -> None:
+    progress = RankProgress(rank=0, epoch=1, still_s=9.0, **seen)
+    assert manner(progress, Cpu(worked_s=worked_s)) is found
+
+
+STANDS = {"frame": "sort (data.py:7)", "frame_still_s": 9.0}
+IN_ONE = (GroupProgress(members=1, kind="all_reduce", enqueued=8, done=7),)
+BETWEEN = (GroupProgress(members=1, kind="all_reduce", enqueued=7, done=7),)
+
+
+@pytest.mark.parametrize(
+    ("seen", "found"),
+    [
+        pytest.param({"groups": BETWEEN, **STANDS}, True, id="computes at one line"),
+        pytest.param({"groups": IN_ONE, **STANDS}, False, id="spins in a collective"),
+        pytest.param({"waiting": True, **STANDS}, False, id="spins for a message"),
+        pytest.param(
+            {"groups": BETWEEN, "partial": ("done",), **STANDS}, False, id="may be in one"
+        ),
+        pytest.param({"groups": IN_ONE}, True, id="in one, its stack not known"),
+        pytest.param({"groups": IN_ONE, "partial": ("stack",), **STANDS}, True, id="nor here"),
+    ],
+)
+def test_cpu_is_work_but_in_a_collective(seen: dict[str, Any], found: bool) -> None:
+    progress = RankProgress(rank=0, epoch=1, **seen)
+    assert works(progress, 1.0) is found
+    assert not works(progress, 0.2)
+
+
+def computes(cluster: Any, for_s: float, **seen: Any) -> None:
+    """Rank 2 uses a core at one line so long, then stands there; all others wait for it."""
+    pauses(cluster, **seen)
+    stands, began = cluster.alter, cluster.now
+
+    def alter(progress: RankProgress) -> RankProgress:
+        spent_s = min(cluster.now - began, for_s) if progress.rank == 2 else 0.0
+        return replace(stands(progress), cpu_s=spent_s)
+
+    cluster.alter = alter
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["its pulse goes", "it lets no thread run"])
+def test_a_long_call_that_uses_cpu_is_given_the_time_of_a_pause(running: Any, silent: bool) -> None:
+    computes(running, 1e9, **({"silent_s": 1.0} if silent else {}))
+    (said,) = running.go(599)
+    assert said.summary.endswith(
+        "rank 2 is at work in evaluate (train.py:31): it uses CPU; without a step for 600 s it is "
+        "restarted (--pause-max gives it longer)"
+    )
+    (finding,) = running.go(3)
+    assert (finding.kind, finding.rank) == (Kind.HANG, 2)
+    assert "pauseMaxS" in finding.fix
+
+
+def test_who_spins_in_a_collective_that_does_not_end_is_stuck(running: Any) -> None:
+    """As some libraries wait: with a whole core, at one line."""
+    began = running.now
+    running.running = False
+    running.alter = lambda seen: replace(
+        seen,
+        frame="backward (train.py:9)",
+        frame_still_s=running.now - began,
+        groups=(replace(seen.groups[0], enqueued=seen.groups[0].enqueued + 1),),
+        cpu_s=running.now,
+    )
+    said, finding = running.go(17)
+    assert (said.kind, finding.kind) == (Kind.STANDSTILL, Kind.NO_PROGRESS)
+    assert "though it uses CPU" in " ".join(each.text for each in finding.evidence)
+
+
+def test_a_limit_that_is_shorter_than_what_was_said_is_said_before_it_holds(running: Any) -> None:
+    computes(running, 100)
+    (said,) = running.go(100)
+    assert "without a step for 600 s" in said.summary
+    (shorter,) = running.go(14.5)
+    assert shorter.kind is Kind.STANDSTILL
+    assert "rank 2 is stuck in evaluate (train.py:31): nothing of it has moved" in shorter.summary
+    assert "if nothing moves for 15 s it is restarted" in shorter.summary
+    assert [each.kind for each in running.go(2)] == [Kind.HANG]
+
+
+def test_a_limit_is_said_again_only_where_it_is_shorter(running: Any) -> None:
+    pauses(running, frame_still_s=0.1)
+    assert len(running.go(30)) == 1
+    pauses(running, frame_still_s=5.0)
+    assert len(running.go(1)) == 1
+    for still_s in (0.1, 5.0, 0.1):
+        pauses(running, frame_still_s=still_s)
+        assert running.go(4) == []

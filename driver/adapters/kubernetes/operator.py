@@ -21,6 +21,7 @@ from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
 from holdfast.driver.core.admission import DEFECT
 from holdfast.driver.core.model import Job, State
+from holdfast.driver.fence import Fence
 from holdfast.driver.loop import Loop, NotAccepting, Refused
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
@@ -63,6 +64,7 @@ class Operator:
         self._loop = loop
         self._watch = watch
         self._book = book
+        self._fence = Fence(loop.post, costs="the status of its TrainingJob may be an old one")
         self._clock = clock
         self.queue = KeyedQueue(bucket=TokenBucket(per_s=JOBS_PER_S, burst=JOBS_BURST))
         self._teller = Teller(client)
@@ -73,19 +75,23 @@ class Operator:
     def follow(self, state: State) -> None:
         """Look again at each job that this commit changed, and tell of those that turned."""
         before, self._state = self._state, state
+        self._fence.keep(state.jobs.keys())
         for name in before.jobs.keys() | state.jobs.keys():
             was, job = before.jobs.get(name), state.jobs.get(name)
-            if was is job:
-                continue
-            turned = was is None or job is None or was.phase is not job.phase
-            self.queue.add(name, after_s=0.0 if turned else CHANGES_EVERY_S)
-            met = was is not None and job is not None and was.incident != job.incident
-            if job is not None and (turned or met):
-                self._tell(job, state, was, turned=turned)
+            if was is not job:
+                with self._fence.around(name):
+                    self._changed_to(job, was, name)
         for name in status.given_anew(before, state):
             self.queue.add(name, after_s=CHANGES_EVERY_S)
         if before.brake.on is not state.brake.on:
             self._tell_brake(state)
+
+    def _changed_to(self, job: Job | None, was: Job | None, name: str) -> None:
+        turned = was is None or job is None or was.phase is not job.phase
+        self.queue.add(name, after_s=0.0 if turned else CHANGES_EVERY_S)
+        met = was is not None and job is not None and was.incident != job.incident
+        if job is not None and (turned or met):
+            self._tell(job, self._state, was, turned=turned)
 
     async def run(self) -> None:
         """For ever."""
@@ -122,15 +128,17 @@ class Operator:
     def _tell_brake(self, state: State) -> None:
         """An Event for the object of each job that goes on with or without evictions."""
         for name, job in state.jobs.items():
-            wanted = None if job.finished else self._objects.owner(name)
-            if wanted is not None:
-                at = self._clock.wall()
-                self._teller.tell(Braked(wanted, state.brake, state.term, state.sequence, at))
+            with self._fence.around(name):
+                wanted = None if job.finished else self._objects.owner(name)
+                if wanted is not None:
+                    at = self._clock.wall()
+                    self._teller.tell(Braked(wanted, state.brake, state.term, state.sequence, at))
 
     async def _bring_about(self, name: str) -> None:
         """See `_follow_through`; what is written follows from the newest entry."""
         state = self._loop.state
-        with acting_for(term=state.term, entry=state.sequence, doing=f"Status {name}"):
+        doing = acting_for(term=state.term, entry=state.sequence, doing=f"Status {name}")
+        with doing, self._fence.around(name):
             await self._follow_through(name)
 
     async def _follow_through(self, name: str) -> None:

@@ -1,0 +1,47 @@
+"""Of a job that has ended nothing is known any more, whatever was told of it."""
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.protocol.faults import Kind
+from holdfast.protocol.messages import Observed, RankStatus
+
+
+def known(watch: Any, job: str) -> list[str]:
+    """Where something of the job stands."""
+    return [name for name, value in vars(watch).items() if isinstance(value, dict) and job in value]
+
+
+def seen(node: str, **fields: Any) -> Observed:
+    blank = Observed(node=node, incarnation="a", sequence=1, generation=1, epoch=1, job="job")
+    ranks = (RankStatus(rank=0, state="running"),)
+    return msgspec.structs.replace(blank, **{"ranks": ranks, **fields})
+
+
+def test_of_a_job_that_has_ended_nothing_is_kept(cluster: Any) -> None:
+    two = cluster(2)
+    two.watch.recall("job", {Kind.SNAPSHOTS_STOPPED: "node-0"})
+    two.go(5)
+    away = {"store_error": "no space left", "store_shared": False, "saved_bytes": 7}
+    for node in two.names:
+        assert two.watch.observed(seen(node, **away)) or node != "node-0"
+    everything = known(two.watch, "job")
+    assert {"_stores", "_sharing", "_jobs", "_recalled", "_takings"} <= set(everything)
+    two.watch.forget("job")
+    for node in two.names:
+        two.watch.observed(seen(node, job=None))
+    two.watch.keep({"other", "job"})
+    assert "_stores" in known(two.watch, "job"), "it is suspended, say"
+    two.watch.keep({"other"})
+    assert known(two.watch, "job") == []
+
+
+def test_what_still_runs_is_watched_whoever_says_that_it_has_ended(cluster: Any) -> None:
+    two = cluster(2)
+    two.go(5)
+    two.watch.keep(set())
+    two.running = False
+    two.alter = lambda progress: replace(progress, process="T" if progress.rank == 2 else "S")
+    assert [each.kind for each in two.go(10)] == [Kind.HANG]
