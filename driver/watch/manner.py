@@ -45,19 +45,20 @@ class Manner(IntEnum):
 
 
 def works(seen: RankProgress, share: float) -> bool:
-    """Whether so much CPU is work. Some libraries wait in a collective by spinning, so that there
-    it is none, unless nothing else tells of the rank.
+    """Whether so much CPU is work: in a pause that the rank marks, but for a collective, where some
+    libraries wait by spinning; and where nothing else tells of the rank.
     """
-    return share > BUSY_SHARE and not (_stack_known(seen) and in_collective(seen))
+    at_pause = bool(seen.pause) and not in_collective(seen)
+    return share > BUSY_SHARE and (at_pause or not _stack_known(seen))
 
 
 def manner(seen: RankProgress | None, cpu: Cpu) -> Manner:
     """Of one rank that makes no progress; None: its node is not heard of."""
     if seen is None or seen.process in STOPPED:
         return Manner.DEAD
-    # A call that lets no other thread run, nor the pulse, works for all that.
-    runs = cpu.worked_s < IDLE_S or (bool(seen.pause) and moves(seen))
-    if seen.silent_s > SILENT_S and not runs:
+    # In a pause a call may let no other thread run, nor the pulse, and works for all that.
+    at_pause = bool(seen.pause) and (cpu.worked_s < IDLE_S or moves(seen))
+    if seen.silent_s > SILENT_S and not at_pause:
         return Manner.DEAD
     return Manner.STUCK if idle_s(seen, cpu) >= IDLE_S else Manner.WORKING
 

@@ -180,7 +180,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         user_bug.armed("spin"),
         _HANG,
         script=_BUGGY,
-        spec={"timeouts": {"pauseMaxS": 15}},  # who computes looks the same, and has 600 s
     ),
     Scenario(
         4,

@@ -1,8 +1,6 @@
 """The demo's training job, as a user would write it."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 NODES, STANDBYS, RANKS_PER_NODE = 4, 1, 2
@@ -10,18 +8,11 @@ TOPOLOGY = {"tp": 2, "pp": 2, "dp": 2}
 
 
 def training_job(
-    name: str,
-    *,
-    steps: int,
-    standbys: int,
-    folder: Path,
-    script: str,
-    spec: Mapping[str, Any] = MappingProxyType({}),
+    name: str, *, steps: int, standbys: int, folder: Path, script: str
 ) -> dict[str, Any]:
     """A TrainingJob: the built-in GPT on this Python's own standard library, 8 ranks.
 
-    `script`: the module that ranks run, for the faults that are a bug of the user's; `spec`: what
-    the job has besides for such a one.
+    `script`: the module that ranks run, for the faults that are a bug of the user's.
     """
     return {
         "apiVersion": "holdfast.dev/v1alpha1",
@@ -36,6 +27,5 @@ def training_job(
             "env": {"CHAOS_BUGS": str(folder / "bugs" / name)},
             "topology": TOPOLOGY,
             "checkpoint": {"memoryIntervalSteps": 1, "storeIntervalSteps": 5},
-            **spec,
         },
     }

@@ -119,8 +119,7 @@ class Demo:
         fault, act = self._options.fault, "training"
         if self.hurt != HURT[0]:
             act = f"its last step was over before the fault: again, with {steps} steps"
-        job = {"standbys": STANDBYS, "script": fault.script, "spec": fault.spec}
-        looker = self._submit(self.hurt, act, steps, job)
+        looker = self._submit(self.hurt, act, steps, standbys=STANDBYS, script=fault.script)
         self._until(looker, lambda scene: scene.step >= self._options.steps // 3)
         try:
             done = fault.do(self._lab, self.hurt, Random(HURT[0]))
@@ -142,7 +141,7 @@ class Demo:
 
     def _train_alone(self, steps: int) -> None:
         act, struck = "the same job, left alone", self._scene.struck
-        looker = self._submit(ALONE, act, steps, {"standbys": 0, "script": WORKLOAD}, struck)
+        looker = self._submit(ALONE, act, steps, standbys=0, script=WORKLOAD, struck=struck)
         self._until(looker, lambda scene: scene.phase in FINISHED)
 
     def _submit(
@@ -150,12 +149,16 @@ class Demo:
         name: str,
         act: str,
         steps: int,
-        job: dict[str, Any],
+        *,
+        standbys: int,
+        script: str,
         struck: Struck | None = None,
     ) -> Looker:
         self._set(act)
         folder = self._lab.run.root
-        self._lab.submit(training_job(name, steps=steps, folder=folder, **job))
+        self._lab.submit(
+            training_job(name, steps=steps, standbys=standbys, folder=folder, script=script)
+        )
         return Looker(self._lab, name, steps, struck)
 
     def _until(self, looker: Looker, holds: Callable[[Scene], bool]) -> None:

@@ -38,9 +38,9 @@ class Observer:
         self.expected = Expectation(job="job", epoch=1, seats=seats, first_step_s=DEADLINE_S)
         self.expect(TRAINING_FLOOR_S)
 
-    def expect(self, floor_s: float, pause_max_s: float = 600.0) -> None:
-        """From now on a standstill is a hang after so long; a rank that works has `pause_max_s`."""
-        self.expected = replace(self.expected, hang_floor_s=floor_s, pause_max_s=pause_max_s)
+    def expect(self, floor_s: float) -> None:
+        """From now on a standstill is a hang after so long."""
+        self.expected = replace(self.expected, hang_floor_s=floor_s)
         self.watch.expect(self.expected)
 
     def look(self) -> None:

@@ -289,7 +289,8 @@ def test_a_job_that_only_prepares_has_no_rhythm_yet(cluster: Any) -> None:
         ({}, 9.0, Manner.STUCK),
         ({"frame": "f (x.py:1)", "frame_still_s": 9.0}, 0.4, Manner.WORKING),
         ({"frame": "f (x.py:1)", "frame_still_s": 9.0}, 9.0, Manner.STUCK),
-        ({"silent_s": 9.0}, 0.4, Manner.WORKING),
+        ({"silent_s": 9.0}, 0.4, Manner.DEAD),
+        ({"silent_s": 9.0, "pause": "loads"}, 0.4, Manner.WORKING),
         ({"silent_s": 9.0}, 9.0, Manner.DEAD),
         ({"silent_s": 9.0, "process": "T"}, 0.4, Manner.DEAD),
         ({"silent_s": 9.0, "pause": "loads"}, 9.0, Manner.DEAD),
@@ -303,6 +304,7 @@ def test_the_manner_of_one_rank(seen: dict[str, Any], worked_s: float, found: Ma
 
 
 STANDS = {"frame": "sort (data.py:7)", "frame_still_s": 9.0}
+PAUSED = {"pause": "evaluates", **STANDS}
 IN_ONE = (GroupProgress(members=1, kind="all_reduce", enqueued=8, done=7),)
 BETWEEN = (GroupProgress(members=1, kind="all_reduce", enqueued=7, done=7),)
 
@@ -310,41 +312,44 @@ BETWEEN = (GroupProgress(members=1, kind="all_reduce", enqueued=7, done=7),)
 @pytest.mark.parametrize(
     ("seen", "found"),
     [
-        pytest.param({"groups": BETWEEN, **STANDS}, True, id="computes at one line"),
-        pytest.param({"groups": IN_ONE, **STANDS}, False, id="spins in a collective"),
-        pytest.param({"waiting": True, **STANDS}, False, id="spins for a message"),
+        pytest.param({"groups": BETWEEN, **STANDS}, False, id="spins or computes at one line"),
+        pytest.param({"groups": BETWEEN, **PAUSED}, True, id="computes in a pause"),
+        pytest.param({"groups": IN_ONE, **PAUSED}, False, id="spins in a collective"),
+        pytest.param({"waiting": True, **PAUSED}, False, id="spins for a message"),
         pytest.param(
-            {"groups": BETWEEN, "partial": ("done",), **STANDS}, False, id="may be in one"
+            {"groups": BETWEEN, "partial": ("done",), **PAUSED}, False, id="may be in one"
         ),
         pytest.param({"groups": IN_ONE}, True, id="in one, its stack not known"),
         pytest.param({"groups": IN_ONE, "partial": ("stack",), **STANDS}, True, id="nor here"),
     ],
 )
-def test_cpu_is_work_but_in_a_collective(seen: dict[str, Any], found: bool) -> None:
+def test_cpu_is_work_in_a_pause_but_in_no_collective(seen: dict[str, Any], found: bool) -> None:
     progress = RankProgress(rank=0, epoch=1, **seen)
     assert works(progress, 1.0) is found
     assert not works(progress, 0.2)
 
 
-def computes(cluster: Any, for_s: float, **seen: Any) -> None:
-    """Rank 2 uses a core at one line so long, then stands there; all others wait for it."""
+def computes(cluster: Any, **seen: Any) -> None:
+    """Rank 2 uses a core at one line; all others wait for it."""
     pauses(cluster, **seen)
     stands, began = cluster.alter, cluster.now
 
     def alter(progress: RankProgress) -> RankProgress:
-        spent_s = min(cluster.now - began, for_s) if progress.rank == 2 else 0.0
+        spent_s = cluster.now - began if progress.rank == 2 else 0.0
         return replace(stands(progress), cpu_s=spent_s)
 
     cluster.alter = alter
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["its pulse goes", "it lets no thread run"])
-def test_a_long_call_that_uses_cpu_is_given_the_time_of_a_pause(running: Any, silent: bool) -> None:
-    computes(running, 1e9, **({"silent_s": 1.0} if silent else {}))
+def test_a_long_call_that_uses_cpu_in_a_marked_pause_is_given_the_time_of_a_pause(
+    running: Any, silent: bool
+) -> None:
+    computes(running, pause="evaluates", **({"silent_s": 1.0} if silent else {}))
     (said,) = running.go(599)
     assert said.summary.endswith(
-        "rank 2 is at work in evaluate (train.py:31): it uses CPU; without a step for 600 s it is "
-        "restarted (--pause-max gives it longer)"
+        "rank 2 is at work in evaluate (train.py:31): it evaluates, and it uses CPU; without a "
+        "step for 600 s it is restarted (--pause-max gives it longer)"
     )
     (finding,) = running.go(3)
     assert (finding.kind, finding.rank) == (Kind.HANG, 2)
@@ -368,9 +373,10 @@ def test_who_spins_in_a_collective_that_does_not_end_is_stuck(running: Any) -> N
 
 
 def test_a_limit_that_is_shorter_than_what_was_said_is_said_before_it_holds(running: Any) -> None:
-    computes(running, 100)
+    pauses(running, frame_still_s=0.1)
     (said,) = running.go(100)
     assert "without a step for 600 s" in said.summary
+    pauses(running)
     (shorter,) = running.go(14.5)
     assert shorter.kind is Kind.STANDSTILL
     assert "rank 2 is stuck in evaluate (train.py:31): nothing of it has moved" in shorter.summary
