@@ -30,6 +30,7 @@ from holdfast.checkpoint.tensors import spec, view
 from holdfast.checkpoint.words import Seal, Skipped
 from holdfast.protocol.messages import Restore
 from holdfast.protocol.topology import Axis
+from holdfast.telemetry import current
 from holdfast.telemetry.pauses import during
 
 MARGIN_BYTES = 1 << 20
@@ -97,6 +98,8 @@ class Checkpointer:
         if self._folder is None:
             self._try_out(step, state, shards or {})
             return False
+        if current.recorder is not None:
+            current.recorder.saves(step)
         if not self.due(step):
             return False
         seal, layout, tensors = self._prepare(step, state, shards or {})
@@ -132,6 +135,8 @@ class Checkpointer:
                 fitting.carry_out()
                 rng.put_back(generators)
         self._folder.ask_room(_expected_bytes(state))
+        if current.recorder is not None:
+            current.recorder.starts_at(wanted.step if wanted else 0)
         return wanted.step if wanted else None
 
     # ------------------------------------------------------------ saving

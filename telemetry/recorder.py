@@ -40,6 +40,9 @@ class Recorder:
         self._partial = 0
         self._waiting = False
         self._explicit_steps = False
+        self._numbered = False
+        self._miscounts = False  # optimizer steps are more than the script's own
+        self._starts_at: int | None = None  # what the next optimizer step follows, once known
         self._groups: list[Group] = []
         self._same_members: dict[tuple[int, ...], int] = {}
         self._members = 0
@@ -77,13 +80,42 @@ class Recorder:
 
     def stepped(self) -> None:
         """An optimizer step ended; ignored once the script reports its steps itself."""
-        if not self._explicit_steps:
+        if self._explicit_steps:
+            return
+        if self._starts_at is None:
             self._set_step(self.step + 1)
+        else:
+            self._number(self._starts_at + 1)
+
+    def starts_at(self, step: int) -> None:
+        """The checkpointer has restored `step`, 0 for a fresh start: the next step follows it."""
+        self._starts_at = step
+
+    def saves(self, step: int) -> None:
+        """The checkpointer is told that `step` is complete: optimizer steps are counted from there.
+        Where they run ahead of it, as with two optimizers, they have no numbers, as without it.
+        Saves alone are not counted as steps: they may be far apart.
+        """
+        if self._explicit_steps or self._miscounts or not self.step:
+            return
+        if self._numbered and self.step > step:
+            self._miscounts, self._numbered = True, False
+            self.missing("step numbers")
+        elif step != self.step or not self._numbered:
+            self._number(step)
+
+    def _number(self, step: int) -> None:
+        """From here on steps have the script's own numbers."""
+        self._starts_at = None
+        if not self._numbered:
+            self._numbered = True
+            self.known("step numbers")
+        self._set_step(step)
 
     def reported(self, step: int, loss: float | None, tokens: int | None) -> None:
         """The script says how far it is."""
         if not self._explicit_steps:
-            self._explicit_steps = True
+            self._explicit_steps = self._numbered = True
             self.known("step numbers")
         self._loss = loss if loss is not None else self._loss
         self._tokens = tokens if tokens is not None else self._tokens

@@ -55,7 +55,7 @@ def test_one_command_runs_a_job_on_nodes_that_end_with_it(tmp_path: Path, capsys
     [
         (["--local-nodes", "2", "--keeper", "k.sock"], "--local-nodes starts a keeper of its own"),
         (["--local-standbys", "1"], "without --local-nodes there are none"),
-        (["--local-nodes", "0"], "greater than or equal to 1"),
+        (["--local-nodes", "0"], "--local-nodes: '0' is less than 1.  Give a number, 1 or more."),
     ],
 )
 def test_what_cannot_be_together_is_refused(

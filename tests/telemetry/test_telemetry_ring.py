@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from holdfast.telemetry.schema import VERSION
 
 WRITER = """
 import os, sys
+from collections.abc import Callable
 from pathlib import Path
 from holdfast.telemetry.schema import VERSION
 from holdfast.telemetry.ring import RingWriter
@@ -191,3 +193,37 @@ def test_marks_give_two_ranks_a_step_in_common(tmp_path: Path) -> None:
     common = marks[0].keys() & marks[1].keys()
     assert common
     assert all(marks[0][step] == marks[1][step] == step for step in common)
+
+
+OWN = ("step numbers",)
+"""Missing where steps are counted from the start of the process."""
+
+
+@pytest.mark.parametrize(
+    ("acts", "step", "partial"),
+    [
+        pytest.param("step step", 2, OWN, id="nobody numbers them"),
+        pytest.param("starts_at=50", 0, OWN, id="restored, no step yet"),
+        pytest.param("starts_at=50 step step", 52, (), id="restored"),
+        pytest.param("step step saves=2 step", 3, (), id="saves seldom"),
+        pytest.param("starts_at=0 step saves=2 step", 3, (), id="the optimizer left one out"),
+        pytest.param("step step saves=1 step step saves=2 step", 4, OWN, id="two optimizers"),
+        pytest.param("starts_at=0 saves=1 saves=2", 0, OWN, id="no optimizer"),
+        pytest.param("starts_at=0 reported=9 saves=3 step", 9, (), id="the script says it"),
+    ],
+)
+def test_steps_have_the_numbers_that_the_checkpointer_knows(
+    tmp_path: Path, acts: str, step: int, partial: tuple[str, ...]
+) -> None:
+    recorder = Recorder(RingWriter(tmp_path / "r.ring", rank=0, epoch=1))
+    does: dict[str, Callable[[int], None]] = {
+        "step": lambda _: recorder.stepped(),
+        "starts_at": recorder.starts_at,
+        "saves": recorder.saves,
+        "reported": lambda number: recorder.reported(number, None, None),
+    }
+    for act in acts.split():
+        name, _, number = act.partition("=")
+        does[name](int(number or 0))
+    seen = RingReader(tmp_path / "r.ring").read()
+    assert (seen.step, seen.partial) == (step, partial)
