@@ -84,6 +84,8 @@ class Agent:
             saved_bytes=keeper.saved_bytes if settled and given.save else 0,
             store_shared=keeper.shared if settled else None,
             store_missing=keeper.missing if settled else "",
+            undeleted=keeper.undeleted if settled else "",
+            swept=settled and keeper.swept,
             notes=(*self._notes, *reasons)[-MAX_NOTES:],
         )
         if found == self._last:

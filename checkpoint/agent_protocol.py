@@ -53,6 +53,8 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     saved_bytes: int = 0  # of a snapshot that was ordered, what this node has in the store so far
     store_shared: bool | None = None  # what the neighbour's node wrote is seen here; None: unknown
     store_missing: str = ""  # what of it is not
+    undeleted: str = ""  # why the store does not let go of old checkpoints, and what to do
+    swept: bool = False  # the last time it was to, it did
     notes: tuple[str, ...] = ()  # what was refused and why, newest last; at most 20
 
 

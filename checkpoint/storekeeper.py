@@ -78,6 +78,16 @@ class StoreKeeper:
         )
 
     @property
+    def undeleted(self) -> str:
+        """Why the order's store does not let go of old checkpoints; "" where it does."""
+        return self.sweeper.undeleted(self._order.store_url) if self._order else ""
+
+    @property
+    def swept(self) -> bool:
+        """Whether the last sweep of the order's store deleted all that it should."""
+        return self._order is not None and self.sweeper.swept(self._order.store_url)
+
+    @property
     def saved_bytes(self) -> int:
         """What the store has taken of a snapshot that was ordered, and since: told now and then."""
         return self._saved.told_bytes

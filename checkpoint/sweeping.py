@@ -16,7 +16,9 @@ from holdfast.checkpoint.stores import Store, StoreError, open_store
 from holdfast.kit.clock import Clock
 
 LONG_S = 60.0
-"""After a deletion that takes longer it is said that nothing is deleted meanwhile."""
+"""A deletion that takes longer hangs, as far as anybody knows."""
+FAILURES = 3
+"""Sweeps in a row that failed: one or two may meet what passes."""
 
 
 class Committed(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +43,11 @@ class Sweeper:
         self._lock = Lock()  # of the two below
         self._due: Committed | None = None
         self._now: Committed | None = None
-        self._began_s = 0.0
+        self._url = ""  # of the store that the rest is about
+        self._asked_s: float | None = None  # since when it owes an answer
+        self._failures = 0
+        self._why = ""
+        self._swept = False
 
     @property
     def idle(self) -> bool:
@@ -53,10 +59,25 @@ class Sweeper:
         """Sweep after this one, once that is possible; of several the newest does for all."""
         with self._lock:
             self._due = committed
-            late = self._now is not None and self._clock.monotonic_s() - self._began_s > LONG_S
-        if late:
-            self._tell("old checkpoints are not deleted: the store has not done it for a minute")
         self._wake.set()
+
+    def undeleted(self, store_url: str) -> str:
+        """Why this store does not let go of old checkpoints, and what to do; "" where it does, or
+        may have failed for once.
+        """
+        if store_url != self._url:
+            return ""
+        asked_s = self._asked_s
+        if asked_s is not None and self._clock.monotonic_s() - asked_s > LONG_S:
+            return (
+                f"store: {store_url} has not ended a deletion for {LONG_S:g} s. See that its file "
+                "system deletes on this node; it is waited for."
+            )
+        return self._why if self._failures >= FAILURES else ""
+
+    def swept(self, store_url: str) -> bool:
+        """Whether the last sweep of this store deleted all that it should."""
+        return store_url == self._url and self._swept
 
     def stop(self) -> None:
         """What is under way ends after the file at hand: another attempt has begun."""
@@ -80,22 +101,32 @@ class Sweeper:
     def _sweep(self) -> None:
         with self._lock:
             committed, self._due = self._due, None
-            self._now, self._began_s = committed, self._clock.monotonic_s()
+            self._now = committed
         if committed is None:
             return
-
-        def go_on() -> None:
-            if self._now is not committed:
-                raise Superseded("another attempt has begun")
-
+        if committed.store_url != self._url:
+            self._url, self._failures, self._swept = committed.store_url, 0, False
         try:
-            sweep(open_store(committed.store_url), committed, go_on=go_on)
+            self._sweep_after(committed)
         except Superseded:
             pass
         except StoreError as error:
             self._tell(f"old checkpoints are not deleted: {error}")
+            self._failures, self._why, self._swept = self._failures + 1, str(error), False
+        else:
+            self._failures, self._swept = 0, True
+        self._asked_s = None
         with self._lock:
             self._now = None if self._now is committed else self._now
+
+    def _sweep_after(self, committed: Committed) -> None:
+        def go_on() -> None:
+            if self._now is not committed:
+                raise Superseded("another attempt has begun")
+            self._asked_s = self._clock.monotonic_s()
+
+        self._asked_s = self._clock.monotonic_s()
+        sweep(open_store(committed.store_url), committed, go_on=go_on)
 
 
 def sweep(store: Store, committed: Committed, *, go_on: Callable[[], None]) -> None:

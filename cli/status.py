@@ -24,6 +24,8 @@ STORE_REPORTS = {
     Kind.STORE_BACK: Kind.STORE_FAILED,
     Kind.STORE_NOT_SHARED: Kind.STORE_NOT_SHARED,
     Kind.STORE_SHARED: Kind.STORE_NOT_SHARED,
+    Kind.STORE_FILLS: Kind.STORE_FILLS,
+    Kind.STORE_SWEPT: Kind.STORE_FILLS,
 }
 """By kind of a report: which trouble of the store it tells of, or takes back."""
 

@@ -32,6 +32,8 @@ class Kind(StrEnum):
     CHECKPOINT_CORRUPT = "checkpoint-corrupt"  # 24, 25
     STORE_FAILED = "store-failed"  # 21, 22: checkpoints do not reach their store; report only
     STORE_BACK = "store-back"  # and now they do again
+    STORE_FILLS = "store-fills"  # it does not let go of old checkpoints; report only
+    STORE_SWEPT = "store-swept"  # and now it does again
     AGENT_SILENT = "agent-silent"  # a node's checkpoint agent does not answer; report only
     STORE_NOT_SHARED = "store-not-shared"  # nodes have different folders at one path; report only
     STORE_SHARED = "store-shared"  # and now they see the same
@@ -52,6 +54,7 @@ class Kind(StrEnum):
 ALL_CLEAR = {
     Kind.STORE_BACK: Kind.STORE_FAILED,
     Kind.STORE_SHARED: Kind.STORE_NOT_SHARED,
+    Kind.STORE_SWEPT: Kind.STORE_FILLS,
     Kind.SNAPSHOTS_BACK: Kind.SNAPSHOTS_STOPPED,
 }
 """Reports that take another one back, for its job."""

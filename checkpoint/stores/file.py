@@ -29,8 +29,8 @@ _ADVICE = {
     errno.ENOSPC: "Free space there, or give the job another storeUrl.",
     errno.EDQUOT: "Raise the quota, or give the job another storeUrl.",
     errno.EFBIG: "Raise the limit on file sizes there.",
-    errno.EACCES: "Let the executor's user write there.",
-    errno.EPERM: "Let the executor's user write there.",
+    errno.EACCES: "Let the executor's user {what} there.",
+    errno.EPERM: "Let the executor's user {what} there.",
     errno.EROFS: "Mount it writable, or give the job another storeUrl.",
     errno.ENOENT: "Make the folder above it, or give the job another storeUrl.",
     errno.ENOTDIR: "Give the job a storeUrl that is a folder.",
@@ -119,6 +119,6 @@ def _told(what: str, path: Path) -> Iterator[None]:
         if what == "read" and isinstance(error, FileNotFoundError):
             raise NotStored(f"store: {path} is not there") from error
         number = error.errno or 0
-        advice = _ADVICE.get(number, "It is tried again.")
+        advice = _ADVICE.get(number, "It is tried again.").format(what=what)
         kind = PermanentStoreError if number in _PERMANENT else TemporaryStoreError
         raise kind(f"store: cannot {what} {path}: {os.strerror(number)}. {advice}") from error

@@ -16,6 +16,7 @@ from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen, StepsRepe
 from holdfast.driver.watch import (
     agents,
     apart,
+    filling,
     jobs,
     kernel,
     links,
@@ -77,6 +78,7 @@ class Watch:
         self._sharing: sharing.Sharing = {}
         self._takings: taking.Takings = {}
         self._agents: agents.Silent = {}
+        self._filling: filling.Filling = frozenset()
         self._recalled: dict[str, Recalled] = {}
         self._apart = Apart(met=set())
 
@@ -109,6 +111,7 @@ class Watch:
         self._stores = _only(self._stores, kept)
         self._sharing = _only(self._sharing, kept)
         self._agents = _only(self._agents, kept)
+        self._filling &= kept
 
     def connected(self, node: str, process: str, now: float) -> None:
         seen = self._seen(node, now)
@@ -171,7 +174,8 @@ class Watch:
         recalled = self._recalled.get(seen.job or "", NOTHING)
         self._stores, failing = reaching.judge(self._stores, seen, recalled)
         self._savings, skipped = stores.judge(self._savings, seen, recalled)
-        found = (*failing, *skipped)
+        self._filling, fills = filling.judge(self._filling, seen, recalled)
+        found = (*failing, *skipped, *fills)
         self._sharing, shared = sharing.judge(self._sharing, seen)
         for each in found:
             self._take_back(each)
@@ -286,6 +290,7 @@ class Watch:
         if before is not None and before.expected.number != expected.number:
             self._recalled.pop(name, None)
             self._stores = {job: seen for job, seen in self._stores.items() if job != name}
+            self._filling -= {name}
             self._sharing = {job: seen for job, seen in self._sharing.items() if job != name}
         self._jobs[name] = jobs.expect(before, expected, now)
         for node in expected.nodes:

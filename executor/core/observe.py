@@ -36,6 +36,8 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         saved_bytes=told.saved_bytes if told else 0,
         store_shared=told.store_shared if told else None,
         store_missing=told.store_missing if told else "",
+        undeleted=told.undeleted if told else "",
+        swept=told.swept if told else False,
         diagnostics=state.exam.results,
         launcher=state.launcher,
         persisted_step=told.persisted_step if told else None,

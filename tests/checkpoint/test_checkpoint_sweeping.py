@@ -18,7 +18,7 @@ from holdfast.checkpoint.layout import (
 )
 from holdfast.checkpoint.stores import TemporaryStoreError
 from holdfast.checkpoint.stores.file import FileStore
-from holdfast.checkpoint.sweeping import Committed, Sweeper, sweep
+from holdfast.checkpoint.sweeping import FAILURES, LONG_S, Committed, Sweeper, sweep
 from holdfast.kit.clock import SystemClock
 
 SHARD = shard_name(0, 1)
@@ -101,12 +101,26 @@ def test_the_fence_is_asked_before_each_old_checkpoint(store: Slow, tmp_path: Pa
     assert folders(tmp_path) == [folder_name(step, 1) for step in (20, 30, 40)]
 
 
+class Clock(SystemClock):
+    """One that a test moves on."""
+
+    later_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() + self.later_s
+
+
 @pytest.fixture
-def swept(store: Slow, monkeypatch: pytest.MonkeyPatch):
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def swept(store: Slow, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     """A sweeper in its thread, and what it said."""
     monkeypatch.setattr(sweeping, "open_store", lambda _: store)
     said: list[str] = []
-    sweeper = Sweeper(SystemClock(), said.append)
+    sweeper = Sweeper(clock, said.append)
     thread = threading.Thread(target=sweeper.run)
     thread.start()
     yield sweeper, said
@@ -142,3 +156,48 @@ def test_what_cannot_be_deleted_is_said_and_tried_again(swept, store: Slow, tmp_
     store.fails = False
     sweeper.give(committed(tmp_path))
     eventually(lambda: len(folders(tmp_path)) == 2, "deleted")
+
+
+def sweeps(sweeper: Sweeper, root: Path) -> str:
+    """Once; why nothing goes, as it is told then."""
+    sweeper.give(committed(root))
+    eventually(lambda: sweeper.idle, "it ends")
+    return sweeper.undeleted(f"file://{root}")
+
+
+def test_a_store_that_refuses_deletions_again_and_again_is_told_until_it_deletes(
+    swept, store: Slow, tmp_path: Path
+) -> None:
+    sweeper, _ = swept
+    store.may.set()
+    store.fails = True
+    told = [sweeps(sweeper, tmp_path) for _ in range(FAILURES + 1)]
+    assert told[: FAILURES - 1] == [""] * (FAILURES - 1), "it may be over the next time"
+    assert set(told[FAILURES - 1 :]) == {sweeper._why}
+    assert sweeper._why.startswith("store: cannot delete step-")
+    assert not sweeper.swept(f"file://{tmp_path}")
+    assert sweeper.undeleted("file:///of-another-job") == ""
+    store.fails = False
+    assert sweeps(sweeper, tmp_path) == ""
+    assert sweeper.swept(f"file://{tmp_path}")
+    assert not sweeper.swept("file:///of-another-job")
+    store.put(f"{folder_name(5, 1)}/{MANIFEST}", [b"x"])
+    store.fails = True
+    assert sweeps(sweeper, tmp_path) == "", "they are counted anew"
+
+
+def test_a_deletion_that_hangs_is_told_while_it_does(
+    swept, store: Slow, clock: Clock, tmp_path: Path
+) -> None:
+    sweeper, _ = swept
+    url = f"file://{tmp_path}"
+    sweeper.give(committed(tmp_path))
+    eventually(lambda: sweeper._asked_s is not None, "it is at it")
+    assert sweeper.undeleted(url) == ""
+    clock.later_s = LONG_S + 1
+    assert sweeper.undeleted(url).startswith(f"store: {url} has not ended a deletion for 60 s. See")
+    sweeper.stop()
+    assert sweeper.undeleted(url), "another attempt has begun, and it still hangs"
+    store.may.set()
+    eventually(lambda: sweeper._asked_s is None, "it ends")
+    assert sweeper.undeleted(url) == ""

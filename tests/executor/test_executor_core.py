@@ -178,6 +178,18 @@ def test_quiet_waits_for_what_the_agent_holds_but_not_for_ever() -> None:
     assert world.seen.quiet
 
 
+def test_what_its_agent_says_of_deletions_is_told_while_it_is_of_the_order_that_stands() -> None:
+    world = World()
+    world.want(desired(1, 1, host_store=True))
+    world.answer_agent(undeleted="store: cannot delete step-10")
+    assert (world.seen.undeleted, world.seen.swept) == ("store: cannot delete step-10", False)
+    world.answer_agent(swept=True)
+    assert (world.seen.undeleted, world.seen.swept) == ("", True)
+    world.want(desired(2, 2, host_store=True))
+    world.take(ev.Cleared())
+    assert (world.seen.undeleted, world.seen.swept) == ("", False)
+
+
 def test_what_the_store_holds_is_unknown_until_the_agent_has_looked_through_it() -> None:
     world = World()
     world.want(desired(1, 1, host_store=True))

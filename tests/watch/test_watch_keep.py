@@ -11,7 +11,11 @@ from holdfast.protocol.messages import Observed, RankStatus
 
 def known(watch: Any, job: str) -> list[str]:
     """Where something of the job stands."""
-    return [name for name, value in vars(watch).items() if isinstance(value, dict) and job in value]
+    return [
+        name
+        for name, value in vars(watch).items()
+        if isinstance(value, dict | frozenset) and job in value
+    ]
 
 
 def seen(node: str, **fields: Any) -> Observed:
@@ -25,10 +29,12 @@ def test_of_a_job_that_has_ended_nothing_is_kept(cluster: Any) -> None:
     two.watch.recall("job", {Kind.SNAPSHOTS_STOPPED: "node-0"})
     two.go(5)
     away = {"store_error": "no space left", "store_shared": False, "saved_bytes": 7}
+    away |= {"agent_silent": "it has not said", "undeleted": "it lets nothing go"}
     for node in two.names:
         assert two.watch.observed(seen(node, **away)) or node != "node-0"
     everything = known(two.watch, "job")
-    assert {"_stores", "_sharing", "_jobs", "_recalled", "_takings"} <= set(everything)
+    told = {"_stores", "_sharing", "_recalled", "_takings", "_agents", "_filling"}
+    assert told | {"_jobs"} <= set(everything)
     two.watch.forget("job")
     for node in two.names:
         two.watch.observed(seen(node, job=None))

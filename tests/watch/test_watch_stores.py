@@ -160,6 +160,23 @@ def test_a_report_with_nothing_new_costs_the_same_however_many_nodes_there_are()
     assert judge(known, free)[0] is known
 
 
+STAYS = "store: cannot delete /ckpt/step-10: Operation not permitted. Let rank 0 delete there."
+
+
+def test_a_store_that_lets_nothing_go_is_said_once_and_once_that_it_does() -> None:
+    executors = Executors()
+    text = f"old checkpoints of speech stay in its store, which fills up: {STAYS}"
+    assert executors.say(undeleted=STAYS) == [(Kind.STORE_FILLS, text)]
+    assert executors.say(undeleted=STAYS) == []
+    assert executors.say() == [], "nothing was tried since"
+    assert executors.say(undeleted=STAYS, epoch=2) == []
+    again = "old checkpoints of speech are deleted again"
+    assert executors.say("n1", swept=True, epoch=3) == [(Kind.STORE_SWEPT, again)]
+    assert executors.say("n1", swept=True, epoch=3) == []
+    assert kinds(executors.say("n1", undeleted=STAYS, epoch=3)) == [Kind.STORE_FILLS]
+    assert kinds(executors.say(job="vision", undeleted=STAYS)) == [Kind.STORE_FILLS]
+
+
 # ---------------------------------------------------------------- after another driver
 
 
@@ -203,3 +220,11 @@ def test_nodes_that_an_earlier_driver_told_apart_are_told_to_share_again() -> No
     executors.watch.recall("speech", {Kind.STORE_NOT_SHARED: "n0"})
     assert executors.say("n0", store_shared=False) == []
     assert kinds(executors.say("n0", store_shared=True)) == [Kind.STORE_SHARED]
+
+
+def test_a_store_that_an_earlier_driver_said_to_fill_up_is_taken_back_by_this_one() -> None:
+    executors = Executors()
+    executors.watch.recall("speech", {Kind.STORE_FILLS: "n0"})
+    assert executors.say(undeleted=STAYS) == []
+    assert kinds(executors.say(swept=True)) == [Kind.STORE_SWEPT]
+    assert executors.say(swept=True) == []
