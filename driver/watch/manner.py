@@ -54,10 +54,11 @@ def works(seen: RankProgress, share: float) -> bool:
 
 def manner(seen: RankProgress | None, cpu: Cpu) -> Manner:
     """Of one rank that makes no progress; None: its node is not heard of."""
-    if seen is None or seen.process in STOPPED:
+    if seen is None:
         return Manner.DEAD
     # In a pause a call may let no other thread run, nor the pulse, and works for all that.
-    at_pause = bool(seen.pause) and (cpu.worked_s < IDLE_S or moves(seen))
+    works_on = cpu.worked_s < IDLE_S or moves(seen)
+    at_pause = bool(seen.pause) and works_on and seen.process not in STOPPED
     if seen.silent_s > SILENT_S and not at_pause:
         return Manner.DEAD
     return Manner.STUCK if idle_s(seen, cpu) >= IDLE_S else Manner.WORKING

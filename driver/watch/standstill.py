@@ -192,8 +192,6 @@ def _dark_s(case: Case) -> float | None:
         return None
     if case.cpu.busy or moves(seen):
         return None
-    if seen.process in STOPPED:
-        return case.stood_s
     since_s = (case.stood_s, seen.silent_s + PULSE_LATE_S, seen.moved_s)
     return min(each for each in since_s if each is not None)
 
@@ -217,7 +215,7 @@ def _counted_s(case: Case) -> float:
     seen = case.seen
     if case.manner is Manner.STUCK and not case.young:
         return min(case.stood_s, case.idle_s)
-    if case.manner is not Manner.DEAD or seen is None or seen.process in STOPPED:
+    if case.manner is not Manner.DEAD or seen is None:
         return case.stood_s
     return min(case.stood_s, seen.silent_s + PULSE_LATE_S)
 

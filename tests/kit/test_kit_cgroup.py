@@ -13,16 +13,21 @@ V2 = {"current": "memory.current", "max": "memory.max"}
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(
-    ("limit", "free"),
-    [("300000", 300_000 - 250_000 + 50_000), ("200000", 0), ("9000000000", 1024 * HOST_KB)],
+    ("limit", "idle", "free"),
+    [
+        pytest.param(300_000, 50_000, 300_000 - 250_000 + 50_000, id="the cgroup has less"),
+        pytest.param(9_000_000_000, 50_000, 1024 * HOST_KB, id="the host has less"),
+        pytest.param(150_000, 50_000, 0, id="more is used than the limit, lowered since"),
+        pytest.param(300_000, 260_000, 300_000, id="counts of different moments"),
+    ],
 )
 def test_the_less_of_host_and_cgroup_is_free_with_files_that_are_not_used(
-    tmp_path: Path, version: int, limit: str, free: int
+    tmp_path: Path, version: int, limit: int, idle: int, free: int
 ) -> None:
     names = V1 if version == 1 else V2
     (tmp_path / names["current"]).write_text("250000\n")
     (tmp_path / names["max"]).write_text(f"{limit}\n")
-    (tmp_path / "memory.stat").write_text("inactive_file 50000\ntotal_inactive_file 50000\n")
+    (tmp_path / "memory.stat").write_text(f"inactive_file {idle}\ntotal_inactive_file {idle}\n")
     counts = "memory.oom_control" if version == 1 else "memory.events"
     (tmp_path / counts).write_text("oom_kill 0\n")
     (tmp_path / "self").write_text("4:memory:/\n" if version == 1 else "0::/\n")

@@ -48,6 +48,10 @@ def test_what_still_runs_is_watched_whoever_says_that_it_has_ended(cluster: Any)
     two = cluster(2)
     two.go(5)
     two.watch.keep(set())
-    two.running = False
-    two.alter = lambda progress: replace(progress, process="T" if progress.rank == 2 else "S")
+    two.running, began_s = False, two.now
+    two.alter = lambda progress: (
+        replace(progress, process="T", silent_s=two.now - began_s)
+        if progress.rank == 2
+        else replace(progress, process="S")
+    )
     assert [each.kind for each in two.go(10)] == [Kind.HANG]

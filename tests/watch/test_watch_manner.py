@@ -44,6 +44,11 @@ def goes_on(cluster: Any) -> None:
     cluster.alter, cluster.running = (lambda seen: seen), True
 
 
+def stopped(seen: RankProgress, for_s: float) -> RankProgress:
+    """No thread of it runs."""
+    return replace(seen, process="T", silent_s=for_s)
+
+
 MOVING = {"frame_still_s": 0.1}
 CARRIES = {"moved_s": 0.3, "moved": "its connections carry 90 MB/s", "pause": "saves"}
 
@@ -51,7 +56,7 @@ CARRIES = {"moved_s": 0.3, "moved": "its connections carry 90 MB/s", "pause": "s
 @pytest.mark.parametrize(
     ("seen", "acted_s"),
     [
-        pytest.param({"process": "T"}, (5, 7), id="stopped"),
+        pytest.param({"process": "T", "silent_s": 1.0}, (5, 7), id="stopped"),
         pytest.param({"silent_s": 1.0}, (5, 7), id="its pulse stands"),
         pytest.param({}, (15, 17), id="blocked at one line"),
         pytest.param({"process": "R"}, (15, 17), id="spins at one line"),
@@ -87,6 +92,22 @@ def test_a_pulse_that_has_only_just_stopped_in_a_long_pause_is_no_death(running:
     assert said.summary.endswith("if nothing moves for 5 s it is restarted")
 
 
+def test_one_that_is_stopped_for_a_moment_in_a_long_pause_is_left_alone(running: Any) -> None:
+    """As by a debugger, or by who takes its stack: it counts from then on."""
+    pauses(running, **MOVING)
+    running.go(60)
+    began_s, evaluating = running.now, running.alter
+
+    def alter(seen: RankProgress) -> RankProgress:
+        seen = evaluating(seen)
+        return stopped(seen, running.now - began_s) if seen.rank == 2 else seen
+
+    running.alter = alter
+    assert all(each.weight is Weight.REPORT for each in running.go(3))
+    (finding,) = running.go(3)
+    assert (finding.kind, finding.rank) == (Kind.HANG, 2)
+
+
 def test_a_standstill_that_was_said_and_ends_is_cleared(running: Any) -> None:
     pauses(running, **MOVING)
     assert [each.kind for each in running.go(25)] == [Kind.STANDSTILL]
@@ -94,7 +115,7 @@ def test_a_standstill_that_was_said_and_ends_is_cleared(running: Any) -> None:
     (clear,) = running.go(5)
     assert (clear.kind, clear.weight) == (Kind.GOES_ON, Weight.REPORT)
     assert clear.summary == "job goes on by itself: it had waited for rank 2 on node-1"
-    pauses(running, process="T")
+    pauses(running, process="T", silent_s=1.0)
     (finding,) = running.go(12)
     assert finding.kind is Kind.HANG, "a long pause of one that worked protects none that is dead"
 
@@ -109,13 +130,13 @@ def test_all_ranks_at_work_without_a_collective_are_waited_for(running: Any) -> 
 
 
 def test_one_of_them_that_is_stopped_is_named(running: Any) -> None:
-    running.running = False
-    running.alter = lambda seen: replace(
-        seen,
-        frame="main (train.py:5)",
-        frame_still_s=0.1,
-        process="T" if seen.rank == 3 else "R",
-    )
+    running.running, began_s = False, running.now
+
+    def alter(seen: RankProgress) -> RankProgress:
+        seen = replace(seen, frame="main (train.py:5)", frame_still_s=0.1)
+        return stopped(seen, running.now - began_s) if seen.rank == 3 else seen
+
+    running.alter = alter
     (finding,) = running.go(8)
     assert (finding.kind, finding.rank, finding.node) == (Kind.HANG, 3, "node-1")
     assert "rank 3 does not run; it was in main (train.py:5)" in finding.summary
@@ -268,7 +289,10 @@ def test_collectives_without_steps_have_a_rhythm_of_their_own(cluster: Any) -> N
     two.running = True
     assert two.go(5) == []
     two.running = False
-    two.alter = lambda seen: replace(stepless(seen), process="T" if seen.rank == 1 else "S")
+    began_s = two.now
+    two.alter = lambda seen: (
+        stopped(stepless(seen), two.now - began_s) if seen.rank == 1 else stepless(seen)
+    )
     (finding,) = two.go(12)
     assert (finding.kind, finding.rank) == (Kind.HANG, 1)
     assert "no collective since collective" in finding.evidence[0].text
