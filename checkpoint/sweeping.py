@@ -136,10 +136,8 @@ def sweep(store: Store, committed: Committed, *, go_on: Callable[[], None]) -> N
     """
     check_fence(store, committed.fence_epoch)
     kept = []
-    for entry in store.entries(""):
-        if (fenced := parse_fence(entry.name)) is not None and fenced < committed.fence_epoch:
-            go_on()
-            store.delete(entry.name)
+    found = list(store.entries(""))
+    for entry in found:
         place = parse_folder(entry.name) if entry.folder else None
         if place is None or place[1] > committed.epoch:
             continue
@@ -154,6 +152,11 @@ def sweep(store: Store, committed: Committed, *, go_on: Callable[[], None]) -> N
     for old in expendable(kept, step=step, epoch=epoch, keep=keep):
         check_fence(store, committed.fence_epoch)  # the one before may have taken long
         _delete(store, folder_name(old.step, old.epoch), go_on)
+    for entry in found:  # last: they take no room
+        fenced = parse_fence(entry.name)
+        if fenced is not None and fenced < committed.fence_epoch:
+            go_on()
+            store.delete(entry.name)
 
 
 def _delete(store: Store, folder: str, go_on: Callable[[], None]) -> None:

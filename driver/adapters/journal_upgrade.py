@@ -28,10 +28,11 @@ def bring_up_to_date(connection: Connection) -> None:
 
 def make_new(connection: Connection) -> None:
     """Only a new database gets tables: whoever leads may still write those of an older Holdfast.
+    One that has no place for a CA is migrated for all that: no driver with TLS leads there.
 
     Raises `PermanentError` as above.
     """
-    if _revision(connection) is None:
+    if _revision(connection) is None or not inspect(connection).has_table(tables.authority.name):
         bring_up_to_date(connection)
     else:
         check_not_later(connection)

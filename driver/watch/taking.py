@@ -32,6 +32,8 @@ def judge(takings: Takings, seen: Observed, now: float) -> SaveProgressed | None
     if seen.job is None or not seen.saved_bytes:
         return None
     known = takings.get(seen.job)
+    if known is not None and seen.epoch < known.epoch:
+        return None
     if known is None or known.epoch != seen.epoch:
         known = takings[seen.job] = Taking(epoch=seen.epoch)
     known.taken_bytes += seen.saved_bytes - known.by_node.get(seen.node, 0)

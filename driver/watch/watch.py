@@ -225,6 +225,7 @@ class Watch:
 
     def _looked_at(self, name: str, now: float) -> Iterator[AnyEvent]:
         job, steps = jobs.stepped(self._jobs[name], now, self._period_s())
+        self._jobs[name] = job  # what is told now is not told again, whatever is met below
         yield from (_progress(self._wanted[name], each) for each in steps)
         if self._may_judge(now):
             yield from map(_found, self._cannot_meet(job, now))

@@ -90,6 +90,24 @@ def test_a_look_waits_for_no_deletion_and_old_fences_go_with_the_sweep(
     assert [path.name for path in tmp_path.glob("fence*")] == [fence_name(3)]
 
 
+def test_a_fence_that_cannot_be_deleted_keeps_no_old_checkpoint(
+    store: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for epoch in (1, 2):
+        raise_fence(store, epoch)
+    store.may.set()
+    delete = store.delete
+
+    def refused(path: str) -> None:
+        store.fails = path == fence_name(1)
+        delete(path)
+
+    monkeypatch.setattr(store, "delete", refused)
+    with pytest.raises(TemporaryStoreError, match="cannot delete fence"):
+        sweep(store, committed(tmp_path, fence_epoch=2), go_on=lambda: None)
+    assert folders(tmp_path) == [folder_name(30, 1), folder_name(40, 1)]
+
+
 def test_the_fence_is_asked_before_each_old_checkpoint(store: Slow, tmp_path: Path) -> None:
     def another_attempt_begins() -> None:
         if any(MANIFEST in path for path in store.deleted):

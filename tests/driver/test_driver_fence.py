@@ -9,7 +9,7 @@ from driver_loops import POLICY, submitted
 
 from holdfast.driver import watching as following
 from holdfast.driver.adapters.journal import SqlJournal
-from holdfast.driver.core.events import Found
+from holdfast.driver.core.events import Found, ProgressSeen
 from holdfast.driver.fence import Fence
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import TemporaryError
@@ -17,7 +17,7 @@ from holdfast.driver.watch import Expectation, Watch, jobs
 from holdfast.driver.watching import Watching
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.faults import Kind, Weight
-from holdfast.protocol.messages import Heartbeat, Seat
+from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
 
 
 def followed(loop: Loop) -> Watching:
@@ -84,6 +84,20 @@ def test_a_job_of_which_the_detectors_meet_a_defect_leaves_the_others_watched(
     assert (found.finding.kind, found.finding.weight) == (Kind.DEFECT, Weight.REPORT)
     assert found.finding.job == "sick"
     assert "test_driver_fence.py" in found.finding.evidence[0].text
+
+
+def test_steps_are_told_once_though_a_defect_is_met_after_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = Watch(fence=Fence(lambda event: None, costs="").around)
+    seat = Seat(rank=0, local_rank=0, node="n", address="::")
+    watch.expect(Expectation(job="sick", epoch=1, seats=(seat,)))
+    monkeypatch.setattr(watch, "_stands_still", broken_for("sick", id, lambda job, now: "sick"))
+    rank = RankProgress(rank=0, job="sick", epoch=1, step=3)
+    beat = Heartbeat(node="n", incarnation="a", sequence=1, uptime_s=1.0, ranks=(rank,))
+    watch.heard(beat, 1.0)
+    told = [event for now in (1.0, 2.0, 3.0) for event in watch.tick(now)]
+    assert [type(event) for event in told] == [ProgressSeen]
 
 
 def test_a_job_that_cannot_be_expected_leaves_heartbeats_of_others_heard(

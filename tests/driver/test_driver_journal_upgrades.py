@@ -21,13 +21,13 @@ WAITS = "SELECT 1 FROM pg_locks WHERE relation = 'head'::regclass AND NOT grante
 
 
 @pytest.fixture
-def older(postgres: Postgres, database: str) -> str:
+def older(request: pytest.FixtureRequest, postgres: Postgres, database: str) -> str:
     """The address of a database in which an older Holdfast has written `before`."""
     engine = create_engine(postgres.url(database).replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
         config = migrations._config()
         config.attributes["connection"] = connection
-        command.upgrade(config, BEFORE_CHANGES)
+        command.upgrade(config, getattr(request, "param", BEFORE_CHANGES))
     engine.dispose()
     postgres.execute(database, "UPDATE head SET term = 1, sequence = 1, state = 'before'")
     return postgres.url(database)
@@ -63,3 +63,14 @@ def test_who_stands_by_with_tls_leaves_the_tables_to_who_leads(older: str, tmp_p
     assert open_tls(settings, SystemClock()).ca
     with psycopg.connect(older) as leader:
         assert leader.execute("SELECT state FROM head").fetchone() == (b"before",)
+
+
+@pytest.mark.parametrize("older", ["0001"], indirect=True)
+def test_who_stands_by_with_tls_makes_room_for_a_ca_where_there_is_none(
+    older: str, tmp_path: Path
+) -> None:
+    settings = Settings(state=tmp_path, journal=older, standby=True, tls=True, _cli_parse_args=[])
+    assert open_tls(settings, SystemClock()).ca
+    journal = open_postgres(older)
+    assert journal.load() == (b"before", 1, 0.0)
+    journal.close()

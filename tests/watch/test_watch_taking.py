@@ -65,5 +65,6 @@ def test_nothing_is_said_where_no_more_was_taken_and_an_attempt_begins_at_nothin
     assert len(stores.said) == 1
     stores.report(1, 400)
     stores.report(0, 30, epoch=4)
+    stores.report(1, 600, epoch=3)
     stores.report(0, 70, job="vision")
     assert [taken for _, taken in stores.said] == [500, 900, 30, 70]
