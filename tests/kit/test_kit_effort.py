@@ -69,6 +69,7 @@ def test_what_comes_from_a_disk_without_a_call_is_in_it(monkeypatch: pytest.Monk
         return StringIO(said) if path == f"/proc/{os.getpid()}/io" else open(path, **how)
 
     monkeypatch.setattr(holdfast.kit.effort, "open", io, raising=False)
+    monkeypatch.setattr(holdfast.kit.effort.procstat, "descendants", lambda pid: [])  # of others
     assert effort(os.getpid()).moved_bytes == 321
 
 
