@@ -3,11 +3,10 @@
 Called by the command `driver`. Must not know a job.
 """
 
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from holdfast.cli import find
@@ -16,11 +15,11 @@ from holdfast.cli.pair import Pair
 from holdfast.cli.words import plural
 from holdfast.keeper import state as keeper_states
 from holdfast.kit.files import private_folder
+from holdfast.kit.signals import taken
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
 LOOK_S = 0.1
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def serve(state: Path, driver_options: list[str], *, nodes: int, standbys: int) -> int:
@@ -33,7 +32,8 @@ def serve(state: Path, driver_options: list[str], *, nodes: int, standbys: int) 
             code=exitcodes.TRY_AGAIN,
         )
     _prepare(paths.root, nodes + standbys)
-    with _told_to_end() as told, ExitStack() as up:
+    told: list[int] = []
+    with taken(lambda number, _: told.append(number)), ExitStack() as up:
         pair = Pair(paths)
         up.callback(pair.end)
         pair.start(*driver_options, nodes=nodes, standbys=standbys)
@@ -87,15 +87,3 @@ def _greeting(state: Path, nodes: int, standbys: int) -> str:
 def _say(sentence: str) -> None:
     sys.stderr.write(f"holdfast: {sentence}\n")
     sys.stderr.flush()
-
-
-@contextmanager
-def _told_to_end() -> Iterator[list[int]]:
-    """The signals that have come."""
-    told: list[int] = []
-    before = {kind: signal.signal(kind, lambda number, _: told.append(number)) for kind in SIGNALS}
-    try:
-        yield told
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)

@@ -4,11 +4,9 @@ Called by the command `run`. Must not decide anything about the job: the driver 
 """
 
 import shutil
-import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from types import FrameType
 from typing import Any
 
@@ -25,6 +23,7 @@ from holdfast.cli.run.service import Service
 from holdfast.cli.run.tails import Output
 from holdfast.cli.words import plural
 from holdfast.driver.core.model import FINISHED
+from holdfast.kit.signals import taken
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
@@ -62,7 +61,7 @@ class Run:
 
     def execute(self) -> int:
         """Run the job to its end; the exit code is the script's own."""
-        with self._signals_taken():
+        with taken(self._taken):
             try:
                 with ExitStack() as up:
                     up.callback(self._service.end)
@@ -184,17 +183,6 @@ class Run:
         if ended.get("signal"):
             return exitcodes.of_signal(ended["signal"])
         return ended.get("code") or exitcodes.FAILED
-
-    @contextmanager
-    def _signals_taken(self) -> Iterator[None]:
-        """Ctrl-C, SIGTERM and a closed terminal stop the job; the second one ends all at once."""
-        kinds = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = {kind: signal.signal(kind, self._taken) for kind in kinds}
-        try:
-            yield
-        finally:
-            for kind, handler in before.items():
-                signal.signal(kind, handler)
 
     def _taken(self, number: int, _frame: FrameType | None) -> None:
         self._signals.append(number)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shells import Shell
+from shells import Shell, heard
 from waiting import DEADLINE_S, eventually
 
 from holdfast.cli.run.follow import Run
@@ -99,3 +99,47 @@ def test_a_job_that_was_not_submitted_leaves_no_run(
     assert line.startswith("holdfast  stopped")
     assert said in line
     assert paths.root.exists() is has_logs
+
+
+IGNORED = pytest.mark.parametrize(
+    ("number", "through"),
+    [
+        (signal.SIGHUP, ("nohup",)),
+        (signal.SIGINT, ("sh", "-c", 'trap "" INT; exec "$@"', "sh")),
+    ],
+    ids=["nohup", "a script's background"],
+)
+
+
+@IGNORED
+def test_a_run_goes_on_at_a_signal_that_its_starter_ignores(
+    shell: Shell, number: signal.Signals, through: tuple[str, ...]
+) -> None:
+    shell.through = through
+    process = shell.start(
+        "run", "--", "sh", "-c", "touch up; while [ ! -e go ]; do sleep .05; done"
+    )
+    eventually((shell.folder / "up").exists, "its rank is up")
+    process.send_signal(number)
+    (shell.folder / "go").touch()
+    assert process.wait(DEADLINE_S) == exitcodes.OK
+
+
+@IGNORED
+def test_a_driver_ignores_what_its_starter_ignores(
+    shell: Shell, number: signal.Signals, through: tuple[str, ...]
+) -> None:
+    shell.through = through
+    process = shell.start("driver", "--state", "state", "--local-nodes", "1")
+    heard(process, "driver at")
+    told = Path(f"/proc/{process.pid}/status").read_text()
+    (ignored,) = [line.split()[1] for line in told.splitlines() if line.startswith("SigIgn:")]
+    assert int(ignored, 16) >> (number - 1) & 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_nobody_ignores_stops_the_run(shell: Shell, number: signal.Signals) -> None:
+    process = shell.start("run", "--", "sh", "-c", "touch up; exec sleep 100")
+    eventually((shell.folder / "up").exists, "its rank is up")
+    process.send_signal(number)
+    assert process.wait(DEADLINE_S) == exitcodes.of_signal(number)

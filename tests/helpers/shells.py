@@ -25,6 +25,8 @@ class Shell:
         self.folder = folder
         self.told: dict[str, str] = {}
         """More of the environment, beside what this process has."""
+        self.through: tuple[str, ...] = ()
+        """What starts it in our place: `nohup`, say."""
         self.started: list[subprocess.Popen[str]] = []
 
     def script(self, name: str, text: str) -> Path:
@@ -52,7 +54,7 @@ class Shell:
             environment.pop(name, None)
         environment |= self.told
         process = subprocess.Popen(
-            [*HOLDFAST, *words],
+            [*self.through, *HOLDFAST, *words],
             cwd=self.folder,
             env=environment,
             stdout=subprocess.PIPE,
