@@ -24,6 +24,7 @@ from holdfast.executor.spawner import Spawner
 from holdfast.kit.cgroup import Kills
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import forks
+from holdfast.protocol.exitcodes import of_signal
 from holdfast.protocol.forks import Fork
 from holdfast.protocol.messages import Desired, RankError, RankStatus, Seat
 from holdfast.protocol.rankenv import RANK_DIR, SOCKETS, NodeFacts, rank_environment
@@ -167,7 +168,8 @@ class Ranks:
         if self.pids.get(rank) == pid:
             del self.pids[rank]
         failed = end.code != 0
-        starved = self._kills.look() if end.signal == SIGKILL else None
+        killed = end.signal == SIGKILL or end.code == of_signal(SIGKILL)  # or what its shell ran
+        starved = self._kills.look() if killed else None
         ring = self._node.paths.ring(job, epoch, rank)
         rings = self._node.paths.rings.glob(f"{job}.e{epoch}.r*.ring")
         peers = list(rings) if failed else []

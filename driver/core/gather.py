@@ -5,13 +5,12 @@ of stamps; a signal or an exception of its own comes before an error that a peer
 """
 
 from collections.abc import Sequence
-from signal import SIGABRT, Signals
+from signal import SIGABRT
 
 from msgspec.structs import replace
 
 from holdfast.driver.core import repeats
 from holdfast.driver.core.model import Exited, Fault, Job
-from holdfast.protocol.exitcodes import of_signal
 from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus
 
@@ -152,7 +151,7 @@ def _class_of(status: RankStatus) -> tuple[Kind, Blame]:
         return Kind.OUT_OF_MEMORY, Blame.USER
     if not failed(status):
         return Kind.ENDED_EARLY, Blame.USER
-    if status.signal or is_echo(status) or (status.exit_code or 0) >= of_signal(0):
+    if repeats.signal_of(status) or is_echo(status):
         return Kind.RANK_CRASHED, Blame.UNKNOWN
     if _never_ran(status):
         return Kind.START_FAILED, Blame.USER
@@ -172,7 +171,7 @@ def summary(exited: Exited) -> str:
     if status.out_of_memory:
         return f"{who} was killed for memory: {memory(status.memory_limit_bytes)}"
     if status.signal:
-        return f"{who} died of {_signal_name(status.signal)}"
+        return f"{who} died of {repeats.signal_name(status.signal)}"
     if status.error is not None and status.error.not_startable:
         return f"{who} could not be started: {status.error.message.removesuffix('.')}"
     if not failed(status):
@@ -191,13 +190,6 @@ def memory(limit_bytes: int) -> str:
         f"the limit of all ranks there is {limit_bytes / 2**20:,.0f} MiB. "
         "Ask for more by spec.pod.resources.limits.memory, or let them use less"
     )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _evidence(first: Exited, exits: Sequence[Exited]) -> tuple[Evidence, ...]:

@@ -124,6 +124,8 @@ def _in_the_ranks(turn: Turn, job: Job, fault: Fault) -> bool:
     job of several nodes one may be bad: its tests have found nothing then, or the move did not
     help. Whether the job gets further between the deaths is no sign of either.
     """
+    if repeats.killed_again(job, fault):
+        return True
     if not fault.own:
         return False
     if moved_off(turn, job):
@@ -165,7 +167,7 @@ def _spent_out(turn: Turn, name: str, fault: Fault) -> str:
     used = sum(1 for entry in spent if entry.blame is payer and entry.at_s > since)
     if job.wanted is not Wanted.RUN or used <= budget.restarts:
         return ""
-    return f"{fault.summary}. {_used_up(budget, payer)}"
+    return f"{fault.summary}. {repeats.killed(job, fault)}{_used_up(budget, payer)}"
 
 
 def _used_up(budget: Budget, payer: Blame) -> str:

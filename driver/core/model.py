@@ -221,6 +221,7 @@ class Mark(Value, frozen=True):
     step: int  # that the rank had completed, as it counts them
     relative: bool = False  # it counts them from its own start
     unread: bool = False  # the script, or what it imports, is no Python
+    outside: bool = False  # of a signal that somebody else sent, or of an exit code that says so
 
 
 class Again(Value, frozen=True):

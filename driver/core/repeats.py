@@ -5,12 +5,14 @@ same exception, raised twice at one step and line, is in the code or in its data
 tells nobody more; a script that cannot even be read, or what it imports, ends its job the first
 time, unless it ran before: then somebody writes it anew just now. Of steps that count from each
 start that holds while nothing is saved. The same signal may be the node's: another node, or tests
-of that one, come first. What the outside refused may be there the next time, and what came from
-outside (SIGKILL) says nothing of the place: neither has a mark.
+of that one, come first. A signal from outside (SIGKILL) once says nothing of the place; where it
+comes again there, and the job did not get on, the cause is what the ranks do there, memory say: the
+user's budget pays for what follows. What the outside refused may be there the next time, and has no
+mark.
 """
 
 import re
-from signal import Signals
+from signal import Signals, valid_signals
 
 from holdfast.driver.core.events import ProgressSeen
 from holdfast.driver.core.model import Again, Fault, Job, Mark
@@ -35,6 +37,8 @@ OWN_SIGNALS = frozenset(
 )
 """Those that a process brings upon itself; a person or a kernel short of memory sends others."""
 
+_SIGNALS = valid_signals()
+
 _PASSING = re.compile(
     r"^(\w*(Connection|Timeout|OSError|BrokenPipe|HTTP|URL|SSL)\w*|gaierror|IOError)$"
 )
@@ -51,8 +55,14 @@ _IMPORT = re.compile(r"\bimport(_module)?\b")
 
 def own_signal(status: RankStatus) -> Signals | None:
     """The signal that the rank brought upon itself, also as a shell's exit code; None: no such."""
-    number = status.signal or (status.exit_code or 0) - of_signal(0)
+    number = signal_of(status)
     return next((signal for signal in OWN_SIGNALS if signal == number), None)
+
+
+def signal_of(status: RankStatus) -> int:
+    """The number of the signal that ended it, also as a shell's exit code; 0: none did."""
+    number = status.signal or (status.exit_code or 0) - of_signal(0)
+    return number if number in _SIGNALS else 0
 
 
 def mark(status: RankStatus) -> Mark | None:
@@ -62,8 +72,13 @@ def mark(status: RankStatus) -> Mark | None:
     how = _how(status)
     if not how or status.step is None:
         return None
-    relative = status.saved is not None
-    return Mark(how=how, step=status.step, relative=relative, unread=_unread(status.error))
+    return Mark(
+        how=how,
+        step=status.step,
+        relative=status.saved is not None,
+        unread=_unread(status.error),
+        outside=signal_of(status) > 0 and own_signal(status) is None,
+    )
 
 
 def _unread(error: RankError | None) -> bool:
@@ -81,16 +96,24 @@ def _frames_that_ran(traceback: str) -> list[str]:
 
 
 def _how(status: RankStatus) -> str:
-    if (signal := own_signal(status)) is not None:
-        return signal.name
-    if status.signal or status.out_of_memory or (status.exit_code or 0) >= of_signal(0):
+    if status.out_of_memory:
         return ""
+    if number := signal_of(status):
+        return signal_name(number)
     error, code = status.error, f"exit code {status.exit_code or 0}"
     if error is None:
         return code
     if _PASSING.match(error.exception) or _DEVICE.search(error.message) or error.not_startable:
         return ""
     return code + _words(error)
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL`, or `signal 42` where it has no name."""
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _words(error: RankError) -> str:
@@ -143,6 +166,23 @@ def came_again(job: Job, fault: Fault) -> bool:
     return len(_nodes(job, fault)) > 1
 
 
+def killed_again(job: Job, fault: Fault) -> bool:
+    """Whether a signal from outside came before at this place, with no progress since: what the
+    ranks do there brings it about.
+    """
+    return fault.mark is not None and fault.mark.outside and came_again(job, fault)
+
+
+def killed(job: Job, fault: Fault) -> str:
+    """A sentence for people about a signal that came again and again; "" for other faults."""
+    if fault.mark is None or not killed_again(job, fault):
+        return ""
+    where = f"after step {fault.mark.step}" if fault.mark.step else "before its first step"
+    times = len(_nodes(job, fault))
+    why = "the kernel does that where memory is short (see dmesg), and so does a time limit"
+    return f"It was killed {times} times {where}: {why}. "
+
+
 def _nodes(job: Job, fault: Fault) -> tuple[str, ...]:
     same = _same(job, fault)
     return same.nodes if same is not None else ()
@@ -154,7 +194,7 @@ def hopeless(job: Job, fault: Fault, *, elsewhere: bool) -> str:
     `elsewhere`: its place may be tried on another node first.
     """
     nodes = _nodes(job, fault)
-    if fault.mark is None:
+    if fault.mark is None or fault.mark.outside:
         return ""
     if fault.mark.unread and job.attempt <= 1 and not job.best_step:
         ran = _frames_that_ran(fault.traceback)

@@ -38,8 +38,7 @@ OTHER = {
     "a signal": died(11),
 }
 NONE = {
-    "a signal from outside": died(9),
-    "a shell's word for one": died(code=143),
+    "a rank killed for memory": RankStatus(rank=1, state="exited", signal=9, out_of_memory=True),
     "a server that does not answer": ended("ConnectionRefusedError: [Errno 111]"),
     "a library's word for that": ended("ReadTimeout: timed out"),
     "a device that failed": ended("RuntimeError: CUDA error: an illegal memory access"),
@@ -64,6 +63,12 @@ def test_nothing_is_said_of_the_place_by(case: str) -> None:
 
 def test_a_signal_and_a_shells_word_for_it_are_one() -> None:
     assert mark(died(6)) == mark(died(code=134)) == Mark(how="SIGABRT", step=10)
+    killed = Mark(how="SIGKILL", step=10, outside=True)
+    assert mark(died(9)) == mark(died(code=137)) == killed
+
+
+def test_an_exit_code_that_is_no_signals_is_the_scripts() -> None:
+    assert mark(died(code=255)) == Mark(how="exit code 255", step=10)
 
 
 # ---------------------------------------------------------------- what is done
@@ -243,12 +248,36 @@ def test_a_rank_that_is_killed_from_outside_again_and_again_is_not_given_up(trai
     life = training(nodes=1)
     for _ in range(8):
         life.dies(0, signal=9, own_step=10)
-        while life.phase is not Phase.RUNNING:
-            life.answer()
-            if life.job.diagnosis is not None:
-                life.tests_end()
+        until_running(life)
         life.progress(life.state.sequence)
     assert {spent.blame for spent in life.job.spent} == {Blame.INFRASTRUCTURE}
+
+
+@pytest.mark.parametrize("end", [{"signal": 9}, {"code": 137}, {"signal": 15}, {"code": 143}])
+@pytest.mark.parametrize("spare", [0, 1])
+@pytest.mark.parametrize("step", [0, 10])
+def test_a_rank_that_is_killed_at_one_place_again_and_again_has_the_users_budget(
+    training, end: dict[str, int], spare: int, step: int
+) -> None:
+    life = training(nodes=1, spare=spare, user=e.Budget(restarts=1, window_s=3600))
+    life.dies(0, own_step=step, **end)
+    assert [spent.blame for spent in life.job.spent] == [Blame.INFRASTRUCTURE]
+    until_running(life)
+    life.dies(0, own_step=step, **end)
+    assert life.job.spent[-1].blame is Blame.USER
+    until_running(life)
+    life.dies(0, own_step=step, **end)
+    assert life.phase is Phase.FAILED
+    where = "after step 10" if step else "before its first step"
+    assert f"It was killed 3 times {where}" in life.job.failure.reason
+    assert "The one restart for user faults" in life.job.failure.reason
+
+
+def until_running(life) -> None:
+    while life.phase is not Phase.RUNNING:
+        life.answer()
+        if life.job.diagnosis is not None:
+            life.tests_end()
 
 
 @pytest.mark.parametrize("spare", [0, 1])
@@ -261,10 +290,7 @@ def test_deaths_of_ranks_that_are_their_own_are_bounded_by_the_users_budget(
         life.dies(0, signal=6, own_step=step)
         if life.phase is Phase.FAILED:
             break
-        while life.phase is not Phase.RUNNING:
-            life.answer()
-            if life.job.diagnosis is not None:
-                life.tests_end()
+        until_running(life)
         starts += 1
     assert life.phase is Phase.FAILED
     assert "The one restart for user faults" in life.job.failure.reason
