@@ -65,7 +65,8 @@ MaxRestarts = Annotated[
     typer.Option(
         "--max-restarts",
         min=0,
-        help="Restarts in an hour after faults of the ranks' own: exceptions, exit codes, signals.",
+        help="Restarts in an hour after faults of the ranks' own: exceptions, exit codes, signals; "
+        "also where one is killed from outside at the same step as before.",
     ),
 ]
 Grace = Annotated[
