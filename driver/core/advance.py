@@ -61,11 +61,11 @@ def _outgrown(turn: Turn, job: Job) -> str:
 
 
 def _allocating(turn: Turn, job: Job) -> bool:
-    if "" in job.places:
+    if job.vacant:
         undo_start(turn, job.name, "one is missing, and none is to be had in time")
         return True
-    if not all(ready(turn.nodes[node]) for node in job.places):
-        return False
+    if not all(ready(turn.nodes[node]) for node in reversed(job.places)):
+        return False  # they come in their order: the last one is asked first, at each one's word
     turn.move(job.name, Phase.STARTING)
     open_epoch(turn, job.name)
     turn.say(f"every executor of {job.name} is connected", job.name)
@@ -75,7 +75,7 @@ def _allocating(turn: Turn, job: Job) -> bool:
 def _starting(turn: Turn, job: Job) -> bool:
     if job.seated:
         return _running_now(turn, job)
-    if "" in job.places:
+    if job.vacant:
         turn.move(job.name, Phase.REPLACING)
         return True
     return all_set(turn, job) and seat(turn, job.name)
@@ -110,7 +110,7 @@ def _running(turn: Turn, job: Job) -> bool:
 
 
 def _suspending(turn: Turn, job: Job) -> bool:
-    if any(node not in job.quiet for node in job.ending):
+    if job.ending and any(node not in job.quiet for node in job.ending):
         return False
     if job.wanted is not Wanted.RUN:
         _rest(turn, job)
@@ -147,7 +147,7 @@ def _diagnosing(turn: Turn, job: Job) -> bool:
 
 
 def _replacing(turn: Turn, job: Job) -> bool:
-    if "" in job.places:
+    if job.vacant:
         if Timer.HOLD not in job.timers:
             turn.set_timer(job.name, Timer.HOLD, turn.policy.hold_s)
         return False

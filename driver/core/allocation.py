@@ -80,7 +80,7 @@ def schedule(turn: Turn) -> None:
 def _lacks(job: Job) -> bool:
     if job.wanted is not Wanted.RUN or job.finished or job.parked:
         return False
-    if job.phase is Phase.PENDING or "" in job.places:
+    if job.phase is Phase.PENDING or job.vacant:
         return True
     return bool(job.places) and len(job.standbys) < _standbys_wanted(job)
 
@@ -99,7 +99,7 @@ def _start(turn: Turn, name: str, free: list[str]) -> None:
     places = tuple(of_a_start(turn, job, fit))
     _take_out(free, places)
     turn.move(name, Phase.ALLOCATING)
-    turn.job(name, places=places)
+    turn.places(name, places)
     turn.say(f"{name} gets {', '.join(places)}", name)
     pairs.say_of(turn, name, places)
     take(turn, name, places)
@@ -164,7 +164,7 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
             turn.wait_for(name, f"there is no node for {whose}, and {_lack(turn, job)}")
             break
         places = turn.jobs[name].places
-        turn.job(name, places=(*places[:index], standby, *places[index + 1 :]))
+        turn.places(name, (*places[:index], standby, *places[index + 1 :]))
         pairs.say_of(turn, name, [standby])
 
 
@@ -183,7 +183,7 @@ def _borrow(turn: Turn, job: Job) -> None:
     """Have other jobs' standbys given back, one for each empty place that no node comes for."""
     if job.barred is not None or job.phase is Phase.ALLOCATING:
         return
-    for _ in range(job.places.count("") - _coming(turn)):
+    for _ in range(job.vacant - _coming(turn)):
         if (lent := _lent(turn, job)) is None:
             return
         lender = turn.nodes[lent].job or ""
@@ -239,7 +239,7 @@ def _last(job: Job, node: Node, *, unwanted: bool) -> tuple[bool, ...]:
 def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
     job = turn.jobs[name]
     missing = _standbys_wanted(job) - len(job.standbys)
-    if missing <= 0 or not job.places or "" in job.places:
+    if missing <= 0 or not job.places or job.vacant:
         return
     standbys = nearest(turn, job, fitting(turn, job, free))[:missing]
     if not standbys:
@@ -260,7 +260,26 @@ def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
 
 def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
     """Take the node from its job and give it back to the cluster."""
-    name, notice = turn.nodes[node].job, turn.nodes[node].notice
+    name = turn.nodes[node].job
+    _release(turn, node, forget)
+    if name is None:
+        return
+    job = turn.jobs[name]
+    if node in job.places:
+        turn.places(name, tuple("" if place == node else place for place in job.places))
+    turn.job(
+        name,
+        standbys=without(job.standbys, node),
+        leaving=without(job.leaving, node),
+        ending=without(job.ending, node),
+        suspects=without(job.suspects, node),
+        quiet={other: quiet for other, quiet in job.quiet.items() if other != node},
+        running=without(job.running, node),
+    )
+
+
+def _release(turn: Turn, node: str, forget: str | None) -> None:
+    notice = turn.nodes[node].notice
     turn.node(
         node,
         job=None,
@@ -275,29 +294,29 @@ def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
         tested=None,
     )
     turn.order(Release(node=node))
-    if name is None:
-        return
-    job = turn.jobs[name]
-    turn.job(
-        name,
-        places=tuple("" if place == node else place for place in job.places),
-        standbys=tuple(standby for standby in job.standbys if standby != node),
-        leaving=tuple(other for other in job.leaving if other != node),
-        ending=tuple(other for other in job.ending if other != node),
-        suspects=tuple(other for other in job.suspects if other != node),
-        quiet={other: quiet for other, quiet in job.quiet.items() if other != node},
-        running=tuple(other for other in job.running if other != node),
-    )
+
+
+def without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """Those names, but for this one, which may be there once."""
+    if name not in names:
+        return names
+    at = names.index(name)
+    return names[:at] + names[at + 1 :]
 
 
 def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
     """Take every node from the job."""
     for node in turn.jobs[name].members:
-        leave(turn, node, forget=forget)
+        _release(turn, node, forget)
+    turn.places(name, ())
     turn.job(
         name,
-        places=(),
         standbys=(),
+        leaving=(),
+        ending=(),
+        suspects=(),
+        quiet={},
+        running=(),
         store_host="",
         seats=(),
         rendezvous=None,

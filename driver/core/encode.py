@@ -6,6 +6,7 @@ A patch has a version, too, and is of the state that was committed before it.
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.driver.core.model import State
 from holdfast.driver.core.patches import apply, diff
@@ -57,9 +58,15 @@ def fold(whole: bytes, changes: Iterable[bytes]) -> bytes:
 def decode(data: bytes) -> State:
     """The state in `data`. Raises `UnreadableState`."""
     try:
-        return _DECODER.decode(_state(data))
+        return _counted(_DECODER.decode(_state(data)))
     except msgspec.DecodeError as error:
         raise _damaged(error) from error
+
+
+def _counted(state: State) -> State:
+    """Earlier Holdfasts did not write down how many places of a job are vacant."""
+    jobs = {name: replace(job, vacant=job.places.count("")) for name, job in state.jobs.items()}
+    return replace(state, jobs=jobs)
 
 
 _DAMAGED = (msgspec.DecodeError, AttributeError, IndexError, KeyError, TypeError)

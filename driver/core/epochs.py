@@ -61,6 +61,8 @@ def _with_ranks(job: Job) -> tuple[str, ...]:
 
 def all_set(turn: Turn, job: Job) -> bool:
     """True when every place has a node that is the job's own and has nothing older left."""
+    if len(job.quiet) < len(job.places):
+        return False  # asked at each node's word: no look at all of them before the last
     return all(node in job.quiet and turn.nodes[node].allocated for node in job.places)
 
 

@@ -20,7 +20,7 @@ def desired_of(state: State, node: Node) -> Desired:
             forget_job=node.forget,
             diagnostics=node.trial.orders if node.trial else (),
         )
-    seated = bool(job.seats) and node.name in job.places
+    seated = bool(job.seats) and node.name not in job.standbys
     return Desired(
         node=node.name,
         generation=node.generation,

@@ -8,6 +8,8 @@ an earlier form of a value can be patched without its class.
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import compress, islice
+from operator import is_, is_not
 from typing import Any
 
 import msgspec
@@ -60,11 +62,15 @@ def _default(field: FieldInfo) -> Any:
 
 def _keeps_order(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
     """Whether what was there is in the same order, and before all that was added."""
+    if list(new)[: len(old)] == list(old):
+        return True
     kept = [key for key in old if key in new]
     return all(a == b for a, b in zip(kept, new, strict=False))
 
 
 def _of_items(old: dict[Any, Any], new: dict[Any, Any]) -> Patch:
+    if list(new)[: len(old)] == list(old):  # the usual case, in C
+        return _of_grown(old, new)
     gone = [key for key in old if key not in new]
     changed = [
         [key, diff(old[key], value) if key in old else [REPLACED, value]]
@@ -74,9 +80,19 @@ def _of_items(old: dict[Any, Any], new: dict[Any, Any]) -> Patch:
     return [ITEMS, changed, gone]
 
 
+def _of_grown(old: dict[Any, Any], new: dict[Any, Any]) -> Patch:
+    """Of a mapping that has all keys of `old` in their order, and perhaps more behind them."""
+    others = compress(new, map(is_not, old.values(), new.values()))
+    changed = [[key, diff(old[key], new[key])] for key in others if not _same(old[key], new[key])]
+    added = [[key, [REPLACED, new[key]]] for key in islice(new, len(old), None)]
+    return [ITEMS, changed + added, []]
+
+
 def _of_elements(old: tuple[Any, ...], new: tuple[Any, ...]) -> Patch | None:
     """None where `new` is not `old` without some and with more at the end, or where that is most
     of it."""
+    if len(old) <= len(new) and all(map(is_, old, new)):  # the usual case, in C
+        return [ELEMENTS, [], new[len(old) :]]
     gone, at = [], 0
     for index, element in enumerate(old):
         if at < len(new) and _same(element, new[at]):

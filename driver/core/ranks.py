@@ -12,6 +12,7 @@ from holdfast.driver.core import (
     saving,
     spots,
 )
+from holdfast.driver.core.allocation import without
 from holdfast.driver.core.events import (
     CheckpointStored,
     NodeQuiet,
@@ -50,7 +51,9 @@ def current(turn: Turn, event: OfEpoch) -> Job | None:
 
 def on_quiet(turn: Turn, event: NodeQuiet) -> None:
     job = current(turn, event)
-    if job is None or event.node not in job.members or (job.seated and event.node in job.places):
+    if job is None or not turn.has(job, event.node):
+        return
+    if job.seated and event.node not in job.standbys:
         return
     quiet = Quiet(
         snapshots=event.snapshots,
@@ -67,7 +70,7 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
     turn.job(
         job.name,
         quiet={**job.quiet, event.node: quiet},
-        ending=tuple(node for node in job.ending if node != event.node),
+        ending=without(job.ending, event.node),
         acknowledged=known,
         stored_s=restore.written_s(job, known, None),
     )
@@ -134,7 +137,7 @@ def _store_lost(turn: Turn, job: Job, text: str) -> None:
 
 def on_running(turn: Turn, event: RanksRunning) -> None:
     job = current(turn, event)
-    if job is None or not job.seated or event.node not in job.places or event.node in job.running:
+    if job is None or not _has_ranks(turn, job, event.node) or event.node in job.running:
         return
     turn.job(job.name, running=(*job.running, event.node))
     turn.say(f"the ranks on {event.node} run")
@@ -143,9 +146,9 @@ def on_running(turn: Turn, event: RanksRunning) -> None:
 def on_exited(turn: Turn, event: RanksExited) -> None:
     """Note the exits, in order; a failed one is judged when the window closes."""
     job = current(turn, event)
-    if job is None or not job.seated or event.node not in job.places:
+    if job is None or not _has_ranks(turn, job, event.node):
         return
-    known = {exited.status.rank for exited in job.exits}
+    known = _ended(turn, job, event.node)
     own = sorted(event.exits, key=lambda status: status.order)
     new = [status for status in own if status.rank not in known and status.state == "exited"]
     if not new:
@@ -153,10 +156,24 @@ def on_exited(turn: Turn, event: RanksExited) -> None:
     exits = [_exit(event, status) for status in new]
     best = _highest(job.best_step, event.step)
     turn.job(job.name, exits=(*job.exits, *exits), best_step=best)
+    turn.node(event.node, exited=job.epoch)
     ranks = ", ".join(str(status.rank) for status in new)
     turn.say(f"rank {ranks} on {event.node} ended")
     if any(gather.failed(status) for status in new):
         _gather(turn, job.name)
+
+
+def _ended(turn: Turn, job: Job, node: str) -> set[int]:
+    """Its ranks that are known to have ended. Most nodes tell all of them at once: no look through
+    thousands then."""
+    if turn.nodes[node].exited != job.epoch:
+        return set()
+    return {exited.status.rank for exited in job.exits if exited.node == node}
+
+
+def _has_ranks(turn: Turn, job: Job, node: str) -> bool:
+    """Whether ranks of this attempt are on the node."""
+    return job.seated and turn.has(job, node) and node not in job.standbys
 
 
 def _exit(event: RanksExited, status: RankStatus) -> Exited:

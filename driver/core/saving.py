@@ -18,7 +18,7 @@ def unsaved(job: Job) -> Stored | None:
     the store show it, whose list may lag, nor was it acknowledged.
     """
     task = job.plan.task
-    if "" in job.places or not (task.store_url and task.store_interval_steps):
+    if job.vacant or not (task.store_url and task.store_interval_steps):
         return None
     point = restore.agree(job)
     if point is None or point.source == "store":

@@ -189,7 +189,7 @@ def _held_long(turn: Turn, job: Job) -> None:
 def _waits_for(job: Job, other: Job) -> bool:
     if other.name == job.name or other.wanted is not Wanted.RUN or other.parked:
         return False
-    lacks = "" in other.places and other.number < job.number
+    lacks = other.vacant > 0 and other.number < job.number
     return other.phase is Phase.PENDING or lacks
 
 

@@ -98,6 +98,15 @@ class Turn:
         """Change fields of a job and give it back."""
         return self.put_job(replace(self.jobs[name], **changes))
 
+    def places(self, name: str, places: tuple[str, ...]) -> Job:
+        """Change whom a job's ranks are on. How many are missing is counted here, since that is
+        asked at each event, of jobs with thousands."""
+        return self.job(name, places=places, vacant=places.count(""))
+
+    def has(self, job: Job, node: str) -> bool:
+        """Whether the node is the job's, as one of its places or as a standby."""
+        return node in self.nodes and self.nodes[node].job == job.name
+
     def drop_job(self, name: str) -> None:
         self.jobs = {other: job for other, job in self.jobs.items() if other != name}
         self.touched_jobs[name] = None
