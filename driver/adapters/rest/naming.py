@@ -34,7 +34,8 @@ def instead(kind: str, name: str, known: Iterable[str]) -> str:
         return f"There is no {kind} at all."
     if like := [each for each in there if _is_like(name, each)]:
         return f"Did you mean {' or '.join(like[:LISTED])}?"
-    return f"{kind.capitalize()}s that there are: {', '.join(there[:LISTED])}."
+    more = f" and {len(there) - LISTED:,} more" if len(there) > LISTED else ""
+    return f"{kind.capitalize()}s that there are: {', '.join(there[:LISTED])}{more}."
 
 
 def _is_like(name: str, there: str) -> bool:
