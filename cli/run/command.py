@@ -1,12 +1,12 @@
 """The command `run`: its options, in torchrun's spellings too."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from holdfast.cli.output import warn
 from holdfast.cli.run import options, torchrun
 from holdfast.cli.shared import examples
 from holdfast.cli.usage import as_typed
@@ -155,7 +155,7 @@ def run(
     options.check_waits(asked)
     for line in (torchrun.ignored(theirs), fixed):
         if line and not quiet:
-            print(f"holdfast: {line}", file=sys.stderr)
+            warn(line)
     from holdfast.cli.run.follow import Run
 
     return Run(asked, options.new_run(asked)).execute()

@@ -19,9 +19,13 @@ from holdfast.executor.launcher.importing import evict_shadowed, user_folders
 from holdfast.executor.launcher.leaving import leave
 from holdfast.executor.launcher.orders import Program
 from holdfast.executor.launcher.readable import let_be_read
+from holdfast.kit.plain import visible
 
 _OURS = (__file__, runpy.__file__, "<frozen runpy>")
 """Frames that are cut from the top of the traceback of a program."""
+
+QUOTED_CHARACTERS = 80
+"""Of the line of a program that is no text."""
 
 
 def become(program: Program, stdout: int, stderr: int) -> None:
@@ -129,7 +133,7 @@ def _compiled(source: bytes, path: str) -> types.CodeType:
     """Raises `SyntaxError`. Of a file that is no text `compile` does not say which it is."""
     if (at := source.find(b"\0")) >= 0:
         before = source[:at].decode(errors="replace").split("\n")
-        place = (path, len(before), None, before[-1])
+        place = (path, len(before), None, visible(before[-1])[:QUOTED_CHARACTERS])
         raise SyntaxError("source code cannot contain null bytes", place)
     return compile(source, path, "exec", dont_inherit=True)
 
