@@ -103,6 +103,8 @@ class Recorded:
         fits = naming.fitting(name, self._state.jobs)
         if not fits:
             there = naming.instead("job", name, {*self._state.jobs, *self._others})
+            if kind != "job":
+                there += f" {naming.instead('node', name, self._state.nodes)}"
             raise Stopped(naming.none_of(kind, name), fix=there)
         if len(fits) > 1:
             sentence, fix = naming.several(name, fits)
