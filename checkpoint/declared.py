@@ -5,19 +5,19 @@ in the store, where no checksum can tell.
 """
 
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from msgspec.structs import replace
 
 from holdfast.checkpoint.layout import Shard, Spec
+from holdfast.kit import alike
 
 
 def check_keys(replicated: Collection[str], state: Mapping[str, Any]) -> None:
     """Raise `ValueError` naming what is no top key of the state."""
     for key in replicated:
         if key not in state:
-            near = get_close_matches(key, map(str, state), n=1)
+            near = alike.near(key, map(str, state), most=1)
             hint = f"Did you mean {near[0]!r}?" if near else "Correct its name."
             raise ValueError(f"replicated: {key!r} is no top key of the state. {hint}")
 

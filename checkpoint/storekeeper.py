@@ -309,7 +309,7 @@ class Saved:
         now, before = self._clock.monotonic_s(), self._before_bytes
         if before is not None and now - self._told_s >= TELL_EVERY_S:
             taken = self._answers.taken_bytes - before
-            if taken != self._told_bytes:
+            if taken > self._told_bytes:  # of a file that was refused nothing is there any more
                 self._told_s, self._told_bytes = now, taken
         return self._told_bytes
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.client import path
-from holdfast.cli.output import as_json
+from holdfast.cli.output import as_json, say
 from holdfast.cli.shared import Json, State, Url, client, examples, group
 from holdfast.cli.words import outcome
 
@@ -47,11 +47,11 @@ def _show(url: Url, state: State, json: bool) -> None:
         as_json(brake)
         return
     why = f": {brake['why']}" if brake["why"] else ""
-    typer.echo(f"the brake is {'on' if brake['on'] else 'off'}{why}")
+    say(f"the brake is {'on' if brake['on'] else 'off'}{why}")
     if brake["on"]:
-        typer.echo('Nobody is evicted but by people until: holdfast brake release --reason "…"')
+        say('Nobody is evicted but by people until: holdfast brake release --reason "…"')
     if brake["dry_run"]:
-        typer.echo("This driver only says what it would evict (--dry-run-evictions).")
+        say("This driver only says what it would evict (--dry-run-evictions).")
 
 
 def _ask(what: str, reason: str, url: Url, state: State, json: bool) -> None:
@@ -59,4 +59,4 @@ def _ask(what: str, reason: str, url: Url, state: State, json: bool) -> None:
     if json:
         as_json(done)
     else:
-        typer.echo(outcome(done["name"], done["why"]))
+        say(outcome(done["name"], done["why"]))

@@ -8,7 +8,7 @@ import typer
 from holdfast.cli import asking, find
 from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import Stopped
-from holdfast.cli.output import as_json, last_word, table, toned
+from holdfast.cli.output import as_json, last_word, say, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples, same
 from holdfast.cli.words import duration, outcome
 from holdfast.protocol import exitcodes
@@ -72,8 +72,8 @@ def submit(
     if json:
         as_json(done)
         return
-    typer.echo(f"{done['name']} submitted; {outcome(done['name'], done['why'])}")
-    typer.echo(f"Watch it: holdfast status {done['name']}{same(url, state)}")
+    say(f"{done['name']} submitted; {outcome(done['name'], done['why'])}")
+    say(f"Watch it: holdfast status {done['name']}{same(url, state)}")
 
 
 def jobs(
@@ -92,7 +92,7 @@ def jobs(
         as_json(found)
         return
     if not found:
-        typer.echo("no job matches" if phase or label or name else "no jobs")
+        say("no job matches" if phase or label or name else "no jobs")
         return
     table(
         ("name", "state", "for", "ready", "step", "restarts", "age"),
@@ -174,4 +174,4 @@ def _tell(done: dict[str, Any], json: bool) -> None:
     if json:
         as_json(done)
     else:
-        typer.echo(outcome(done["name"], done["why"]))
+        say(outcome(done["name"], done["why"]))

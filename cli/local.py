@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast.cli import find
 from holdfast.cli.errors import Stopped, misused
+from holdfast.cli.output import warn
 from holdfast.cli.pair import Pair
 from holdfast.cli.words import plural
 from holdfast.keeper import state as keeper_states
@@ -85,5 +86,5 @@ def _greeting(state: Path, nodes: int, standbys: int) -> str:
 
 
 def _say(sentence: str) -> None:
-    sys.stderr.write(f"holdfast: {sentence}\n")
+    warn(sentence)
     sys.stderr.flush()

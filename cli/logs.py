@@ -10,7 +10,7 @@ import typer
 from holdfast.cli import asking, find
 from holdfast.cli.client import path
 from holdfast.cli.errors import Stopped
-from holdfast.cli.output import as_json
+from holdfast.cli.output import as_json, complain
 from holdfast.cli.shared import Json, State, Url, examples
 from holdfast.cli.words import plural
 from holdfast.protocol.paths import RunPaths
@@ -51,7 +51,7 @@ def logs(
 
     shown = _show(pieces("stderr" if stderr else "stdout"), rank, json=json)
     if not (shown or stderr or follow or json) and tail != 0 and any(pieces("stderr", 1)):
-        sys.stderr.write(f"rank {rank} of {job} wrote to stderr alone: --stderr shows it\n")
+        complain(f"rank {rank} of {job} wrote to stderr alone: --stderr shows it")
 
 
 class _Wanted(NamedTuple):

@@ -14,7 +14,7 @@ import typer
 
 from holdfast.cli import bench, brake, driver, jobs, kubernetes, lab, logs, nodes, runs, show
 from holdfast.cli.errors import Stopped
-from holdfast.cli.output import as_json
+from holdfast.cli.output import as_json, complain
 from holdfast.cli.run import command as run
 from holdfast.cli.shared import State
 from holdfast.cli.usage import unread
@@ -85,8 +85,8 @@ def _unwritten(error: OSError) -> int:
 
 def _tell(stopped: Stopped, *, as_json_too: bool) -> int:
     for line in stopped.details:
-        sys.stderr.write(f"{line}\n")
-    sys.stderr.write(f"holdfast: {stopped.sentence}  {stopped.fix}".rstrip() + "\n")
+        complain(line)
+    complain(f"holdfast: {stopped.sentence}  {stopped.fix}".rstrip())
     if as_json_too:
         as_json({"error": stopped.sentence, "fix": stopped.fix, "details": stopped.details})
     return stopped.code

@@ -6,7 +6,7 @@ import typer
 
 from holdfast.cli import asking
 from holdfast.cli.client import path
-from holdfast.cli.output import as_json, last_word, table, toned
+from holdfast.cli.output import as_json, last_word, say, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples, group
 from holdfast.cli.words import outcome
 
@@ -65,7 +65,7 @@ def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None
     )
     if not nodes and alive:
         ready, why = client(url, state).readiness()
-        typer.echo(why if why and ready else "no nodes")
+        say(why if why and ready else "no nodes")
     if not alive:
         last_word()
 
@@ -107,4 +107,4 @@ def _ask(
     if json:
         as_json(done)
     else:
-        typer.echo(outcome(done["name"], done["why"]))
+        say(outcome(done["name"], done["why"]))

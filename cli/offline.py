@@ -4,12 +4,12 @@ Called through `cli.asking`. Builds its answers with the functions that the driv
 routes use, so that both say the same.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.errors import Stopped, not_reachable, not_readable
+from holdfast.cli.output import complain
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
@@ -45,7 +45,7 @@ class Recorded:
         except (PermanentError, UnreadableState) as error:
             raise Stopped(str(error), code=exitcodes.CONFIGURATION) from error
         if missing:
-            sys.stderr.write(f"{missing}\n")
+            complain(missing)
 
     def jobs(self, **filters: Any) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import job_view
@@ -103,6 +103,8 @@ class Recorded:
         fits = naming.fitting(name, self._state.jobs)
         if not fits:
             there = naming.instead("job", name, {*self._state.jobs, *self._others})
+            if kind != "job":
+                there += f" {naming.instead('node', name, self._state.nodes)}"
             raise Stopped(naming.none_of(kind, name), fix=there)
         if len(fits) > 1:
             sentence, fix = naming.several(name, fits)

@@ -5,6 +5,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from holdfast.kit.plain import visible
+
 if TYPE_CHECKING:  # rich takes a tenth of a second to import: only those who print tables pay
     from rich.console import Console
 
@@ -42,20 +46,36 @@ def as_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+def say(text: str) -> None:
+    """Lines of ours on stdout, whatever it is that they quote."""
+    typer.echo(visible(text))
+
+
+def complain(line: str) -> None:
+    """A line of ours on stderr."""
+    sys.stderr.write(f"{visible(line)}\n")
+
+
 def warn(sentence: str) -> None:
     """On stderr: what people have to know beside what was asked."""
-    sys.stderr.write(f"holdfast: {sentence}\n")
+    complain(f"holdfast: {sentence}")
 
 
 def last_word() -> None:
     """On stderr: what was shown is from a journal, for no driver runs."""
-    sys.stderr.write("no driver is running here: this is what its journal says\n")
+    complain("no driver is running here: this is what its journal says")
 
 
-def toned(state: str) -> str:
+class Toned(str):
+    """Text with rich's mark-up, all of it ours."""
+
+    __slots__ = ()
+
+
+def toned(state: str) -> Toned:
     """A state with rich's mark-up for its colour."""
     tone = TONES.get(state, "dim" if state in ("free", "unknown") else "cyan")
-    return f"[{tone}]{state}[/{tone}]"
+    return Toned(f"[{tone}]{state}[/{tone}]")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -69,8 +89,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for column in columns:
         shown.add_column(column.upper(), no_wrap=column != columns[-1], overflow="fold")
     for row in rows:
-        shown.add_row(*("" if cell is None else str(cell) for cell in row))
+        shown.add_row(*map(_cell, row))
     out = console()
     anywhere = out.options.update(max_width=PIPED_COLUMNS)
     out.width = max(out.width, Measurement.get(out, anywhere, shown).minimum)
     out.print(shown, crop=False)
+
+
+def _cell(value: object) -> str:
+    """In rich's mark-up: a name or a reason may have signs of it, which mean nothing there."""
+    from rich.markup import escape
+
+    if isinstance(value, Toned):
+        return value
+    return "" if value is None else escape(visible(str(value)))

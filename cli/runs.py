@@ -6,7 +6,6 @@ Must not touch a run that is alive, nor a folder that is no run.
 import fcntl
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import typer
 
 from holdfast.cli import asking, find
 from holdfast.cli.errors import Stopped, misused
-from holdfast.cli.output import as_json, table, toned
+from holdfast.cli.output import as_json, complain, say, table, toned
 from holdfast.cli.shared import Json, examples, group, or_outer
 from holdfast.cli.words import duration, plural, size
 from holdfast.kit.clock import SystemClock
@@ -78,7 +77,7 @@ def list_runs(folder: Path | None, json: bool) -> None:
         as_json([{**past._asdict(), "root": str(past.root)} for past in found])
         return
     if not found:
-        typer.echo(f"no runs in {folder or find.RUNS}")
+        say(f"no runs in {folder or find.RUNS}")
         return
     rows = (
         (past.root.name, toned(past.state), duration(now_s - past.changed_s), size(past.size_bytes))
@@ -106,10 +105,10 @@ def prune(
         as_json({"removed": [past.root.name for past in removed], "dry_run": dry_run})
         return
     for past in removed:
-        typer.echo(past.root.name)
+        say(past.root.name)
     freed = size(sum(past.size_bytes for past in removed))
     would = "would be " if dry_run else ""
-    sys.stderr.write(f"{plural(len(removed), 'run')} {would}removed, {freed}\n")
+    complain(f"{plural(len(removed), 'run')} {would}removed, {freed}")
 
 
 def _in(folder: Path | None) -> list[Path]:

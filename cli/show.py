@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli import asking
-from holdfast.cli.output import as_json, last_word
+from holdfast.cli.output import as_json, last_word, say
 from holdfast.cli.shared import Json, State, Url, examples, same
 
 Job = Annotated[
@@ -65,11 +65,11 @@ def story(
     known = {None}
     for line in told["lines"]:
         new = line["incident"] not in known
-        typer.echo(sentence(line) + (f"  (incident {line['incident']})" if new else ""))
+        say(sentence(line) + (f"  (incident {line['incident']})" if new else ""))
         known.add(line["incident"])
     if told["earlier"] and not earlier:
         more = f"holdfast story {name} --earlier{same(url, state)}"
-        typer.echo(f"Before it another job had this name, which was deleted: {more}")
+        say(f"Before it another job had this name, which was deleted: {more}")
 
 
 def why(
@@ -89,16 +89,16 @@ def why(
         as_json(told)
         return
     if told["exception"]:
-        typer.echo(told["exception"].rstrip() + "\n")
+        say(told["exception"].rstrip() + "\n")
     if not alive and asking.is_lost(asked, told["subject"]):
-        typer.echo(f"{told['subject']} {asking.LOST}. Until then:")
-    typer.echo(told["headline"])
+        say(f"{told['subject']} {asking.LOST}. Until then:")
+    say(told["headline"])
     for detail in told["details"]:
-        typer.echo(f"  {detail}")
+        say(f"  {detail}")
     for line in told["lines"]:
-        typer.echo(f"  {sentence(line)}")
+        say(f"  {sentence(line)}")
     if told["fix"] and alive:
-        typer.echo(told["fix"] + same(url, state))
+        say(told["fix"] + same(url, state))
     if not alive:
         last_word()
 

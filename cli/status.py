@@ -11,6 +11,7 @@ from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
 from holdfast.cli.words import counted, duration, plural, repeats, sparkline
 from holdfast.driver.core.model import FINISHED
+from holdfast.kit.plain import visible
 from holdfast.protocol.faults import Kind
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _page(
         lines.append(f"waits   {escape(job['waiting'])}{since}")
     if incidents:
         lines.append(f"more    holdfast why {job['name']}")
-    return Group(*(Text.from_markup(line) for line in lines))
+    return Group(*(Text.from_markup(visible(line)) for line in lines))
 
 
 def _ended(first: dict[str, Any]) -> str:

@@ -3,10 +3,12 @@
 Called by `cli.main` with what click raises, and by `cli.run`, which reads some values itself.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.cli.errors import Stopped, misused
+from holdfast.kit import alike
 
 NOT_A_NUMBER = frozenset({"int_parsing", "int_parsing_size", "float_parsing"})
 OUTSIDE = frozenset({"greater_than_equal", "less_than_equal"})
@@ -35,11 +37,30 @@ def unread(error: Exception, words: Sequence[str]) -> Stopped:
         return _number(as_typed(option.opts, words), wrong, option.min, option.max, see)
     if wrong["type"] == "value_error":
         return misused(f"{as_typed(option.opts, words)}: {wrong['ctx']['error']}", see)
-    said: str = error.format_message()  # type: ignore[attr-defined]
+    said = _with_what_resembles(error)
     sentence = said[:1].lower() + said[1:].replace(": Input should be", ": it should be")
     sentence += f", not {wrong['input']!r}" if "input" in wrong else ""
     sentence += "" if sentence.endswith((".", "?")) else "."
     return misused(sentence, see)
+
+
+_MEANT = re.compile(r"(?P<said>No such command '(?P<name>.*)'\.) Did you mean (?P<near>.*)\?$")
+"""What typer says of a command; of any that shares letters with it, which says nothing."""
+
+
+def _with_what_resembles(error: Any) -> str:
+    """What click says, with those names alone that resemble the one that was typed."""
+    if getattr(error, "possibilities", None):
+        typed = error.option_name.lstrip("-")
+        near = alike.near(typed, (each.lstrip("-") for each in error.possibilities))
+        meant = f" Did you mean {', '.join('--' + each for each in near)}?" if near else ""
+        return f"{error.message}.{meant}"
+    said: str = error.format_message()
+    if found := _MEANT.match(said):
+        near = alike.near(found["name"], re.findall("'([^']+)'", found["near"]))
+        meant = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
+        return f"{found['said']}{meant}"
+    return said
 
 
 def _number(

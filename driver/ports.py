@@ -207,6 +207,10 @@ class LastLinesStore(Protocol):
         ...
 
 
+NO_NEW_WORK = "no new work is accepted, running jobs go on"
+"""What comes of a disk without room, as a driver says it to all that ask."""
+
+
 class Journal(Protocol):
     """Remembers entries and the state that they led to. One writer: who took the newest term."""
 

@@ -7,16 +7,18 @@ import sys
 
 from pydantic_core import ErrorDetails
 
+from holdfast.kit.plain import visible
+
 
 def say_to_people(sentence: str) -> None:
     """A machine reads the address file."""
-    sys.stderr.write(f"holdfast  {sentence}\n")
+    sys.stderr.write(f"holdfast  {visible(sentence)}\n")
     sys.stderr.flush()
 
 
 def say(sentence: str) -> None:
     """Why this driver ends."""
-    sys.stderr.write(f"holdfast-driver: {sentence}\n")
+    sys.stderr.write(f"holdfast-driver: {visible(sentence)}\n")
 
 
 def say_all(group: BaseExceptionGroup[Exception], code: int) -> int:

@@ -4,6 +4,8 @@ import contextlib
 import sys
 from typing import Any, TextIO, cast
 
+from holdfast.kit.plain import visible
+
 
 def set_up_logs(process: str, *, level: str = "info", json: bool | None = None) -> None:
     """Send log lines of `process` to stderr; `json=None` means JSON unless it is a terminal."""
@@ -21,6 +23,7 @@ def set_up_logs(process: str, *, level: str = "info", json: bool | None = None) 
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            *(() if as_json else (_in_plain_text,)),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
@@ -30,6 +33,13 @@ def set_up_logs(process: str, *, level: str = "info", json: bool | None = None) 
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(process=process)
+
+
+def _in_plain_text(_logger: Any, _method: str, line: Any) -> Any:
+    """What a line quotes may not have the terminal's own signs in it; JSON writes them out."""
+    return {
+        name: visible(value) if isinstance(value, str) else value for name, value in line.items()
+    }
 
 
 class _Stderr:

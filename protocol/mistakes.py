@@ -5,10 +5,11 @@ not stop at the first mistake.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
+
+from holdfast.kit import alike
 
 SHOWN_CHARACTERS = 80
 """A value longer than this is cut in a message: it is there to be recognised, not read."""
@@ -90,7 +91,7 @@ def in_our_words(error: Mapping[str, Any], known: Sequence[str]) -> Mistake:
 
 
 def _unknown(name: str, known: Sequence[str]) -> tuple[str, str]:
-    nearest = get_close_matches(name, known, n=1, cutoff=0.6)
+    nearest = alike.near(name, known, most=1)
     if nearest:
         return f"there is no field {name!r} here.", f"Did you mean {nearest[0]!r}?"
     fix = f"Known here: {', '.join(sorted(known))}." if known else "Leave it out."

@@ -6,6 +6,7 @@ import re
 import signal
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(  # machines are noisy: no test is timed, nor is what draws its input
@@ -31,8 +32,17 @@ def pytest_configure() -> None:
     for name in filter(INHERITED.fullmatch, list(os.environ)):
         del os.environ[name]
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/tmp")  # sockets need short paths (unix(7))
+    _tell_defects_plainly()
     asyncio.set_event_loop(None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _tell_defects_plainly() -> None:
+    """As our processes do: drawn by rich, with all variables, a traceback takes a tenth of a
+    second, and some tests meet a defect a hundred times."""
+    *before, _ = structlog.get_config()["processors"]
+    drawn = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*before, drawn])
 
 
 ALONE = {"driver", "protocol"}

@@ -1,12 +1,12 @@
 """The command `run`: its options, in torchrun's spellings too."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from holdfast.cli.output import warn
 from holdfast.cli.run import options, torchrun
 from holdfast.cli.shared import examples
 from holdfast.cli.usage import as_typed
@@ -58,19 +58,24 @@ Ranks = Annotated[
 ]
 NODES = ("--nodes", "--nnodes")
 Nodes = Annotated[str, typer.Option(*NODES, metavar="N", help="Nodes, all on this machine.")]
-Standbys = Annotated[int, typer.Option(min=0, help="Nodes more, held warm.")]
+Standbys = Annotated[int, typer.Option(min=0, metavar="N", help="Nodes more, held warm.")]
 Module = Annotated[bool, typer.Option("-m", "--module", help="SCRIPT is a module.")]
 MaxRestarts = Annotated[
     int,
     typer.Option(
         "--max-restarts",
         min=0,
+        metavar="N",
         help="Restarts in an hour after faults of the ranks' own: exceptions, exit codes, signals; "
         "also where one is killed from outside at the same step as before.",
     ),
 ]
+SECONDS = "SECONDS"
 Grace = Annotated[
-    float, typer.Option("--grace", min=0, help="Seconds from SIGTERM to SIGKILL on Ctrl-C.")
+    float,
+    typer.Option(
+        "--grace", min=0, metavar=SECONDS, help="From SIGTERM to SIGKILL on Ctrl-C, to save."
+    ),
 ]
 FirstStep = Annotated[
     float,
@@ -78,8 +83,9 @@ FirstStep = Annotated[
         "--first-step",
         min=1,
         max=86_400,
-        help="Seconds that the first step of an optimizer may take: until then only a process "
-        "that does not run at all is a hang.",
+        metavar=SECONDS,
+        help="What the first step of an optimizer may take: until then only a process that does "
+        "not run at all is a hang.",
     ),
 ]
 PauseMax = Annotated[
@@ -88,8 +94,9 @@ PauseMax = Annotated[
         "--pause-max",
         min=1,
         max=86_400,
-        help="Seconds without a step that a rank may work on something else: evaluate, save, "
-        "upload. One that does nothing at all is a hang long before.",
+        metavar=SECONDS,
+        help="How long a rank may work on something else without a step: evaluate, save, upload. "
+        "One that does nothing at all is a hang long before, see --stuck-max.",
     ),
 ]
 StuckMax = Annotated[
@@ -98,8 +105,9 @@ StuckMax = Annotated[
         "--stuck-max",
         min=1,
         max=86_400,
-        help="Seconds that a rank may be stuck, nothing of it moving, before it is a hang: an idle "
-        "child process, an answer that does not come. 15 by default, at most --pause-max.",
+        metavar=SECONDS,
+        help="How long a rank may be stuck, nothing of it moving, before it is a hang: an idle "
+        "child process, an answer that does not come. Default: 15, at most --pause-max.",
     ),
 ]
 Runs = Annotated[
@@ -156,7 +164,7 @@ def run(
     options.check_waits(asked)
     for line in (torchrun.ignored(theirs), fixed):
         if line and not quiet:
-            print(f"holdfast: {line}", file=sys.stderr)
+            warn(line)
     from holdfast.cli.run.follow import Run
 
     return Run(asked, options.new_run(asked)).execute()

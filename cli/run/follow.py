@@ -6,12 +6,13 @@ Called by the command `run`. Must not decide anything about the job: the driver 
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from types import FrameType
 from typing import Any
 
 from holdfast.cli import find
-from holdfast.cli.client import Problem, path
+from holdfast.cli.client import Client, Problem, path
 from holdfast.cli.errors import not_reachable
 from holdfast.cli.run import stdin
 from holdfast.cli.run.events import Events
@@ -23,6 +24,7 @@ from holdfast.cli.run.service import Service
 from holdfast.cli.run.tails import Output
 from holdfast.cli.words import plural
 from holdfast.driver.core.model import FINISHED
+from holdfast.driver.ports import NO_NEW_WORK
 from holdfast.kit.signals import taken
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
@@ -86,7 +88,7 @@ class Run:
         """With a key: the driver may die between taking the job and saying so."""
         job, key = job_of(self._options, self._job), {"Idempotency-Key": self._job}
         deadline = time.monotonic() + UP_S
-        while not self._service.ask(lambda driver: driver.post(path("jobs"), job, headers=key)):
+        while not self._asked(lambda driver: driver.post(path("jobs"), job, headers=key)):
             if self._signals:
                 raise Interrupted
             if time.monotonic() > deadline:
@@ -95,6 +97,14 @@ class Run:
             self._service.look_after()
             self._pause.wait(UP_LOOK_S)
         self._submitted = True
+
+    def _asked(self, submit: Callable[[Client], Any]) -> Any:
+        """As `Service.ask`. Raises `Stopped` in words of a run, with which its driver ends."""
+        try:
+            return self._service.ask(submit)
+        except Problem as problem:
+            problem.sentence = problem.sentence.replace(NO_NEW_WORK, "this run was not begun")
+            raise
 
     def _greet(self) -> None:
         if not self._options.quiet:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 
 from holdfast.cli.errors import Stopped
+from holdfast.kit.plain import visible
 
 STDOUT, STDERR = 1, 2
 
@@ -49,7 +50,7 @@ class Screen:
     def say(self, line: str) -> None:
         """A line of our own, on stderr."""
         begin = b"\n" if STDERR in self._unended else b""
-        said = f"{line}\n".encode(sys.stderr.encoding, "backslashreplace")
+        said = f"{visible(line)}\n".encode(sys.stderr.encoding, "backslashreplace")
         self._write(STDERR, begin + said)
 
     def _write(self, stream: int, data: bytes) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.executor.errors import exception_of, in_collective
+from holdfast.kit.plain import visible
 
 _MARGIN = rb"(?:\[rank\d+\]: )?[ |]*"
 
@@ -122,7 +123,7 @@ def uncaught(folder: Path) -> Uncaught | None:
 def _in_short(message: str) -> str:
     """`RuntimeError: Connection closed by peer [10.0.0.3]:52635`, without where torch was built."""
     said = re.sub(r"\[/\S+\] ", "", message.partition("\n")[0])
-    return said.partition(". ")[0][:SHORT_CHARACTERS]
+    return visible(said.partition(". ")[0][:SHORT_CHARACTERS])
 
 
 def _printed(text: bytes) -> re.Pattern[bytes]:

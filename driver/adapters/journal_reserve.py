@@ -8,6 +8,8 @@ import os
 import shutil
 from pathlib import Path
 
+from holdfast.driver.ports import NO_NEW_WORK
+
 RESERVE_BYTES = 16 << 20
 """Some thousands of entries of a running job, and SQLite's write-ahead log of 1,000 pages twice."""
 
@@ -37,8 +39,8 @@ class Reserve:
         if self._held:
             return None
         return (
-            f"the disk under {self._path.parent} is full: no new work is accepted, running jobs go "
-            f"on. Free at least {2 * self._size_bytes >> 20} MiB there."
+            f"the disk under {self._path.parent} is full: {NO_NEW_WORK}. "
+            f"Free at least {2 * self._size_bytes >> 20} MiB there."
         )
 
     def _make(self) -> None:

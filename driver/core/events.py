@@ -65,9 +65,17 @@ class JobSubmitted(Event, frozen=True):
     by: str = ""
 
 
+class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far a job was, as the detectors saw it: what people are shown, and nobody decides on."""
+
+    step: int
+    relative: bool = False  # counted from the start of the attempt
+
+
 class SuspendRequested(Event, frozen=True):
     job: str
     by: str = ""
+    reached: Reached | None = None
 
 
 class ResumeRequested(Event, frozen=True):
@@ -85,6 +93,7 @@ class ResumeRequested(Event, frozen=True):
 class StopRequested(Event, frozen=True):
     job: str
     by: str = ""
+    reached: Reached | None = None
 
 
 class DeleteRequested(Event, frozen=True):

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
-from holdfast.driver.core.events import Plan
+from holdfast.driver.core.events import Plan, Reached
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import (
     DiagnosticOrder,
@@ -320,6 +320,7 @@ class Job(Value, frozen=True):
     unsure_s: float | None = None  # since when it is held back by what the store may hold
     spoiled: tuple[Restore, ...] = ()  # restores whose ranks died at once: not used again
     best_step: int | None = None  # highest step known to be completed by all ranks
+    reached: Reached | None = None  # how far it was when a person had it suspended or stopped
     unfit: dict[str, Unfit] = {}  # nodes that could not run it lately; other jobs may have them
     tried: dict[str, Tried] = {}  # nodes that it had to do without: others come first
     barred: Unfit | None = None  # why it would get no node at all, for a reason of its own

@@ -48,9 +48,14 @@ _DEVICE = re.compile(r"\b(CUDA|HIP|NCCL|RCCL) error|cuDNN|CUBLAS", re.IGNORECASE
 _UNREADABLE = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
-_RAN = re.compile(r'^ *File "[^"\n]+", line \d+, in .*(\n    .*)?', re.MULTILINE)
+_RAN = re.compile(
+    r'^ *File "(?P<file>[^"\n]+)", line \d+, in (?P<name>.*)(\n    (?P<source>.*))?', re.MULTILINE
+)
 """A frame that ran, with its source: of a place where Python could not read on nothing is `in`."""
-_IMPORT = re.compile(r"\bimport(_module)?\b")
+_IMPORT = re.compile(r"(^|[:;]) *(import|from +\S+ +import)\b|\b(import_module|__import__)\b")
+"""In a line of source."""
+_IMPORTER = "<frozen importlib"
+"""The file of Python's own frames of an import: they show no source."""
 
 
 def own_signal(status: RankStatus) -> Signals | None:
@@ -87,12 +92,17 @@ def _unread(error: RankError | None) -> bool:
     """
     if error is None or error.exception not in _UNREADABLE:
         return False
-    ran = _frames_that_ran(error.traceback)
-    return bool(_IMPORT.search(ran[-1])) if ran else len(_FRAME.findall(error.traceback)) == 1
+    ran = list(_RAN.finditer(error.traceback))
+    return _imports(ran[-1]) if ran else len(_FRAME.findall(error.traceback)) == 1
 
 
-def _frames_that_ran(traceback: str) -> list[str]:
-    return [found[0] for found in _RAN.finditer(traceback)]
+def _imports(frame: re.Match[str]) -> bool:
+    """Also by a name, not by a word of the file's path."""
+    return (
+        frame["file"].startswith(_IMPORTER)
+        or frame["name"] == "import_module"
+        or bool(_IMPORT.search((frame["source"] or "").strip()))
+    )
 
 
 def _how(status: RankStatus) -> str:
@@ -197,7 +207,7 @@ def hopeless(job: Job, fault: Fault, *, elsewhere: bool) -> str:
     if fault.mark is None or fault.mark.outside:
         return ""
     if fault.mark.unread and job.attempt <= 1 and not job.best_step:
-        ran = _frames_that_ran(fault.traceback)
+        ran = _RAN.search(fault.traceback)
         why = "Python cannot read what it imports" if ran else "No line of the script ran"
         return f"{fault.summary}. {why}: another restart would not help"
     if len(nodes) < 2:

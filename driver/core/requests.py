@@ -47,7 +47,7 @@ def on_suspend(turn: Turn, event: SuspendRequested) -> None:
     job = turn.jobs.get(event.job)
     if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
         return
-    turn.job(job.name, wanted=Wanted.SUSPEND)
+    turn.job(job.name, wanted=Wanted.SUSPEND, reached=event.reached or job.reached)
     turn.say(f"{_who(event.by)} wants {job.name} suspended", job.name)
     _wind_down(turn, job)
 
@@ -74,6 +74,9 @@ def _grant(turn: Turn, event: ResumeRequested) -> None:
 
 
 def on_stop(turn: Turn, event: StopRequested) -> None:
+    job = turn.jobs.get(event.job)
+    if job is not None and event.reached is not None and not job.finished:
+        turn.job(event.job, reached=event.reached)
     _stop(turn, event.job, Wanted.STOP, f"{_who(event.by)} wants {event.job} stopped")
 
 

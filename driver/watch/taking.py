@@ -1,7 +1,8 @@
 """How much of a job's last step its store has taken, over all its nodes: said now and then. Pure.
 
 Each of thousands of nodes reports every few seconds while a large step goes to the store. That is a
-river: what of it the core has to know is that the step gets on.
+river: what of it the core has to know is that the step gets on. A file that was refused begins
+anew, as does an agent: what was taken once is no progress the second time.
 """
 
 import msgspec
@@ -36,8 +37,9 @@ def judge(takings: Takings, seen: Observed, now: float) -> SaveProgressed | None
         return None
     if known is None or known.epoch != seen.epoch:
         known = takings[seen.job] = Taking(epoch=seen.epoch)
-    known.taken_bytes += seen.saved_bytes - known.by_node.get(seen.node, 0)
-    known.by_node[seen.node] = seen.saved_bytes
+    before = known.by_node.get(seen.node, 0)
+    known.by_node[seen.node] = max(before, seen.saved_bytes)
+    known.taken_bytes += known.by_node[seen.node] - before
     if known.taken_bytes <= known.told_bytes or now - known.told_s < EVERY_S:
         return None
     known.told_bytes, known.told_s = known.taken_bytes, now

@@ -106,6 +106,7 @@ class Watch:
         self._jobs = _only(self._jobs, kept)
         self._mismatch = _only(self._mismatch, kept)
         self._unlike = _only(self._unlike, kept)
+        self._savings = {at: each for at, each in self._savings.items() if each.job in kept}
         self._takings = _only(self._takings, kept)
         self._recalled = _only(self._recalled, kept)
         self._stores = _only(self._stores, kept)

@@ -14,14 +14,15 @@ import types
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
-from holdfast.executor.launcher import naming
+from holdfast.executor.launcher import naming, traces
 from holdfast.executor.launcher.importing import evict_shadowed, user_folders
 from holdfast.executor.launcher.leaving import leave
 from holdfast.executor.launcher.orders import Program
 from holdfast.executor.launcher.readable import let_be_read
+from holdfast.kit.plain import visible
 
-_OURS = (__file__, runpy.__file__, "<frozen runpy>")
-"""Frames that are cut from the top of the traceback of a program."""
+QUOTED_CHARACTERS = 80
+"""Of the line of a program that is no text."""
 
 
 def become(program: Program, stdout: int, stderr: int) -> None:
@@ -57,8 +58,8 @@ def run(program: Program, at_start: frozenset[str]) -> None:
     except SystemExit as stop:
         ended = stop
     except BaseException as error:  # noqa: BLE001 - the end of the line: printed as python does
-        own = error.with_traceback(_below_us(error.__traceback__))
-        sys.excepthook(type(own), own, own.__traceback__)
+        traces.strip(error)
+        sys.excepthook(type(error), error, error.__traceback__)
         ended = SystemExit(1)
     leave(ended)
 
@@ -129,7 +130,7 @@ def _compiled(source: bytes, path: str) -> types.CodeType:
     """Raises `SyntaxError`. Of a file that is no text `compile` does not say which it is."""
     if (at := source.find(b"\0")) >= 0:
         before = source[:at].decode(errors="replace").split("\n")
-        place = (path, len(before), None, before[-1])
+        place = (path, len(before), None, visible(before[-1])[:QUOTED_CHARACTERS])
         raise SyntaxError("source code cannot contain null bytes", place)
     return compile(source, path, "exec", dont_inherit=True)
 
@@ -142,13 +143,6 @@ def _search(first: list[str], argv: list[str], at_start: frozenset[str]) -> None
     folders = [path or os.getcwd() for path in first]
     evict_shadowed([*folders, *user_folders()], at_start)
     importlib.invalidate_caches()
-
-
-def _below_us(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the program's own first frame on."""
-    while trace is not None and trace.tb_frame.f_code.co_filename in _OURS:
-        trace = trace.tb_next
-    return trace
 
 
 class Recorder:

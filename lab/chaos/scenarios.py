@@ -3,13 +3,13 @@
 Numbers are those of docs/faults.md. Read by the command line and the demo; run by `chaos.play`.
 """
 
-import difflib
 import signal
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
+from holdfast.kit import alike
 from holdfast.lab.chaos.injectors import (
     Injector,
     checkpoint,
@@ -322,7 +322,7 @@ class UnknownFault(ValueError):
 
     def __init__(self, names: Sequence[str], among: Sequence[Scenario]) -> None:
         known = [each.name for each in among]
-        near = [each for name in names for each in difflib.get_close_matches(name, known)]
+        near = [each for name in names for each in alike.near(name, known)]
         hint = f" Nearest: {', '.join(dict.fromkeys(near))}." if near else ""
         verb = "is no fault" if len(names) == 1 else "are no faults"
         super().__init__(f"{', '.join(map(repr, names))} {verb}.{hint}")

@@ -61,6 +61,8 @@ class Demo:
         self._shown_s = 0.0
         self._act = ""
         self._scene = Scene()
+        self._restored: frozenset[str] = frozenset()
+        """Evicted by the driver, and given back by us."""
         self.hurt = HURT[0]
         """The job that the fault struck."""
 
@@ -138,6 +140,7 @@ class Demo:
             with contextlib.suppress(Refused):
                 reason = {"reason": "the demo goes on with the same cluster"}
                 self._lab.ask("POST", f"/nodes/{node}/restore", json=reason)
+                self._restored |= {node}
 
     def _train_alone(self, steps: int) -> None:
         act, struck = "the same job, left alone", self._scene.struck
@@ -159,7 +162,7 @@ class Demo:
         self._lab.submit(
             training_job(name, steps=steps, standbys=standbys, folder=folder, script=script)
         )
-        return Looker(self._lab, name, steps, struck)
+        return Looker(self._lab, name, steps, struck, self._restored)
 
     def _until(self, looker: Looker, holds: Callable[[Scene], bool]) -> None:
         deadline_s = time.monotonic() + JOB_S

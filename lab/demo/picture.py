@@ -56,6 +56,7 @@ def _filled(
         shown += map(Text, newest(lines, columns, rows - len(shown)))
     for line in shown:
         line.truncate(columns, overflow="ellipsis")
+        line.rstrip()
     return shown[:rows]
 
 
@@ -108,8 +109,13 @@ def _node(node: NodeCell, phase: str) -> Text:
 
 def _word(node: NodeCell, phase: str) -> str:
     if node.standby or node.state != "held":
-        return "standby" if node.standby else node.state
+        return "standby" if node.standby else "restored" if _is_back(node) else node.state
     return "starting" if phase in BEFORE else "training"
+
+
+def _is_back(node: NodeCell) -> bool:
+    """Nobody wonders then how an evicted node comes to be free."""
+    return node.restored and node.state == "free"
 
 
 def _training(scene: Scene, columns: int) -> list[Text]:

@@ -3,7 +3,7 @@
 Made by `play` several times a second. Must not fail while the driver is away: the last look stays.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -25,6 +25,8 @@ class NodeCell(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     ranks: list[int]
     standby: bool
+    restored: bool = False
+    """It had been evicted, and the demo gave it back: nobody else would."""
 
 
 class Struck(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,9 +61,17 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 class Looker:
     """Looks at one job of the lab; remembers losses and the lines that were told."""
 
-    def __init__(self, lab: Lab, job: str, steps: int, struck: Struck | None = None) -> None:
-        """`struck`: by a fault that another job had."""
+    def __init__(
+        self,
+        lab: Lab,
+        job: str,
+        steps: int,
+        struck: Struck | None = None,
+        restored: Set[str] = frozenset(),
+    ) -> None:
+        """`struck`: by a fault that another job had, after which these nodes were restored."""
         self._lab = lab
+        self._restored = restored
         self._name = job
         self._story: list[Mapping[str, Any]] = []
         self._losses: dict[int, float] = {}
@@ -101,7 +111,7 @@ class Looker:
             loss=job["loss"],
             losses=tuple(loss for _, loss in sorted(self._losses.items())),
             tokens_per_s=job["tokens_per_s"],
-            nodes=tuple(_cell(node) for node in nodes),
+            nodes=tuple(_cell(node, self._restored) for node in nodes),
             lines=tuple(self.lines),
             struck=self._struck,
         )
@@ -146,11 +156,12 @@ def clock_of(at: str) -> str:
     return time[:10] or at
 
 
-def _cell(node: Mapping[str, Any]) -> NodeCell:
+def _cell(node: Mapping[str, Any], restored: Set[str]) -> NodeCell:
     return NodeCell(
         name=node["name"],
         rack=node["rack"],
         state=node["state"],
         ranks=node["ranks"],
         standby=node["standby"],
+        restored=node["name"] in restored,
     )

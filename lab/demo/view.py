@@ -10,7 +10,7 @@ from typing import Protocol, Self
 import msgspec
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
+from rich.text import Text
 
 from holdfast.lab.demo.picture import brief, closing, picture
 from holdfast.lab.demo.scene import Scene
@@ -19,6 +19,9 @@ from holdfast.lab.demo.writers import OnKubernetes
 
 RESULT_ROWS = 10
 """Of the summary, with its verdict and the folder of the logs."""
+
+
+NAME_COLUMNS = 16
 
 
 class View(Protocol):
@@ -84,11 +87,8 @@ class PlainView:
         self._out.flush()
 
 
-def result(summary: Summary) -> Table:
+def result(summary: Summary) -> Group:
     """The summary for people."""
-    table = Table(
-        title=f"[bold]{summary.verdict}[/bold]", box=None, show_header=False, title_justify="left"
-    )
     rows = {
         "fault": summary.fault,
         "detected": _seconds(summary.detected_s, "after the fault"),
@@ -104,9 +104,12 @@ def result(summary: Summary) -> Table:
         where = "a cluster that was given" if given else "stock Kubernetes"
         rows["measured on"] = f"{where}; its nodes: {brief(summary.kind)}"
         rows["pod status by"] = _writers(summary.pod_status_writers)
-    for name, value in rows.items():
-        table.add_row(f"  {name}", value)
-    return table
+    return Group(Text(summary.verdict, "bold"), *(_row(*row) for row in rows.items()))
+
+
+def _row(name: str, value: str) -> Text:
+    """Without blanks at its end: it may be copied, or go to a file."""
+    return Text(f"   {name:{NAME_COLUMNS}}" + value.replace("\n", "\n" + " " * (3 + NAME_COLUMNS)))
 
 
 def _losses(summary: Summary) -> str:

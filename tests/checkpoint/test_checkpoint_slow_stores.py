@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.checkpoint.storekeeper import TELL_EVERY_S, Saved
 from holdfast.checkpoint.stores import FLUSH_BYTES, Buffer, PermanentStoreError
 from holdfast.checkpoint.stores.file import FileStore
 from holdfast.checkpoint.stores.timed import LONGEST_STALL_S, STALL_S, Answers, Timed
@@ -105,3 +106,18 @@ def test_of_a_file_that_was_refused_nothing_is_taken(slow) -> None:
         with pytest.raises(PermanentStoreError):
             store.put("b", refused())
         assert inner.answers.taken_bytes == 1
+
+
+def test_what_was_told_of_a_snapshot_is_not_taken_back_by_a_refusal() -> None:
+    """A file that was half taken when the snapshot was ordered, and then refused, is no debt."""
+    clock = Clock()
+    answers = Answers(clock)
+    answers.taken_bytes = 500
+    saved = Saved(clock, answers)
+    saved.begin()
+    told = []
+    for taken in (700, 400, 900):
+        answers.taken_bytes = taken
+        told.append(saved.told_bytes)
+        clock.now += 2 * TELL_EVERY_S
+    assert told == [200, 200, 400]

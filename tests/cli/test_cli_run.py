@@ -97,6 +97,11 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
     assert "Failed" in shell.holdfast("jobs").stdout
     assert shell.holdfast("jobs", "--phase", "Running").stdout == "no job matches\n"
     assert "node-1" in shell.holdfast("nodes").stdout
+    node = shell.holdfast("why", "node-1").stdout
+    assert re.search(r"^  incident 1 at [\d:]+: .* raised ValueError: the mistake", node, re.M)
+    unknown = shell.holdfast("why", "node-2").stderr
+    assert "there is no job or node 'node-2'." in unknown
+    assert "Did you mean node-1?" in unknown
 
 
 def test_any_program_is_run_and_its_signal_is_in_the_exit_code(shell: Shell) -> None:

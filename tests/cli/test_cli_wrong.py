@@ -20,6 +20,9 @@ Capture = pytest.CaptureFixture[str]
     ("words", "said"),
     [
         (["jbs"], "holdfast: no such command 'jbs'. Did you mean 'jobs'?"),
+        (["bogus"], "holdfast: no such command 'bogus'.  See: holdfast --help"),
+        (["jobs", "--bonus"], "holdfast: no such option: --bonus.  See: holdfast jobs --help"),
+        (["jobs", "--stat"], "holdfast: no such option: --stat. Did you mean --state?  See: hold"),
         (["jobs", "--nope"], "holdfast: no such option: --nope"),
         (["stop"], "holdfast: missing argument 'JOB'.  See: holdfast stop --help"),
         (["run", "-n", "many", "x.py"], "holdfast: -n: 'many' is no number."),

@@ -380,6 +380,8 @@ def test_one_that_ran_before_is_being_written_anew_and_is_tried_once_more(traini
 
 NULLS = "SyntaxError: source code string cannot contain null bytes\n"
 PLACE = UNREAD.replace("train.py", "model.py")
+FROZEN = '  File "<frozen importlib._bootstrap>", line 241, in _call_with_frames_removed\n'
+ELSEWHERE = IMPORTED.replace("/home/me", "/home/me/import")
 LOADED = '  File "/lib/importlib/__init__.py", line 126, in import_module\n    return load(name)\n'
 
 
@@ -389,6 +391,9 @@ LOADED = '  File "/lib/importlib/__init__.py", line 126, in import_module\n    r
         pytest.param(f"{IMPORTED}    import model\n{PLACE}", id="a statement"),
         pytest.param(f"{IMPORTED}    from model import Net\n{NULLS}", id="a file with null bytes"),
         pytest.param(f"{IMPORTED}    load()\n{LOADED}{PLACE}", id="by its name"),
+        pytest.param(f"{IMPORTED}    load()\n{LOADED}{FROZEN}{PLACE}", id="as Python shows that"),
+        pytest.param(f'{IMPORTED}    __import__("model")\n{PLACE}', id="by the oldest way"),
+        pytest.param(f"{IMPORTED}    if x: import model\n{PLACE}", id="behind a colon"),
     ],
 )
 def test_an_import_that_cannot_be_read_ends_its_job_at_once(life, traceback: str) -> None:
@@ -402,6 +407,8 @@ def test_an_import_that_cannot_be_read_ends_its_job_at_once(life, traceback: str
     "traceback",
     [
         pytest.param(f"{IMPORTED}    eval(made)\n{UNREAD}", id="code that the script makes"),
+        pytest.param(f"{ELSEWHERE}    eval(made)\n{UNREAD}", id="in a folder named import"),
+        pytest.param(f'{IMPORTED}    eval(of("import"))\n{UNREAD}', id="a word of the line"),
         pytest.param(IMPORTED, id="its source is not shown"),
         pytest.param(NULLS, id="of whom nobody knows"),
     ],

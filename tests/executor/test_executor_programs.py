@@ -87,6 +87,29 @@ async def test_a_program_ends_as_it_would_under_python(node: Any, text: str) -> 
     assert await as_rank(node, task) == await as_python(task)
 
 
+LOADS = "import torch\ntorch.load('nowhere')\n"
+PASSED_ON = {
+    "an exception": LOADS,
+    "a cause": "import torch\ntry:\n    torch.load('nowhere')\n"
+    "except OSError as error:\n    raise ValueError('bad') from error\n",
+    "a group": "import torch\ntry:\n    torch.load('nowhere')\n"
+    "except OSError as error:\n    raise ExceptionGroup('bad', [error])\n",
+    "a hook of its own": "import sys, traceback\n"
+    "sys.excepthook = lambda *error: print(*traceback.format_exception(*error))\n" + LOADS,
+    "a collective": "import torch.distributed as dist\n"
+    "dist.init_process_group('mpi', store=dist.HashStore(), rank=0, world_size=1)\n",
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("text", PASSED_ON.values(), ids=PASSED_ON.keys())
+async def test_what_goes_through_torch_has_no_frames_of_ours(node: Any, text: str) -> None:
+    task = node.python(text)
+    code, out, said = await as_rank(node, task)
+    _, expected_out, expected = await as_python(task)
+    assert (code, out, said) == (1, expected_out, expected)
+
+
 LEAVES_THINGS_OPEN = """
 import atexit, sys
 class Written:

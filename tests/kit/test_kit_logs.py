@@ -25,3 +25,12 @@ def test_lines_come_out_whole_and_in_order_where_there_is_room() -> None:
     lines = run.stderr.splitlines()
     assert len(lines) == 1_000
     assert b'"number": 999' in lines[-1]
+
+
+def test_what_a_line_quotes_has_no_signs_that_a_terminal_obeys() -> None:
+    program = (
+        "from holdfast.kit.logs import set_up_logs; import structlog;"
+        "set_up_logs('driver', json=False); structlog.get_logger().info('a', why='\\x1b]0;t\\x07')"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert rb"\x1b]0;t\x07" in run.stderr

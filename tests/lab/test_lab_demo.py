@@ -150,6 +150,13 @@ def test_the_result_says_what_was_measured_and_on_what() -> None:
     assert "an emulated cluster: root" in shown
 
 
+def test_no_line_of_the_result_ends_in_blanks_and_all_values_begin_below_each_other() -> None:
+    shown = _text(result(summarise(FACTS))).splitlines()
+    assert [line.rstrip() for line in shown] == shown
+    assert shown[0] == "passed"
+    assert all(line[18] == " " != line[19] for line in shown[1:])
+
+
 def _text(thing: Any) -> str:
     console = Console(width=140, record=True, file=None, quiet=False, force_terminal=False)
     with console.capture() as captured:

@@ -119,6 +119,22 @@ def test_the_last_frame_and_the_result_are_on_one_screen(columns: int, rows: int
         assert any(words in line for line in shown), words
 
 
+def test_no_line_ends_in_blanks() -> None:
+    for scene in scenes():
+        shown = plain(scene, 80, 23)
+        assert [line.rstrip() for line in shown] == shown
+
+
+def test_an_evicted_node_is_free_again_because_it_was_restored() -> None:
+    *_, last = scenes()
+    node = last.nodes[3]
+    for state, word in (("quarantined", "quarantined"), ("gone", "gone"), ("free", "restored")):
+        back = replace(node, state=state, ranks=[], restored=True)
+        assert f"node-4    rack-1    {word}" in plain(replace(last, nodes=(back,)), 80, 23)
+    free = replace(last, nodes=(replace(node, state="free", ranks=[]),))
+    assert "node-4    rack-1    free" in plain(free, 80, 23)
+
+
 def test_something_moves_and_says_what_while_nothing_is_there_yet() -> None:
     first, *_ = scenes()
     frames = {plain(replace(first, elapsed_s=tick / 8), 80, 23)[0] for tick in range(72)}

@@ -85,6 +85,7 @@ def test_sizes_are_not_held_together_while_one_of_them_is_no_number() -> None:
     ("spec", "field", "why", "fix"),
     [
         ({"nodez": 4}, "spec.nodez", "no field 'nodez'", "Did you mean 'nodes'?"),
+        ({"bogus": 4}, "spec.bogus", "no field 'bogus'", "Known here: checkpoint,"),
         ({"nodes": 0}, "spec.nodes", "0 is out of bounds", "Set at least 1."),
         ({"nodes": "4"}, "spec.nodes", "not a whole number", "Write 4, without quotes."),
         ({"nodes": True}, "spec.nodes", "true is not a whole number", "Write a whole number."),

@@ -75,7 +75,7 @@ def test_only_what_is_told_is_put_into_words(monkeypatch: pytest.MonkeyPatch) ->
         compared.append(name)
         return []
 
-    monkeypatch.setattr(mistakes, "get_close_matches", compare)
+    monkeypatch.setattr(mistakes.alike, "near", compare)
     refused(MANY["unknown keys"](COUNT))
     assert len(compared) == MOST_TOLD
 

@@ -115,3 +115,13 @@ async def test_why_tells_of_the_right_that_what_was_asked_about_needs(
 
 def test_a_name_is_whole_before_it_is_the_end_of_one() -> None:
     assert naming.fitting("speech", ["lab.speech", "speech"]) == ["speech"]
+
+
+@pytest.mark.parametrize(
+    ("count", "end"),
+    [(10, "job08, job09."), (11, "job08, job09 and 1 more."), (1_210, "job09 and 1,200 more.")],
+)
+def test_of_many_jobs_the_first_are_named_and_the_others_counted(count: int, end: str) -> None:
+    fix = naming.instead("job", "else", (f"job{k:02}" for k in range(count)))
+    assert fix.startswith("Jobs that there are: job00, job01,")
+    assert fix.endswith(end)

@@ -1,5 +1,7 @@
 """Nodes, incidents and the reasons for both, over REST."""
 
+import re
+
 from tests.rest.conftest import Driver
 
 from holdfast.driver.core import events
@@ -204,3 +206,27 @@ async def test_a_free_node_is_free_where_an_executor_comes_with_a_job(driver: Dr
     for executors_first, state in ((True, "unknown"), (False, "free")):
         driver.control.executors_first = executors_first
         assert (await driver.http.get(f"{NODES}/node-1")).json()["state"] == state
+
+
+async def test_why_of_a_node_tells_since_when_its_incidents_and_what_to_type(
+    driver: Driver,
+) -> None:
+    await driver.happened(*NODE)
+    why = (await driver.http.get(f"{NODES}/node-1/why")).json()
+    assert why["headline"] == "node-1 is free"
+    since, none = why["details"]
+    assert re.fullmatch(r"since \d\d:\d\d:\d\d", since)
+    assert none == "it was in no incident"
+    assert why["fix"] == "All nodes: holdfast nodes"
+    plan = events.Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1)
+    told = Finding(kind=Kind.KERNEL_FAULT, weight=Weight.REPORT, node="node-1", summary="XID 94")
+    await driver.happened(
+        events.JobSubmitted(job="job", plan=plan),
+        events.NodeAllocated(job="job", node="node-1"),
+        events.Found(finding=told),
+    )
+    why = (await driver.http.get(f"{NODES}/node-1/why")).json()
+    assert why["headline"] == "node-1 works for job"
+    assert re.fullmatch(r"since \d\d:\d\d:\d\d", why["details"][0])
+    assert re.match(r"incident 1 at \d\d:\d\d:\d\d: XID 94", why["details"][1])
+    assert why["fix"] == "How its job is: holdfast status job"

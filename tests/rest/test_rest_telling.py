@@ -11,6 +11,7 @@ from holdfast.driver.adapters.rest.views import job_view
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Failure, Incident, Job, Lived, Phase, Quiet, State
 from holdfast.driver.ports import Entry
+from holdfast.driver.watch.model import JobProgress
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Stored, Task
 
@@ -131,6 +132,16 @@ def test_a_job_shows_its_last_stored_step_and_how_long_ago_that_was(
     assert (view.stored_step, view.stored_s) == (10, ago_s)
     shown = "\n".join(status.stored(view.model_dump(), []))
     assert shown == ("store   step 10, 70 s ago" if ago_s else "store   step 10")
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_job_that_was_stopped_shows_the_step_that_it_had_reached(relative: bool) -> None:
+    job = replace(JOB, phase=Phase.STOPPED, reached=e.Reached(77, relative), best_step=1)
+    view = job_view(State(jobs={JOB.name: job}), job, now=100.0, live=None)
+    assert (view.step, view.step_relative) == (77, relative)
+    live = JobProgress(job=JOB.name, step=5, best_step=5)
+    again = job_view(State(jobs={JOB.name: job}), job, now=100.0, live=live)
+    assert (again.step, again.step_relative) == (5, False), "it was suspended, and goes on"
 
 
 def test_a_job_that_trains_and_has_nothing_in_its_store_says_so() -> None:

@@ -14,8 +14,15 @@ def known(watch: Any, job: str) -> list[str]:
     return [
         name
         for name, value in vars(watch).items()
-        if isinstance(value, dict | frozenset) and job in value
+        if isinstance(value, dict | frozenset) and (job in value or _tells_of(value, job))
     ]
+
+
+def _tells_of(value: Any, job: str) -> bool:
+    """Of what is kept by node, its job is in it."""
+    return isinstance(value, dict) and any(
+        getattr(each, "job", None) == job for each in value.values()
+    )
 
 
 def seen(node: str, **fields: Any) -> Observed:
@@ -33,11 +40,10 @@ def test_of_a_job_that_has_ended_nothing_is_kept(cluster: Any) -> None:
     for node in two.names:
         assert two.watch.observed(seen(node, **away)) or node != "node-0"
     everything = known(two.watch, "job")
-    told = {"_stores", "_sharing", "_recalled", "_takings", "_agents", "_filling"}
+    told = {"_stores", "_sharing", "_recalled", "_takings", "_savings", "_agents", "_filling"}
     assert told | {"_jobs"} <= set(everything)
     two.watch.forget("job")
-    for node in two.names:
-        two.watch.observed(seen(node, job=None))
+    two.watch.observed(seen("node-0", job=None))  # the other one is lost with its executor
     two.watch.keep({"other", "job"})
     assert "_stores" in known(two.watch, "job"), "it is suspended, say"
     two.watch.keep({"other"})

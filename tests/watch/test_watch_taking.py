@@ -56,6 +56,20 @@ def test_what_all_nodes_have_is_said_at_once_and_then_every_few_seconds() -> Non
         assert abs(taken - rounds * NODES * 1_000) <= 2_000, "the sum of all, as it was then"
 
 
+def test_what_a_store_refused_after_all_takes_nothing_back_from_what_was_said() -> None:
+    stores = Stores()
+    stores.report(0, 500)
+    stores.now += 60
+    stores.report(0, 100)
+    stores.report(1, 50)
+    assert stores.said[1:] == [(stores.now, 550)]
+    stores.now += 60
+    stores.report(0, 500)
+    assert len(stores.said) == 2, "it is where it was"
+    stores.report(0, 600)
+    assert [taken for _, taken in stores.said] == [500, 550, 650]
+
+
 def test_nothing_is_said_where_no_more_was_taken_and_an_attempt_begins_at_nothing() -> None:
     stores = Stores()
     stores.report(0, 500)

@@ -222,7 +222,7 @@ ANSWERS: dict[str, Any] = {
         "subject": "node-4",
         "headline": "node-4 has been quarantined since 07:09:11 (incident 1): node-4 is lost; "
         "it is put on trial at 07:19:11, if it can be tested then",
-        "details": [],
+        "details": ["incident 1 at 07:09:11: node-4 is lost (back at step 1320)"],
         "lines": [_SEEN, _DECIDED],
         "exception": "",
         "fix": 'To use it again: holdfast nodes restore node-4 --reason "…"',

@@ -5,7 +5,8 @@ are called NAMESPACE.NAME, and NAME alone is enough for one that nobody else has
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+from holdfast.kit import alike
 
 LISTED = 10
 """Names that a reader takes in."""
@@ -31,14 +32,15 @@ def instead(kind: str, name: str, known: Iterable[str]) -> str:
     there = sorted(known)
     if not there:
         return f"There is no {kind} at all."
-    if near := [each for each in there if _is_like(name, each)]:
-        return f"Did you mean {' or '.join(near[:LISTED])}?"
-    return f"{kind.capitalize()}s that there are: {', '.join(there[:LISTED])}."
+    if like := [each for each in there if _is_like(name, each)]:
+        return f"Did you mean {' or '.join(like[:LISTED])}?"
+    more = f" and {len(there) - LISTED:,} more" if len(there) > LISTED else ""
+    return f"{kind.capitalize()}s that there are: {', '.join(there[:LISTED])}{more}."
 
 
 def _is_like(name: str, there: str) -> bool:
     """Also where the end is left out: of a run's name that is a few random characters."""
-    return there.startswith(name) or bool(get_close_matches(name, (there, last(there))))
+    return there.startswith(name) or bool(alike.near(name, (there, last(there))))
 
 
 def several(name: str, jobs: list[str]) -> tuple[str, str]:

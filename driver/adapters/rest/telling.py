@@ -4,14 +4,23 @@ Used by the routes `story` and `why`, and by the command line where no driver ru
 same. The story's lines are made by `driver.core.story`; nothing is decided here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from holdfast.driver.adapters.rest.views import View, node_state
 from holdfast.driver.core import incidents, lives, restore
-from holdfast.driver.core.events import RanksExited
+from holdfast.driver.core.events import (
+    Event,
+    ExecutorDisconnected,
+    NodeAllocated,
+    NodeAppeared,
+    NodeMaintainRequested,
+    NodeReleased,
+    NodeRestoreRequested,
+    RanksExited,
+)
 from holdfast.driver.core.model import Incident, Job, Node, Phase, State
 from holdfast.driver.core.story import Line, lines_of
 from holdfast.driver.ports import Entry, Journal
@@ -62,6 +71,9 @@ class Why(View):
 
 
 PAGE_ENTRIES = 1_000
+
+MOST_INCIDENTS = 5
+"""Of a node that are told, the newest."""
 
 NEWEST = 40
 """Lines about what had no fault that a reader takes in; the whole is in the journal."""
@@ -126,13 +138,60 @@ def why_node(journal: Journal, state: State, node: Node) -> Why:
     return Why(
         subject=node.name,
         headline=_node_headline(node, _when(node.evicted_s, entries), _when(node.trial_s, entries)),
-        details=[],
+        details=[*_since(node, entries), *_incidents_of(state, node.name, entries)],
         lines=_views(lines),
         exception="",
-        fix=f'To use it again: holdfast nodes restore {node.name} --reason "…"'
-        if node.quarantined or node.notice
-        else "",
+        fix=_node_fix(node),
     )
+
+
+_BEGINS: Mapping[str, tuple[type[Event], ...]] = {
+    "held": (NodeAllocated,),
+    "free": (NodeReleased, NodeAppeared, NodeRestoreRequested),
+    "maintenance": (NodeMaintainRequested,),
+    "unknown": (ExecutorDisconnected,),
+}
+"""What a state begins with of which the node itself has no time."""
+
+
+def _since(node: Node, entries: Sequence[Entry]) -> list[str]:
+    """Since when it is so; the headline has that of a quarantine."""
+    state = node_state(node)
+    begins = _BEGINS.get(state, ())
+    began = [entry.now for entry in entries if isinstance(entry.event, begins)]
+    at = _when(node.gone_s if state == "gone" else max(began, default=None), entries)
+    return [f"since {at}"] if at else []
+
+
+def _incidents_of(state: State, node: str, entries: Sequence[Entry]) -> list[str]:
+    """The incidents that it was in, newest last, each in a line."""
+    told = [
+        f"incident {each.id}{_at(_when(each.found_s, entries))}: {_came_to(each)}"
+        for each in sorted(state.incidents.values(), key=lambda each: each.id)
+        if node in (each.node, *each.nodes, *each.evicted)
+    ]
+    more = len(told) - MOST_INCIDENTS
+    before = [f"{more} more before these"] if more > 0 else []
+    return [*before, *told[-MOST_INCIDENTS:]] if told else ["it was in no incident"]
+
+
+def _came_to(incident: Incident) -> str:
+    if incident.summary in incident.outcome:
+        return incident.outcome
+    outcome = "not over" if incident.open else incident.outcome
+    return f"{incident.summary} ({outcome})" if outcome else incident.summary
+
+
+def _at(at: str) -> str:
+    return f" at {at}" if at else ""
+
+
+def _node_fix(node: Node) -> str:
+    if node.quarantined or node.notice:
+        return f'To use it again: holdfast nodes restore {node.name} --reason "…"'
+    if node.job is not None:
+        return f"How its job is: holdfast status {node.job}"
+    return "All nodes: holdfast nodes"
 
 
 def entries_of(

@@ -227,7 +227,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         step=_step(job, live),
         stored_step=job.acknowledged[-1].step if job.acknowledged else None,
         stored_s=None if job.stored_s is None else max(0.0, now - job.stored_s),
-        step_relative=live is not None and live.relative,
+        step_relative=_relative(job, live),
         step_s=live.step_s if live else None,
         best_step_s=live.best_step_s if live else None,
         loss=live.loss if live else None,
@@ -353,8 +353,14 @@ def _ranks_of(job: Job, node: str) -> list[int]:
 
 
 def _step(job: Job, live: JobProgress | None) -> int | None:
-    seen = [job.best_step, live.step if live else None, *(each.step for each in job.exits)]
+    last = live or job.reached
+    seen = [job.best_step, last.step if last else None, *(each.step for each in job.exits)]
     return max((step for step in seen if step is not None), default=None)
+
+
+def _relative(job: Job, live: JobProgress | None) -> bool:
+    last = live or job.reached
+    return last is not None and last.relative
 
 
 def _restarts(job: Job, now: float) -> dict[str, BudgetView]:
