@@ -4,6 +4,7 @@ Called by `executor.loop`. Must not decide whether a rank should run.
 """
 
 import asyncio
+import errno
 import os
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,7 @@ import msgspec
 from holdfast.executor.adapters import outputs
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.echo import Echo
+from holdfast.executor.adapters.room import to_free_mib
 from holdfast.executor.adapters.sockets import Sockets
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
@@ -179,12 +181,22 @@ class Ranks:
             signal=end.signal,
             out_of_memory=starved is not None,
             memory_limit_bytes=starved.limit_bytes if starved is not None else 0,
-            error=rank_error(folder) if failed else None,
+            error=rank_error(folder) or _full(folder, end) if failed else None,
             step=last_step(ring),
             saved=saved_steps(ring, peers),
             all_step=all_step(ring, peers) if failed else None,
         )
         self._tell(ev.RankEnded(job=job, epoch=epoch, status=status))
+
+
+def _full(folder: Path, end: Exit) -> RankError | None:
+    """The error of a rank that left no word, where its disk had no room for one."""
+    mib = to_free_mib(folder) if not end.signal else 0
+    if not mib:
+        return None
+    said = f"OSError: [Errno {errno.ENOSPC}] {os.strerror(errno.ENOSPC)}: '{folder}'"
+    fix = f"It left no word for want of room: free at least {mib} MiB there"
+    return RankError(message=f"{said}. {fix}", exception=OSError.__name__)
 
 
 def _open_log(path: Path) -> int:

@@ -1,0 +1,45 @@
+"""Ranks are not started where the disk of their logs has no room, on a real disk that is full."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from namespaces import own_mounts
+
+from holdfast.executor.adapters.room import to_free_mib
+
+ON_A_DISK = """
+import sys
+from pathlib import Path
+from holdfast.executor.adapters.room import to_free_mib
+
+disk, filled, logs = Path("/mnt"), int(sys.argv[1]) << 20, Path("/mnt/not/yet/there")
+(disk / "filler").write_bytes(b"x" * filled)
+print(to_free_mib(logs))
+"""
+
+
+@pytest.mark.parametrize(
+    ("size_mib", "filled_mib", "to_free"),
+    [(160, 100, 0), (160, 143, 0), (160, 146, 32), (8, 5, 0), (8, 7, 4)],
+    ids=["room", "just enough", "too little", "a small disk", "a small disk that is full"],
+)
+def test_what_has_to_be_free_is_sixteen_mib_or_a_quarter(
+    tmp_path: Path, size_mib: int, filled_mib: int, to_free: int
+) -> None:
+    script = tmp_path / "asks.py"
+    script.write_text(ON_A_DISK)
+    mount = f"mount -t tmpfs -o size={size_mib}m none /mnt && exec {sys.executable} {script}"
+    done = subprocess.run(
+        [*own_mounts(), "sh", "-c", f"{mount} {filled_mib}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.returncode) == (str(to_free), 0), done.stderr
+
+
+def test_a_disk_that_says_nothing_of_its_room_holds_nobody() -> None:
+    assert to_free_mib(Path("/proc/self")) == 0
