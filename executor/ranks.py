@@ -16,7 +16,7 @@ import msgspec
 from holdfast.executor.adapters import outputs
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.echo import Echo
-from holdfast.executor.adapters.room import to_free_mib
+from holdfast.executor.adapters.room import is_full, to_free_mib
 from holdfast.executor.adapters.sockets import Sockets
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
@@ -181,7 +181,7 @@ class Ranks:
             signal=end.signal,
             out_of_memory=starved is not None,
             memory_limit_bytes=starved.limit_bytes if starved is not None else 0,
-            error=rank_error(folder) or _full(folder, end) if failed else None,
+            error=_error(folder, end) if failed else None,
             step=last_step(ring),
             saved=saved_steps(ring, peers),
             all_step=all_step(ring, peers) if failed else None,
@@ -189,14 +189,15 @@ class Ranks:
         self._tell(ev.RankEnded(job=job, epoch=epoch, status=status))
 
 
-def _full(folder: Path, end: Exit) -> RankError | None:
-    """The error of a rank that left no word, where its disk had no room for one."""
-    mib = to_free_mib(folder) if not end.signal else 0
-    if not mib:
-        return None
+def _error(folder: Path, end: Exit) -> RankError | None:
+    """What a rank that failed says itself, unless its disk had no room for that."""
+    error = rank_error(folder)
+    if (error is not None and error.exception) or end.signal or not is_full(folder):
+        return error
     said = f"OSError: [Errno {errno.ENOSPC}] {os.strerror(errno.ENOSPC)}: '{folder}'"
-    fix = f"It left no word for want of room: free at least {mib} MiB there"
-    return RankError(message=f"{said}. {fix}", exception=OSError.__name__)
+    fix = f"Its last words had no room there: free at least {to_free_mib(folder)} MiB"
+    trace = error.traceback if error is not None else ""
+    return RankError(message=f"{said}. {fix}", exception=OSError.__name__, traceback=trace)
 
 
 def _open_log(path: Path) -> int:

@@ -43,3 +43,44 @@ def test_what_has_to_be_free_is_sixteen_mib_or_a_quarter(
 
 def test_a_disk_that_says_nothing_of_its_room_holds_nobody() -> None:
     assert to_free_mib(Path("/proc/self")) == 0
+
+
+ENDS_THERE = """
+import os
+from pathlib import Path
+from holdfast.executor.adapters.children import Exit
+from holdfast.executor.ranks import _error
+
+folder = Path("/mnt")
+def ended(code, signal=None):
+    error = _error(folder, Exit(code=code, signal=signal))
+    print(error and (error.exception, error.message))
+ended(1)
+try:
+    with (folder / "filler").open("wb", buffering=0) as filler:
+        while True:
+            filler.write(b"x" * 4096)
+except OSError:
+    ended(1)
+ended(None, 9)
+"""
+
+
+def test_a_rank_whose_last_words_had_no_room_is_told_as_what_it_died_of(tmp_path: Path) -> None:
+    script = tmp_path / "ends.py"
+    script.write_text(ENDS_THERE)
+    done = subprocess.run(
+        [
+            *own_mounts(),
+            *("sh", "-c"),
+            f"mount -t tmpfs -o size=64m none /mnt && exec {sys.executable} {script}",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    said = done.stdout.splitlines()
+    assert (said[0], said[2]) == ("None", "None"), done.stderr
+    assert "('OSError', \"OSError: [Errno 28] No space left on device: '/mnt'. " in said[1]
+    assert "free at least 32 MiB" in said[1]
