@@ -25,8 +25,10 @@ class Reserve:
         self.missing()
 
     def release(self) -> bool:
-        """Give a piece of the room up; False where there was none left to give."""
-        held = self._kept_bytes
+        """Give a piece of the room up; False where there was none left to give, as where a person
+        has deleted the file.
+        """
+        held = self._path.stat().st_size if self._path.exists() else 0
         self._kept_bytes = max(0, held - self._size_bytes // PIECES)
         if self._kept_bytes:
             os.truncate(self._path, self._kept_bytes)

@@ -23,3 +23,10 @@ def test_what_an_earlier_driver_left_of_it_is_used_and_made_whole(tmp_path: Path
     Reserve(path, size_bytes=SIZE).release()
     assert Reserve(path, size_bytes=SIZE).missing() is None
     assert path.stat().st_size == SIZE
+
+
+def test_where_a_person_has_deleted_it_there_is_none_to_give(tmp_path: Path) -> None:
+    path = tmp_path / "reserve"
+    reserve = Reserve(path, size_bytes=SIZE)
+    path.unlink()
+    assert not reserve.release()
