@@ -12,6 +12,7 @@ from pathlib import Path
 from signal import SIGKILL
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.executor.adapters import outputs
 from holdfast.executor.adapters.children import Exit
@@ -190,14 +191,22 @@ class Ranks:
 
 
 def _error(folder: Path, end: Exit) -> RankError | None:
-    """What a rank that failed says itself, unless its disk had no room for that."""
-    error = rank_error(folder)
-    if (error is not None and error.exception) or end.signal or not is_full(folder):
+    """What a rank that failed says itself; where its disk is full, also which that is and what to
+    free, and what it died of where there was no room for its last words.
+    """
+    error, mib = rank_error(folder), to_free_mib(folder)
+    said = error.message.rstrip(".") if error is not None and error.exception else ""
+    if end.signal or not mib:
         return error
-    said = f"OSError: [Errno {errno.ENOSPC}] {os.strerror(errno.ENOSPC)}: '{folder}'"
-    fix = f"Its last words had no room there: free at least {to_free_mib(folder)} MiB"
-    trace = error.traceback if error is not None else ""
-    return RankError(message=f"{said}. {fix}", exception=OSError.__name__, traceback=trace)
+    if not said and is_full(folder):
+        said = f"OSError: [Errno {errno.ENOSPC}] {os.strerror(errno.ENOSPC)}"
+        error = RankError(
+            message=said, exception=OSError.__name__, traceback=error.traceback if error else ""
+        )
+    if error is None or os.strerror(errno.ENOSPC) not in said:
+        return error
+    where = f"the disk of {folder.parents[1]} is full: free at least {mib} MiB there"
+    return replace(error, message=f"{said} ({where})")
 
 
 def _open_log(path: Path) -> int:

@@ -51,18 +51,26 @@ from pathlib import Path
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.ranks import _error
 
-folder = Path("/mnt")
+folder = Path("/mnt/jobs/job/attempt_1/rank_0")
+folder.mkdir(parents=True)
 def ended(code, signal=None):
     error = _error(folder, Exit(code=code, signal=signal))
     print(error and (error.exception, error.message))
 ended(1)
 try:
-    with (folder / "filler").open("wb", buffering=0) as filler:
+    with Path("/mnt/filler").open("wb", buffering=0) as filler:
         while True:
             filler.write(b"x" * 4096)
 except OSError:
     ended(1)
 ended(None, 9)
+TORN = "[rank0]: Traceback (most recent call last):\\n[rank0]:   File \\"t.py\\", line 1\\n"
+os.truncate("/mnt/filler", 60 << 20)
+ERROR = "[rank0]: OSError: [Errno 28] No space left on device\\n"
+(folder / "stderr.log").write_text("a warning\\n" + TORN + ERROR)
+ended(1)
+(folder / "stderr.log").write_text(TORN + "[rank0]: ValueError: bad\\n")
+ended(1)
 """
 
 
@@ -82,5 +90,7 @@ def test_a_rank_whose_last_words_had_no_room_is_told_as_what_it_died_of(tmp_path
     )
     said = done.stdout.splitlines()
     assert (said[0], said[2]) == ("None", "None"), done.stderr
-    assert "('OSError', \"OSError: [Errno 28] No space left on device: '/mnt'. " in said[1]
-    assert "free at least 32 MiB" in said[1]
+    assert said[1] == said[3]
+    assert "('OSError', 'OSError: [Errno 28] No space left on device (the disk of " in said[1]
+    assert "/mnt/jobs/job is full: free at least 32 MiB there)" in said[1]
+    assert said[4] == "('ValueError', 'ValueError: bad')", "the disk is full, and not why"
