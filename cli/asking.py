@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.cli import find
-from holdfast.cli.client import Client, Problem, path
+from holdfast.cli.client import Client, Problem, Readiness, path
 from holdfast.cli.errors import Stopped, not_reachable
 from holdfast.cli.output import warn
 from holdfast.driver.adapters.rest import naming
@@ -29,6 +29,12 @@ class Source(Protocol):
         ...
 
     def nodes(self) -> list[dict[str, Any]]: ...
+
+    def readiness(self) -> Readiness:
+        """Whether the driver takes new work, and decides. Without one nothing is stale: it is said
+        that none runs.
+        """
+        ...
 
     def incidents(self, job: str) -> list[dict[str, Any]]: ...
 
@@ -73,6 +79,9 @@ class Live:
     def nodes(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._client.get(path("nodes"))["items"]
         return found
+
+    def readiness(self) -> Readiness:
+        return self._client.readiness()
 
     def incidents(self, job: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._client.get(path("incidents"), job=job)["items"]
@@ -132,9 +141,9 @@ def source(url: str | None, state: Path | None, job: str | None = None) -> tuple
     others = [run.name for run in find.runs()] if target.is_guessed else []
     if url or (root is not None and find.address(root) is not None):
         client = find.client(find.Target(url=url, state=root))
-        ready, why = client.readiness()
-        if why and not ready:
-            warn(why)
+        found = client.readiness()
+        if found.why and not found.ready:
+            warn(found.why)
         return Live(client, others), True
     if root is None:
         raise not_reachable(

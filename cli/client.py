@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.cli.answered import Answer, Asked, answered
@@ -51,7 +51,8 @@ class Problem(Stopped):
         self.status = status
         self.mistakes: list[dict[str, str]] = list(body.get("errors") or [])
         fix = str(body.get("fix") or "")
-        self.not_ready = str(body.get("why") or "")  # of /readyz alone
+        self.not_ready = str(body.get("why") or "")  # of /readyz alone, as is `stale`
+        self.stale = bool(body.get("stale"))
         sentence = body.get("detail") or body.get("title") or f"the driver answered {status}"
         lines = [
             f"{each['field']}: {each['why']}  {each['fix']}".rstrip() for each in self.mistakes
@@ -69,6 +70,18 @@ def path(*parts: str | int) -> str:
     return "/".join([PREFIX, *(quote(str(part), safe="") for part in parts)])
 
 
+class Readiness(NamedTuple):
+    """Whether a driver takes new work, and why not, or what keeps taken work waiting.
+
+    `stale`: it can write nothing down and so decides nothing, as where its disk is full: what it
+    tells of jobs may be old.
+    """
+
+    ready: bool
+    why: str
+    stale: bool
+
+
 class Client:
     """One driver: its address and a person's token. A connection a request."""
 
@@ -84,16 +97,12 @@ class Client:
     def get(self, where: str, **query: object) -> Any:
         return self._ask("GET", where, query=query)
 
-    def readiness(self) -> tuple[bool, str]:
-        """Whether the driver takes new work, and why not, or what keeps taken work waiting.
-
-        One that takes none can write nothing down and so decides nothing, as where its disk is
-        full: what it tells of jobs may be old then.
-        """
+    def readiness(self) -> "Readiness":
+        """Whether the driver takes new work."""
         try:
-            return True, str(self.get("/readyz")["why"])
+            return Readiness(ready=True, why=str(self.get("/readyz")["why"]), stale=False)
         except Problem as problem:
-            return False, problem.not_ready
+            return Readiness(ready=False, why=problem.not_ready, stale=problem.stale)
 
     def post(
         self,

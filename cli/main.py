@@ -16,6 +16,7 @@ from holdfast.cli import bench, brake, driver, jobs, kubernetes, lab, logs, node
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, complain
 from holdfast.cli.run import command as run
+from holdfast.cli.run.screen import STDOUT, output_of
 from holdfast.cli.shared import State
 from holdfast.cli.usage import unread
 from holdfast.protocol import exitcodes
@@ -75,9 +76,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _unwritten(error: OSError) -> int:
     """Where nothing can be written any more, a word of it goes to stderr, and the rest nowhere."""
+    where = error.filename or output_of(STDOUT)
     with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    told = Stopped(f"cannot write: {error.strerror}.", fix="Free some space, or write elsewhere.")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
+    why = f"cannot write to {where}: {error.strerror}."
+    told = Stopped(why, fix="Free some space, or write elsewhere.")
     with suppress(OSError):
         return _tell(told, as_json_too=False)
     return told.code

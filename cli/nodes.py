@@ -64,8 +64,8 @@ def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None
         ),
     )
     if not nodes and alive:
-        ready, why = client(url, state).readiness()
-        say(why if why and ready else "no nodes")
+        found = client(url, state).readiness()
+        say(found.why if found.why and found.ready else "no nodes")
     if not alive:
         last_word()
 

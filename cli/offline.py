@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.cli.client import Readiness
 from holdfast.cli.errors import Stopped, not_reachable, not_readable
 from holdfast.cli.output import complain
 from holdfast.protocol import exitcodes
@@ -70,6 +71,9 @@ class Recorded:
         from holdfast.driver.adapters.rest.views import node_view
 
         return [_plain(node_view(self._state, node)) for node in self._state.nodes.values()]
+
+    def readiness(self) -> Readiness:
+        return Readiness(ready=False, why="", stale=False)
 
     def incidents(self, job: str) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import incident_view

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli import asking
+from holdfast.cli.client import Readiness
 from holdfast.cli.output import as_json, last_word, say
 from holdfast.cli.shared import Json, State, Url, examples, same
 
@@ -36,7 +37,9 @@ def status(
     asked, alive = asking.source(url, state, job)
     if json:
         found = asking.job_named(asked, job)
-        as_json({**found, "incidents": asked.incidents(found["name"]), "driver_running": alive})
+        incidents = asked.incidents(found["name"])
+        told = {"incidents": incidents, "driver_running": alive}
+        as_json({**found, **told, **_trust(asked.readiness())})
     elif watch and alive:
         shown.watch(asked, job)
     else:
@@ -84,14 +87,16 @@ def why(
     """Why a job or a node is as it is, in sentences, from the journal."""
     asked, alive = asking.source(url, state, name)
     name = name or asking.job_named(asked, None)["name"]
-    told = asked.why(name)
+    told, found = asked.why(name), asked.readiness()
     if json:
-        as_json(told)
+        as_json({**told, **_trust(found)})
         return
     if told["exception"]:
         say(told["exception"].rstrip() + "\n")
     if not alive and asking.is_lost(asked, told["subject"]):
         say(f"{told['subject']} {asking.LOST}. Until then:")
+    if found.stale:
+        say(f"This may be old. {found.why}")
     say(told["headline"])
     for detail in told["details"]:
         say(f"  {detail}")
@@ -101,6 +106,11 @@ def why(
         say(told["fix"] + same(url, state))
     if not alive:
         last_word()
+
+
+def _trust(found: Readiness) -> dict[str, Any]:
+    """For machines: whether what is told may be old, and why the driver takes no new work."""
+    return {"stale": found.stale, "degraded": "" if found.ready else found.why}
 
 
 def sentence(line: dict[str, Any]) -> str:

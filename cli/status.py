@@ -68,8 +68,11 @@ def _page(
     if job["phase"] not in FINISHED:
         was = "" if alive else f"; it had been {job['phase']}"
         since = f"{was} for {duration(job['since_s'])}"
+    found = asked.readiness()
+    since += ", as last written down" if found.stale else ""
     lines = [
         f"[bold]{job['name']}[/bold]  {toned(state)}{since}",
+        *([] if found.ready or not found.why else [f"driver  {escape(found.why)}"]),
         *_progress(job, losses),
         *stored(job, incidents),
         *_lost(job, incidents),

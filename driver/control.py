@@ -68,6 +68,11 @@ class Control:
         """None while new work is accepted, else the reason in a sentence (disk full, stopping)."""
         return self._loop.accepting
 
+    @property
+    def stale(self) -> bool:
+        """Whether nothing can be written down now: what is told of jobs may be old."""
+        return self._loop.stale
+
     def now(self) -> float:
         """Driver time in seconds: monotonic, kept across restarts; the clock of `Entry.now`."""
         return self._loop.now()

@@ -137,6 +137,11 @@ class Loop:
         """None while new work is accepted, else why not."""
         return self._trouble or self._away or self._journal.shortage()
 
+    @property
+    def stale(self) -> bool:
+        """Whether nothing can be written down now, so that the state may be behind what happens."""
+        return bool(self._trouble or self._away)
+
     def post(self, event: AnyEvent, done: Callable[[], None] | None = None) -> None:
         """Have the core told, soon and in order; `done` as in `Item`."""
         if isinstance(event, ExecutorConnected):

@@ -28,6 +28,7 @@ class Readiness:
         self.able = False
         self.why: Callable[[], str | None] = lambda: "this driver starts, or stands by"
         self.away: Callable[[], str] = lambda: ""
+        self.stale: Callable[[], bool] = lambda: False
 
     def app(self) -> Starlette:
         """`/healthz` and `/readyz`, which answer as those of `adapters.rest` do, and `/ablez`."""
@@ -36,7 +37,7 @@ class Readiness:
 
     async def _readyz(self, _: Request) -> Response:
         why = self.why()
-        said = {"ready": why is None, "why": why or self.away()}
+        said = {"ready": why is None, "why": why or self.away(), "stale": self.stale()}
         return JSONResponse(said, 200 if why is None else 503)
 
     async def _ablez(self, _: Request) -> Response:

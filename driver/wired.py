@@ -105,6 +105,7 @@ class Driver:
         """
         self._watch.stood_still(self._awake.now())
         readiness.why, readiness.away = lambda: self.control.accepting, self.control.away
+        readiness.stale = lambda: self.control.stale
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Take over from the driver before, then keep going in tasks of `group` until `leave`."""

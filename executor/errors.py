@@ -36,6 +36,8 @@ _RAISED_BY_TORCH = frozenset({"", "RuntimeError", "DistError"})
 """What an error of a collective is else: a TimeoutError, e.g. of a download, is the script's."""
 _FRAME = re.compile(r'^ *File "(?P<file>[^"\n]+)", line \d', re.MULTILINE)
 _LAST_LINE = re.compile(r"^(?P<name>[A-Za-z_][\w.]*)(: (?P<text>.*))?$", re.DOTALL)
+_MARGIN = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
+"""What torch puts before each line of a traceback once a process group was made."""
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -97,9 +99,10 @@ def _from_file(path: Path) -> RankError | None:
 
 def _from_stderr(path: Path) -> RankError | None:
     try:
-        text = _read(path, -STDERR_TAIL_BYTES).decode("utf-8", "replace").strip()
+        read = _read(path, -STDERR_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
+    text = _MARGIN.sub("", read).strip()
     if not text:
         return None
     if _TRACEBACK not in text:

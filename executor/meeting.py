@@ -7,11 +7,13 @@ import asyncio
 import os
 import socket
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.pipes import readable
+from holdfast.executor.adapters.room import to_free_mib
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
 from holdfast.executor.core.actions import StartStore
@@ -20,6 +22,9 @@ from holdfast.executor.ranks import Tell
 from holdfast.executor.spawner import Spawner
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import Rendezvous
+
+ROOM_LOOK_S = 1.0
+"""Between two looks at a full disk."""
 
 LISTEN_LIMIT_S = 60.0
 """From the fork to the port: 2 ms warm, but torch has to be imported where there is no launcher."""
@@ -46,6 +51,7 @@ class Meeting:
         Otherwise (another interpreter, no torch here, no Python at all) a free port is named, on
         which rank 0 serves the store itself if the job wants one, as it does without an agent.
         """
+        await self._room(order)
         port = await self._serve(order) if await self._spawner.uses_torch() else None
         served = port is not None
         rendezvous = Rendezvous(address=self._address, port=port or _free_port(self._address))
@@ -54,6 +60,20 @@ class Meeting:
                 job=order.job, epoch=order.epoch, rendezvous=rendezvous, served=served
             )
         )
+
+    async def _room(self, order: StartStore) -> None:
+        """Return once ranks have room for what they write: none is to start, and die of it."""
+        mib = to_free_mib(Path(order.logs))
+        if not mib:
+            return
+        why = (
+            f"the disk of {order.logs} is full, and training is held. Free at least {mib} MiB "
+            "there, and it goes on by itself"
+        )
+        self._tell(ev.RoomLacked(job=order.job, epoch=order.epoch, why=why))
+        while to_free_mib(Path(order.logs)):
+            await asyncio.sleep(ROOM_LOOK_S)
+        self._tell(ev.RoomLacked(job=order.job, epoch=order.epoch, why=""))
 
     async def _serve(self, order: StartStore) -> int | None:
         """The port of a new store process, or None where it did not get that far."""

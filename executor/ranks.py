@@ -4,6 +4,7 @@ Called by `executor.loop`. Must not decide whether a rank should run.
 """
 
 import asyncio
+import errno
 import os
 from collections.abc import Callable
 from functools import partial
@@ -11,10 +12,12 @@ from pathlib import Path
 from signal import SIGKILL
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.executor.adapters import outputs
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.echo import Echo
+from holdfast.executor.adapters.room import is_full, to_free_mib
 from holdfast.executor.adapters.sockets import Sockets
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
@@ -181,12 +184,31 @@ class Ranks:
             signal=end.signal,
             out_of_memory=starved is not None,
             memory_limit_bytes=starved.limit_bytes if starved is not None else 0,
-            error=rank_error(folder) if failed else None,
+            error=_error(folder, end) if failed else None,
             step=last_step(ring),
             saved=saved_steps(ring, peers),
             all_step=all_step(ring, peers) if failed else None,
         )
         self._tell(ev.RankEnded(job=job, epoch=epoch, status=status))
+
+
+def _error(folder: Path, end: Exit) -> RankError | None:
+    """What a rank that failed says itself; where its disk is full, also which that is and what to
+    free, and what it died of where there was no room for its last words.
+    """
+    error, mib = rank_error(folder), to_free_mib(folder)
+    said = error.message.rstrip(".") if error is not None and error.exception else ""
+    if end.signal or not mib:
+        return error
+    if not said and is_full(folder):
+        said = f"OSError: [Errno {errno.ENOSPC}] {os.strerror(errno.ENOSPC)}"
+        error = RankError(
+            message=said, exception=OSError.__name__, traceback=error.traceback if error else ""
+        )
+    if error is None or os.strerror(errno.ENOSPC) not in said:
+        return error
+    where = f"the disk of {folder.parents[1]} is full: free at least {mib} MiB there"
+    return replace(error, message=f"{said} ({where})")
 
 
 def _open_log(path: Path) -> int:

@@ -4,10 +4,11 @@ Called by the command `run`. Must not decide anything about the job: the driver 
 """
 
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from types import FrameType
 from typing import Any
 
@@ -17,6 +18,7 @@ from holdfast.cli.errors import not_reachable
 from holdfast.cli.run import stdin
 from holdfast.cli.run.events import Events
 from holdfast.cli.run.farewell import until_at_rest
+from holdfast.cli.run.hindered import Hindered
 from holdfast.cli.run.narrate import Narrator
 from holdfast.cli.run.options import Options, job_of
 from holdfast.cli.run.screen import Screen
@@ -41,7 +43,7 @@ PENDING_S = 5.0
 
 
 class Interrupted(Exception):
-    """Ctrl-C for the second time: take everything down now."""
+    """Take everything down now: Ctrl-C for the second time, or a stop that nobody takes."""
 
 
 class Run:
@@ -57,7 +59,7 @@ class Run:
         self._signals: list[int] = []
         self._submitted = False
         self._stopping = False
-        self._pending_told = False
+        self._waiting = ""  # what was said to be waited for
         self._over: int | None = None  # signals that had come when the job was over
         self._pause = threading.Event()  # never set: a wait that a signal's handler may enter
 
@@ -73,7 +75,7 @@ class Run:
                     code = self._follow()
             except Interrupted:
                 self._narrator.say(self._left())
-                code = exitcodes.of_signal(self._signals[0])
+                code = exitcodes.of_signal(self._signals[0] if self._signals else signal.SIGTERM)
         self._screen.check()
         return code
 
@@ -141,6 +143,12 @@ class Run:
 
     def _until_finished(self, events: Events, output: Output) -> dict[str, Any]:
         asked_s = 0.0
+        hindered = Hindered(
+            self._service,
+            self._narrator.say,
+            grace_s=self._options.grace_s,
+            now=time.monotonic(),
+        )
         while True:
             came = events.take(LOOK_S)
             now = time.monotonic()
@@ -152,6 +160,8 @@ class Run:
             if not came and now - asked_s < ASK_S:
                 continue
             asked_s = now
+            if hindered.look(now, stopped=self._stop_wanted):
+                raise Interrupted
             hit = any(entry["incident"] is not None for entry in came)
             incidents = self._incidents() if hit else []  # first: the job has counted all of them
             job = self._service.ask(lambda driver: driver.get(path("jobs", self._job)))
@@ -161,19 +171,26 @@ class Run:
                 return dict(job)
             self._say_pending(job)
 
+    @property
+    def _stop_wanted(self) -> bool:
+        return bool(self._signals) or self._screen.has_failed
+
     def _stop_if_told(self) -> None:
-        if self._stopping or not (self._signals or self._screen.has_failed):
+        if self._stopping or not self._stop_wanted:
             return
-        with suppress(Problem):  # it has just ended by itself
+        try:
             asked = self._service.ask(lambda driver: driver.post(path("jobs", self._job, "stop")))
-            if asked is None:
-                return
-        self._stopping = True
+        except Problem as problem:
+            later = problem.code == exitcodes.TRY_AGAIN
+            self._stopping = not later  # refused: it has just ended by itself
+        else:
+            self._stopping = asked is not None
 
     def _say_pending(self, job: dict[str, Any] | None) -> None:
-        if job and job["waiting"] and job["since_s"] > PENDING_S and not self._pending_told:
-            self._pending_told = True
-            self._narrator.say(f"waiting: {job['waiting']}")
+        if job and job["waiting"] != self._waiting and job["since_s"] > PENDING_S:
+            self._waiting = job["waiting"]
+            if self._waiting:
+                self._narrator.say(f"waiting: {self._waiting}")
 
     def _wait(self) -> bool:
         """For a moment, once the job is over; False where a signal has come since."""

@@ -9,6 +9,7 @@ import os
 import select
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from holdfast.cli.errors import Stopped
 from holdfast.kit.plain import visible
@@ -38,7 +39,7 @@ class Screen:
             return
         if isinstance(self._error, BrokenPipeError):
             raise self._error
-        why = f"cannot write: {self._error.strerror}."
+        why = f"cannot write to {self._error.filename}: {self._error.strerror}."
         raise Stopped(why, fix="Free some space, or write elsewhere.") from self._error
 
     def stdout(self, data: bytes) -> None:
@@ -60,6 +61,7 @@ class Screen:
         try:
             _write_all(stream, data)
         except OSError as error:
+            error.filename = output_of(stream)
             self._give_up(stream, error)
         (self._unended.discard if data.endswith(b"\n") else self._unended.add)(stream)
 
@@ -73,8 +75,16 @@ class Screen:
             self._tell_failed(
                 "nobody reads its output any more"
                 if isinstance(error, BrokenPipeError)
-                else f"its output cannot be written ({error.strerror})"
+                else f"its output cannot be written to {error.filename} ({error.strerror})"
             )
+
+
+def output_of(stream: int) -> str:
+    """Where a stream of ours goes: the path of a file, as far as there is one."""
+    try:
+        return str(Path(f"/proc/self/fd/{stream}").readlink())
+    except OSError:
+        return "stdout" if stream == STDOUT else "stderr"
 
 
 def _write_all(stream: int, data: bytes) -> None:

@@ -80,12 +80,13 @@ class SqlJournal:
         head = tables.head.c
         taking = update(tables.head).where(head.id == 1).values(term=head.term + 1)
         query = taking.returning(head.term)
-        try:
-            term, found = self._read_all(query, saved.QUERY)
-        except NoRoom:
-            if not self._make_room():
-                raise
-            term, found = self._read_all(query, saved.QUERY)
+        while True:
+            try:
+                term, found = self._read_all(query, saved.QUERY)
+                break
+            except NoRoom:
+                if not self._make_room():
+                    raise
         self._term = term[0][0]
         state, sequence, now = saved.of(found)
         return Taken(term=term[0][0], state=state, sequence=sequence, now=now)
@@ -117,12 +118,12 @@ class SqlJournal:
         claims: Sequence[Claim] = (),
     ) -> None:
         commit = Commit(entries, state, change, claims)
-        try:
-            await self._written(commit)
-        except NoRoom:
-            if not self._make_room():
-                raise
-            await self._written(commit)
+        while True:
+            try:
+                return await self._written(commit)
+            except NoRoom:
+                if not self._make_room():
+                    raise
 
     def entries(
         self,
@@ -192,7 +193,7 @@ class SqlJournal:
         self._engine.dispose()
 
     def _make_room(self) -> bool:
-        """Give the reserve up; False where there is none."""
+        """Give a piece of the reserve up; False where none is left."""
         if self._reserve is None or not self._reserve.release():
             return False
         _log.warning("journal.reserve_released", why="the disk under the journal is full")

@@ -41,11 +41,12 @@ def open_sqlite(path: Path, *, reserve_bytes: int = RESERVE_BYTES) -> SqlJournal
         with engine.begin() as connection:
             bring_up_to_date(connection)
     except SQLAlchemyError as error:
-        raise translate(error) from error
+        raise translate(error, path.parent) from error
     reserve = Reserve(path.with_suffix(".reserve"), size_bytes=reserve_bytes)
     secure = partial(_into_the_file, engine)
     secure()
-    return SqlJournal(engine, translate=translate, reserve=reserve, secure=secure)
+    told = partial(translate, folder=path.parent)
+    return SqlJournal(engine, translate=told, reserve=reserve, secure=secure)
 
 
 def _into_the_file(engine: Engine) -> None:
@@ -79,15 +80,19 @@ def read_only(path: Path) -> tuple[SqlJournal, str]:
                 f"({error}). Free some disk space there, or copy the folder to read all of it."
             )
     engine = create_engine("sqlite://", creator=lambda: _connect(uri), poolclass=NullPool)
-    return SqlJournal(engine, translate=translate), missing
+    return SqlJournal(engine, translate=partial(translate, folder=path.parent)), missing
 
 
-def translate(error: SQLAlchemyError) -> TemporaryError | PermanentError:
-    """What an error of SQLite means to the driver, in a sentence."""
+def translate(error: SQLAlchemyError, folder: Path) -> TemporaryError | PermanentError:
+    """What an error of SQLite means to the driver, in a sentence. `folder`: of the journal."""
     cause = error.__cause__ or error
     name = str(getattr(cause, "sqlite_errorname", ""))
     if name.startswith(_WRITE_ERRORS):
-        return NoRoom(f"journal: nothing could be written ({cause}). Free some disk space.")
+        return NoRoom(
+            f"journal: nothing could be written in {folder} ({cause}): until then nothing is "
+            f"started, cured or stopped. Free at least {2 * RESERVE_BYTES >> 20} MiB there, and it "
+            "goes on by itself."
+        )
     if name.startswith(_PASSING_ERRORS):
         return TemporaryError(f"journal: {cause}")
     return PermanentError(f"journal: {cause}. Check the file, or start with another --state.")

@@ -39,10 +39,13 @@ class Clear(Action, frozen=True):
 
 
 class StartStore(Action, frozen=True):
-    """Ends: StoreListening, and when the process dies StoreEnded."""
+    """Ends: StoreListening, and when the process dies StoreEnded. Before it RoomLacked, twice,
+    where the disk of `logs` is full: room there is awaited.
+    """
 
     job: str
     epoch: int
+    logs: str
 
 
 class StartRanks(Action, frozen=True):

@@ -13,7 +13,7 @@ from holdfast.executor.core.care import agent_order
 from holdfast.executor.core.events import AnyEvent
 from holdfast.executor.core.fold import fold
 from holdfast.executor.core.model import Care, Exam, Run, State, own_seats, warm_key
-from holdfast.protocol.messages import DiagnosticOrder, RankError, RankStatus
+from holdfast.protocol.messages import Desired, DiagnosticOrder, RankError, RankStatus
 
 Step = tuple[State, list[do.AnyAction]]
 
@@ -83,8 +83,12 @@ def _host_store(state: State, now: float) -> Step:
         return state, []
     return (
         replace(state, run=replace(run, store_asked=True)),
-        [do.StartStore(job=desired.job, epoch=desired.epoch)],
+        [do.StartStore(job=desired.job, epoch=desired.epoch, logs=_logs(desired))],
     )
+
+
+def _logs(desired: Desired) -> str:
+    return desired.task.log_root if desired.task else ""
 
 
 def _busy(state: State) -> bool:

@@ -41,6 +41,14 @@ class RankNotStarted(Event, frozen=True):
     error: RankError
 
 
+class RoomLacked(Event, frozen=True):
+    """Why the store waits for room on a disk, and what to do; "" once there is some."""
+
+    job: str
+    epoch: int
+    why: str
+
+
 class StoreListening(Event, frozen=True):
     """`served` is False where the port is only reserved and rank 0 is to serve it."""
 
@@ -92,6 +100,7 @@ AnyEvent = (
     | RankStarted
     | RankEnded
     | RankNotStarted
+    | RoomLacked
     | StoreListening
     | StoreEnded
     | Cleared

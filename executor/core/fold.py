@@ -18,7 +18,7 @@ def fold(state: State, event: ev.AnyEvent) -> Folded:
             return _instructed(state, desired)
         case ev.RankStarted() | ev.RankEnded() | ev.RankNotStarted():
             return _of_rank(state, event), []
-        case ev.StoreListening() | ev.StoreEnded():
+        case ev.RoomLacked() | ev.StoreListening() | ev.StoreEnded():
             return _of_store(state, event), []
         case ev.AgentReported() | ev.AgentAbsent():
             return _of_agent(state, event), []
@@ -76,11 +76,13 @@ def _status(
             return status, run.exits + 1
 
 
-def _of_store(state: State, event: ev.StoreListening | ev.StoreEnded) -> State:
+def _of_store(state: State, event: ev.RoomLacked | ev.StoreListening | ev.StoreEnded) -> State:
     run = _current(state, event.job, event.epoch)
     if run is None:
         return state
     match event:
+        case ev.RoomLacked(why=why):
+            return replace(state, run=replace(run, lacks=why))
         case ev.StoreListening(rendezvous=store, served=served):
             return replace(state, run=replace(run, store=store, store_served=served))
         case ev.StoreEnded():

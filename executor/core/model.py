@@ -26,6 +26,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     store_asked: bool = False
     store: Rendezvous | None = None
     store_served: bool = False
+    lacks: str = ""  # room on a disk that its store waits for, and what to do
 
 
 class Care(msgspec.Struct, frozen=True, kw_only=True):

@@ -77,6 +77,8 @@ def _preparing(run: Run | None, launcher: str) -> str:
     imports torch itself, and is given up for a bare port by `meeting`, so that both come to an end.
     """
     waits = run is not None and run.store_asked and run.store is None
+    if waits and run is not None and run.lacks:
+        return run.lacks
     if waits and launcher == "warming":
         return "it imports what the ranks need"
     return "its store imports torch" if waits and launcher.startswith("none") else ""

@@ -85,8 +85,8 @@ def test_who_cannot_write_is_told_once_and_goes_on() -> None:
         screen.check()
         for _ in range(3):
             screen.stdout(b"lost\n")
-    assert told == [f"its output cannot be written ({os.strerror(errno.ENOSPC)})"]
-    with pytest.raises(Stopped, match="cannot write: No space left on device"):
+    assert told == [f"its output cannot be written to /dev/full ({os.strerror(errno.ENOSPC)})"]
+    with pytest.raises(Stopped, match="cannot write to /dev/full: No space left on device"):
         screen.check()
 
 

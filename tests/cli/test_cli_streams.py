@@ -25,7 +25,7 @@ def typed(shell: Shell, words: str, redirected: str) -> subprocess.CompletedProc
 def test_a_full_disk_is_said_in_a_sentence(shell: Shell, words: str) -> None:
     ended = typed(shell, words, ">/dev/full")
     assert ended.returncode == 1
-    assert "holdfast: cannot write: No space left on device." in ended.stderr
+    assert "holdfast: cannot write to /dev/full: No space left on device." in ended.stderr
     assert "Traceback" not in ended.stderr
     assert shell.leftovers() == []
 

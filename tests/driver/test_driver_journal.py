@@ -402,7 +402,8 @@ def test_a_full_disk_stops_new_work_but_not_recoveries(tmp_path: Path) -> None:
     assert "no new work is accepted, running jobs go on" in said_of["full"]
     assert "Free at least 4 MiB" in said_of["full"]
     assert said_of["recoveries"] == "True"
-    assert "Free some disk space" in said_of["refused"]
+    assert f"nothing could be written in {disk} (database or disk is full)" in said_of["refused"]
+    assert "Free at least 32 MiB there" in said_of["refused"]
     assert said_of["nothing half written"] == "True"
 
 

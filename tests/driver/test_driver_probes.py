@@ -35,7 +35,8 @@ async def test_it_lives_before_it_is_ready_and_says_why_it_is_not() -> None:
         assert (await client.get(f"{url}/healthz")).text == "ok\n"
         starting = await client.get(f"{url}/readyz")
         assert starting.status_code == 503
-        assert starting.json() == {"ready": False, "why": "this driver starts, or stands by"}
+        why = "this driver starts, or stands by"
+        assert starting.json() == {"ready": False, "why": why, "stale": False}
         assert (await client.get(f"{url}/ablez")).status_code == 503
         readiness.able = True
         assert (await client.get(f"{url}/ablez")).json() == {"able": True}

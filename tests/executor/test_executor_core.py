@@ -423,3 +423,21 @@ def test_a_store_that_has_to_wait_for_an_import_says_so_until_it_listens_or_that
         meeting = m.Rendezvous(address="10.0.0.1", port=5)
         world.take(ev.StoreListening(job="job", epoch=1, rendezvous=meeting, served=True))
         assert world.seen.preparing == ""
+
+
+def test_a_store_waits_for_room_on_the_disk_of_the_logs_and_says_what_to_free() -> None:
+    world = World()
+    (start,) = [
+        each
+        for each in world.want(desired(1, 1, host_store=True))
+        if isinstance(each, do.StartStore)
+    ]
+    assert start.logs == world.state.desired.task.log_root
+    world.take(ev.LauncherChanged(state="warming"))
+    full = "the disk of /logs is full. Free at least 32 MiB there"
+    world.take(ev.RoomLacked(job="job", epoch=0, why="of an earlier epoch"))
+    assert world.seen.preparing == "it imports what the ranks need"
+    world.take(ev.RoomLacked(job="job", epoch=1, why=full))
+    assert world.seen.preparing == full
+    world.take(ev.RoomLacked(job="job", epoch=1, why=""))
+    assert world.seen.preparing == "it imports what the ranks need"

@@ -255,6 +255,6 @@ ANSWERS: dict[str, Any] = {
     "GET /events": Text("text/event-stream", _EVENTS),
     "GET /schema": jobspec.schema(),
     "GET /healthz": Text("text/plain", "ok\n"),
-    "GET /readyz": {"ready": True, "why": ""},
+    "GET /readyz": {"ready": True, "why": "", "stale": False},
     "GET /metrics": Text("text/plain", _METRICS),
 }

@@ -21,9 +21,15 @@ class Ready(View):
     ready: bool
     why: str
     """Why not, or what keeps taken work waiting; empty where all is well."""
+    stale: bool = False
+    """Nothing can be written down now, so that nothing is decided: what is told may be old."""
 
 
-_CLOSED = {"ready": False, "why": "the journal cannot be written: No space left on device."}
+_CLOSED = {
+    "ready": False,
+    "why": "the journal cannot be written: No space left on device.",
+    "stale": True,
+}
 
 
 @router.get("/healthz", response_class=PlainTextResponse)
@@ -46,7 +52,7 @@ async def readyz(control: Driver, response: Response) -> Ready:
     """Whether new work is taken; if not, 503 with the reason. `why` may also tell of no nodes."""
     why = control.accepting
     response.status_code = 200 if why is None else 503
-    return Ready(ready=why is None, why=why or control.away())
+    return Ready(ready=why is None, why=why or control.away(), stale=control.stale)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
