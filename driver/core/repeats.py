@@ -143,6 +143,11 @@ def came_again(job: Job, fault: Fault) -> bool:
     return len(_nodes(job, fault)) > 1
 
 
+def known(job: Job, fault: Fault) -> bool:
+    """Whether the same end came already, before this one is noted."""
+    return fault.mark is not None and _same(job, fault) is not None
+
+
 def _nodes(job: Job, fault: Fault) -> tuple[str, ...]:
     same = _same(job, fault)
     return same.nodes if same is not None else ()

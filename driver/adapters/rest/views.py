@@ -174,6 +174,8 @@ class IncidentView(View):
     kind: str
     blame: str
     summary: str
+    latest: str
+    """Of the last fault that was put down to it; that of the incident where there was one."""
     jobs: list[str]
     node: str | None
     rank: int | None
@@ -189,7 +191,10 @@ class IncidentView(View):
     stages_s: dict[str, float]
     """Seconds that each stage of the recovery took, in order."""
     recovered_s: float | None
-    """Seconds from found to the first step never reached before; null while there is none."""
+    """Seconds from found to the first step never reached before, or to the next fault; null while
+    there is neither."""
+    overtaken: bool
+    """The next fault came before that step."""
     down_s: float | None
     """The same, with what had passed before it was found: a standstill, a silence."""
     step: int | None
@@ -307,6 +312,7 @@ def incident_view(incident: Incident) -> IncidentView:
         kind=incident.kind.value,
         blame=incident.blame.value,
         summary=incident.summary,
+        latest=incident.latest or incident.summary,
         jobs=list(incident.jobs),
         node=incident.node,
         rank=incident.rank,
@@ -318,6 +324,7 @@ def incident_view(incident: Incident) -> IncidentView:
         found_s=incident.found_s,
         stages_s=timeline(incident),
         recovered_s=None if resumed is None else resumed - incident.found_s,
+        overtaken=incident.overtaken,
         down_s=None if resumed is None else resumed - incident.found_s + incident.stalled_s,
         step=_step_restored(incident),
         steps_lost=incident.steps_lost,
