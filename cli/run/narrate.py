@@ -57,7 +57,7 @@ class Narrator:
     def _what(self, incident: Mapping[str, Any]) -> str:
         """What went wrong now: of an incident that is known already, its latest fault."""
         later = int(incident["number"]) in self._faults
-        return str(incident["latest"] if later else incident["summary"])
+        return str(incident.get("latest", incident["summary"]) if later else incident["summary"])
 
 
 def then(incident: Mapping[str, Any], ranks: int, job: Mapping[str, Any] | None) -> str:
@@ -82,7 +82,7 @@ def _restart(incident: Mapping[str, Any], job: Mapping[str, Any] | None) -> str:
 
 def back(incident: Mapping[str, Any]) -> str:
     """`back at step 121 after 0.4 s, nothing lost   (stop 0.05 · restore 0.13 · step 0.17)`."""
-    if incident["overtaken"]:
+    if incident.get("overtaken"):
         return f"not back yet after {duration(incident['down_s'])}, when the next fault came"
     at = f" at step {incident['step']}" if incident["step"] else ""
     lost = incident["steps_lost"]
@@ -98,7 +98,7 @@ def back(incident: Mapping[str, Any]) -> str:
 
 def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> str:
     """`done: 2,000 steps seen, 1 fault, 0.4 s lost of 18 min`."""
-    parts = [f"{plural(job['step'], 'step')} seen"] if job["step"] else []
+    parts = [_seen(job)] if job["step"] else []
     parts.append(counted(incidents) or "no fault")
     down_s = sum(each["down_s"] or 0.0 for each in incidents)
     took = duration(job["age_s"])
@@ -108,6 +108,14 @@ def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> s
     if job["phase"] == "Failed":
         return f"failed: {(_reason(job) or str(job['why'])).rstrip('.')}. ({told})"
     return f"{'done' if job['phase'] == 'Succeeded' else 'stopped'}: {told}"
+
+
+def _seen(job: Mapping[str, Any]) -> str:
+    """How many steps; of those that have no numbers only the last attempt's are known."""
+    if not job.get("step_relative"):
+        return f"{plural(job['step'], 'step')} seen"
+    last = " in the last attempt" if job["attempt"] > 1 else ""
+    return f"{plural(job['step'], 'optimizer step')} seen{last}"
 
 
 def _reason(job: Mapping[str, Any]) -> str:

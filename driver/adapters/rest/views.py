@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.driver.core.gather import root
-from holdfast.driver.core.model import Incident, Job, Node, State
+from holdfast.driver.core.model import Incident, Job, Node, Phase, State
 from holdfast.driver.core.story import timeline
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.messages import Observed
@@ -90,7 +90,8 @@ class JobView(View):
     stored_s: float | None
     """Seconds since that was written; null where it was only found, or there is none."""
     step_relative: bool
-    """Steps are counted from the script's last start: nobody said which step that was."""
+    """Steps are those of an optimizer, counted from the script's last start: nobody said which step
+    that was."""
     step_s: float | None
     """Median time of a step, in seconds."""
     best_step_s: float | None
@@ -232,7 +233,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         step=_step(job, live),
         stored_step=job.acknowledged[-1].step if job.acknowledged else None,
         stored_s=None if job.stored_s is None else max(0.0, now - job.stored_s),
-        step_relative=live is not None and live.relative,
+        step_relative=live.relative if live is not None else bool(_own_steps(job)),
         step_s=live.step_s if live else None,
         best_step_s=live.best_step_s if live else None,
         loss=live.loss if live else None,
@@ -360,8 +361,18 @@ def _ranks_of(job: Job, node: str) -> list[int]:
 
 
 def _step(job: Job, live: JobProgress | None) -> int | None:
-    seen = [job.best_step, live.step if live else None, *(each.step for each in job.exits)]
+    if live is None and (own := _own_steps(job)):
+        return min(own)
+    last = [each.status.step for each in job.exits if job.phase is Phase.SUCCEEDED]
+    heard = [live.step if live else None, *(each.step for each in job.exits)]
+    seen = [job.best_step, *heard, min((step for step in last if step is not None), default=None)]
     return max((step for step in seen if step is not None), default=None)
+
+
+def _own_steps(job: Job) -> list[int]:
+    """Of ranks that have ended, and counted their steps from their own start."""
+    ends = [each.status for each in job.exits if each.status.saved is not None]
+    return [status.step for status in ends if status.step]
 
 
 def _restarts(job: Job, now: float) -> dict[str, BudgetView]:
