@@ -50,8 +50,9 @@ def on_suspend(turn: Turn, event: SuspendRequested) -> None:
     turn.job(job.name, wanted=Wanted.SUSPEND)
     turn.say(f"{_who(event.by)} wants {job.name} suspended", job.name)
     if job.seated and not job.acknowledged:
-        unsaved = "what its script has not saved itself by then is done again"
-        turn.say(f"no checkpoint of {job.name} is in its store so far: {unsaved}", job.name)
+        how = "with no checkpoint in its store so far"
+        again = "what its script has not saved itself by then is done again"
+        turn.say(f"{job.name} is being suspended {how}: {again}", job.name)
     _wind_down(turn, job)
 
 

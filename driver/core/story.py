@@ -61,7 +61,7 @@ FACTS: Mapping[type[e.Event], str] = {
     **dict.fromkeys(
         WANTED,
         r".+ wants \S+ (suspended|to go on( from .*)?|stopped|deleted|used again: .*)"
-        r"|no checkpoint of \S+ is .*|\S+ goes on from step \d+, .*",
+        r"|\S+ is being suspended .*|no checkpoint of \S+ is .*|\S+ goes on from step \d+, .*",
     ),
     e.RanksRunning: r"\S+ runs",
     e.RanksExited: r"\S+ is done: .*",

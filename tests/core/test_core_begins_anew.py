@@ -152,7 +152,7 @@ def test_a_start_without_a_checkpoint_claims_nothing_of_the_script(training) -> 
 def test_who_suspends_a_job_without_a_checkpoint_is_warned(training) -> None:
     life = training()
     asked = life.do(e.SuspendRequested(job="job"))
-    assert "no checkpoint of job is in its store so far: what its script has not" in asked.why
+    assert "job is being suspended with no checkpoint in its store so far: what" in asked.why
     life.answer()
     resumed = life.do(e.ResumeRequested(job="job"))
     assert "no checkpoint of job is known: unless one is found its script begins" in resumed.why
