@@ -61,7 +61,7 @@ def on_resume(turn: Turn, event: ResumeRequested) -> None:
     job = turn.jobs.get(event.job)
     if job is None or job.wanted is not Wanted.SUSPEND:
         return
-    job = turn.job(job.name, wanted=Wanted.RUN)
+    turn.job(job.name, wanted=Wanted.RUN)
     turn.say(f"{_who(event.by)} wants {job.name} to go on", job.name)
     if job.attempt and job.granted is None:
         turn.say(_goes_on(job), job.name)
