@@ -147,8 +147,9 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     redone = f" and {plural(steps, 'step')} done again" if steps else ""
     redone += " and what its script repeats" if repeats(incidents) else ""
     lost = f"{duration(down_s)}{redone} to {faults}" if down_s else faults
-    what = f"; last: {escape(last['summary'])}{_still(last)}"
-    lines = [f"lost    {lost}{'' if last['summary'] in job['why'] else what}"]
+    latest = last.get("latest", last["summary"])
+    what = f"; last: {escape(latest)}{_still(last)}"
+    lines = [f"lost    {lost}{'' if latest in job['why'] else what}"]
     total = sum(last["stages_s"].values())
     begin = 0.0
     for stage, took in last["stages_s"].items():

@@ -42,6 +42,8 @@ class Recorder:
         self._explicit_steps = False
         self._numbered = False
         self._miscounts = False  # optimizer steps are more than the script's own
+        self._confirmed = False  # a save had the number that was expected, or a later one
+        self._anchor: tuple[int, int] | None = None  # optimizer steps and number at such a save
         self._starts_at: int | None = None  # what the next optimizer step follows, once known
         self._groups: list[Group] = []
         self._same_members: dict[tuple[int, ...], int] = {}
@@ -93,16 +95,34 @@ class Recorder:
 
     def saves(self, step: int) -> None:
         """The checkpointer is told that `step` is complete: optimizer steps are counted from there.
-        Where they run ahead of it, as with two optimizers, they have no numbers, as without it.
-        Saves alone are not counted as steps: they may be far apart.
+        Where they run ahead of it a script may count from 0: they have no numbers until the next
+        save shows that they keep pace with it. Where they do not, as with two optimizers, or with a
+        save an epoch, they never have. Saves alone are no steps: they may be far apart.
         """
         if self._explicit_steps or self._miscounts or not self.step:
             return
-        if self._numbered and self.step > step:
-            self._miscounts, self._numbered = True, False
-            self.missing("step numbers")
-        elif step != self.step or not self._numbered:
+        if self.step > step and not self._keeps_pace(step):
+            self._unnumber(step)
+            return
+        self._confirmed, self._anchor = True, None
+        if step != self.step or not self._numbered:
             self._number(step)
+
+    def _keeps_pace(self, step: int) -> bool:
+        """Whether since a save before there were no more optimizer steps than the script's."""
+        if self._anchor is None:
+            return False
+        done, number = self._anchor
+        return self.step - done <= step - number
+
+    def _unnumber(self, step: int) -> None:
+        """Optimizer steps run ahead of the number: the first time that may be how it counts."""
+        self._miscounts = self._confirmed or self._anchor is not None
+        self._anchor = (self.step, step)
+        self._starts_at = None
+        if self._numbered:
+            self._numbered = False
+            self.missing("step numbers")
 
     def _number(self, step: int) -> None:
         """From here on steps have the script's own numbers."""

@@ -17,7 +17,6 @@ class Narrator:
         self._say_line = say
         self._ranks = ranks
         self._faults: dict[int, int] = {}
-        self._evidence: dict[int, int] = {}
         self._recovered: set[int] = set()
 
     def say(self, sentence: str) -> None:
@@ -31,8 +30,8 @@ class Narrator:
         for incident in incidents:
             number, faults = int(incident["number"]), int(incident["faults"])
             if faults > self._faults.get(number, -1):  # what is only reported has none
-                self._faults[number] = faults
                 what = self._what(incident)
+                self._faults[number] = faults
                 if job is None or what not in _reason(job):  # else our last line says it
                     self.say(f"{what}{then(incident, self._ranks, job)}")
             if incident["recovered_s"] is not None and number not in self._recovered:
@@ -56,12 +55,9 @@ class Narrator:
         self.say(summary(job, incidents))
 
     def _what(self, incident: Mapping[str, Any]) -> str:
-        """What went wrong now; a later fault of an incident is told by its own evidence."""
-        number, evidence = int(incident["number"]), incident["evidence"]
-        new = evidence[self._evidence.get(number, 0) :]
-        later = number in self._evidence and new
-        self._evidence[number] = len(evidence)
-        return str(new[0]["text"] if later else incident["summary"])
+        """What went wrong now: of an incident that is known already, its latest fault."""
+        later = int(incident["number"]) in self._faults
+        return str(incident.get("latest", incident["summary"]) if later else incident["summary"])
 
 
 def then(incident: Mapping[str, Any], ranks: int, job: Mapping[str, Any] | None) -> str:
@@ -86,6 +82,8 @@ def _restart(incident: Mapping[str, Any], job: Mapping[str, Any] | None) -> str:
 
 def back(incident: Mapping[str, Any]) -> str:
     """`back at step 121 after 0.4 s, nothing lost   (stop 0.05 · restore 0.13 · step 0.17)`."""
+    if incident.get("overtaken"):
+        return f"not back yet after {duration(incident['down_s'])}, when the next fault came"
     at = f" at step {incident['step']}" if incident["step"] else ""
     lost = incident["steps_lost"]
     what = f", {plural(lost, 'step')} redone" if lost else ", nothing lost" if lost == 0 else ""
@@ -100,7 +98,7 @@ def back(incident: Mapping[str, Any]) -> str:
 
 def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> str:
     """`done: 2,000 steps seen, 1 fault, 0.4 s lost of 18 min`."""
-    parts = [f"{plural(job['step'], 'step')} seen"] if job["step"] else []
+    parts = [_seen(job)] if job["step"] else []
     parts.append(counted(incidents) or "no fault")
     down_s = sum(each["down_s"] or 0.0 for each in incidents)
     took = duration(job["age_s"])
@@ -110,6 +108,14 @@ def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> s
     if job["phase"] == "Failed":
         return f"failed: {(_reason(job) or str(job['why'])).rstrip('.')}. ({told})"
     return f"{'done' if job['phase'] == 'Succeeded' else 'stopped'}: {told}"
+
+
+def _seen(job: Mapping[str, Any]) -> str:
+    """How many steps; of those that have no numbers only the last attempt's are known."""
+    if not job.get("step_relative"):
+        return f"{plural(job['step'], 'step')} seen"
+    last = " in the last attempt" if job["attempt"] > 1 else ""
+    return f"{plural(job['step'], 'optimizer step')} seen{last}"
 
 
 def _reason(job: Mapping[str, Any]) -> str:

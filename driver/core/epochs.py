@@ -119,12 +119,14 @@ def _hold(turn: Turn, job: Job, why: str) -> None:
 
 def _origin(job: Job, point: Restore | None, before: int) -> str:
     """Where its ranks start, and what they do again of what was completed `before`. With no step of
-    ours a script may still load one of its own.
+    ours a script may still load one of its own: only what it does next tells.
     """
     if point is not None:
         return f"from {restore.told(point)}{restore.again(before, point.step)}"
-    most = restore.again(before, 0, most="up to ")
-    return f"from what its script saved itself{most}" if job.attempt else "from the beginning"
+    if not job.attempt:
+        return "from the beginning"
+    why = "as was asked" if job.granted == 0 else "for no checkpoint of Holdfast is there"
+    return f"where its script begins, {why}{restore.again(before, 0, most='up to ')}"
 
 
 def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:

@@ -27,6 +27,7 @@ class Ends:
         self._incidents: dict[int, int | None] = {}
         self._caused: set[tuple[str, int]] = set()
         self._sentences: set[str] = set()
+        self._found: set[str] = set()
         for entry in entries:
             self._take(entry)
         self._follow(entries)
@@ -46,8 +47,8 @@ class Ends:
         return self._incidents.get(entry.sequence, entry.incident)
 
     def knows(self, sentence: str) -> bool:
-        """Whether this is one of the ends, told with its entry."""
-        return sentence in self._sentences
+        """Whether this is one of the ends, or of what was found: each is told with its entry."""
+        return sentence in self._sentences or sentence in self._found
 
     def without_causes(self, entry: Entry, told: str) -> str:
         """The entry's reasons without the causes that lines have told before; `told`: one more."""
@@ -62,6 +63,8 @@ class Ends:
 
     def _take(self, entry: Entry) -> None:
         event = entry.event
+        if isinstance(event, Found):
+            self._found.update(piece.text for piece in event.finding.evidence)
         if not isinstance(event, RanksExited):
             return
         for status in event.exits:

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.driver.core import lives, loss
+from holdfast.driver.core.another import is_another
 from holdfast.driver.core.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import ALL_CLEAR, Blame, Finding, Kind, Weight
@@ -20,6 +21,9 @@ LOSSES = frozenset({Kind.NODE_LOST, Kind.EXECUTOR_LOST})
 
 TAKEN_BACK_BY = {told: by for by, told in ALL_CLEAR.items()}
 
+OVERTAKEN = "another fault came before the job was back"
+"""How an incident ends whose job ran again, and has to recover anew."""
+
 KEPT_EVIDENCE = 32
 """Pieces of evidence that an incident keeps; its entries in the journal have all."""
 
@@ -28,22 +32,54 @@ def open_or_join(turn: Turn, name: str | None, fault: Fault) -> Incident:
     """The incident that the fault belongs to, with the fault noted in it."""
     job = turn.jobs[name] if name is not None else None
     known = _known(turn, job, fault)
-    if job is not None and job.incident is None:
-        end_repetition(turn, job)
-        job = turn.jobs[job.name]
     incident = _opened(turn, fault) if known is None else _joined(known, fault)
     if job is not None:
         if known is not None and known.blame is not incident.blame is Blame.USER:
             _charge_user(turn, job, since_s=known.found_s)
-        turn.job(job.name, incident=incident.id)
-        incident = replace(
-            incident,
-            jobs=_with(incident.jobs, job.name),
-            waiting=_with(incident.waiting, job.name),
-            closed_s=None,
-        )
-        incident = loss.reached(incident, job.name, fault.step)
+        incident = _hits(turn, job, incident, fault)
     return turn.put_incident(incident)
+
+
+def _hits(turn: Turn, job: Job, incident: Incident, fault: Fault) -> Incident:
+    """The incident with the job among those that it hit; what the job was still at ends here."""
+    before = turn.incidents.get(job.incident or job.repeating or 0)
+    if before is not None and before.id != incident.id:
+        if job.incident is not None:  # what was tried in vain counts for whatever comes next
+            incident = replace(incident, tries=incident.tries or before.tries)
+        incident = _catching_up(job, before, incident, fault)
+        _overtake(turn, job, before, fault)
+    turn.job(job.name, incident=incident.id)
+    incident = replace(
+        incident,
+        jobs=_with(incident.jobs, job.name),
+        waiting=_with(incident.waiting, job.name),
+        closed_s=None,
+    )
+    return loss.reached(incident, job.name, fault.step)
+
+
+def _overtake(turn: Turn, job: Job, before: Incident, fault: Fault) -> None:
+    """What was lost to `before` ends as the fault begins, which may be long before it is found."""
+    ran_s = before.found_s if before.restored_s is None else before.restored_s
+    ends_s = max(ran_s, turn.now - fault.stalled_s, before.resumed_s or 0.0)
+    turn.incident(before.id, resumed_s=ends_s, overtaken=True)
+    turn.job(job.name, repeating=None)
+    if job.incident == before.id:
+        back(turn, job.name, OVERTAKEN)
+
+
+def _catching_up(job: Job, before: Incident, incident: Incident, fault: Fault) -> Incident:
+    """The incident knowing that the job still did steps again for `before`, and from which on."""
+    rollback = before.rollbacks.get(job.name)
+    if rollback is None or rollback.restored is None or job.progressed:
+        return incident
+    if job.restore is not None or job.best_step is not None:
+        since = job.restore.step if job.restore is not None else 0
+        return loss.catching_up(incident, job.name, since)
+    own = [each.status.step for each in job.exits if each.status.step is not None]
+    done = fault.step if fault.step is not None else min(own, default=None)
+    reached = None if done is None else rollback.restored + done
+    return loss.catching_up(incident, job.name, reached)
 
 
 def fault_of(finding: Finding) -> Fault:
@@ -121,11 +157,11 @@ def note(turn: Turn, job: Job, **changes: Any) -> None:
 
 def note_resumed(turn: Turn, job: Job, before: int | None) -> None:
     """Training goes on. `before`: the highest step of earlier epochs, by which the loss counts."""
-    end_repetition(turn, job)
+    _end_repetition(turn, job)
     note(turn, job, resumed_s=turn.now)
     incident = turn.incidents.get(job.incident or 0)
     if incident is not None and before is not None and job.name in incident.rollbacks:
-        turn.put_incident(loss.resumed(incident, job.name, before))
+        turn.put_incident(loss.furthest(incident, job.name, before))
 
 
 def note_restored(turn: Turn, job: Job, step: int, reached: int | None) -> None:
@@ -135,6 +171,14 @@ def note_restored(turn: Turn, job: Job, step: int, reached: int | None) -> None:
     if incident is not None:
         known = loss.reached(incident, job.name, reached)
         turn.put_incident(loss.went_back(known, job.name, step))
+
+
+def note_repeats(turn: Turn, job: Job, since: int, before: int) -> None:
+    """Its script began again at `since`, where it had come as far as `before`."""
+    incident = turn.incidents.get(job.incident or 0)
+    if incident is not None:
+        known = loss.furthest(incident, job.name, before)
+        turn.put_incident(loss.went_back(known, job.name, since))
 
 
 def steps_known(turn: Turn, job: Job) -> bool:
@@ -147,13 +191,14 @@ def settle(turn: Turn, job: Job, outcome: str) -> None:
     """The job needs its incident no more, though it may still repeat steps, which takes time."""
     incident = turn.incidents[job.incident or 0]
     rollback = incident.rollbacks.get(job.name)
-    if incident.resumed_s is None and rollback is not None and rollback.lost:
+    behind = rollback is not None and (rollback.lost or rollback.again)
+    if incident.resumed_s is None and behind:
         turn.job(job.name, repeating=incident.id)
     back(turn, job.name, outcome)
 
 
-def end_repetition(turn: Turn, job: Job) -> None:
-    """The job is as far as it was before an incident that is over, or the next one has come."""
+def _end_repetition(turn: Turn, job: Job) -> None:
+    """The job is as far as it was before an incident that is over."""
     if job.repeating in turn.incidents:
         turn.incident(job.repeating, resumed_s=turn.now)
     if job.repeating is not None:
@@ -192,10 +237,11 @@ def _stands(turn: Turn, incident: Incident) -> bool:
 
 
 def _known(turn: Turn, job: Job | None, fault: Fault) -> Incident | None:
-    """The job's open incident, a loss of nodes that came at about the same time, or the same
-    failed self-test of a standby that was not evicted for it."""
-    if job is not None and job.incident is not None:
-        return turn.incidents[job.incident]
+    """The job's open incident, unless this is another; a loss of nodes that came at about the same
+    time, or the same failed self-test of a standby that was not evicted for it."""
+    recovering = turn.incidents[job.incident] if job and job.incident is not None else None
+    if job is not None and recovering is not None and not is_another(job, recovering, fault):
+        return recovering
     if job is None and fault.kind is Kind.DIAGNOSTIC_FAILED:
         return _same_lately(turn, fault, None)
     if fault.kind not in LOSSES or fault.weight is not Weight.CONCLUSIVE:
@@ -249,6 +295,7 @@ def rooted(incident: Incident, fault: Fault) -> Incident:
         rank=fault.rank,
         nodes=incident.nodes if fault.node is None else _with(incident.nodes, fault.node),
         evidence=(*fault.evidence, *incident.evidence)[:KEPT_EVIDENCE],
+        latest="",
     )
 
 
@@ -263,6 +310,7 @@ def _joined(incident: Incident, fault: Fault) -> Incident:
     return replace(
         incident,
         faults=incident.faults + 1,
+        latest=fault.summary,
         nodes=incident.nodes if fault.node is None else _with(incident.nodes, fault.node),
         evidence=(*incident.evidence, *fault.evidence)[:KEPT_EVIDENCE],
     )

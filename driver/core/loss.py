@@ -2,6 +2,8 @@
 
 Called by `incidents` and `epochs`. Pure. What is trained between two ways back of one incident
 belongs to its recovery: neither does it raise what was completed before, nor is it lost twice.
+Where the job was still doing steps again for an incident before, only what it had done of these is
+lost to this one: how far it had ever been counts for the first.
 """
 
 from msgspec.structs import replace
@@ -24,9 +26,17 @@ def went_back(incident: Incident, job: str, step: int) -> Incident:
     return _with(incident, job, replace(known, restored=lowest))
 
 
-def resumed(incident: Incident, job: str, before: int) -> Incident:
-    """Training is beyond `before`, the highest step of all earlier epochs."""
+def catching_up(incident: Incident, job: str, reached: int | None) -> Incident:
+    """The job was doing steps again for an incident before this one, and had done those up to
+    `reached`; None: not known."""
+    return _with(incident, job, Rollback(before=reached, again=True))
+
+
+def furthest(incident: Incident, job: str, before: int) -> Incident:
+    """The highest step of all earlier epochs is known to be `before`."""
     known = _of(incident, job)
+    if known.again:
+        return incident
     return _with(incident, job, replace(known, before=max(before, known.before or 0)))
 
 

@@ -369,6 +369,7 @@ class Rollback(Value, frozen=True):
 
     before: int | None = None
     restored: int | None = None
+    again: bool = False  # it was not yet as far as before an incident that came first
 
     @property
     def lost(self) -> int | None:
@@ -403,8 +404,10 @@ class Incident(Value, frozen=True):
     restored_s: float | None = None
     resumed_s: float | None = None  # a step that no epoch had reached before, or the next fault
     closed_s: float | None = None
+    overtaken: bool = False  # the next fault came before that step
     outage: bool = False  # more nodes silent at once than may be evicted for it
     outcome: str = ""  # how it ended, in a sentence
+    latest: str = ""  # the summary of the last fault that joined it
     rollbacks: dict[str, Rollback] = {}  # by job
     stacks: dict[int, str] = {}
 

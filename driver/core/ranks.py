@@ -201,7 +201,7 @@ def on_repeated(turn: Turn, event: StepsRepeated) -> None:
     job = current(turn, event)
     if job is None or not job.seated or job.progressed or job.restore is not None:
         return
-    incidents.note_restored(turn, job, event.since, event.before)
+    incidents.note_repeats(turn, job, event.since, event.before)
     where = f"from step {event.since}, as far as its script had saved"
     where = where if event.since else "from the beginning"
     turn.say(f"{job.name} began again {where}{restore.again(event.before, event.since)}", job.name)

@@ -193,6 +193,11 @@ def killed(job: Job, fault: Fault) -> str:
     return f"It was killed {times} times {where}: {why}. "
 
 
+def known(job: Job, fault: Fault) -> bool:
+    """Whether the same end came already, before this one is noted."""
+    return fault.mark is not None and _same(job, fault) is not None
+
+
 def _nodes(job: Job, fault: Fault) -> tuple[str, ...]:
     same = _same(job, fault)
     return same.nodes if same is not None else ()

@@ -49,6 +49,10 @@ def on_suspend(turn: Turn, event: SuspendRequested) -> None:
         return
     turn.job(job.name, wanted=Wanted.SUSPEND, reached=event.reached or job.reached)
     turn.say(f"{_who(event.by)} wants {job.name} suspended", job.name)
+    if job.seated and not job.acknowledged:
+        how = "with no checkpoint in its store so far"
+        again = "what its script has not saved itself by then is done again"
+        turn.say(f"{job.name} is being suspended {how}: {again}", job.name)
     _wind_down(turn, job)
 
 
@@ -59,8 +63,18 @@ def on_resume(turn: Turn, event: ResumeRequested) -> None:
         return
     turn.job(job.name, wanted=Wanted.RUN)
     turn.say(f"{_who(event.by)} wants {job.name} to go on", job.name)
+    if job.attempt and job.granted is None:
+        turn.say(_goes_on(job), job.name)
     if job.phase is Phase.SUSPENDED:
         turn.move(job.name, Phase.PENDING)
+
+
+def _goes_on(job: Job) -> str:
+    """Where a job begins that was suspended, as far as is known before its nodes have looked."""
+    if job.acknowledged:
+        return f"{job.name} goes on from step {job.acknowledged[-1].step}, which is in its store"
+    where = "unless one is found its script begins where it has saved itself, or anew"
+    return f"no checkpoint of {job.name} is known: {where}"
 
 
 def _grant(turn: Turn, event: ResumeRequested) -> None:

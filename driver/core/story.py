@@ -59,7 +59,9 @@ WANTED = (
 FACTS: Mapping[type[e.Event], str] = {
     e.JobSubmitted: r"\S+ is submitted.*",
     **dict.fromkeys(
-        WANTED, r".+ wants \S+ (suspended|to go on( from .*)?|stopped|deleted|used again: .*)"
+        WANTED,
+        r".+ wants \S+ (suspended|to go on( from .*)?|stopped|deleted|used again: .*)"
+        r"|\S+ is being suspended .*|no checkpoint of \S+ is .*|\S+ goes on from step \d+, .*",
     ),
     e.RanksRunning: r"\S+ runs",
     e.RanksExited: r"\S+ is done: .*",

@@ -304,6 +304,8 @@ def one_incident_a_cause(state: State) -> None:
             job = state.jobs.get(name)
             belongs = job is not None and job.incident == incident.id
             require("a-job-has-one-open-incident", belongs, f"{name} {incident.id}")
+        ran = incident.restored_s is not None or not incident.overtaken
+        require("only-who-ran-again-has-another-incident", ran, incident.summary)
     losses = [i for i in state.incidents.values() if _only_a_loss(i)]
     for first, second in pairwise(losses):
         near = second.found_s - first.found_s < 1.0 and bool(first.jobs) and bool(second.jobs)

@@ -98,14 +98,32 @@ def test_who_began_again_is_not_told_to_be_back_as_if_nothing_was_repeated() -> 
     assert narrate.summary(JOB, [again]) == "done: 2,000 steps seen, 1 fault, 42 s lost of 18 min"
 
 
-def test_a_later_fault_of_an_incident_is_told_by_its_own_evidence() -> None:
+def test_a_later_fault_of_an_incident_is_told_by_its_own_summary() -> None:
     said: list[str] = []
     narrator = narrate.Narrator(said.append, ranks=4)
     narrator.incidents([INCIDENT])
-    second = {"source": "executor of node-1", "text": "rank 3 on node-1 died of SIGBUS"}
-    evidence = [*INCIDENT["evidence"], second]
-    narrator.incidents([{**INCIDENT, "faults": 2, "evidence": evidence}])
-    assert said[1] == "holdfast  rank 3 on node-1 died of SIGBUS; restarting 4 ranks"
+    narrator.incidents([{**INCIDENT, "faults": 2, "latest": "rank 2 on node-1 holds the job up"}])
+    assert said[1] == "holdfast  rank 2 on node-1 holds the job up; restarting 4 ranks"
+
+
+def test_who_was_not_back_when_the_next_fault_came_is_not_told_to_be_back() -> None:
+    said: list[str] = []
+    narrator = narrate.Narrator(said.append, ranks=4)
+    narrator.incidents([INCIDENT])
+    second = {**INCIDENT, "number": 2, "summary": "rank 0 on node-1 holds the job up"}
+    narrator.incidents([{**BACK, "overtaken": True}, second])
+    assert said[1:] == [
+        "holdfast  not back yet after 0.4 s, when the next fault came",
+        "holdfast  rank 0 on node-1 holds the job up; restarting 4 ranks",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "told"), [(1, ""), (2, " in the last attempt")], ids=["the only one", "the second"]
+)
+def test_steps_without_numbers_are_told_as_those_of_an_optimizer(attempt: int, told: str) -> None:
+    job = {**JOB, "step": 600, "step_relative": True, "attempt": attempt}
+    assert narrate.summary(job, []) == f"done: 600 optimizer steps seen{told}, no fault, 18 min"
 
 
 def test_what_we_say_is_one_line_also_where_an_exception_has_several() -> None:

@@ -139,3 +139,28 @@ def test_ranks_that_were_given_a_checkpoint_began_there_whatever_they_count(
     began(life, 0, 17)
     assert life.job.why == "job runs"
     assert life.incident.steps_lost == 0
+
+
+def test_a_start_without_a_checkpoint_claims_nothing_of_the_script(training) -> None:
+    life = training()
+    life.dies(1, signal=9, step=17)
+    life.answer()
+    (start,) = [why for why in life.whys[-6:] if "starts" in why]
+    assert "job starts attempt 2 where its script begins, for no checkpoint of Holdfast" in start
+
+
+def test_who_suspends_a_job_without_a_checkpoint_is_warned(training) -> None:
+    life = training()
+    asked = life.do(e.SuspendRequested(job="job"))
+    assert "job is being suspended with no checkpoint in its store so far: what" in asked.why
+    life.answer()
+    resumed = life.do(e.ResumeRequested(job="job"))
+    assert "no checkpoint of job is known: unless one is found its script begins" in resumed.why
+
+
+def test_who_resumes_a_job_is_told_the_step_that_is_in_its_store(storing) -> None:
+    storing.stores(10)
+    assert "no checkpoint" not in storing.do(e.SuspendRequested(job="job")).why
+    storing.answer(stored=[(10, storing.job.history[0].epoch)])
+    resumed = storing.do(e.ResumeRequested(job="job"))
+    assert "job goes on from step 10, which is in its store" in resumed.why

@@ -43,7 +43,7 @@ CAUGHT_BY = {
     "seated-before-quiet": {"KeyError", "restore-is-there", "one-epoch-at-a-time"},
     "silence-without-a-brake": {"few-are-evicted-for-silence", "never-too-many-evicted"},
     "suspend-without-deadline": {"every-suspend-ends"},
-    "two-incidents-for-one-cause": {"a-job-has-one-open-incident"},
+    "two-incidents-for-one-cause": {"only-who-ran-again-has-another-incident"},
     "unknown-is-taken-for-none": {"no-start-behind-what-was-acknowledged"},
     "unfit-node-asked-again": {"an-unfit-node-is-not-asked-for"},
     "trials-under-the-brake": {"no-trial-under-the-brake"},

@@ -108,11 +108,13 @@ class Metrics:
             self._count(incident)
 
     def _count(self, incident: Incident) -> None:
-        """Each incident once, and its recovery once; counters start anew with the driver."""
+        """Each incident once, and its recovery once, unless the next fault came before that;
+        counters start anew with the driver."""
         kind = incident.kind.value
         if incident.id not in self._counted:
             self._counted.add(incident.id)
             self._incidents.labels(kind, incident.blame.value).inc()
-        if incident.resumed_s is not None and incident.id not in self._timed:
-            self._timed.add(incident.id)
-            self._recoveries.labels(kind).observe(incident.resumed_s - incident.found_s)
+        if incident.overtaken or incident.resumed_s is None or incident.id in self._timed:
+            return
+        self._timed.add(incident.id)
+        self._recoveries.labels(kind).observe(incident.resumed_s - incident.found_s)

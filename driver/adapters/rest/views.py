@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.driver.core.gather import root
-from holdfast.driver.core.model import Incident, Job, Node, State
+from holdfast.driver.core.model import Incident, Job, Node, Phase, State
 from holdfast.driver.core.story import timeline
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.messages import Observed
@@ -90,7 +90,8 @@ class JobView(View):
     stored_s: float | None
     """Seconds since that was written; null where it was only found, or there is none."""
     step_relative: bool
-    """Steps are counted from the script's last start: nobody said which step that was."""
+    """Steps are those of an optimizer, counted from the script's last start: nobody said which step
+    that was."""
     step_s: float | None
     """Median time of a step, in seconds."""
     best_step_s: float | None
@@ -174,6 +175,8 @@ class IncidentView(View):
     kind: str
     blame: str
     summary: str
+    latest: str
+    """Of the last fault that was put down to it; that of the incident where there was one."""
     jobs: list[str]
     node: str | None
     rank: int | None
@@ -189,7 +192,10 @@ class IncidentView(View):
     stages_s: dict[str, float]
     """Seconds that each stage of the recovery took, in order."""
     recovered_s: float | None
-    """Seconds from found to the first step never reached before; null while there is none."""
+    """Seconds from found to the first step never reached before, or to the next fault; null while
+    there is neither."""
+    overtaken: bool
+    """The next fault came before that step."""
     down_s: float | None
     """The same, with what had passed before it was found: a standstill, a silence."""
     step: int | None
@@ -307,6 +313,7 @@ def incident_view(incident: Incident) -> IncidentView:
         kind=incident.kind.value,
         blame=incident.blame.value,
         summary=incident.summary,
+        latest=incident.latest or incident.summary,
         jobs=list(incident.jobs),
         node=incident.node,
         rank=incident.rank,
@@ -318,6 +325,7 @@ def incident_view(incident: Incident) -> IncidentView:
         found_s=incident.found_s,
         stages_s=timeline(incident),
         recovered_s=None if resumed is None else resumed - incident.found_s,
+        overtaken=incident.overtaken,
         down_s=None if resumed is None else resumed - incident.found_s + incident.stalled_s,
         step=_step_restored(incident),
         steps_lost=incident.steps_lost,
@@ -353,14 +361,24 @@ def _ranks_of(job: Job, node: str) -> list[int]:
 
 
 def _step(job: Job, live: JobProgress | None) -> int | None:
-    last = live or job.reached
-    seen = [job.best_step, last.step if last else None, *(each.step for each in job.exits)]
+    if live is None and job.reached is None and (own := _own_steps(job)):
+        return min(own)
+    known = live or job.reached
+    last = [each.status.step for each in job.exits if job.phase is Phase.SUCCEEDED]
+    heard = [known.step if known else None, *(each.step for each in job.exits)]
+    seen = [job.best_step, *heard, min((step for step in last if step is not None), default=None)]
     return max((step for step in seen if step is not None), default=None)
 
 
 def _relative(job: Job, live: JobProgress | None) -> bool:
     last = live or job.reached
-    return last is not None and last.relative
+    return last.relative if last is not None else bool(_own_steps(job))
+
+
+def _own_steps(job: Job) -> list[int]:
+    """Of ranks that have ended, and counted their steps from their own start."""
+    ends = [each.status for each in job.exits if each.status.saved is not None]
+    return [status.step for status in ends if status.step]
 
 
 def _restarts(job: Job, now: float) -> dict[str, BudgetView]:

@@ -1,0 +1,36 @@
+"""How many steps a job that is over is shown to have made."""
+
+import pytest
+
+from holdfast.driver.adapters.rest.views import job_view
+from holdfast.driver.core.events import Plan
+from holdfast.driver.core.model import Exited, Job, Phase, State
+from holdfast.protocol.messages import RankStatus, Task
+
+
+def ended(*statuses: RankStatus, best_step: int | None = None) -> Job:
+    plan = Plan(task=Task(command=("train",), workdir="."), nodes=1, ranks_per_node=2)
+    exits = tuple(Exited(node="n0", status=status) for status in statuses)
+    times = {"number": 1, "submitted_s": 0.0, "since_s": 1.0}
+    known = {"plan": plan, "phase": Phase.SUCCEEDED, "exits": exits, "best_step": best_step}
+    return Job(name="job", **known, **times)  # type: ignore[arg-type]
+
+
+def end(rank: int, step: int, saved: int | None) -> RankStatus:
+    return RankStatus(rank=rank, state="exited", exit_code=0, step=step, saved=saved)
+
+
+@pytest.mark.parametrize(
+    ("saved", "best_step", "shown"),
+    [
+        pytest.param(0, None, (600, True), id="nobody numbered them"),
+        pytest.param(300, 2, (600, True), id="a save an epoch"),
+        pytest.param(None, 595, (600, False), id="the last heartbeat was of before"),
+    ],
+)
+def test_its_ranks_say_how_far_they_came(
+    saved: int | None, best_step: int | None, shown: tuple[int, bool]
+) -> None:
+    job = ended(end(0, 600, saved), end(1, 601, saved), best_step=best_step)
+    view = job_view(State(jobs={"job": job}), job, now=2.0, live=None)
+    assert (view.step, view.step_relative) == shown
