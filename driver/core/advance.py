@@ -6,10 +6,9 @@ stands, never what just happened, so late, repeated or reordered facts lead to t
 
 from collections.abc import Callable
 
-from holdfast.driver.core import candidates, diagnosis, finish, incidents, moves
+from holdfast.driver.core import candidates, diagnosis, finish, incidents, moves, tally
 from holdfast.driver.core.allocation import ready, undo_start
 from holdfast.driver.core.epochs import all_set, open_epoch, seat
-from holdfast.driver.core.gather import failed
 from holdfast.driver.core.model import Job, Phase, Timer, Wanted
 from holdfast.driver.core.turn import Turn
 
@@ -83,12 +82,7 @@ def _starting(turn: Turn, job: Job) -> bool:
 
 def _running_now(turn: Turn, job: Job) -> bool:
     """All ranks have started, or have ended well already."""
-    if len(job.running) + len(job.exits) < job.plan.nodes:
-        return False  # asked at each node's word: no look at all of them before the last
-    started = {*job.running, *(exited.node for exited in job.exits)}
-    if not started.issuperset(job.places):
-        return False
-    if any(failed(exited.status) for exited in job.exits):
+    if job.tally.failed or not tally.started(turn, job):
         return False
     turn.move(job.name, Phase.RUNNING)
     turn.drop_timers(job.name, Timer.START)
@@ -100,10 +94,7 @@ def _running_now(turn: Turn, job: Job) -> bool:
 
 
 def _running(turn: Turn, job: Job) -> bool:
-    if len(job.exits) < job.world_size:
-        return False  # as above
-    ended = {exited.status.rank for exited in job.exits if not failed(exited.status)}
-    if len(ended) < job.world_size:
+    if job.tally.failed or job.tally.ended < job.world_size:
         return False
     finish.succeed(turn, job.name)
     return True

@@ -274,7 +274,6 @@ def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
         ending=without(job.ending, node),
         suspects=without(job.suspects, node),
         quiet={other: quiet for other, quiet in job.quiet.items() if other != node},
-        running=without(job.running, node),
     )
 
 
@@ -292,6 +291,9 @@ def _release(turn: Turn, node: str, forget: str | None) -> None:
         silent_check_s=None,
         selftest=None,
         tested=None,
+        ran=0,
+        exited=0,
+        exits=(),
     )
     turn.order(Release(node=node))
 
@@ -316,7 +318,6 @@ def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
         ending=(),
         suspects=(),
         quiet={},
-        running=(),
         store_host="",
         seats=(),
         rendezvous=None,

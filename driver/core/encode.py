@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.driver.core.model import State
+from holdfast.driver.core import tally
+from holdfast.driver.core.model import Job, Node, State
 from holdfast.driver.core.patches import apply, diff
 
 VERSION = 1
@@ -58,15 +59,31 @@ def fold(whole: bytes, changes: Iterable[bytes]) -> bytes:
 def decode(data: bytes) -> State:
     """The state in `data`. Raises `UnreadableState`."""
     try:
-        return _counted(_DECODER.decode(_state(data)))
+        return _of_today(_DECODER.decode(_state(data)))
     except msgspec.DecodeError as error:
         raise _damaged(error) from error
 
 
-def _counted(state: State) -> State:
-    """Earlier Holdfasts did not write down how many places of a job are vacant."""
-    jobs = {name: replace(job, vacant=job.places.count("")) for name, job in state.jobs.items()}
-    return replace(state, jobs=jobs)
+def _of_today(state: State) -> State:
+    """Earlier Holdfasts kept with the job what its nodes told, and counted no vacant places."""
+    nodes, jobs = dict(state.nodes), {}
+    for name, job in state.jobs.items():
+        jobs[name] = replace(job, vacant=job.places.count(""))
+        if job.finished or not (job.exits or job.running):
+            continue
+        for node in (nodes[each] for each in job.nodes if each in nodes):
+            nodes[node.name] = _told(node, job)
+        sums = tally.of(job.exits, len(job.running))
+        jobs[name] = replace(jobs[name], exits=(), running=(), tally=sums)
+    return replace(state, jobs=jobs, nodes=nodes)
+
+
+def _told(node: Node, job: Job) -> Node:
+    exits = tuple(
+        replace(each, at=order) for order, each in enumerate(job.exits) if each.node == node.name
+    )
+    ran = job.epoch if node.name in job.running else 0
+    return replace(node, ran=ran, exited=job.epoch if exits else 0, exits=exits)
 
 
 _DAMAGED = (msgspec.DecodeError, AttributeError, IndexError, KeyError, TypeError)

@@ -5,7 +5,7 @@ a node is told follows from the fields that change here; see `orders`.
 """
 
 from holdfast.driver.core import incidents, restore
-from holdfast.driver.core.model import Job, Lived, Timer
+from holdfast.driver.core.model import Job, Lived, Tally, Timer
 from holdfast.driver.core.orders import rank_table
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.messages import Restore
@@ -40,8 +40,7 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
         rendezvous=None,
         seats=(),
         restore=None,
-        running=(),
-        exits=(),
+        tally=Tally(),
         unlike=None,
         held=None,
         progressed=False,

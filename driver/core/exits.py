@@ -7,8 +7,9 @@ end is known.
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.driver.core.events import Found, RanksExited
-from holdfast.driver.core.gather import failed, is_echo, summary
+from holdfast.driver.core.gather import summary
 from holdfast.driver.core.model import Exited
+from holdfast.driver.core.tally import failed, is_echo
 from holdfast.driver.ports import Entry
 
 FEW = 8

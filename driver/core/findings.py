@@ -10,6 +10,7 @@ from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.model import Fault, Job, Timer
 from holdfast.driver.core.orders import ranks_of
+from holdfast.driver.core.tally import exits_of
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Finding, Kind, Weight
 
@@ -122,7 +123,7 @@ def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
     if fault.kind is Kind.CHECKPOINT_CORRUPT:
         fault = replace(fault, spoils=True)
     if fault.kind in STUCK:
-        fault = gather.explained(job, fault)
+        fault = gather.explained(exits_of(turn.nodes, job), fault)
     if fault.kind not in STUCK or not job.seated:
         ladder.recover(turn, job.name, fault)
     elif job.held is None:

@@ -6,8 +6,8 @@ a finished job stays finished.
 
 from holdfast.driver.core import incidents
 from holdfast.driver.core.allocation import give_back
-from holdfast.driver.core.gather import failed
 from holdfast.driver.core.model import Failure, Phase, Timer, Wanted
+from holdfast.driver.core.tally import exits_of, failed
 from holdfast.driver.core.turn import Turn
 
 KEPT_EXITS = 16
@@ -47,11 +47,11 @@ def drop(turn: Turn, name: str) -> None:
 
 def _end(turn: Turn, name: str, phase: Phase, sentence: str) -> None:
     incidents.back(turn, name, sentence)
+    _keep_first_causes(turn, name)
     give_back(turn, name, forget=name)
     turn.move(name, phase)
     turn.job(name, timers={}, suspects=(), waiting="", parked="", unsure_s=None)
-    turn.job(name, quiet={}, seats=(), running=(), ending=(), tried={}, unfit={})
-    _keep_first_causes(turn, name)
+    turn.job(name, quiet={}, seats=(), ending=(), tried={}, unfit={})
     turn.say(sentence, name)
     job = turn.jobs[name]
     if job.wanted is Wanted.DELETE:
@@ -62,8 +62,9 @@ def _end(turn: Turn, name: str, phase: Phase, sentence: str) -> None:
 
 def _keep_first_causes(turn: Turn, name: str) -> None:
     """Of thousands of ends those that tell why, and the furthest: each later commit has them."""
-    exits = turn.jobs[name].exits
+    exits = exits_of(turn.nodes, turn.jobs[name])
     if len(exits) <= KEPT_EXITS:
+        turn.job(name, exits=exits)
         return
     causes = [each for each in exits if failed(each.status)][:KEPT_EXITS]
     furthest = max(exits, key=lambda each: -1 if each.step is None else each.step)

@@ -5,12 +5,12 @@ of stamps; a signal or an exception of its own comes before an error that a peer
 """
 
 from collections.abc import Sequence
-from signal import SIGABRT
 
 from msgspec.structs import replace
 
 from holdfast.driver.core import repeats
 from holdfast.driver.core.model import Exited, Fault, Job
+from holdfast.driver.core.tally import failed, is_echo
 from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus
 
@@ -18,30 +18,16 @@ SIGKILL = 9
 """The one death that a rank's own memory cannot cause."""
 
 
-def failed(status: RankStatus) -> bool:
-    """True where the rank did not end well."""
-    return bool(status.signal) or status.exit_code != 0
-
-
-def is_echo(status: RankStatus) -> bool:
-    """True where the death of a peer explains this one."""
-    return not status.signal and status.error is not None and status.error.in_collective
-
-
-def only_echoes(exits: Sequence[Exited]) -> bool:
+def only_echoes(job: Job) -> bool:
     """True where every rank that failed lost a peer, and whose death that was may still come."""
-    bad = (exited.status for exited in exits if failed(exited.status))
-    return (first := next(bad, None)) is not None and is_echo(first) and all(map(is_echo, bad))
+    return bool(job.tally.failed) and not job.tally.causes
 
 
 def in_question(job: Job) -> bool:
     """True where every rank that failed may have died of what another one did: it lost a peer, or
     ended itself, as gloo does to whoever is sent more than it expects.
     """
-    return len(job.seats) > 1 and all(
-        is_echo(each.status) or repeats.own_signal(each.status) is SIGABRT
-        for each in _failed(job.exits)
-    )
+    return len(job.seats) > 1 and not job.tally.plain
 
 
 def root(exits: Sequence[Exited]) -> Exited | None:
@@ -77,13 +63,13 @@ def _words(status: RankStatus) -> tuple[int | None, str]:
     return status.exit_code, status.error.message if status.error else ""
 
 
-def unstartable(job: Job) -> str:
+def unstartable(job: Job, exits: Sequence[Exited]) -> str:
     """Why the job's command cannot be run at all, in a sentence; "" where it was run.
 
     A job that has completed a step was given the right command and folder: there, the node is at
     fault, and another try may help.
     """
-    first = root(job.exits)
+    first = root(exits)
     if first is None or not _never_ran(first.status) or job.best_step is not None:
         return ""
     return f"{summary(first)}."
@@ -93,28 +79,28 @@ def _never_ran(status: RankStatus) -> bool:
     return status.error is not None and status.error.not_startable
 
 
-def judge(job: Job) -> Fault | None:
+def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
     """The fault behind the exits of the current epoch. Who only complains is not named."""
-    first = root(job.exits)
+    first = root(exits)
     if first is None:
         return None
     if job.unlike is not None and in_question(job):
-        told = (*job.unlike.evidence, *_evidence(first, job.exits))
+        told = (*job.unlike.evidence, *_evidence(first, exits))
         return replace(job.unlike, evidence=told, mark=repeats.mark(first.status))
     kind, blame = _class_of(first.status)
     echo = is_echo(first.status) or kind is Kind.CHECKPOINT_CORRUPT
     error = first.status.error
-    steps = [exited.step for exited in job.exits if exited.step is not None]
+    steps = [exited.step for exited in exits if exited.step is not None]
     return Fault(
         kind=kind,
         weight=Weight.RESTART,
         blame=blame,
         node=None if echo else first.node,
         rank=None if echo else first.status.rank,
-        place=_refuser(job.exits) if kind is Kind.CHECKPOINT_CORRUPT else None,
+        place=_refuser(exits) if kind is Kind.CHECKPOINT_CORRUPT else None,
         step=max(steps, default=None),
         summary=summary(first),
-        evidence=_evidence(first, job.exits),
+        evidence=_evidence(first, exits),
         traceback=(error.traceback or error.message) if error and kind_is_users(kind) else "",
         spoils=_spoils(job, first.status, max(steps, default=None)),
         own=not echo and repeats.own_signal(first.status) is not None,
@@ -122,9 +108,9 @@ def judge(job: Job) -> Fault | None:
     )
 
 
-def explained(job: Job, fault: Fault) -> Fault:
+def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
     """A standstill, or who explains it: a rank that the others wait for, and that ended well."""
-    left = [each for each in job.exits if each.status.rank == fault.rank]
+    left = [each for each in exits if each.status.rank == fault.rank]
     if not left or failed(left[0].status):
         return fault
     first = left[0]

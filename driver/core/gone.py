@@ -6,6 +6,7 @@ cluster, its connection or its peers; silence alone counts only after a while, a
 
 from holdfast.driver.core import eviction, gather, incidents, ladder, starved, trials
 from holdfast.driver.core.model import Fault, Job, Node, Timer, Wanted
+from holdfast.driver.core.tally import exits_of, failed
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -29,8 +30,9 @@ def gone(turn: Turn, name: str) -> None:
 def lose_missed(turn: Turn, job: Job) -> bool:
     """Lose nodes of which the cluster says that they are gone, and whose peers say the same."""
     missed = [name for name in job.nodes if not turn.nodes[name].present]
+    exits = exits_of(turn.nodes, job) if missed else ()
     for name in missed:
-        echo = next(exited for exited in job.exits if gather.failed(exited.status))
+        echo = next(exited for exited in exits if failed(exited.status))
         text = f"rank {echo.status.rank} there lost a peer"
         peers = Evidence(source=f"executor of {echo.node}", text=text)
         ladder.recover(turn, job.name, _loss(name, peers))
@@ -43,7 +45,7 @@ def explain_echoes(turn: Turn, node: str) -> None:
     After a driver was restarted nothing was connected, so nothing ends; the peers' word is enough.
     """
     job = turn.jobs.get(turn.nodes[node].job or "")
-    if job is not None and Timer.DOUBT in job.timers and gather.only_echoes(job.exits):
+    if job is not None and Timer.DOUBT in job.timers and gather.only_echoes(job):
         lose_missed(turn, job)
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import lives, loss
 from holdfast.driver.core.another import is_another
 from holdfast.driver.core.model import Fault, Incident, Job
+from holdfast.driver.core.tally import exits_of
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import ALL_CLEAR, Blame, Finding, Kind, Weight
 
@@ -46,7 +47,7 @@ def _hits(turn: Turn, job: Job, incident: Incident, fault: Fault) -> Incident:
     if before is not None and before.id != incident.id:
         if job.incident is not None:  # what was tried in vain counts for whatever comes next
             incident = replace(incident, tries=incident.tries or before.tries)
-        incident = _catching_up(job, before, incident, fault)
+        incident = _catching_up(turn, job, before, incident, fault)
         _overtake(turn, job, before, fault)
     turn.job(job.name, incident=incident.id)
     incident = replace(
@@ -68,7 +69,9 @@ def _overtake(turn: Turn, job: Job, before: Incident, fault: Fault) -> None:
         back(turn, job.name, OVERTAKEN)
 
 
-def _catching_up(job: Job, before: Incident, incident: Incident, fault: Fault) -> Incident:
+def _catching_up(
+    turn: Turn, job: Job, before: Incident, incident: Incident, fault: Fault
+) -> Incident:
     """The incident knowing that the job still did steps again for `before`, and from which on."""
     rollback = before.rollbacks.get(job.name)
     if rollback is None or rollback.restored is None or job.progressed:
@@ -76,7 +79,7 @@ def _catching_up(job: Job, before: Incident, incident: Incident, fault: Fault) -
     if job.restore is not None or job.best_step is not None:
         since = job.restore.step if job.restore is not None else 0
         return loss.catching_up(incident, job.name, since)
-    own = [each.status.step for each in job.exits if each.status.step is not None]
+    own = [each.status.step for each in exits_of(turn.nodes, job) if each.status.step is not None]
     done = fault.step if fault.step is not None else min(own, default=None)
     reached = None if done is None else rollback.restored + done
     return loss.catching_up(incident, job.name, reached)

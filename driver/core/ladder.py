@@ -25,6 +25,7 @@ from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import Budget
 from holdfast.driver.core.model import Failure, Fault, Incident, Job, Phase, Spent, Wanted
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.tally import exits_of
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Weight
 
@@ -144,7 +145,7 @@ def _acquitted(turn: Turn, fault: Fault) -> bool:
 def _no_more_tries(turn: Turn, name: str, fault: Fault) -> str:
     """Why another try is refused, or of no use; "" where the job may try again."""
     job = turn.jobs[name]
-    never = gather.unstartable(job) if job.wanted is Wanted.RUN else ""
+    never = gather.unstartable(job, exits_of(turn.nodes, job)) if job.wanted is Wanted.RUN else ""
     hopeless = _hopeless(turn, job, fault) or spots.used_up(turn, job, fault)
     return never or hopeless or _spent_out(turn, name, fault)
 

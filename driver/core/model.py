@@ -136,7 +136,9 @@ class Node(Value, frozen=True):
     forget: str | None = None  # a finished job whose snapshots it drops, until it has another
     generation: int = 0  # of the newest desired state that was ordered
     epoch: int = 0  # newest epoch that it was told
+    ran: int = 0  # newest epoch of whose ranks it said that they have all started
     exited: int = 0  # newest epoch of whose ranks it said that some have ended
+    exits: tuple["Exited", ...] = ()  # in that epoch
     silent_check_s: float | None = None  # when its silence is looked at (again)
     rest_until_s: float = 0.0  # not chosen before: it failed lately without proof against it
     rest_why: str = ""
@@ -199,6 +201,18 @@ class Exited(Value, frozen=True):
     status: RankStatus
     step: int | None = None
     saved: int = 0  # steps that its script was seen to save, where they count from its start
+    at: int = 0  # sequence of the entry that told of it
+
+
+class Tally(Value, frozen=True):
+    """Of the current epoch of a job: how many nodes run their ranks, and how many ranks ended."""
+
+    running: int = 0  # nodes
+    ended: int = 0
+    failed: int = 0  # of these
+    causes: int = 0  # of these, those that no death of a peer explains
+    plain: int = 0  # of these, those that were not aborted, as gloo does to who hears of another
+    saved: bool = False  # scripts that count steps from their start were seen to save
 
 
 class Lived(Value, frozen=True):
@@ -307,8 +321,9 @@ class Job(Value, frozen=True):
     rendezvous: Rendezvous | None = None
     seats: tuple[Seat, ...] = ()  # the rank table, once ranks may run in this epoch
     restore: Restore | None = None  # what the seated ranks started from
-    running: tuple[str, ...] = ()  # nodes whose ranks have all started
-    exits: tuple[Exited, ...] = ()
+    tally: Tally = Tally()  # see `tally`: what each node told is in its own value
+    running: tuple[str, ...] = ()  # nodes that said so to an earlier Holdfast
+    exits: tuple[Exited, ...] = ()  # of a finished job: those that tell why
     unlike: Fault | None = None  # ranks of the epoch that were in different collectives
     ended: int = 0  # of a finished job of which not all exits are kept: how many there were
     held: Fault | None = None  # acted on once the stacks of the stuck ranks are taken

@@ -115,7 +115,7 @@ def begin(turn: Turn) -> None:
 def trains(job: Job) -> bool:
     """It runs undisturbed. While ranks end, of a fault or for good, that comes first."""
     wanted = job.wanted is Wanted.RUN and not job.parked
-    return wanted and job.phase is Phase.RUNNING and not job.exits and job.held is None
+    return wanted and job.phase is Phase.RUNNING and not job.tally.ended and job.held is None
 
 
 def _may_leave(turn: Turn, job: Job) -> bool:

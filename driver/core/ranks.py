@@ -11,6 +11,7 @@ from holdfast.driver.core import (
     restore,
     saving,
     spots,
+    tally,
 )
 from holdfast.driver.core.allocation import without
 from holdfast.driver.core.events import (
@@ -120,7 +121,7 @@ def _store_lost(turn: Turn, job: Job, text: str) -> None:
 
     A step says that they have met; ranks that ended are a story of their own.
     """
-    if job.progressed or job.exits:
+    if job.progressed or job.tally.ended:
         return
     node = job.store_host
     summary = f"the rendezvous of attempt {job.attempt} on {node} died before its ranks had met"
@@ -137,9 +138,11 @@ def _store_lost(turn: Turn, job: Job, text: str) -> None:
 
 def on_running(turn: Turn, event: RanksRunning) -> None:
     job = current(turn, event)
-    if job is None or not _has_ranks(turn, job, event.node) or event.node in job.running:
+    if job is None or not _has_ranks(turn, job, event.node):
         return
-    turn.job(job.name, running=(*job.running, event.node))
+    if turn.nodes[event.node].ran == job.epoch:
+        return
+    tally.runs(turn, job, event.node)
     turn.say(f"the ranks on {event.node} run")
 
 
@@ -148,27 +151,18 @@ def on_exited(turn: Turn, event: RanksExited) -> None:
     job = current(turn, event)
     if job is None or not _has_ranks(turn, job, event.node):
         return
-    known = _ended(turn, job, event.node)
+    known = {exited.status.rank for exited in tally.ended_on(turn.nodes[event.node], job)}
     own = sorted(event.exits, key=lambda status: status.order)
     new = [status for status in own if status.rank not in known and status.state == "exited"]
     if not new:
         return
-    exits = [_exit(event, status) for status in new]
     best = _highest(job.best_step, event.step)
-    turn.job(job.name, exits=(*job.exits, *exits), best_step=best)
-    turn.node(event.node, exited=job.epoch)
+    tally.ended(turn, job, event.node, tuple(_exit(turn, event, status) for status in new))
+    turn.job(job.name, best_step=best)
     ranks = ", ".join(str(status.rank) for status in new)
     turn.say(f"rank {ranks} on {event.node} ended")
-    if any(gather.failed(status) for status in new):
+    if any(tally.failed(status) for status in new):
         _gather(turn, job.name)
-
-
-def _ended(turn: Turn, job: Job, node: str) -> set[int]:
-    """Its ranks that are known to have ended. Most nodes tell all of them at once: no look through
-    thousands then."""
-    if turn.nodes[node].exited != job.epoch:
-        return set()
-    return {exited.status.rank for exited in job.exits if exited.node == node}
 
 
 def _has_ranks(turn: Turn, job: Job, node: str) -> bool:
@@ -176,9 +170,9 @@ def _has_ranks(turn: Turn, job: Job, node: str) -> bool:
     return job.seated and turn.has(job, node) and node not in job.standbys
 
 
-def _exit(event: RanksExited, status: RankStatus) -> Exited:
+def _exit(turn: Turn, event: RanksExited, status: RankStatus) -> Exited:
     saved = max(status.saved or 0, event.saved)
-    return Exited(node=event.node, status=status, step=event.step, saved=saved)
+    return Exited(node=event.node, status=status, step=event.step, saved=saved, at=turn.sequence)
 
 
 def _gather(turn: Turn, name: str) -> None:
@@ -187,7 +181,7 @@ def _gather(turn: Turn, name: str) -> None:
     due = job.timers.get(Timer.GATHER)
     if due is not None and turn.now + min(policy.echo_s, policy.gather_s) >= due:
         return  # however it is, it is looked at soon enough
-    asked = gather.only_echoes(job.exits) or (gather.in_question(job) and job.unlike is None)
+    asked = gather.only_echoes(job) or (gather.in_question(job) and job.unlike is None)
     after_s = policy.echo_s if asked else policy.gather_s
     if due is None or turn.now + after_s < due:
         turn.set_timer(name, Timer.GATHER, after_s)

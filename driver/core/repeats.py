@@ -137,7 +137,7 @@ def note(turn: Turn, name: str, fault: Fault) -> None:
     counts from its start the next attempt goes on from there: none of its ends was at this place.
     """
     job = turn.jobs[name]
-    if any(exited.saved for exited in job.exits):
+    if job.tally.saved:
         turn.job(name, ends=())
         return
     if fault.mark is None:

@@ -26,6 +26,7 @@ from holdfast.driver.core.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.model import Failure, Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.outstanding import calls_for
+from holdfast.driver.core.tally import exits_of
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Kind, Weight
 
@@ -60,7 +61,7 @@ def _job(turn: Turn, name: str) -> None:
 
 def _gathered(turn: Turn, job: Job) -> None:
     away = gone.away(turn, job)
-    if not (away and gather.only_echoes(job.exits)):
+    if not (away and gather.only_echoes(job)):
         _judged(turn, job)
     elif gone.lose_missed(turn, job):
         return
@@ -70,7 +71,7 @@ def _gathered(turn: Turn, job: Job) -> None:
 
 
 def _judged(turn: Turn, job: Job) -> None:
-    fault = gather.judge(job)
+    fault = gather.judge(job, exits_of(turn.nodes, job))
     if fault is not None:
         ladder.recover(turn, job.name, fault)
 
@@ -142,7 +143,8 @@ def _no_store(turn: Turn, job: Job) -> None:
 
 
 def _no_start(turn: Turn, job: Job) -> None:
-    late = [node for node in job.places if node not in job.running and turn.nodes[node].connected]
+    nodes = [turn.nodes[name] for name in job.places]
+    late = [node.name for node in nodes if node.ran != job.epoch and node.connected]
     if not late:
         turn.set_timer(job.name, Timer.START, job.plan.start_s)
         return

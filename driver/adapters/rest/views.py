@@ -5,13 +5,15 @@ their units; only the job spec is in camel case, for it is the user's own docume
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.driver.core.gather import root
-from holdfast.driver.core.model import Incident, Job, Node, Phase, State
+from holdfast.driver.core.model import Exited, Incident, Job, Node, Phase, State
 from holdfast.driver.core.story import timeline
+from holdfast.driver.core.tally import exits_of
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.messages import Observed
 
@@ -215,7 +217,7 @@ class IncidentList(View):
 def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) -> JobView:
     """`live`: what the detectors know of its progress, or None where they know nothing."""
     spec = json.loads(job.plan.spec or b"{}")
-    ended = job.since_s if job.finished else now
+    ended, exits = job.since_s if job.finished else now, exits_of(state.nodes, job)
     return JobView(
         name=job.name,
         labels=spec.get("metadata", {}).get("labels", {}),
@@ -230,10 +232,10 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         places=[_place(state, job, place) for place in range(len(job.places))],
         standbys=list(job.standbys),
         attempt=job.attempt,
-        step=_step(job, live),
+        step=_step(job, live, exits),
         stored_step=job.acknowledged[-1].step if job.acknowledged else None,
         stored_s=None if job.stored_s is None else max(0.0, now - job.stored_s),
-        step_relative=_relative(job, live),
+        step_relative=_relative(job, live, exits),
         step_s=live.step_s if live else None,
         best_step_s=live.best_step_s if live else None,
         loss=live.loss if live else None,
@@ -241,7 +243,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         incident=job.incident,
         restarts=_restarts(job, now),
         failure=_failure(job),
-        exit=_first_failed(job),
+        exit=_first_failed(job, exits),
         store_url=job.plan.task.store_url,
         spec=spec,
     )
@@ -360,24 +362,24 @@ def _ranks_of(job: Job, node: str) -> list[int]:
     ]
 
 
-def _step(job: Job, live: JobProgress | None) -> int | None:
-    if live is None and job.reached is None and (own := _own_steps(job)):
+def _step(job: Job, live: JobProgress | None, exits: Sequence[Exited]) -> int | None:
+    if live is None and job.reached is None and (own := _own_steps(exits)):
         return min(own)
     known = live or job.reached
-    last = [each.status.step for each in job.exits if job.phase is Phase.SUCCEEDED]
-    heard = [known.step if known else None, *(each.step for each in job.exits)]
+    last = [each.status.step for each in exits if job.phase is Phase.SUCCEEDED]
+    heard = [known.step if known else None, *(each.step for each in exits)]
     seen = [job.best_step, *heard, min((step for step in last if step is not None), default=None)]
     return max((step for step in seen if step is not None), default=None)
 
 
-def _relative(job: Job, live: JobProgress | None) -> bool:
+def _relative(job: Job, live: JobProgress | None, exits: Sequence[Exited]) -> bool:
     last = live or job.reached
-    return last.relative if last is not None else bool(_own_steps(job))
+    return last.relative if last is not None else bool(_own_steps(exits))
 
 
-def _own_steps(job: Job) -> list[int]:
+def _own_steps(exits: Sequence[Exited]) -> list[int]:
     """Of ranks that have ended, and counted their steps from their own start."""
-    ends = [each.status for each in job.exits if each.status.saved is not None]
+    ends = [each.status for each in exits if each.status.saved is not None]
     return [status.step for status in ends if status.step]
 
 
@@ -402,8 +404,8 @@ def _failure(job: Job) -> FailureView | None:
     return FailureView(traceback=job.failure.traceback, reason=job.failure.reason)
 
 
-def _first_failed(job: Job) -> ExitView | None:
-    first = root(job.exits)
+def _first_failed(job: Job, exits: Sequence[Exited]) -> ExitView | None:
+    first = root(exits)
     if first is None:
         return None
     error = first.status.error
@@ -413,5 +415,5 @@ def _first_failed(job: Job) -> ExitView | None:
         code=first.status.exit_code,
         signal=first.status.signal,
         message=error.message if error else "",
-        more=max(job.ended, len(job.exits)) - 1,
+        more=max(job.ended, len(exits)) - 1,
     )
