@@ -139,6 +139,7 @@ def test_a_driver_ignores_what_its_starter_ignores(
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_a_signal_that_nobody_ignores_stops_the_run(shell: Shell, number: signal.Signals) -> None:
+    shell.through = ("env", "--default-signal")  # these tests may run under nohup themselves
     process = shell.start("run", "--", "sh", "-c", "touch up; exec sleep 100")
     eventually((shell.folder / "up").exists, "its rank is up")
     process.send_signal(number)
