@@ -1,0 +1,79 @@
+"""What nodes told of their ranks: the sums agree with it, also of what was written earlier."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.driver.core import tally
+from holdfast.driver.core.encode import decode, encode
+from holdfast.driver.core.model import Job, State, Tally
+from holdfast.lab.simulator import simulate
+from holdfast.lab.simulator.scenario import draw
+from holdfast.lab.simulator.world import World
+
+SEEDS = range(16)
+
+
+def lived(seed: int) -> list[State]:
+    """The state after each entry of a simulated life."""
+    world, seen = World(draw(seed)), []
+    commit = world.driver._commit
+
+    def committed(event: Any, decision: Any) -> None:
+        commit(event, decision)
+        seen.append(world.driver.state)
+
+    world.driver._commit = committed  # type: ignore[method-assign]
+    simulate._play(world)
+    simulate._converge(world)
+    return seen
+
+
+def as_before(state: State) -> State:
+    """As it was written when each job kept what its nodes told."""
+    jobs = {name: _kept_whole(state, job) for name, job in state.jobs.items()}
+    nodes = {name: replace(node, ran=0, exited=0, exits=()) for name, node in state.nodes.items()}
+    return replace(state, jobs=jobs, nodes=nodes)
+
+
+def _kept_whole(state: State, job: Job) -> Job:
+    running = tuple(name for name in job.nodes if not job.finished and _ran(state, job, name))
+    exits = tally.exits_of(state.nodes, job)
+    return replace(job, vacant=0, tally=Tally(), exits=exits, running=running)
+
+
+def _ran(state: State, job: Job, node: str) -> bool:
+    return state.nodes[node].ran == job.epoch
+
+
+def asked(state: State, job: Job) -> dict[str, Any]:
+    """All that others ask of it, but which entry told of an end."""
+    exits = [replace(each, at=0) for each in tally.exits_of(state.nodes, job)]
+    ran = {name: _ran(state, job, name) for name in job.nodes}
+    sums = None if job.finished else replace(job.tally, running=0)
+    return {"vacant": job.vacant, "exits": exits, "ran": ran, "sums": sums}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_sums_are_those_of_what_the_nodes_told(seed: int) -> None:
+    """But for a node that has told of ends, and left since: its job opens an epoch at once then."""
+    for state in lived(seed):
+        for job in state.jobs.values():
+            assert job.vacant == job.places.count("")
+            if job.seated and not job.vacant and not job.finished:
+                exits = tally.exits_of(state.nodes, job)
+                assert replace(job.tally, running=0) == tally.of(exits)
+                assert job.tally.running == sum(_ran(state, job, name) for name in job.nodes)
+
+
+def test_what_an_earlier_holdfast_wrote_is_known_as_it_was() -> None:
+    ended = 0
+    for seed in SEEDS:
+        for state in lived(seed):
+            read = decode(encode(as_before(state)))
+            for name, job in state.jobs.items():
+                if not (job.seated and job.vacant):
+                    ended += job.tally.ended and not job.finished
+                    assert asked(read, read.jobs[name]) == asked(state, job)
+    assert ended
