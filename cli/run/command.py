@@ -67,7 +67,7 @@ MaxRestarts = Annotated[
         min=0,
         metavar="N",
         help="Restarts in an hour after faults of the ranks' own: exceptions, exit codes, signals; "
-        "also where one is killed from outside at the same step as before.",
+        "also where one is killed from outside where it was before, without a step more.",
     ),
 ]
 SECONDS = "SECONDS"

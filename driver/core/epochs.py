@@ -88,6 +88,7 @@ def seat(turn: Turn, name: str) -> bool:
         acknowledged=known,
         stored_s=restore.written_s(job, known, None),
         granted=None,
+        reached=None,
         unsure_s=None,
         waiting="",
     )

@@ -12,7 +12,7 @@ mark.
 """
 
 import re
-from signal import Signals, valid_signals
+from signal import Signals
 
 from holdfast.driver.core.events import ProgressSeen
 from holdfast.driver.core.model import Again, Fault, Job, Mark
@@ -37,7 +37,15 @@ OWN_SIGNALS = frozenset(
 )
 """Those that a process brings upon itself; a person or a kernel short of memory sends others."""
 
-_SIGNALS = valid_signals()
+_SENT = frozenset({Signals.SIGHUP, Signals.SIGINT, Signals.SIGKILL, Signals.SIGTERM})
+"""Those that come from outside."""
+_SENDERS = {
+    "SIGKILL": ": the kernel does that where memory is short (see dmesg)",
+    "SIGTERM": ": a time limit does that",
+    "SIGXCPU": ": its limit of CPU time is used (ulimit -t)",
+    "SIGXFSZ": ": a file is at its limit (ulimit -f)",
+    "SIGALRM": ": a timer that it set itself does that",
+}
 
 _PASSING = re.compile(
     r"^(\w*(Connection|Timeout|OSError|BrokenPipe|HTTP|URL|SSL)\w*|gaierror|IOError)$"
@@ -65,9 +73,10 @@ def own_signal(status: RankStatus) -> Signals | None:
 
 
 def signal_of(status: RankStatus) -> int:
-    """The number of the signal that ended it, also as a shell's exit code; 0: none did."""
-    number = status.signal or (status.exit_code or 0) - of_signal(0)
-    return number if number in _SIGNALS else 0
+    """The number of the signal that ended it, also as a shell's exit code; 0: none did. A script
+    may end with any code: only those count of signals that rank or outside are known to send."""
+    number = (status.exit_code or 0) - of_signal(0)
+    return status.signal or (number if number in OWN_SIGNALS | _SENT else 0)
 
 
 def mark(status: RankStatus) -> Mark | None:
@@ -178,9 +187,12 @@ def came_again(job: Job, fault: Fault) -> bool:
 
 def killed_again(job: Job, fault: Fault) -> bool:
     """Whether a signal from outside came before at this place, with no progress since: what the
-    ranks do there brings it about.
+    ranks do there brings it about. Of steps that count from each start nobody knows that: the
+    script may have gone on from a checkpoint of its own.
     """
-    return fault.mark is not None and fault.mark.outside and came_again(job, fault)
+    if fault.mark is None or not fault.mark.outside or (fault.mark.relative and fault.mark.step):
+        return False
+    return came_again(job, fault)
 
 
 def killed(job: Job, fault: Fault) -> str:
@@ -189,8 +201,7 @@ def killed(job: Job, fault: Fault) -> str:
         return ""
     where = f"after step {fault.mark.step}" if fault.mark.step else "before its first step"
     times = len(_nodes(job, fault))
-    why = "the kernel does that where memory is short (see dmesg), and so does a time limit"
-    return f"It was killed {times} times {where}: {why}. "
+    return f"That came {times} times {where}{_SENDERS.get(fault.mark.how, '')}. "
 
 
 def known(job: Job, fault: Fault) -> bool:

@@ -22,7 +22,7 @@ def strip(error: BaseException) -> None:
         if id(each) in seen:
             continue
         seen.add(id(each))
-        each.__traceback__ = _without_us(each.__traceback__)
+        BaseException.with_traceback(each, _without_us(each.__traceback__))  # whatever its class
         left += [other for other in (each.__cause__, each.__context__) if other is not None]
         if isinstance(each, BaseExceptionGroup):
             left += each.exceptions

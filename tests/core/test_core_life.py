@@ -199,3 +199,17 @@ def test_two_jobs_never_hold_half_of_the_cluster_each(life) -> None:
     life.submit("b", nodes=2)
     assert life.state.jobs["a"].phase is Phase.ALLOCATING
     assert life.state.jobs["b"].members == ()
+
+
+def test_what_a_suspended_job_had_reached_is_shown_until_its_ranks_start_again(training) -> None:
+    life = training()
+    reached = e.Reached(step=112, relative=True)
+    life.do(e.SuspendRequested(job="job", reached=reached))
+    life.answer()
+    assert (life.phase, life.job.reached) == (Phase.SUSPENDED, reached)
+    for node in ("n0", "n1"):
+        life.do(e.NodeReleased(node=node))
+    life.do(e.ResumeRequested(job="job"))
+    assert life.job.reached == reached
+    life.answer()
+    assert (life.phase, life.job.reached) == (Phase.RUNNING, None)

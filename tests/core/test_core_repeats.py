@@ -69,6 +69,7 @@ def test_a_signal_and_a_shells_word_for_it_are_one() -> None:
 
 def test_an_exit_code_that_is_no_signals_is_the_scripts() -> None:
     assert mark(died(code=255)) == Mark(how="exit code 255", step=10)
+    assert mark(died(code=150)) == Mark(how="exit code 150", step=10)
 
 
 # ---------------------------------------------------------------- what is done
@@ -269,8 +270,18 @@ def test_a_rank_that_is_killed_at_one_place_again_and_again_has_the_users_budget
     life.dies(0, own_step=step, **end)
     assert life.phase is Phase.FAILED
     where = "after step 10" if step else "before its first step"
-    assert f"It was killed 3 times {where}" in life.job.failure.reason
+    assert f"That came 3 times {where}: " in life.job.failure.reason
     assert "The one restart for user faults" in life.job.failure.reason
+
+
+def test_a_script_that_may_go_on_from_a_checkpoint_of_its_own_is_not_bounded_for_kills(
+    training,
+) -> None:
+    life = training(nodes=1, user=e.Budget(restarts=0, window_s=3600))
+    for _ in range(5):
+        life.dies(0, signal=9, own_step=5, saved=0)
+        until_running(life)
+    assert {spent.blame for spent in life.job.spent} == {Blame.INFRASTRUCTURE}
 
 
 def until_running(life) -> None:

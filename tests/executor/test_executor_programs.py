@@ -94,6 +94,9 @@ PASSED_ON = {
     "except OSError as error:\n    raise ValueError('bad') from error\n",
     "a group": "import torch\ntry:\n    torch.load('nowhere')\n"
     "except OSError as error:\n    raise ExceptionGroup('bad', [error])\n",
+    "one whose fields are frozen": "import dataclasses, torch\n"
+    "@dataclasses.dataclass(frozen=True)\nclass Bad(Exception):\n    why: str\n"
+    "torch.nn.Linear(1, 1)\nraise Bad('bad')\n",
     "a hook of its own": "import sys, traceback\n"
     "sys.excepthook = lambda *error: print(*traceback.format_exception(*error))\n" + LOADS,
     "a collective": "import torch.distributed as dist\n"
