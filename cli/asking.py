@@ -3,7 +3,7 @@
 Called by `status`, `story`, `why`, `jobs` and `nodes`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -157,19 +157,23 @@ def source(url: str | None, state: Path | None, job: str | None = None) -> tuple
 
 LOST = "lost its driver"
 """What a job does that had not ended when its driver did: nobody runs it any more."""
+CUT_SHORT = "cut short"
+"""The same of one that a person was stopping: he did not wait for its end."""
 
 
-def state_of(phase: str, *, alive: bool) -> str:
+def state_of(job: Mapping[str, Any], *, alive: bool) -> str:
     """A job's phase, as far as it is true: without a driver nothing under way is."""
-    from holdfast.driver.core.model import FINISHED
+    from holdfast.driver.core.model import FINISHED, Wanted
 
-    return phase if alive or phase in FINISHED else LOST
+    if alive or job["phase"] in FINISHED:
+        return str(job["phase"])
+    return CUT_SHORT if job["wanted"] in {Wanted.STOP, Wanted.DELETE} else LOST
 
 
 def is_lost(asked: Source, subject: str) -> bool:
     """Whether that is a job, and had not ended when its driver did."""
-    found = (job["phase"] for job in asked.jobs() if job["name"] == subject)
-    return any(state_of(phase, alive=False) == LOST for phase in found)
+    found = (job for job in asked.jobs() if job["name"] == subject)
+    return any(state_of(job, alive=False) == LOST for job in found)
 
 
 def job_named(asked: Source, name: str | None) -> dict[str, Any]:

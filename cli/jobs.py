@@ -99,7 +99,7 @@ def jobs(
         (
             (
                 job["name"],
-                toned(asking.state_of(job["phase"], alive=alive)),
+                toned(asking.state_of(job, alive=alive)),
                 duration(job["since_s"]) if alive else None,
                 f"{sum(len(p['ranks']) for p in job['places'] if p['connected'])}/{job['ranks']}",
                 _step(job),

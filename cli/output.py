@@ -20,6 +20,7 @@ TONES = {
     "quarantined": "red",
     "gone": "red",
     "lost its driver": "red",
+    "cut short": "yellow",
     "maintenance": "yellow",
     "Stopped": "yellow",
     "Suspended": "yellow",

@@ -43,13 +43,15 @@ class Past(NamedTuple):
     size_bytes: int
     alive: bool
     phase: str
+    wanted: str
 
     @property
     def state(self) -> str:
         """For people."""
         if not self.phase:
             return "starting" if self.alive else "never began"
-        return asking.state_of(self.phase, alive=self.alive or self.phase == UNREADABLE)
+        job = {"phase": self.phase, "wanted": self.wanted}
+        return asking.state_of(job, alive=self.alive or self.phase == UNREADABLE)
 
 
 def register(app: typer.Typer) -> None:
@@ -135,12 +137,14 @@ def _remove(root: Path) -> bool:
 
 
 def _past(root: Path) -> Past:
+    phase, wanted = _job(root)
     return Past(
         root=root,
         changed_s=RunPaths(root).journal.stat().st_mtime,
         size_bytes=sum(_sizes(root)),
         alive=find.address(root) is not None,
-        phase=_phase(root),
+        phase=phase,
+        wanted=wanted,
     )
 
 
@@ -170,11 +174,12 @@ def _sizes(root: Path) -> Iterator[int]:
                 continue
 
 
-def _phase(root: Path) -> str:
+def _job(root: Path) -> tuple[str, str]:
+    """Phase of its job, and what was wanted of that."""
     from holdfast.cli.offline import Recorded
 
     try:
         jobs = Recorded(root).jobs()
     except Stopped:
-        return UNREADABLE
-    return str(jobs[-1]["phase"]) if jobs else ""
+        return UNREADABLE, ""
+    return (jobs[-1]["phase"], jobs[-1]["wanted"]) if jobs else ("", "")

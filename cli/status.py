@@ -63,7 +63,7 @@ def _page(
     from rich.text import Text
 
     incidents = asked.incidents(job["name"])
-    state = asking.state_of(job["phase"], alive=alive)
+    state = asking.state_of(job, alive=alive)
     since = f" after {duration(job['age_s'])}"
     if job["phase"] not in FINISHED:
         was = "" if alive else f"; it had been {job['phase']}"

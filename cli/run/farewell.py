@@ -33,7 +33,7 @@ def until_at_rest(
     while not _at_rest(service):
         took_s = now_s() - started_s
         if took_s > WITHIN_S or not pause():
-            say(f"the last checkpoint had not reached the store after {took_s:.0f} s")
+            say(f"not waited for, after {took_s:.0f} s: a last checkpoint may not be in the store")
             return
         if took_s > SAY_AFTER_S and not said:
             said = True

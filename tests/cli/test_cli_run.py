@@ -152,6 +152,10 @@ def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
     (last,) = process.stderr
     assert last.startswith("holdfast  stopped, nothing of it runs; logs in runs/stubborn-")
     eventually(lambda: not shell.leftovers())
+    for words in ("runs", "jobs", "status"):
+        told = shell.holdfast(words).stdout
+        assert "cut short" in told
+        assert "lost its driver" not in told
 
 
 def test_nothing_is_left_when_it_is_killed_and_it_lost_its_driver(shell: Shell) -> None:

@@ -62,6 +62,7 @@ _VIEW = {
     "name": "speech-7b",
     "labels": {"team": "speech"},
     "phase": "Running",
+    "wanted": "run",
     "since_s": 312.5,
     "age_s": 4210.0,
     "why": "speech-7b completed step 1207, the furthest so far",

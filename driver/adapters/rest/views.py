@@ -69,6 +69,8 @@ class JobView(View):
     name: str
     labels: dict[str, str]
     phase: str
+    wanted: str
+    """What people want of it: run, suspend, stop or delete."""
     since_s: float
     """Seconds in this phase."""
     age_s: float
@@ -222,6 +224,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         name=job.name,
         labels=spec.get("metadata", {}).get("labels", {}),
         phase=job.phase.value,
+        wanted=job.wanted.value,
         since_s=max(0.0, now - job.since_s),
         age_s=max(0.0, ended - job.submitted_s),
         why=job.why,
