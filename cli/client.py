@@ -85,14 +85,17 @@ class Readiness(NamedTuple):
 class Client:
     """One driver: its address and a person's token. A connection a request."""
 
-    def __init__(self, url: str, token: str, *, ca: str = "") -> None:
-        """`ca`: PEM of whom to trust at https://; "" means this machine's own CAs."""
+    def __init__(self, url: str, token: str, *, ca: str = "", timeout_s: float = TIMEOUT_S) -> None:
+        """`ca`: PEM of whom to trust at https://; "" means this machine's own CAs. `timeout_s`: how
+        long an answer may take.
+        """
         address = urlsplit(url)
         if address.scheme not in ("http", "https") or not address.hostname:
             raise misused(f"{url!r} is not the address of a driver.", "Give http://HOST:PORT.")
         self.url = url
         self._ca = ca
         self._token = token
+        self._timeout_s = timeout_s
 
     def get(self, where: str, **query: object) -> Any:
         return self._ask("GET", where, query=query)
@@ -138,7 +141,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         asked = self._asked(method, _with_query(where, query or {}), body, headers)
-        connection, response = self._answer(asked, TIMEOUT_S)
+        connection, response = self._answer(asked, self._timeout_s)
         with closing(connection):
             try:
                 data = response.read()

@@ -152,15 +152,15 @@ class Run:
         while True:
             came = events.take(LOOK_S)
             now = time.monotonic()
+            self._stop_if_told()  # first: what was cut short is to be told from what was lost
             if len(self._signals) + self._screen.has_failed > 1:
                 raise Interrupted
             self._service.look_after()
             output.show(now)
-            self._stop_if_told()
             if not came and now - asked_s < ASK_S:
                 continue
             asked_s = now
-            if hindered.look(now, stopped=self._stop_wanted):
+            if hindered.look(time.monotonic(), stopped=self._stop_wanted):
                 raise Interrupted
             hit = any(entry["incident"] is not None for entry in came)
             incidents = self._incidents() if hit else []  # first: the job has counted all of them

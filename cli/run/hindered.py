@@ -12,6 +12,7 @@ from holdfast.cli.client import Readiness
 from holdfast.cli.run.service import Service
 
 ASK_S = 1.0
+OVER = "that is over"
 MORE_S = 5.0
 """Beyond the job's grace that a stop waits for a driver that cannot take it."""
 
@@ -28,6 +29,7 @@ class Hindered:
         self._able_s = now
         self._looked_s = -math.inf
         self._said = ""
+        self._stale = False  # it decided nothing, when it was last asked
 
     def look(self, now: float, *, stopped: bool) -> bool:
         """Whether a stop that was asked for (`stopped`) is in vain: that is said then."""
@@ -41,7 +43,7 @@ class Hindered:
             self._able_s = now
         if now - self._able_s <= self._within_s:
             return False
-        why = self._said or "it does not answer."
+        why = self._said if found is not None else "it does not answer."
         waited = f"the driver could not end the job within {self._within_s:.0f} s"
         self._say(f"{waited}, so all of it is taken down now: {why}")
         return True
@@ -49,5 +51,5 @@ class Hindered:
     def _tell(self, found: Readiness) -> None:
         why = "" if found.ready else found.why
         if why != self._said:
-            self._say(why or "that is over: the driver decides as before")
-        self._said = why
+            self._say(why or ("that is over: the driver decides again" if self._stale else OVER))
+        self._said, self._stale = why, found.stale

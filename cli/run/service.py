@@ -23,6 +23,11 @@ MAX_CHARACTERS = 100_000
 """Linux takes 128 KiB for one variable; a longer command is not announced, and starts as it did."""
 
 
+ANSWERS_IN_S = 5.0
+"""How long the driver, a process of this machine, may take for an answer. Else it counts as away:
+who follows the run, and may want to end it, must not wait for one that hangs."""
+
+
 class Service:
     """Both processes, from `start` to `end`."""
 
@@ -60,7 +65,7 @@ class Service:
         url = find.address(self._paths.root)
         if url is None or not self._paths.user_token.exists():
             return None
-        return Client(url, self._paths.user_token.read_text().strip())
+        return Client(url, self._paths.user_token.read_text().strip(), timeout_s=ANSWERS_IN_S)
 
     def ask(self, question: Callable[[Client], T]) -> T | None:
         """The answer; None while the driver is away. Raises `Problem` where it refuses."""

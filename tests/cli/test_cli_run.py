@@ -1,6 +1,7 @@
 """`holdfast run` from its first line to its last, with scripts that need no torch."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -156,6 +157,18 @@ def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
         told = shell.holdfast(words).stdout
         assert "cut short" in told
         assert "lost its driver" not in told
+
+
+def test_a_stop_does_not_wait_for_a_driver_that_hangs(shell: Shell) -> None:
+    shell.script("forever.py", FOREVER)
+    process = shell.start("run", "--grace", "0", "forever.py")
+    eventually(lambda: (shell.folder / "rank-0").exists())
+    driver = int((shell.run / "driver.lock").read_text())
+    os.kill(driver, signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    heard(process, "the driver could not end the job within 5 s, so all of it is taken down now")
+    assert process.wait(DEADLINE_S) == 130
+    eventually(lambda: not shell.leftovers())
 
 
 def test_nothing_is_left_when_it_is_killed_and_it_lost_its_driver(shell: Shell) -> None:

@@ -31,7 +31,7 @@ def test_what_hinders_the_driver_is_said_once_and_again_when_it_changes() -> Non
     for now, found in enumerate([WELL, SHORT, SHORT, FULL, None, FULL, WELL, WELL]):
         asked.found = found
         assert not hindered.look(float(now), stopped=False)
-    assert said == [SHORT.why, FULL.why, "that is over: the driver decides as before"]
+    assert said == [SHORT.why, FULL.why, "that is over: the driver decides again"]
 
 
 def test_a_stop_that_the_driver_cannot_take_is_in_vain_after_its_grace_and_a_little() -> None:

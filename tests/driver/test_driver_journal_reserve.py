@@ -1,6 +1,10 @@
 """The room beside the journal is given up in pieces, so that who filled the disk gets little."""
 
+import errno
+import os
 from pathlib import Path
+
+import pytest
 
 from holdfast.driver.adapters.journal_reserve import PIECES, Reserve
 
@@ -30,3 +34,17 @@ def test_where_a_person_has_deleted_it_there_is_none_to_give(tmp_path: Path) -> 
     reserve = Reserve(path, size_bytes=SIZE)
     path.unlink()
     assert not reserve.release()
+
+
+def test_where_it_cannot_be_made_whole_what_is_kept_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    path = tmp_path / "reserve"
+    reserve = Reserve(path, size_bytes=SIZE)
+    reserve.release()
+    monkeypatch.setattr(os, "posix_fallocate", refused)
+    assert reserve.missing() is not None
+    assert path.stat().st_size == SIZE - SIZE // PIECES
