@@ -67,5 +67,5 @@ def driver(
 
 def _become(options: list[str]) -> NoReturn:
     sys.stdout.flush()
-    module = ["-m", "holdfast.kit.interrupt", "holdfast.driver.main"]
+    module = ["-P", "-m", "holdfast.kit.interrupt", "holdfast.driver.main"]
     os.execv(sys.executable, [sys.executable, *module, *options])

@@ -75,7 +75,7 @@ class Agent:
         ours_out, theirs_out = os.pipe()
         try:
             self.pid = self._children.spawn(
-                [sys.executable, "-m", "holdfast.checkpoint.agent"],
+                [sys.executable, "-P", "-m", "holdfast.checkpoint.agent"],
                 self._ended,
                 env={**os.environ, "PYTHONSAFEPATH": "1"},
                 stdin=theirs_in,

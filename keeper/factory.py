@@ -22,8 +22,8 @@ from holdfast.protocol.nodeenv import Drivers
 
 SHARED_MEMORY = Path("/dev/shm")
 COMMANDS = {
-    "executor": [sys.executable, "-m", "holdfast.executor.main"],
-    "daemon": [sys.executable, "-m", "holdfast.daemon.main"],
+    "executor": [sys.executable, "-P", "-m", "holdfast.executor.main"],
+    "daemon": [sys.executable, "-P", "-m", "holdfast.daemon.main"],
 }
 
 
@@ -138,7 +138,9 @@ class LocalNodes:
             config = str(self._needs.write(state, node))
             for folder in (Path(node.folder) / "scratch", Path(node.memory)):
                 private_folder(folder)
-            return spawn_host([sys.executable, "-m", "holdfast.keeper.host", config], state, node)
+            return spawn_host(
+                [sys.executable, "-P", "-m", "holdfast.keeper.host", config], state, node
+            )
         except OSError as error:
             return error
 

@@ -68,7 +68,7 @@ class Child:
         self.starts = 0
         self._lifeline = lifeline
         self._environment = environment
-        self._command = [sys.executable, "-m", module, *arguments]
+        self._command = [sys.executable, "-P", "-m", module, *arguments]
         self._waits: Iterator[float] = full_jitter(base_s=0.1, cap_s=2.0)
         self._failures = 0
         self._started_s = 0.0

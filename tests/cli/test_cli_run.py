@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 
 import pytest
 from shells import Shell, heard
@@ -157,6 +158,16 @@ def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
         told = shell.holdfast(words).stdout
         assert "cut short" in told
         assert "lost its driver" not in told
+
+
+def test_a_file_beside_the_script_is_not_taken_for_a_library_of_ours(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shells.HOLDFAST", [sys.executable, "-P", "-m", "holdfast.cli"])
+    for name in ("statistics", "click", "msgspec", "structlog"):
+        shell.script(f"{name}.py", "raise SystemExit('a file of the user')\n")
+    shell.script("train.py", "print('done')\n")
+    assert "done" in shell.holdfast("run", "train.py").stdout
 
 
 def test_a_stop_does_not_wait_for_a_driver_that_hangs(shell: Shell) -> None:
