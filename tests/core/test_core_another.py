@@ -109,6 +109,29 @@ def test_an_incident_that_is_only_caught_up_with_ends_as_the_next_fault_begins(b
     assert behind.state.incidents[2].steps_lost == 50
 
 
+def test_an_incident_ends_no_sooner_than_its_ranks_ran_again(behind) -> None:
+    stood_s = behind.now + 60
+    behind.do(stands(behind, stalled_s=stood_s))
+    first = behind.state.incidents[1]
+    assert (first.overtaken, first.resumed_s) == (True, first.restored_s)
+
+
+def test_an_incident_that_was_overtaken_while_caught_up_with_does_not_end_again(behind) -> None:
+    behind.wait(until_s=behind.now + behind.policy.settle_s + 1)
+    assert behind.job.repeating == 1
+    stops(behind)
+    ended_s = behind.state.incidents[1].resumed_s
+    behind.now += 20
+    behind.progress(161)
+    assert behind.state.incidents[1].resumed_s == ended_s
+
+
+def test_steps_below_those_that_a_job_began_again_from_are_lost_to_the_next(behind) -> None:
+    behind.dies(0, signal=11)
+    behind.answer(stored=[(50, behind.job.history[0].epoch)])
+    assert [incident.steps_lost for incident in behind.state.incidents.values()] == [60, 50]
+
+
 SAME = {
     "the same rank": lambda life: life.dies(1, signal=9),
     "the same mistake in another rank": lambda life: life.dies(0, exception="ValueError"),
@@ -126,6 +149,41 @@ def test_what_may_have_the_same_cause_joins(training, happens) -> None:
     assert life.state.incident_count == 1
     assert incident_view(life.incident).faults == 2
     assert incident_view(life.incident).latest != life.incident.summary
+
+
+def test_the_same_end_at_the_same_step_joins_whichever_rank_it_is(training) -> None:
+    life = training(nodes=1)
+    life.dies(1, signal=6, own_step=10)
+    life.answer()
+    life.dies(0, signal=6, own_step=10)
+    assert life.state.incident_count == 1
+
+
+def test_a_rank_that_memory_may_have_spoiled_joins(training) -> None:
+    life = training(nodes=1)
+    life.dies(1, signal=11)
+    life.answer(snapshots=[(1, life.job.history[0].epoch)])
+    life.dies(0, signal=11)
+    assert life.job.spoiled
+    assert life.state.incident_count == 1
+
+
+def test_another_suspect_of_the_same_joins(training) -> None:
+    life = training(nodes=1)
+    for rank in (1, 0):
+        life.do(stands(life, rank, weight=Weight.SUSPECT))
+        life.wait(until_s=life.now + life.policy.stacks_s)
+        life.answer()
+        life.tests_end()
+        life.answer()
+    assert life.state.incident_count == 1
+
+
+def test_what_comes_while_stacks_are_taken_joins(behind) -> None:
+    behind.do(stands(behind, node=None, rank=None))
+    assert behind.job.held is not None
+    behind.dies(0, signal=9)
+    assert behind.state.incident_count == 1
 
 
 def test_before_ranks_run_again_whatever_comes_joins(training) -> None:
