@@ -8,11 +8,13 @@ import socket
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from shells import Shell, heard
 from waiting import DEADLINE_S, eventually
 
+from holdfast.cli.client import Problem
 from holdfast.cli.run.follow import Run
 from holdfast.cli.run.options import Options, new_run
 from holdfast.protocol import exitcodes
@@ -99,6 +101,26 @@ def test_a_job_that_was_not_submitted_leaves_no_run(
     assert line.startswith("holdfast  stopped")
     assert said in line
     assert paths.root.exists() is has_logs
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked_times"),
+    [
+        pytest.param([Problem(503, {}), {}], 2, id="not now"),
+        pytest.param([None, {}], 2, id="away"),
+        pytest.param([Problem(409, {})], 1, id="it has just ended"),
+    ],
+)
+def test_a_stop_is_asked_for_until_the_driver_has_taken_or_refused_it(
+    tmp_path: Path, answers: list[Any], asked_times: int
+) -> None:
+    options = Options(command=("true",), ranks=1, runs=tmp_path)
+    run = Run(options, new_run(options))
+    run._service = Mock(**{"ask.side_effect": answers})
+    run._signals.append(signal.SIGINT)
+    for _ in range(3):
+        run._stop_if_told()
+    assert run._service.ask.call_count == asked_times
 
 
 IGNORED = pytest.mark.parametrize(
