@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 from waiting import eventually
 
+from holdfast.executor.adapters.children import Exit
+from holdfast.executor.ranks import Ranks
+from holdfast.executor.spawner import Spawner
 from holdfast.kit.cgroup import RECENT_S, Kills, Memory, memory
+from holdfast.protocol.paths import NodePaths
+from holdfast.protocol.rankenv import NodeFacts
 
 V1 = Path("/sys/fs/cgroup/memory")
 LIMIT_BYTES = 400 << 20
@@ -78,6 +83,26 @@ def test_only_who_dies_just_after_a_kill_for_memory_died_of_it() -> None:
     assert seen.look() is None
     kills = 4
     assert seen.look() is not None, "another one"
+
+
+@pytest.mark.parametrize(
+    ("end", "of_memory"),
+    [
+        pytest.param(Exit(code=None, signal=9), True, id="a rank"),
+        pytest.param(Exit(code=137, signal=None), True, id="what its shell ran"),
+        pytest.param(Exit(code=1, signal=None), False, id="another end"),
+        pytest.param(Exit(code=None, signal=15), False, id="another signal"),
+    ],
+)
+def test_a_rank_that_was_killed_is_looked_up(tmp_path: Path, end: Exit, of_memory: bool) -> None:
+    told: list[Any] = []
+    paths = NodePaths(scratch=tmp_path, memory=tmp_path)
+    ranks = Ranks(Spawner.__new__(Spawner), NodeFacts(name="n0", paths=paths), told.append)
+    ranks._kills = Kills(iter([Memory(), Memory(limit_bytes=4096, kills=1)]).__next__)
+    ranks._ended("job", 1, 0, tmp_path, 7, end)
+    (status,) = (event.status for event in told)
+    assert status.out_of_memory is of_memory
+    assert status.memory_limit_bytes == (4096 if of_memory else 0)
 
 
 # ---------------------------------------------------------------- the kernel's choice
