@@ -94,6 +94,10 @@ PASSED_ON = {
     "except OSError as error:\n    raise ValueError('bad') from error\n",
     "a group": "import torch\ntry:\n    torch.load('nowhere')\n"
     "except OSError as error:\n    raise ExceptionGroup('bad', [error])\n",
+    "what was handled": "import torch\ntry:\n    torch.load('nowhere')\n"
+    "except OSError:\n    raise ValueError('bad')\n",
+    "a group of earlier ones": "import torch\nkept = []\ntry:\n    torch.load('nowhere')\n"
+    "except OSError as error:\n    kept.append(error)\nraise ExceptionGroup('bad', kept)\n",
     "one whose fields are frozen": "import dataclasses, torch\n"
     "@dataclasses.dataclass(frozen=True)\nclass Bad(Exception):\n    why: str\n"
     "torch.nn.Linear(1, 1)\nraise Bad('bad')\n",
