@@ -1,10 +1,12 @@
 """How many steps a job that is over is shown to have made."""
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.views import job_view
-from holdfast.driver.core.events import Plan
+from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.model import Exited, Job, Phase, State
+from holdfast.driver.watch.model import JobProgress
 from holdfast.protocol.messages import RankStatus, Task
 
 
@@ -34,3 +36,10 @@ def test_its_ranks_say_how_far_they_came(
     job = ended(end(0, 600, saved), end(1, 601, saved), best_step=best_step)
     view = job_view(State(jobs={"job": job}), job, now=2.0, live=None)
     assert (view.step, view.step_relative) == shown
+
+
+def test_a_job_that_goes_on_is_as_far_as_it_is_now_and_not_when_it_was_put_aside() -> None:
+    job = replace(ended(), phase=Phase.RUNNING, reached=Reached(step=20))
+    live = JobProgress(job="job", step=7, best_step=7, relative=True)
+    view = job_view(State(jobs={"job": job}), job, now=2.0, live=live)
+    assert (view.step, view.step_relative) == (7, True)
