@@ -213,6 +213,7 @@ OWN = ("step numbers",)
         pytest.param("starts_at=0 step saves=0 step saves=1 step", 2, (), id="from 0"),
         pytest.param("step saves=0 step step saves=2", 2, (), id="from 0, nothing restored"),
         pytest.param("step saves=0 step saves=1 step step saves=2", 3, OWN, id="then several"),
+        pytest.param("step saves=1 step step step saves=2 step saves=3", 5, OWN, id="slower once"),
         pytest.param("step step step saves=0 step step step saves=1", 6, OWN, id="an epoch each"),
         pytest.param("starts_at=0 saves=1 saves=2", 0, OWN, id="no optimizer"),
         pytest.param("starts_at=0 reported=9 saves=3 step", 9, (), id="the script says it"),
