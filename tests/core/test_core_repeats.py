@@ -38,7 +38,9 @@ OTHER = {
     "a signal": died(11),
 }
 NONE = {
-    "a rank killed for memory": RankStatus(rank=1, state="exited", signal=9, out_of_memory=True),
+    "a rank killed for memory": RankStatus(
+        rank=1, state="exited", signal=9, out_of_memory=True, step=10
+    ),
     "a server that does not answer": ended("ConnectionRefusedError: [Errno 111]"),
     "a library's word for that": ended("ReadTimeout: timed out"),
     "a device that failed": ended("RuntimeError: CUDA error: an illegal memory access"),
