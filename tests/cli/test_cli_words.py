@@ -172,6 +172,11 @@ def test_status_names_the_last_fault_and_not_what_went_on_by_itself_since() -> N
     assert "last: a goes on by itself" in "\n".join(status._lost(JOB, [calm]))
 
 
+def test_status_names_the_last_fault_that_joined_an_incident() -> None:
+    shown = "\n".join(status._lost(JOB, [{**BACK, "latest": "rank 0 on node-0 stood still"}]))
+    assert "last: rank 0 on node-0 stood still" in shown
+
+
 def test_a_failure_of_the_users_is_shown_whole_before_our_own_words() -> None:
     said: list[str] = []
     failure = {"traceback": "Traceback…\nValueError: x\n", "reason": "rank 1 raised ValueError: x."}
