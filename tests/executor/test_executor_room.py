@@ -3,11 +3,16 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from namespaces import own_mounts
 
+from holdfast.executor import meeting
 from holdfast.executor.adapters.room import to_free_mib
+from holdfast.executor.core.actions import StartStore
+from holdfast.executor.core.events import RoomLacked
+from holdfast.executor.spawner import Spawner
 
 ON_A_DISK = """
 import sys
@@ -43,6 +48,20 @@ def test_what_has_to_be_free_is_sixteen_mib_or_a_quarter(
 
 def test_a_disk_that_says_nothing_of_its_room_holds_nobody() -> None:
     assert to_free_mib(Path("/proc/self")) == 0
+
+
+async def test_ranks_wait_for_room_which_is_told_when_it_lacks_and_when_it_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[Any] = []
+    looks = iter([32, 8, 0])
+    monkeypatch.setattr(meeting, "to_free_mib", lambda _folder: next(looks))
+    monkeypatch.setattr(meeting, "ROOM_LOOK_S", 0)
+    hosts = meeting.Meeting(Spawner.__new__(Spawner), "127.0.0.1", told.append)
+    await hosts._room(StartStore(job="job", epoch=3, logs="/logs"))
+    lacks, is_there = told
+    assert "at least 32 MiB" in lacks.why
+    assert is_there == RoomLacked(job="job", epoch=3, why="")
 
 
 ENDS_THERE = """
