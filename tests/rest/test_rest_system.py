@@ -4,11 +4,15 @@ import re
 import subprocess
 import sys
 
+from msgspec.structs import replace
 from tests.rest.conftest import Driver
 from tests.rest.test_rest_nodes import NODE
 
+from holdfast.driver.adapters.rest.metrics import Metrics
 from holdfast.driver.core import events
+from holdfast.driver.core.model import Incident
 from holdfast.protocol import jobspec
+from holdfast.protocol.faults import Blame, Kind
 
 
 async def test_metrics_count_jobs_by_phase_and_nodes_by_name(driver: Driver) -> None:
@@ -21,6 +25,17 @@ async def test_metrics_count_jobs_by_phase_and_nodes_by_name(driver: Driver) -> 
     assert "holdfast_accepting 1.0" in text
     assert "holdfast_event_loop_lag_seconds" in text
     assert "rank=" not in text
+
+
+def test_metrics_time_each_recovery_once_and_none_that_the_next_fault_overtook() -> None:
+    metrics = Metrics()
+    known = {"kind": Kind.HANG, "blame": Blame.UNKNOWN, "summary": "", "opened": 1, "found_s": 1.0}
+    back = Incident(id=1, resumed_s=3.0, **known)
+    for incident in (back, back, replace(back, id=2, overtaken=True)):
+        metrics._count(incident)
+    sample = metrics.registry.get_sample_value
+    assert sample("holdfast_incidents_total", {"kind": "hang", "blame": "unknown"}) == 2
+    assert sample("holdfast_recovery_seconds_count", {"kind": "hang"}) == 1
 
 
 async def test_a_ready_driver_says_so_without_a_token(driver: Driver) -> None:
