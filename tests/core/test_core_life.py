@@ -106,6 +106,14 @@ def test_a_suspended_job_has_no_nodes_and_goes_on_from_the_store(training) -> No
     assert (life.job.restore.source, life.job.restore.step) == ("store", 10)
 
 
+def test_what_a_node_told_before_a_suspend_says_nothing_of_it_after(training) -> None:
+    life = training()
+    life.do(e.SuspendRequested(job="job"))
+    life.answer()
+    assert life.phase is Phase.SUSPENDED
+    assert (life.job.quiet, life.job.ending) == ({}, ())
+
+
 def test_a_suspend_ends_although_a_node_never_becomes_quiet(training) -> None:
     life = training(grace_s=5.0)
     life.do(e.SuspendRequested(job="job"))
