@@ -13,7 +13,7 @@ from operator import is_, is_not
 from typing import Any
 
 import msgspec
-from msgspec.structs import FieldInfo, fields
+from msgspec.structs import FieldInfo, astuple, fields
 
 REPLACED, FIELDS, ITEMS, ELEMENTS = range(4)
 PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
@@ -40,7 +40,8 @@ def diff(old: Any, new: Any) -> Patch:
 def _of_fields(old: msgspec.Struct, new: msgspec.Struct) -> dict[str, Patch]:
     """What has its default is left out of what is written: so it is replaced, not patched."""
     changed: dict[str, Patch] = {}
-    for field in _fields(type(new)):
+    others = map(is_not, astuple(old), astuple(new))  # nearly all are the same objects
+    for field in compress(_fields(type(new)), others):
         before, after = getattr(old, field.name), getattr(new, field.name)
         if not _same(before, after):
             patched = [REPLACED, after] if before == _default(field) else diff(before, after)
