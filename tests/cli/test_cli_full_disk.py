@@ -64,7 +64,9 @@ class Disk:
                 return
 
     def asked(self, *words: str) -> str:
-        return self._shell.holdfast(*words, "--state", str(self.run)).stdout
+        """As a terminal shows it."""
+        ended = self._shell.holdfast(*words, "--state", str(self.run))
+        return ended.stdout + ended.stderr
 
 
 def test_an_attempt_waits_for_room_and_goes_on_by_itself(shell: Shell) -> None:
@@ -76,6 +78,7 @@ def test_an_attempt_waits_for_room_and_goes_on_by_itself(shell: Shell) -> None:
     for words in ("status", "why"):
         told = disk.asked(words)
         assert "is full, and training is held. Free at least 32 MiB there" in told
+        assert told.count("no new work is accepted, running jobs go on") == 1
         assert "Running" not in told
     assert json.loads(disk.asked("status", "--json"))["degraded"]
     disk.free()
@@ -94,8 +97,10 @@ def test_a_driver_that_can_write_nothing_is_told_and_goes_on_once_there_is_room(
     said = heard(disk.process, "nothing could be written in")
     assert f"{disk.run.parent.parent.name}/runs/" in said
     assert "Free at least 32 MiB there" in said
-    assert ", as last written down" in disk.asked("status")
-    assert disk.asked("why").startswith("This may be old. journal: nothing could be written in")
+    status, why = disk.asked("status"), disk.asked("why")
+    assert ", as last written down" in status
+    assert why.startswith("This may be old. journal: nothing could be written in")
+    assert [told.count("journal: nothing could be written in") for told in (status, why)] == [1, 1]
     assert json.loads(disk.asked("status", "--json"))["stale"]
     disk.free()
     eventually(
