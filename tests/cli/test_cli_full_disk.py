@@ -23,6 +23,10 @@ while True:
 MOUNTED = 'mount -t tmpfs -o size=64m none "$1" && cd "$1" && shift && exec "$@" >/dev/null'
 
 
+FILLED = 'mount -t tmpfs -o size=8m none "$1" && head -c "$2" /dev/zero > "$1/filler" && shift 2'
+"""So much of 8 MiB is taken by others; what follows is the command."""
+
+
 class Disk:
     """One of 64 MiB, on which a run of two ranks lies. Seen from here through its process."""
 
@@ -119,3 +123,26 @@ def test_a_stop_that_cannot_be_written_down_takes_all_down_in_its_time(shell: Sh
     assert "nothing could be written in" in said
     assert disk.process.wait(DEADLINE_S) == 128 + signal.SIGTERM
     eventually(lambda: shell.leftovers() == [], "nothing is left")
+
+
+@pytest.mark.parametrize(
+    ("free_kib", "said"),
+    [
+        (0, "cannot write to {state}/tokens/user: No space left on device.  Free some space"),
+        (8, "does not stay up: the disk of {state} is full.  Free at least 4 MiB there"),
+        (16, "does not stay up: the disk of {state} is full.  Free at least 4 MiB there"),
+    ],
+)
+def test_a_driver_that_cannot_begin_on_a_full_disk_says_what_to_free(
+    tmp_path: Path, free_kib: int, said: str
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    driver = [*HOLDFAST, "driver", "--local-nodes", "1", "--state", str(disk / "state")]
+    filled = ["sh", "-c", f'{FILLED} && exec "$@"', "sh", str(disk), str((8192 - free_kib) << 10)]
+    ended = subprocess.run(
+        [*own_mounts(), *filled, *driver], capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    assert ended.returncode == 1
+    assert said.format(state=disk / "state") in ended.stderr
+    assert "Traceback" not in ended.stderr
