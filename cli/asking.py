@@ -132,19 +132,20 @@ def _neither(name: str, of_job: Problem, of_node: Problem) -> Stopped:
     return Stopped(f"there is no job or node {name!r}.", fix=fix)
 
 
-def source(url: str | None, state: Path | None, job: str | None = None) -> tuple[Source, bool]:
-    """Where to ask, about that job, and whether a driver runs there; says on stderr why one takes
-    no new work. Raises `Stopped` (69) where nothing is.
+def source(
+    url: str | None, state: Path | None, job: str | None = None, *, warns: bool = True
+) -> tuple[Source, bool]:
+    """Where to ask, about that job, and whether a driver runs there. `warns`: stderr has why one
+    takes no new work, unless what is asked for tells it. Raises `Stopped` (69) where nothing is.
     """
     target = find.Target(url=url, state=state, job=job)
     root = find.state_folder(target, alive=False)
     others = [run.name for run in find.runs()] if target.is_guessed else []
     if url or (root is not None and find.address(root) is not None):
-        client = find.client(find.Target(url=url, state=root))
-        found = client.readiness()
-        if found.why and not found.ready:
-            warn(found.why)
-        return Live(client, others), True
+        live = Live(find.client(find.Target(url=url, state=root)), others)
+        if warns:
+            warn_unready(live.readiness())
+        return live, True
     if root is None:
         raise not_reachable(
             "no driver is running here, and there is no run under ./runs.",
@@ -153,6 +154,12 @@ def source(url: str | None, state: Path | None, job: str | None = None) -> tuple
     from holdfast.cli.offline import Recorded
 
     return Recorded(root, others), False
+
+
+def warn_unready(found: Readiness) -> None:
+    """On stderr, once a command: why the driver takes no new work."""
+    if found.why and not found.ready:
+        warn(found.why)
 
 
 LOST = "lost its driver"

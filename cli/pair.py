@@ -5,9 +5,11 @@ Used by `holdfast run` and by `holdfast driver --local-nodes`. Must not ask the 
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from holdfast.cli.errors import Stopped
 from holdfast.driver.adapters.tokens import load_tokens
+from holdfast.executor.adapters.room import is_full, to_free_mib
 from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
 from holdfast.protocol.paths import RunPaths
 
@@ -66,11 +68,7 @@ class Pair:
             for child in self._children:
                 child.look_after(time.monotonic())
         except DoesNotStayUp as failure:
-            raise Stopped(
-                f"the {failure.name} does not stay up (exit code {failure.code}).",
-                fix=f"Its log: {failure.log}",
-                details=failure.last_lines,
-            ) from failure
+            raise _stopped(failure, self._paths.root) from failure
 
     def end_nodes(self) -> None:
         """Take down the nodes alone; their daemons tell the driver what they have not yet."""
@@ -81,3 +79,15 @@ class Pair:
     def end(self) -> None:
         """Take both down, with every node."""
         end_all(self._children, self._lifeline)
+
+
+def _stopped(failure: DoesNotStayUp, root: Path) -> Stopped:
+    """In words. On a full disk, where a log has no room for its last lines, the disk alone."""
+    if is_full(root):
+        why = f"the {failure.name} does not stay up: the disk of {root} is full."
+        return Stopped(why, fix=f"Free at least {to_free_mib(root)} MiB there.")
+    return Stopped(
+        f"the {failure.name} does not stay up (exit code {failure.code}).",
+        fix=f"Its log: {failure.log}",
+        details=failure.last_lines,
+    )

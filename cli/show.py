@@ -34,7 +34,7 @@ def status(
     """How a job is: state, step, speed, loss, nodes, and what was lost to what."""
     from holdfast.cli import status as shown
 
-    asked, alive = asking.source(url, state, job)
+    asked, alive = asking.source(url, state, job, warns=False)
     if json:
         found = asking.job_named(asked, job)
         incidents = asked.incidents(found["name"])
@@ -85,7 +85,7 @@ def why(
     json: Json = False,
 ) -> None:
     """Why a job or a node is as it is, in sentences, from the journal."""
-    asked, alive = asking.source(url, state, name)
+    asked, alive = asking.source(url, state, name, warns=False)
     name = name or asking.job_named(asked, None)["name"]
     told, found = asked.why(name), asked.readiness()
     if json:
@@ -97,6 +97,8 @@ def why(
         say(f"{told['subject']} {asking.LOST}. Until then:")
     if found.stale:
         say(f"This may be old. {found.why}")
+    else:
+        asking.warn_unready(found)
     say(told["headline"])
     for detail in told["details"]:
         say(f"  {detail}")

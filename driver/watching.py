@@ -19,6 +19,8 @@ from holdfast.driver.core.events import (
     NodeAppeared,
     NodeFits,
     NodeVanished,
+    RanksLeft,
+    Reached,
 )
 from holdfast.driver.core.model import Incident, Job, State
 from holdfast.driver.fence import Fence
@@ -61,6 +63,8 @@ class Watching:
         seated = {name: (job.epoch, job.seats) for name, job in state.jobs.items() if job.seats}
         for name in self._expected.keys() - seated.keys():
             with self._fence.around(name):
+                self._tell_reached(name)
+            with self._fence.around(name):
                 self._watch.forget(name)
         for name, seats in seated.items():
             if self._expected.get(name) != seats:
@@ -76,6 +80,12 @@ class Watching:
                 if fact.conclusive:
                     self._emit(Found(finding=_finding(fact)))
         self._braked = state.brake.on
+
+    def _tell_reached(self, job: str) -> None:
+        """Once its ranks are not followed nobody sees it any more."""
+        if (live := self._watch.progress(job)) is not None:
+            reached = Reached(step=live.step, relative=live.relative)
+            self._emit(RanksLeft(job=job, reached=reached))
 
     def _recall(self, state: State) -> None:
         """What was told by an earlier driver is taken back by this one."""

@@ -42,7 +42,7 @@ def check_socket_path(path: Path, option: str) -> None:
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = False) -> None:
     """Put `data` at `path` so that a reader, or a crash, sees the old content or the new.
 
-    Raises `OSError` (`ENOSPC` among them) with nothing changed at `path`.
+    Raises `OSError` (`ENOSPC` among them), which names `path`, with nothing changed there.
     """
     new = beside(path)
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
@@ -53,6 +53,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = 
                 file.flush()
                 os.fsync(file.fileno())
         new.rename(path)
-    except OSError:
+    except OSError as error:
         new.unlink(missing_ok=True)
+        error.filename = str(path)  # a write that finds no room names nothing
         raise

@@ -73,6 +73,9 @@ class Run:
                     self._submit()
                     self._greet()
                     code = self._follow()
+            except Problem:
+                self._left()  # refused: there is nothing that it could tell of later
+                raise
             except Interrupted:
                 self._narrator.say(self._left())
                 code = exitcodes.of_signal(self._signals[0] if self._signals else signal.SIGTERM)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from holdfast.cli.client import Readiness
 from holdfast.cli.run.service import Service
+from holdfast.driver.ports import NO_NEW_WORK
 
 ASK_S = 1.0
 OVER = "that is over"
@@ -49,7 +50,7 @@ class Hindered:
         return True
 
     def _tell(self, found: Readiness) -> None:
-        why = "" if found.ready else found.why
+        why = "" if found.ready else found.why.replace(f": {NO_NEW_WORK}", "")
         if why != self._said:
             self._say(why or ("that is over: the driver decides again" if self._stale else OVER))
         self._said, self._stale = why, found.stale

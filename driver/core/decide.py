@@ -147,6 +147,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.DiagnosticEnded: _on_diagnostic_ended,
     e.Found: findings.on_found,
     e.StepsRepeated: ranks.on_repeated,
+    e.RanksLeft: requests.on_left,
     e.SaveProgressed: ranks.on_saving,
     e.ProgressSeen: ranks.on_progress,
     e.NodeAllocated: nodes.on_allocated,

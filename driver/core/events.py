@@ -65,17 +65,9 @@ class JobSubmitted(Event, frozen=True):
     by: str = ""
 
 
-class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far a job was, as the detectors saw it: what people are shown, and nobody decides on."""
-
-    step: int
-    relative: bool = False  # counted from the start of the attempt
-
-
 class SuspendRequested(Event, frozen=True):
     job: str
     by: str = ""
-    reached: Reached | None = None
 
 
 class ResumeRequested(Event, frozen=True):
@@ -93,7 +85,6 @@ class ResumeRequested(Event, frozen=True):
 class StopRequested(Event, frozen=True):
     job: str
     by: str = ""
-    reached: Reached | None = None
 
 
 class DeleteRequested(Event, frozen=True):
@@ -340,6 +331,20 @@ class StepsRepeated(Event, frozen=True):
     before: int
 
 
+class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far a job was, as the detectors saw it: what people are shown, and nobody decides on."""
+
+    step: int
+    relative: bool = False  # counted from the start of the attempt
+
+
+class RanksLeft(Event, frozen=True):
+    """The ranks of a job are to run no more, for whatever reason; nobody follows them from here."""
+
+    job: str
+    reached: Reached
+
+
 class SaveProgressed(Event, frozen=True):
     """The store has taken more of the step that is saved before nodes are left: so much in all."""
 
@@ -475,6 +480,7 @@ AnyEvent = (
     | DiagnosticEnded
     | Found
     | StepsRepeated
+    | RanksLeft
     | SaveProgressed
     | ProgressSeen
     | NodeAllocated

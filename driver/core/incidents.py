@@ -60,13 +60,21 @@ def _hits(turn: Turn, job: Job, incident: Incident, fault: Fault) -> Incident:
 
 
 def _overtake(turn: Turn, job: Job, before: Incident, fault: Fault) -> None:
-    """What was lost to `before` ends as the fault begins, which may be long before it is found."""
-    ran_s = before.found_s if before.restored_s is None else before.restored_s
-    ends_s = max(ran_s, turn.now - fault.stalled_s, before.resumed_s or 0.0)
-    turn.incident(before.id, resumed_s=ends_s, overtaken=True)
+    """What was lost to `before` ends as the fault begins, which may be long before it is found;
+    unless another job comes back by it, or did."""
+    if before.resumed_s is None and not _others_at(turn, job, before):
+        ran_s = before.found_s if before.restored_s is None else before.restored_s
+        ends_s = max(ran_s, turn.now - fault.stalled_s)
+        turn.incident(before.id, resumed_s=ends_s, overtaken=True)
     turn.job(job.name, repeating=None)
     if job.incident == before.id:
         back(turn, job.name, OVERTAKEN)
+
+
+def _others_at(turn: Turn, job: Job, incident: Incident) -> bool:
+    """Whether another job is not yet as far as it was before the incident."""
+    hit = [turn.jobs[name] for name in incident.jobs if name in turn.jobs and name != job.name]
+    return any(incident.id in (each.incident, each.repeating) for each in hit)
 
 
 def _catching_up(

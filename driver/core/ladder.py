@@ -121,13 +121,12 @@ def _payer(turn: Turn, job: Job, fault: Fault) -> Blame:
 
 
 def _in_the_ranks(turn: Turn, job: Job, fault: Fault) -> bool:
-    """A rank dies of itself, and no other node is to be tried first, or one was tried already. Of a
-    job of several nodes one may be bad: its tests have found nothing then, or the move did not
-    help. Whether the job gets further between the deaths is no sign of either.
+    """A rank dies of itself, or is killed where it was before, and no other node is to be tried
+    first, or one was tried already. Of a job of several nodes one may be bad: its tests have found
+    nothing then, or the move did not help. Whether the job gets further between the deaths is no
+    sign of either.
     """
-    if repeats.killed_again(job, fault):
-        return True
-    if not fault.own:
+    if not (fault.own or repeats.killed_again(job, fault)):
         return False
     if moved_off(turn, job):
         return True

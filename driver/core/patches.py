@@ -13,7 +13,7 @@ from operator import is_, is_not
 from typing import Any
 
 import msgspec
-from msgspec.structs import FieldInfo, fields
+from msgspec.structs import FieldInfo, astuple, fields
 
 REPLACED, FIELDS, ITEMS, ELEMENTS = range(4)
 PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
@@ -27,8 +27,11 @@ def diff(old: Any, new: Any) -> Patch:
     if type(old) is type(new) and old:
         if isinstance(new, msgspec.Struct) and not new.__struct_config__.array_like:
             return [FIELDS, _of_fields(old, new)]
-        if type(new) is dict and _keeps_order(old, new):
-            return _of_items(old, new)
+        if type(new) is dict:
+            if list(new)[: len(old)] == list(old):  # the usual case, in C
+                return _of_grown(old, new)
+            if _keeps_order(old, new):
+                return _of_items(old, new)
         if type(new) is tuple and (patch := _of_elements(old, new)):
             return patch
     return [REPLACED, new]
@@ -37,7 +40,8 @@ def diff(old: Any, new: Any) -> Patch:
 def _of_fields(old: msgspec.Struct, new: msgspec.Struct) -> dict[str, Patch]:
     """What has its default is left out of what is written: so it is replaced, not patched."""
     changed: dict[str, Patch] = {}
-    for field in _fields(type(new)):
+    others = map(is_not, astuple(old), astuple(new))  # nearly all are the same objects
+    for field in compress(_fields(type(new)), others):
         before, after = getattr(old, field.name), getattr(new, field.name)
         if not _same(before, after):
             patched = [REPLACED, after] if before == _default(field) else diff(before, after)
@@ -62,15 +66,11 @@ def _default(field: FieldInfo) -> Any:
 
 def _keeps_order(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
     """Whether what was there is in the same order, and before all that was added."""
-    if list(new)[: len(old)] == list(old):
-        return True
     kept = [key for key in old if key in new]
     return all(a == b for a, b in zip(kept, new, strict=False))
 
 
 def _of_items(old: dict[Any, Any], new: dict[Any, Any]) -> Patch:
-    if list(new)[: len(old)] == list(old):  # the usual case, in C
-        return _of_grown(old, new)
     gone = [key for key in old if key not in new]
     changed = [
         [key, diff(old[key], value) if key in old else [REPLACED, value]]

@@ -223,7 +223,7 @@ def _went_on(turn: Turn, job: Job, event: ProgressSeen) -> str:
     if event.step is None and job.attempt > 1 and job.restore is None:
         if incidents.steps_known(turn, job):
             return "trains, and is further than it was before"
-        return "trains again: its script began anew, and repeats what it had not saved"
+        return "trains again: its script started again, and repeats what it had not saved"
     return "trains" if event.step is None else f"completed step {event.step}, the furthest so far"
 
 

@@ -12,6 +12,7 @@ from holdfast.driver.core.events import (
     NodeMaintainRequested,
     NodeRestoreRequested,
     Plan,
+    RanksLeft,
     ResumeRequested,
     StopRequested,
     SuspendRequested,
@@ -47,7 +48,7 @@ def on_suspend(turn: Turn, event: SuspendRequested) -> None:
     job = turn.jobs.get(event.job)
     if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
         return
-    turn.job(job.name, wanted=Wanted.SUSPEND, reached=event.reached or job.reached)
+    turn.job(job.name, wanted=Wanted.SUSPEND)
     turn.say(f"{_who(event.by)} wants {job.name} suspended", job.name)
     if job.seated and not job.acknowledged:
         how = "with no checkpoint in its store so far"
@@ -88,10 +89,15 @@ def _grant(turn: Turn, event: ResumeRequested) -> None:
 
 
 def on_stop(turn: Turn, event: StopRequested) -> None:
-    job = turn.jobs.get(event.job)
-    if job is not None and event.reached is not None and not job.finished:
-        turn.job(event.job, reached=event.reached)
     _stop(turn, event.job, Wanted.STOP, f"{_who(event.by)} wants {event.job} stopped")
+
+
+def on_left(turn: Turn, event: RanksLeft) -> None:
+    """For people alone. Where ranks ended by themselves, they have said how far they were."""
+    job = turn.jobs.get(event.job)
+    given_up = job is not None and job.phase is Phase.FAILED and not job.exits
+    if job is not None and (given_up or job.wanted is not Wanted.RUN):
+        turn.job(event.job, reached=event.reached)
 
 
 def on_delete(turn: Turn, event: DeleteRequested) -> None:

@@ -23,6 +23,9 @@ class Importer:
         self._allowed: dict[str, bool] = {}
         self._loaded = 0
         self._skipped = 0
+        self.half = ""
+        """A package that raised when half of it was there: who imports it again meets another
+        error than the first, as torch raises that it cannot be initialised twice."""
 
     def counts(self) -> tuple[int, int]:
         """Modules imported and skipped so far."""
@@ -39,8 +42,14 @@ class Importer:
                 self._skipped += 1
         except (Exception, SystemExit):  # noqa: BLE001 - any module may fail in any way; the rank tells
             self._skipped += 1
+            self._look_at_what_is_left(name.partition(".")[0])
         finally:
             sys.path = whole
+
+    def _look_at_what_is_left(self, top: str) -> None:
+        parts = any(each.startswith(f"{top}.") for each in sys.modules)
+        if parts and top not in sys.modules:
+            self.half = top
 
     def _may(self, top: str) -> bool:
         if top not in self._allowed:

@@ -77,7 +77,7 @@ class Server:
         gc.disable()  # a seventh of the time that torch takes
         self._importer.load(module)
         gc.enable()
-        if not self._spoiled_by and unfit():
+        if not self._spoiled_by and self._unfit():
             self._spoiled_by = module
         self._rest_s = REST * (time.monotonic() - started) if self._gently else 0.0
         if not self._todo:
@@ -85,11 +85,15 @@ class Server:
             gc.freeze()
             self._tell_imported()
 
+    def _unfit(self) -> str:
+        half = self._importer.half
+        return f"its import of {half} failed half-way" if half else unfit()
+
     def _fork(self) -> Program | None:
         """Fork what was ordered: the program, in a child; None in the launcher."""
         _reap()
         forks, self._forks = self._forks, []
-        why = unfit()
+        why = self._unfit()
         mine = None if why else self._fork_twice(forks)
         for order, fds in forks:
             if why:

@@ -23,6 +23,10 @@ while True:
 MOUNTED = 'mount -t tmpfs -o size=64m none "$1" && cd "$1" && shift && exec "$@" >/dev/null'
 
 
+FILLED = 'mount -t tmpfs -o size=8m none "$1" && head -c "$2" /dev/zero > "$1/filler" && shift 2'
+"""So much of 8 MiB is taken by others; what follows is the command."""
+
+
 class Disk:
     """One of 64 MiB, on which a run of two ranks lies. Seen from here through its process."""
 
@@ -64,7 +68,9 @@ class Disk:
                 return
 
     def asked(self, *words: str) -> str:
-        return self._shell.holdfast(*words, "--state", str(self.run)).stdout
+        """As a terminal shows it."""
+        ended = self._shell.holdfast(*words, "--state", str(self.run))
+        return ended.stdout + ended.stderr
 
 
 def test_an_attempt_waits_for_room_and_goes_on_by_itself(shell: Shell) -> None:
@@ -76,6 +82,7 @@ def test_an_attempt_waits_for_room_and_goes_on_by_itself(shell: Shell) -> None:
     for words in ("status", "why"):
         told = disk.asked(words)
         assert "is full, and training is held. Free at least 32 MiB there" in told
+        assert told.count("no new work is accepted, running jobs go on") == 1
         assert "Running" not in told
     assert json.loads(disk.asked("status", "--json"))["degraded"]
     disk.free()
@@ -94,8 +101,10 @@ def test_a_driver_that_can_write_nothing_is_told_and_goes_on_once_there_is_room(
     said = heard(disk.process, "nothing could be written in")
     assert f"{disk.run.parent.parent.name}/runs/" in said
     assert "Free at least 32 MiB there" in said
-    assert ", as last written down" in disk.asked("status")
-    assert disk.asked("why").startswith("This may be old. journal: nothing could be written in")
+    status, why = disk.asked("status"), disk.asked("why")
+    assert ", as last written down" in status
+    assert why.startswith("This may be old. journal: nothing could be written in")
+    assert [told.count("journal: nothing could be written in") for told in (status, why)] == [1, 1]
     assert json.loads(disk.asked("status", "--json"))["stale"]
     disk.free()
     eventually(
@@ -114,3 +123,26 @@ def test_a_stop_that_cannot_be_written_down_takes_all_down_in_its_time(shell: Sh
     assert "nothing could be written in" in said
     assert disk.process.wait(DEADLINE_S) == 128 + signal.SIGTERM
     eventually(lambda: shell.leftovers() == [], "nothing is left")
+
+
+@pytest.mark.parametrize(
+    ("free_kib", "said"),
+    [
+        (0, "cannot write to {state}/tokens/user: No space left on device.  Free some space"),
+        (8, "does not stay up: the disk of {state} is full.  Free at least 4 MiB there"),
+        (16, "does not stay up: the disk of {state} is full.  Free at least 4 MiB there"),
+    ],
+)
+def test_a_driver_that_cannot_begin_on_a_full_disk_says_what_to_free(
+    tmp_path: Path, free_kib: int, said: str
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    driver = [*HOLDFAST, "driver", "--local-nodes", "1", "--state", str(disk / "state")]
+    filled = ["sh", "-c", f'{FILLED} && exec "$@"', "sh", str(disk), str((8192 - free_kib) << 10)]
+    ended = subprocess.run(
+        [*own_mounts(), *filled, *driver], capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    assert ended.returncode == 1
+    assert said.format(state=disk / "state") in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -57,9 +57,9 @@ def test_who_asks_a_driver_whose_disk_is_full_is_told(
 def test_a_run_whose_disk_is_full_does_not_say_that_anything_goes_on(shell: Shell) -> None:
     disk = shell.folder / "disk"
     disk.mkdir()
-    mount = f"mount -t tmpfs -o size=24m none {disk} && exec {shlex.join(HOLDFAST)} run --runs disk"
+    mount = f"mount -t tmpfs -o size=24m none {disk} && {shlex.join(HOLDFAST)} run --runs disk"
     ended = subprocess.run(
-        [*own_mounts(), "sh", "-c", f"{mount} -- true"],
+        [*own_mounts(), "sh", "-c", f"{mount} -- true; code=$?; ls disk; exit $code"],
         cwd=shell.folder,
         capture_output=True,
         text=True,
@@ -69,3 +69,4 @@ def test_a_run_whose_disk_is_full_does_not_say_that_anything_goes_on(shell: Shel
     assert ended.returncode == exitcodes.TRY_AGAIN, ended.stderr
     (line,) = ended.stderr.splitlines()
     assert "is full: this run was not begun. Free at least 32 MiB there." in line
+    assert ended.stdout == "", "a run that never began leaves nothing"

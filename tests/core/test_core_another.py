@@ -132,6 +132,61 @@ def test_steps_below_those_that_a_job_began_again_from_are_lost_to_the_next(behi
     assert [incident.steps_lost for incident in behind.state.incidents.values()] == [60, 50]
 
 
+@pytest.fixture
+def pair(life):
+    """Jobs `a` and `b` lost a node each at about the same time, and begin again from step 0."""
+    for number in range(4):
+        life.node(f"n{number}")
+    for name in ("a", "b"):
+        life.submit(name, nodes=1)
+        life.answer(name)
+        life.progress(100, name)
+    lost = [life.state.jobs[name].places[0] for name in ("a", "b")]
+    for node in lost:
+        life.lose(node)
+    for name in ("a", "b"):
+        life.answer(name)
+        epoch = life.state.jobs[name].epoch
+        life.do(e.StepsRepeated(job=name, epoch=epoch, since=0, before=100))
+    assert life.state.incident_count == 1
+    return life
+
+
+@pytest.mark.parametrize("first", ["the other job comes back", "the fault"])
+def test_an_incident_by_which_a_job_came_back_is_not_overtaken_by_another_jobs_fault(
+    pair, first
+) -> None:
+    if first == "the fault":
+        pair.dies(1, name="a", signal=11)
+    pair.now += 5
+    pair.progress(101, "b")
+    back_s = pair.now
+    if first != "the fault":
+        pair.dies(1, name="a", signal=11)
+    assert pair.state.jobs["a"].incident == 2
+    incident = pair.state.incidents[1]
+    assert (incident.open, incident.overtaken, incident.resumed_s) == (False, False, back_s)
+
+
+def test_an_incident_is_overtaken_once_each_of_its_jobs_was_hit_anew(pair) -> None:
+    pair.dies(1, name="a", signal=11)
+    assert (pair.state.incidents[1].overtaken, pair.state.incidents[1].resumed_s) == (False, None)
+    pair.now += 5
+    pair.dies(1, name="b", signal=11)
+    incident = pair.state.incidents[1]
+    assert (incident.open, incident.overtaken) == (False, True)
+    assert incident.resumed_s == pytest.approx(pair.now, abs=1.0)
+
+
+def test_an_incident_of_which_a_job_still_catches_up_is_not_overtaken(pair) -> None:
+    pair.wait(until_s=pair.now + pair.policy.settle_s + 1)
+    assert pair.state.jobs["a"].repeating == 1
+    pair.dies(1, name="b", signal=11)
+    pair.progress(101, "a")
+    incident = pair.state.incidents[1]
+    assert (incident.overtaken, incident.resumed_s) == (False, pair.now)
+
+
 SAME = {
     "the same rank": lambda life: life.dies(1, signal=9),
     "the same mistake in another rank": lambda life: life.dies(0, exception="ValueError"),

@@ -20,7 +20,7 @@ def test_who_begins_anew_with_steps_of_its_own_count_repeats_what_it_had_not_sav
     life.dies(1, signal=9)
     life.answer()
     assert trains(life) == (
-        "job trains again: its script began anew, and repeats what it had not saved"
+        "job trains again: its script started again, and repeats what it had not saved"
     )
 
 

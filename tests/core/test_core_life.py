@@ -212,7 +212,8 @@ def test_two_jobs_never_hold_half_of_the_cluster_each(life) -> None:
 def test_what_a_suspended_job_had_reached_is_shown_until_its_ranks_start_again(training) -> None:
     life = training()
     reached = e.Reached(step=112, relative=True)
-    life.do(e.SuspendRequested(job="job", reached=reached))
+    life.do(e.SuspendRequested(job="job"))
+    life.do(e.RanksLeft(job="job", reached=reached))
     life.answer()
     assert (life.phase, life.job.reached) == (Phase.SUSPENDED, reached)
     for node in ("n0", "n1"):
@@ -221,3 +222,18 @@ def test_what_a_suspended_job_had_reached_is_shown_until_its_ranks_start_again(t
     assert life.job.reached == reached
     life.answer()
     assert (life.phase, life.job.reached) == (Phase.RUNNING, None)
+
+
+def test_how_far_a_job_was_is_kept_where_its_deadline_ended_it(training) -> None:
+    life = training(deadline_s=100.0)
+    reached = e.Reached(step=112, relative=True)
+    life.wait(until_s=101.0)
+    life.do(e.RanksLeft(job="job", reached=reached))
+    assert (life.phase, life.job.reached) == (Phase.FAILED, reached)
+
+
+def test_ranks_that_are_started_anew_or_told_themselves_leave_no_such_word(training) -> None:
+    life = training()
+    life.dies(1, code=1)
+    assert life.do(e.RanksLeft(job="job", reached=e.Reached(step=112))).idle
+    assert life.job.reached is None

@@ -257,12 +257,11 @@ def test_a_rank_that_is_killed_from_outside_again_and_again_is_not_given_up(trai
 
 
 @pytest.mark.parametrize("end", [{"signal": 9}, {"code": 137}, {"signal": 15}, {"code": 143}])
-@pytest.mark.parametrize("spare", [0, 1])
 @pytest.mark.parametrize("step", [0, 10])
 def test_a_rank_that_is_killed_at_one_place_again_and_again_has_the_users_budget(
-    training, end: dict[str, int], spare: int, step: int
+    training, end: dict[str, int], step: int
 ) -> None:
-    life = training(nodes=1, spare=spare, user=e.Budget(restarts=1, window_s=3600))
+    life = training(nodes=1, user=e.Budget(restarts=1, window_s=3600))
     life.dies(0, own_step=step, **end)
     assert [spent.blame for spent in life.job.spent] == [Blame.INFRASTRUCTURE]
     until_running(life)
@@ -274,6 +273,22 @@ def test_a_rank_that_is_killed_at_one_place_again_and_again_has_the_users_budget
     where = "after step 10" if step else "before its first step"
     assert f"That came 3 times {where}: " in life.job.failure.reason
     assert "The one restart for user faults" in life.job.failure.reason
+
+
+@pytest.mark.parametrize(("spare", "standbys"), [(1, 0), (0, 1)])
+@pytest.mark.parametrize("step", [0, 10])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_the_place_of_a_rank_that_is_killed_there_again_and_again_is_tried_elsewhere_first(
+    training, nodes: int, spare: int, standbys: int, step: int
+) -> None:
+    budget = e.Budget(restarts=0, window_s=3600)
+    life = training(nodes=nodes, spare=spare, standbys=standbys, user=budget)
+    while "n0" in life.job.places:
+        life.dies(0, signal=9, own_step=step)
+        assert life.phase is not Phase.FAILED
+        until_running(life)
+    life.dies(0, signal=9, own_step=step)
+    assert life.phase is Phase.FAILED
 
 
 def test_a_script_that_may_go_on_from_a_checkpoint_of_its_own_is_not_bounded_for_kills(

@@ -5,6 +5,7 @@ What its containers run is: the same words, in another folder.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -141,3 +142,13 @@ def test_what_the_page_says_to_type_is_there() -> None:
     for line in head.splitlines():
         if line.startswith("#   "):
             assert line.removeprefix("#   ") in page
+
+
+def test_the_folder_that_the_page_has_made_is_the_one_that_its_job_names() -> None:
+    page = (ROOT / "docs" / "compose.md").read_text()
+    (made,) = re.findall(r"^mkdir .* (\w+) +#", page, re.MULTILINE)
+    seen = dict(re.findall(r"sees `(\S+)` as `(\S+)`", page))
+    sample = next(part for part in page.split("```\n") if part.startswith("apiVersion:"))
+    assert seen == {f"./{made}": yaml.safe_load(sample)["spec"]["workdir"]}
+    mounted = [volume.partition(":")[::2] for volume in SERVICES["nodes"]["volumes"]]
+    assert [each for each in mounted if each[0].startswith(".")] == [*seen.items()]

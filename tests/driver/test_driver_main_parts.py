@@ -7,12 +7,21 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from holdfast.driver.core.events import Budget, Found, NodeAppeared, NodeVanished, Plan
+from holdfast.driver.core.events import (
+    Budget,
+    Found,
+    NodeAppeared,
+    NodeVanished,
+    Plan,
+    RanksLeft,
+    Reached,
+)
 from holdfast.driver.core.model import Incident, Job, Phase, State
 from holdfast.driver.fence import Fence
 from holdfast.driver.plan import plan_of
 from holdfast.driver.ports import Fact
 from holdfast.driver.watch import Expectation, Watch
+from holdfast.driver.watch.model import JobProgress
 from holdfast.driver.watching import Watching
 from holdfast.protocol.faults import Blame, Kind, Weight
 from holdfast.protocol.jobspec import TrainingJob
@@ -81,6 +90,10 @@ class RecordingWatch:
     def expect(self, expected: Expectation) -> None:
         self.calls.append((expected.job, expected.epoch, expected.best_step))
 
+    def progress(self, name: str) -> JobProgress | None:
+        known = f"forget {name}" not in self.calls
+        return JobProgress(job=name, step=7, best_step=7, relative=True) if known else None
+
     def forget(self, name: str) -> None:
         self.calls.append(f"forget {name}")
 
@@ -135,6 +148,18 @@ def test_the_detectors_expect_each_epoch_once_while_it_has_seats(
     ):
         watching.follow(state)
     assert watch.calls == [("a", 1, 0), "forget a", ("a", 2, 7), "forget a"]
+
+
+def test_how_far_a_job_was_is_told_when_its_ranks_are_followed_no_more(
+    watched: tuple[RecordingWatch, Watching, list[Any]],
+) -> None:
+    """Whoever wanted that: a person, its object, its deadline."""
+    _, watching, events = watched
+    watching.follow(seated("a", 1))
+    assert events == []
+    for state in (seated("a", 2, seats=False), seated("a", 3, seats=False)):
+        watching.follow(state)
+    assert events == [RanksLeft(job="a", reached=Reached(step=7, relative=True))]
 
 
 def test_what_is_known_of_a_job_is_kept_until_it_ends(

@@ -190,6 +190,32 @@ def test_what_its_agent_says_of_deletions_is_told_while_it_is_of_the_order_that_
     assert (world.seen.undeleted, world.seen.swept) == ("", False)
 
 
+AGENT_SAYS: dict[str, Any] = {
+    "snapshots": (m.Snapshot(rank=0, step=7, epoch=1),),
+    "stored": (m.Stored(step=6, epoch=1),),
+    "damaged": (m.Stored(step=5, epoch=1),),
+    "persisted_step": 6,
+    "skipped_saves": 1,
+    "skipped_why": "the store is slow",
+    "skipped_in_a_row": 2,
+    "store_error": "no such folder",
+    "saved_bytes": 3,
+    "store_shared": False,
+    "store_missing": "step-6 of n1",
+    "undeleted": "store: cannot delete step-1",
+    "swept": True,
+}
+
+
+def test_the_driver_is_told_each_word_of_the_agent_on_the_order_that_stands() -> None:
+    world = World()
+    world.want(desired(1, 1, host_store=True))
+    world.answer_agent(**AGENT_SAYS)
+    assert {name: getattr(world.seen, name) for name in AGENT_SAYS} == AGENT_SAYS
+    words = {*AgentReport.__struct_fields__} & {*m.Observed.__struct_fields__}
+    assert words - {"job", "epoch"} == AGENT_SAYS.keys(), "each that both have"
+
+
 def test_what_the_store_holds_is_unknown_until_the_agent_has_looked_through_it() -> None:
     world = World()
     world.want(desired(1, 1, host_store=True))

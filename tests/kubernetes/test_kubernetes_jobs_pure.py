@@ -211,6 +211,11 @@ def test_the_last_stored_step_is_told_with_the_progress() -> None:
     assert status.urgent(stored) == status.urgent(told(core_job()))
 
 
+def test_a_suspended_job_tells_the_step_that_it_had_reached() -> None:
+    job = core_job(phase=Phase.SUSPENDED, best_step=1, reached=e.Reached(step=77))
+    assert told(job)["step"] == 77
+
+
 def test_a_store_that_is_not_shared_is_a_condition_until_it_is() -> None:
     job = core_job()
     said = [

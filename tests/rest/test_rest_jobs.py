@@ -8,7 +8,6 @@ import pytest
 from tests.rest.conftest import JOB, Driver
 
 from holdfast.driver.adapters.rest.body import LIMIT_BYTES
-from holdfast.driver.watch.model import JobProgress
 
 JOBS = "/v1alpha1/jobs"
 
@@ -252,16 +251,3 @@ async def test_text_that_no_program_can_be_given_is_told_with_its_field(driver: 
     answer = await driver.http.post(JOBS, content=json.dumps({**JOB, "spec": spec}))
     assert answer.status_code == 422
     assert [each["field"] for each in answer.json()["errors"]] == ["spec.command[1]", "spec.env.A"]
-
-
-@pytest.mark.parametrize(("asked", "phase"), [("stop", "Stopped"), ("suspend", "Suspended")])
-async def test_how_far_a_job_was_is_known_after_it_was_stopped_or_suspended(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch, asked: str, phase: str
-) -> None:
-    await driver.submit()
-    progress = JobProgress(job="speech", step=77, best_step=77, relative=True)
-    with monkeypatch.context() as trains:
-        trains.setattr(driver.control.watch, "progress", lambda _job: progress)
-        assert (await driver.http.post(f"{JOBS}/speech/{asked}")).status_code == 202
-    job = (await driver.http.get(f"{JOBS}/speech")).json()
-    assert (job["phase"], job["step"], job["step_relative"]) == (phase, 77, True)

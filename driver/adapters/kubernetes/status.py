@@ -228,7 +228,8 @@ def _recovery_s(incident: Incident | None) -> str | None:
 
 
 def _live(job: Job, live: JobProgress | None) -> dict[str, Any]:
-    seen = [job.best_step, live.step if live else None]
+    known = live or job.reached
+    seen = [job.best_step, known.step if known else None]
     step = max((each for each in seen if each is not None), default=None)
     stored = job.acknowledged[-1].step if job.acknowledged else None
     if live is None:

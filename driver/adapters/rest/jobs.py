@@ -86,9 +86,7 @@ async def suspend(job: str, control: Driver, token: Caller, key: IdempotencyKey 
     """Hold the job: it gives its nodes back and keeps its place."""
     if control.people.objects is not None:
         return await objects.suspend(control, control.people.objects, token, job, suspend=True)
-    return await _about(
-        control, events.SuspendRequested(job=job, by=PERSON, reached=_reached(control, job)), key
-    )
+    return await _about(control, events.SuspendRequested(job=job, by=PERSON), key)
 
 
 @router.post("/{job}/resume", status_code=202)
@@ -114,9 +112,7 @@ async def resume(
 @router.post("/{job}/stop", status_code=202, dependencies=[NO_PARAMETERS])
 async def stop(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
     """End the job: SIGTERM, its grace, SIGKILL. It stays in the list as Stopped."""
-    return await _about(
-        control, events.StopRequested(job=job, by=PERSON, reached=_reached(control, job)), key
-    )
+    return await _about(control, events.StopRequested(job=job, by=PERSON), key)
 
 
 @router.delete("/{job}", status_code=202, dependencies=[NO_PARAMETERS])
@@ -125,12 +121,6 @@ async def delete(job: str, control: Driver, token: Caller, key: IdempotencyKey =
     if control.people.objects is not None:
         return await objects.delete(control, control.people.objects, token, job)
     return await _about(control, events.DeleteRequested(job=job, by=PERSON), key)
-
-
-def _reached(control: Control, job: str) -> events.Reached | None:
-    """For the books: once its ranks have ended nobody sees it any more."""
-    live = control.watch.progress(job)
-    return None if live is None else events.Reached(step=live.step, relative=live.relative)
 
 
 def told(control: Control, job: Job) -> Job:

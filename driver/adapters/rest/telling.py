@@ -12,7 +12,10 @@ import msgspec
 from holdfast.driver.adapters.rest.views import View, node_state
 from holdfast.driver.core import incidents, lives, restore
 from holdfast.driver.core.events import (
+    DiagnosticEnded,
+    DriverStarted,
     Event,
+    ExecutorConnected,
     ExecutorDisconnected,
     NodeAllocated,
     NodeAppeared,
@@ -138,7 +141,7 @@ def why_node(journal: Journal, state: State, node: Node) -> Why:
     return Why(
         subject=node.name,
         headline=_node_headline(node, _when(node.evicted_s, entries), _when(node.trial_s, entries)),
-        details=[*_since(node, entries), *_incidents_of(state, node.name, entries)],
+        details=[*_since(node, entries), *_incidents_of(state, node, entries)],
         lines=_views(lines),
         exception="",
         fix=_node_fix(node),
@@ -147,9 +150,12 @@ def why_node(journal: Journal, state: State, node: Node) -> Why:
 
 _BEGINS: Mapping[str, tuple[type[Event], ...]] = {
     "held": (NodeAllocated,),
-    "free": (NodeReleased, NodeAppeared, NodeRestoreRequested),
+    "free": (
+        *(NodeReleased, NodeAppeared, NodeRestoreRequested),
+        *(ExecutorConnected, DiagnosticEnded),  # of its trial
+    ),
     "maintenance": (NodeMaintainRequested,),
-    "unknown": (ExecutorDisconnected,),
+    "unknown": (ExecutorDisconnected, DriverStarted),
 }
 """What a state begins with of which the node itself has no time."""
 
@@ -163,16 +169,25 @@ def _since(node: Node, entries: Sequence[Entry]) -> list[str]:
     return [f"since {at}"] if at else []
 
 
-def _incidents_of(state: State, node: str, entries: Sequence[Entry]) -> list[str]:
+def _incidents_of(state: State, node: Node, entries: Sequence[Entry]) -> list[str]:
     """The incidents that it was in, newest last, each in a line."""
     told = [
         f"incident {each.id}{_at(_when(each.found_s, entries))}: {_came_to(each)}"
         for each in sorted(state.incidents.values(), key=lambda each: each.id)
-        if node in (each.node, *each.nodes, *each.evicted)
+        if node.name in (each.node, *each.nodes, *each.evicted)
     ]
     more = len(told) - MOST_INCIDENTS
     before = [f"{more} more before these"] if more > 0 else []
-    return [*before, *told[-MOST_INCIDENTS:]] if told else ["it was in no incident"]
+    return [*before, *told[-MOST_INCIDENTS:]] if told else [_in_none(state, node)]
+
+
+def _in_none(state: State, node: Node) -> str:
+    """Of those that the state has; the oldest are let go."""
+    if node.incident is not None:
+        return f"incident {node.incident} is kept no longer"
+    if state.incident_count > len(state.incidents):
+        return "it is in none of the incidents that are kept"
+    return "it was in no incident"
 
 
 def _came_to(incident: Incident) -> str:

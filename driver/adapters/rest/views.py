@@ -199,7 +199,7 @@ class IncidentView(View):
     """Seconds from found to the first step never reached before, or to the next fault; null while
     there is neither."""
     overtaken: bool
-    """The next fault came before that step."""
+    """The next fault came before that step, to each of its jobs."""
     down_s: float | None
     """The same, with what had passed before it was found: a standstill, a silence."""
     step: int | None

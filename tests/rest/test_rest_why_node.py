@@ -1,0 +1,63 @@
+"""What is told of a node: since when it is so, and the incidents that it was in."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from holdfast.driver.adapters.rest.telling import why_node
+from holdfast.driver.core import events as e
+from holdfast.driver.core.model import Node, State
+from holdfast.driver.ports import Entry
+
+FREE = Node(name="n0", present=True, connected=True)
+AWAY = Node(name="n0", present=True)
+EVICTED = Node(name="n0", present=True, quarantined=True, incident=7, evicted_s=2.0, reason="bad")
+APPEARED = e.NodeAppeared(node="n0")
+CONNECTED = e.ExecutorConnected(node="n0", incarnation="a", address="10.0.0.1")
+DISCONNECTED = e.ExecutorDisconnected(node="n0", incarnation="a")
+RELEASED = e.NodeReleased(node="n0")
+TESTED = e.DiagnosticEnded(node="n0", id="trial.3", results=())
+
+
+class Written:
+    """A journal: event by event, at 14:02:01, 14:02:02 and so on."""
+
+    def __init__(self, happened: Sequence[e.Event]) -> None:
+        self._happened = happened
+
+    def entries(self, *, after: int = 0, **_: Any) -> list[Entry]:
+        return [] if after else [_entry(*each) for each in enumerate(self._happened, 1)]
+
+
+def _entry(number: int, event: e.AnyEvent) -> Entry:
+    return Entry(
+        sequence=number, term=1, now=float(number), at=f"2026-01-01T14:02:{number:02}+00:00",
+        policy=1, event=event, why="", effects=(), nodes=("n0",),
+    )  # fmt: skip
+
+
+def details(node: Node, *happened: e.Event, let_go: int = 0) -> list[str]:
+    state = State(nodes={"n0": node}, incident_count=let_go)
+    return why_node(Written(happened), state, node).details  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("node", "happened", "since"),
+    [
+        (FREE, (APPEARED, CONNECTED, DISCONNECTED, CONNECTED), 4),
+        (FREE, (APPEARED, CONNECTED, RELEASED, TESTED), 4),
+        (AWAY, (APPEARED, CONNECTED, DISCONNECTED, CONNECTED, e.DriverStarted(term=2)), 5),
+    ],
+    ids=["its executor came back", "it passed its trial", "a new driver has not heard of it"],
+)
+def test_it_is_so_since_nothing_kept_it_from_that(
+    node: Node, happened: tuple[e.Event, ...], since: int
+) -> None:
+    assert details(node, *happened)[0] == f"since 14:02:0{since}"
+
+
+def test_no_incident_is_denied_that_is_only_kept_no_longer() -> None:
+    assert details(EVICTED, let_go=7) == ["incident 7 is kept no longer"]
+    assert details(FREE, let_go=7) == ["it is in none of the incidents that are kept"]
+    assert details(FREE) == ["it was in no incident"]
