@@ -16,7 +16,7 @@ from holdfast.driver.awake import LOOK_S, Looks
 from holdfast.driver.core.admission import Refusal, of_defect
 from holdfast.driver.core.deadlines import Deadlines
 from holdfast.driver.core.effects import AnyEffect
-from holdfast.driver.core.encode import UnreadableState, decode
+from holdfast.driver.core.encode import UnreadableState, decode, settled
 from holdfast.driver.core.events import (
     AnyEvent,
     DriverStarted,
@@ -284,6 +284,7 @@ class Loop:
         if not draft.entries:
             self._trouble = None  # nothing waits to be committed
             return True
+        draft.state = settled(draft.state)
         state, change = self._saving.of(self.state, draft.state)
         in_doubt = False
         while True:

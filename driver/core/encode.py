@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core import tally
+from holdfast.driver.core.layered import plain
 from holdfast.driver.core.model import Job, Node, State
 from holdfast.driver.core.patches import apply, diff
 
@@ -33,12 +34,17 @@ class LaterState(UnreadableState):
 
 
 def encode(state: State) -> bytes:
-    return _ENCODER.encode((VERSION, state))
+    return _ENCODER.encode((VERSION, settled(state)))
 
 
 def encode_change(before: State, after: State) -> bytes:
     """What makes `after` of `before`."""
-    return _ENCODER.encode((VERSION, diff(before, after)))
+    return _ENCODER.encode((VERSION, diff(settled(before), settled(after))))
+
+
+def settled(state: State) -> State:
+    """The same, with its nodes in a dict, as it is kept and written."""
+    return state if isinstance(state.nodes, dict) else replace(state, nodes=plain(state.nodes))
 
 
 def fold(whole: bytes, changes: Iterable[bytes]) -> bytes:

@@ -104,8 +104,8 @@ def _is_strange(turn: Turn, node: str) -> bool:
 
 def _job_of(turn: Turn, finding: Finding) -> Job | None:
     name = finding.job
-    if name is None and finding.node in turn.nodes:
-        name = turn.nodes[finding.node].job
+    if name is None and (node := turn.nodes.get(finding.node or "")) is not None:
+        name = node.job
     job = turn.jobs.get(name) if name is not None else None
     return None if job is None or job.finished or job.parked else job
 

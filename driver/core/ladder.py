@@ -108,10 +108,11 @@ def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
     job = turn.jobs[name]
     if job.wanted is Wanted.RUN and not fault.asked:
         turn.job(name, spent=(*job.spent, Spent(at_s=turn.now, blame=_payer(turn, job, fault))))
-    if fault.node in turn.nodes and fault.blame is not Blame.USER and not fault.spared:
+    node = turn.nodes.get(fault.node or "")
+    if node is not None and fault.blame is not Blame.USER and not fault.spared:
         since = turn.now - turn.policy.strike_window_s
-        old = [at for at in turn.nodes[fault.node].strikes if at > since]
-        turn.node(fault.node, strikes=(*old, turn.now))
+        old = [at for at in node.strikes if at > since]
+        turn.node(node.name, strikes=(*old, turn.now))
 
 
 def _payer(turn: Turn, job: Job, fault: Fault) -> Blame:
@@ -217,7 +218,8 @@ def _strikes(turn: Turn, name: str, fault: Fault) -> int:
     """The node's; enough to have it tested where a rank died there as one did before."""
     if fault.own and repeats.came_again(turn.jobs[name], fault):
         return turn.policy.strikes
-    return len(turn.nodes[fault.node].strikes) if fault.node in turn.nodes else 0
+    node = turn.nodes.get(fault.node or "")
+    return len(node.strikes) if node is not None else 0
 
 
 def _moves_first(turn: Turn, name: str, fault: Fault, rung: int) -> str | None:

@@ -5,6 +5,7 @@ Read by the machines of the core, REST, the command line and the simulator; chan
 entry.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -461,7 +462,7 @@ class State(Value, frozen=True):
     epoch: int = 0  # highest ever given out, over all jobs: executors refuse an older one
     incident_count: int = 0
     jobs: dict[str, Job] = {}
-    nodes: dict[str, Node] = {}
+    nodes: Mapping[str, Node] = {}  # a dict, but within a batch of decisions: see `layered`
     apart: tuple[Apart, ...] = ()  # the latest last
     brake: Brake = Brake()
     incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest

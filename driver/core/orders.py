@@ -4,6 +4,8 @@ Called at the end of each decision for the nodes that may have been affected; an
 where the answer differs from the one before. Must not be told anything: it looks at what is.
 """
 
+from collections.abc import Mapping
+
 from holdfast.driver.core.model import Job, Node, State
 from holdfast.protocol.messages import Desired, DiagnosticOrder, Seat
 
@@ -51,7 +53,7 @@ def orders_key(job: Job) -> tuple[object, ...]:
     return (job.epoch, job.seats, job.restore, job.stop, job.save, tests)
 
 
-def rank_table(nodes: dict[str, Node], job: Job) -> tuple[Seat, ...]:
+def rank_table(nodes: Mapping[str, Node], job: Job) -> tuple[Seat, ...]:
     """Seats for all ranks: place i has ranks i*n .. i*n+n-1, so ranks keep their numbers."""
     each = job.plan.ranks_per_node
     return tuple(

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core.effects import AnyEffect, Instruct
+from holdfast.driver.core.layered import Layered
 from holdfast.driver.core.model import Incident, Job, Node, Phase, State, Timer
 from holdfast.driver.core.orders import desired_of, orders_key
 from holdfast.driver.core.policy import Policy
@@ -50,6 +51,7 @@ class Turn:
         self.incident_count = state.incident_count
         self.jobs = state.jobs
         self.nodes = state.nodes
+        self._changed: Layered[Node] | None = None  # `nodes`, once one was put there
         self.apart = state.apart
         self.brake = state.brake
         self.incidents = state.incidents
@@ -112,9 +114,9 @@ class Turn:
         self.touched_jobs[name] = None
 
     def put_node(self, node: Node) -> Node:
-        if self.nodes is self.before.nodes:
-            self.nodes = dict(self.nodes)
-        self.nodes[node.name] = node
+        if self._changed is None:
+            self.nodes = self._changed = Layered(self.nodes)
+        self._changed.put(node.name, node)
         self.touched_nodes[node.name] = None
         return node
 
@@ -124,7 +126,7 @@ class Turn:
 
     def drop_node(self, name: str) -> None:
         """Forget a node that nothing else knows of; the entry still tells of it."""
-        self.nodes = {other: node for other, node in self.nodes.items() if other != name}
+        self.nodes, self._changed = {k: node for k, node in self.nodes.items() if k != name}, None
         self.touched_nodes.pop(name, None)
         self.about[name] = None
 
