@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.driver.adapters.rest.howfar import how_far
 from holdfast.driver.core.gather import root
-from holdfast.driver.core.model import Exited, Incident, Job, Node, Phase, State
+from holdfast.driver.core.model import Exited, Incident, Job, Node, State
 from holdfast.driver.core.story import timeline
 from holdfast.driver.core.tally import exits_of
 from holdfast.driver.watch import JobProgress
@@ -220,6 +221,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
     """`live`: what the detectors know of its progress, or None where they know nothing."""
     spec = json.loads(job.plan.spec or b"{}")
     ended, exits = job.since_s if job.finished else now, exits_of(state.nodes, job)
+    so_far = how_far(job, live, exits)
     return JobView(
         name=job.name,
         labels=spec.get("metadata", {}).get("labels", {}),
@@ -235,10 +237,10 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         places=[_place(state, job, place) for place in range(len(job.places))],
         standbys=list(job.standbys),
         attempt=job.attempt,
-        step=_step(job, live, exits),
+        step=so_far.step,
         stored_step=job.acknowledged[-1].step if job.acknowledged else None,
         stored_s=None if job.stored_s is None else max(0.0, now - job.stored_s),
-        step_relative=_relative(job, live, exits),
+        step_relative=so_far.relative,
         step_s=live.step_s if live else None,
         best_step_s=live.best_step_s if live else None,
         loss=live.loss if live else None,
@@ -363,27 +365,6 @@ def _ranks_of(job: Job, node: str) -> list[int]:
         if name == node
         for rank in range(place * each, (place + 1) * each)
     ]
-
-
-def _step(job: Job, live: JobProgress | None, exits: Sequence[Exited]) -> int | None:
-    if live is None and job.reached is None and (own := _own_steps(exits)):
-        return min(own)
-    known = live or job.reached
-    last = [each.status.step for each in exits if job.phase is Phase.SUCCEEDED]
-    heard = [known.step if known else None, *(each.step for each in exits)]
-    seen = [job.best_step, *heard, min((step for step in last if step is not None), default=None)]
-    return max((step for step in seen if step is not None), default=None)
-
-
-def _relative(job: Job, live: JobProgress | None, exits: Sequence[Exited]) -> bool:
-    last = live or job.reached
-    return last.relative if last is not None else bool(_own_steps(exits))
-
-
-def _own_steps(exits: Sequence[Exited]) -> list[int]:
-    """Of ranks that have ended, and counted their steps from their own start."""
-    ends = [each.status for each in exits if each.status.saved is not None]
-    return [status.step for status in ends if status.step]
 
 
 def _restarts(job: Job, now: float) -> dict[str, BudgetView]:
