@@ -157,7 +157,14 @@ async def _serve_on(
     clock, at = SystemClock(), url(settings, sockets.tcp)
     listening = Drivers((at,), tls.ca if tls else "")
     async with outside(settings, tokens, clock=clock, listening=listening) as around:
-        driver = Driver(settings, journal=journal, last_lines=journal, outside=around, clock=clock)
+        driver = Driver(
+            settings,
+            journal=journal,
+            last_lines=journal,
+            entries=journal,
+            outside=around,
+            clock=clock,
+        )
         loading = asyncio.create_task(asyncio.to_thread(driver.app))
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:

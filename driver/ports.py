@@ -6,7 +6,7 @@ exceptions of their technologies and raise only what is named here.
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -204,6 +204,26 @@ class LastLinesStore(Protocol):
 
     def kept(self, job: str, rank: int) -> Kept | None:
         """What is kept of a rank. Raises `TemporaryError`."""
+        ...
+
+
+class Pruned(NamedTuple):
+    """What one look at old entries came to. `upto`: the last one seen; None: there are no more."""
+
+    upto: int | None
+    gone: int
+
+
+class EntryStore(Protocol):
+    """Lets entries go that are old, and of nothing that is there."""
+
+    async def prune(
+        self, *, after: int, keep: int, jobs: Collection[str], incidents: Collection[int]
+    ) -> Pruned:
+        """Look at the next entries behind `after` that are not among the newest `keep`, while the
+        term is ours; those of none of these jobs and incidents go, with the keys of requests that
+        led to them. Raises `TemporaryError`, `PermanentError` with nothing changed.
+        """
         ...
 
 

@@ -86,6 +86,9 @@ class Settings(BaseSettings):
     further eviction and each trial that it does not pass doubles that, up to a day."""
     standby_test_s: float = Field(default=60, ge=0, le=3_600)
     """Seconds that a standby's test of itself is waited for when it comes; 0: none is tested."""
+    keep_entries: int = Field(default=1_000_000, ge=1_000)
+    """How many of the newest entries of the journal are kept, beside all of the jobs and incidents
+    that are there; a thousand entries take about a megabyte."""
     heartbeat_period_s: float = Field(default=0.5, ge=0.05, le=60)
     """Seconds between a daemon's heartbeats; longer by itself where there are very many nodes."""
     watch_period_s: float = Field(default=0.1, ge=0.01, le=10)

@@ -19,8 +19,9 @@ from holdfast.driver.fence import Fence
 from holdfast.driver.lastlines import KEEPS_BYTES, LastLinesKeeper
 from holdfast.driver.loop import Loop
 from holdfast.driver.outside import Outside
-from holdfast.driver.ports import Journal, LastLinesStore
+from holdfast.driver.ports import EntryStore, Journal, LastLinesStore
 from holdfast.driver.probes import Readiness
+from holdfast.driver.pruning import Pruner
 from holdfast.driver.settings import Settings
 from holdfast.driver.standby import STEP_DOWN_S
 from holdfast.driver.watch import Watch
@@ -37,6 +38,7 @@ class Driver:
         *,
         journal: Journal,
         last_lines: LastLinesStore,
+        entries: EntryStore,
         outside: Outside,
         clock: Clock,
     ) -> None:
@@ -57,6 +59,7 @@ class Driver:
         watch = self._watch = Watch(seen, fence=fence.around)
         awake = self._awake = Awake(self.loop.now, watch.stood_still)
         self._last_lines = LastLinesKeeper(last_lines, lambda: self.loop.state)
+        self._pruner = Pruner(entries, lambda: self.loop.state, keep=settings.keep_entries)
         self.sessions = Sessions(
             refusal=outside.refusal,
             watch=watch,
@@ -128,6 +131,7 @@ class Driver:
         self._tasks += [
             group.create_task(self.loop.run()),
             group.create_task(self._last_lines.run()),
+            group.create_task(self._pruner.run()),
             group.create_task(self._watching.tick(self._settings.watch_period_s)),
             group.create_task(self._watching.facts(self._outside.cluster)),
         ]

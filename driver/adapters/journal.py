@@ -8,7 +8,8 @@ was replaced can write nothing more. Must not hold SQL that only one database un
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -16,7 +17,7 @@ from sqlalchemy import Connection, Engine, Row, Table, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
-from holdfast.driver.adapters import journal_lastlines
+from holdfast.driver.adapters import journal_lastlines, journal_pruning
 from holdfast.driver.adapters import journal_saved as saved
 from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters.journal_reserve import Reserve
@@ -29,6 +30,7 @@ from holdfast.driver.ports import (
     Key,
     Pair,
     PermanentError,
+    Pruned,
     Taken,
     TakenOver,
     TemporaryError,
@@ -39,6 +41,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Entry).decode
 
 
+T = TypeVar("T")
 Query = TypedReturnsRows[*tuple[Any, ...]]
 Rows = Sequence[Row[*tuple[Any, ...]]]
 
@@ -51,7 +54,7 @@ class NoRoom(TemporaryError):
 
 
 class SqlJournal:
-    """A `ports.Journal` and `ports.LastLinesStore` on an SQLAlchemy engine.
+    """A `ports.Journal`, `LastLinesStore` and `EntryStore` on an SQLAlchemy engine.
 
     `translate` makes our errors of the engine's. `hang_up` has to end what waits for an answer that
     may never come.
@@ -166,14 +169,27 @@ class SqlJournal:
         return Pair(certificate=certificate, key=key)
 
     async def keep(self, told: Sequence[Kept], *, jobs: Collection[str]) -> None:
-        writing = self._writer.submit(self._keep, told, jobs)
-        await asyncio.wrap_future(writing)
+        put = partial(journal_lastlines.put, told=told, jobs=jobs)
+        await asyncio.wrap_future(self._writer.submit(self._beside, put))
 
-    def _keep(self, told: Sequence[Kept], jobs: Collection[str]) -> None:
+    async def prune(
+        self, *, after: int, keep: int, jobs: Collection[str], incidents: Collection[int]
+    ) -> Pruned:
+        asked = partial(
+            journal_pruning.prune,
+            after=after,
+            keep=keep,
+            jobs=frozenset(jobs),
+            incidents=frozenset(incidents),
+        )
+        return await asyncio.wrap_future(self._writer.submit(self._beside, asked))
+
+    def _beside(self, what: Callable[[Connection], T]) -> T:
+        """A transaction on the writer's thread that moves no head."""
         try:
             with self._engine.begin() as connection:
                 _same_term(self._term, connection.scalar(select(tables.head.c.term)) or 0)
-                journal_lastlines.put(connection, told, jobs)
+                return what(connection)
         except SQLAlchemyError as error:
             raise self._translate(error) from error
 

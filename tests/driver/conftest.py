@@ -17,11 +17,13 @@ from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.client import ClientConnection, connect
 
 from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.sessions_daemon import Emit
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.ports import Taken
 from holdfast.driver.serving import Server
 from holdfast.protocol.messages import Heartbeat, Hello, ToDaemon, ToExecutor, Welcome
 from holdfast.protocol.wire import Decoder, encode
@@ -51,6 +53,27 @@ def sharing(postgres: Postgres, database: str, tmp_path: Path) -> Iterator[MakeD
     """Makes drivers on one journal."""
     with sharing_drivers(postgres, database, tmp_path) as make:
         yield make
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[SqlJournal]]:
+    """Two journals on one store, as two drivers would have it; neither has taken a term."""
+    if request.param == "sqlite":
+        journals = [open_sqlite(tmp_path / "journal.sqlite") for _ in range(2)]
+    else:
+        server: Postgres = request.getfixturevalue("postgres")
+        url = server.url(server.new_database())
+        journals = [open_postgres(url) for _ in range(2)]
+    yield journals
+    for each in journals:
+        each.close()
+
+
+@pytest.fixture
+def journal(opened: list[SqlJournal]) -> SqlJournal:
+    """Of a driver that has term 1."""
+    assert opened[0].take_over() == Taken(term=1, state=None, sequence=0, now=0.0)
+    return opened[0]
 
 
 @pytest.fixture

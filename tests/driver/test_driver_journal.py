@@ -5,7 +5,6 @@ import errno
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
 from threading import Barrier
@@ -14,14 +13,12 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from namespaces import own_mounts
-from postgres import Postgres
 from sqlalchemy import create_engine
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters import migrations
 from holdfast.driver.adapters.journal import SqlJournal
-from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.adapters.journal_sqlite import open_sqlite, read_only
 from holdfast.driver.core.effects import Allocate
 from holdfast.driver.core.events import NodeAppeared, Ticked
@@ -40,27 +37,6 @@ def entry(sequence: int, *, term: int = 1, now: float | None = None, **fields: o
         why=f"reason {sequence}",
         **fields,  # type: ignore[arg-type]
     )
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[SqlJournal]]:
-    """Two journals on one store, as two drivers would have it; neither has taken a term."""
-    if request.param == "sqlite":
-        journals = [open_sqlite(tmp_path / "journal.sqlite") for _ in range(2)]
-    else:
-        server: Postgres = request.getfixturevalue("postgres")
-        url = server.url(server.new_database())
-        journals = [open_postgres(url) for _ in range(2)]
-    yield journals
-    for each in journals:
-        each.close()
-
-
-@pytest.fixture
-def journal(opened: list[SqlJournal]) -> SqlJournal:
-    """Of a driver that has term 1."""
-    assert opened[0].take_over() == Taken(term=1, state=None, sequence=0, now=0.0)
-    return opened[0]
 
 
 # ---------------------------------------------------------------- the contract of the port

@@ -101,7 +101,14 @@ def started(tmp_path: Path) -> Iterator[Started]:
     private_folder(settings.paths.root)
     outside = Local(NoCluster(), load_tokens(settings.paths))
     with closing(open_sqlite(settings.paths.journal, reserve_bytes=0)) as journal:
-        made = Driver(settings, journal=journal, last_lines=journal, outside=outside, clock=clock)
+        made = Driver(
+            settings,
+            journal=journal,
+            last_lines=journal,
+            entries=journal,
+            outside=outside,
+            clock=clock,
+        )
         yield Started(made, clock)
 
 
