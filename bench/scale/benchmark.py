@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.bench.figures import Incomplete, Try
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent  # in the repository, not in `src` where a link leads there
 SOURCES = HERE.parents[1] / "src"
 SCRIPTS = ("decided.py", "ingested.py")
 LIMIT_S = 590.0
@@ -69,6 +69,8 @@ def _trees(before: str) -> Iterator[dict[str, Path]]:
 
 def _run(script: str, sources: Path, nodes: int, system: str) -> list[dict[str, Any]]:
     """What the script printed. Raises `Incomplete`."""
+    if not (sources / "holdfast" / "driver" / "__init__.py").exists():
+        raise Incomplete(f"{system}: there is no Holdfast in {sources}, so nothing is measured")
     command = [sys.executable, str(HERE / script), str(nodes)]
     try:
         done = subprocess.run(

@@ -1,11 +1,14 @@
 """The benchmark of scale: both scripts come to their end, and what cannot be is refused."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from holdfast.bench.counts import BadSizes, counts
 from holdfast.bench.figures import Incomplete, Try, figures
+from holdfast.bench.scale import benchmark
 from holdfast.bench.scale.benchmark import measure
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +31,26 @@ def test_a_job_starts_loses_its_ranks_and_ends_and_every_stage_costs_something()
 def test_an_earlier_commit_is_measured_beside_it() -> None:
     systems = {one.system for one in _measured(before="HEAD")}
     assert systems == {"holdfast", "HEAD"}
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
+def test_each_is_measured_by_its_own_sources() -> None:
+    with benchmark._trees("HEAD") as trees:
+        found = {name: _driver_in(sources) for name, sources in trees.items()}
+        assert found == {name: sources / "holdfast" / "driver" for name, sources in trees.items()}
+    assert trees["holdfast"] == ROOT / "src"
+
+
+def _driver_in(sources: Path) -> Path:
+    """Where a script of the benchmark finds the driver."""
+    asked = [sys.executable, "-c", "import holdfast.driver as it; print(it.__path__[0])"]
+    environment = {"PYTHONPATH": str(sources)}
+    return Path(subprocess.check_output(asked, env=environment, cwd="/", text=True).strip())
+
+
+def test_where_there_is_no_holdfast_nothing_is_measured(tmp_path: Path) -> None:
+    with pytest.raises(Incomplete, match="there is no Holdfast in"):
+        benchmark._run("decided.py", tmp_path, 30, "some")
 
 
 def test_a_commit_that_is_none_is_refused() -> None:
