@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 import structlog
 
-from holdfast.driver.awake import LOOK_S, Looks
 from holdfast.driver.core.admission import Refusal, of_defect
 from holdfast.driver.core.deadlines import Deadlines
 from holdfast.driver.core.effects import AnyEffect
@@ -27,7 +26,10 @@ from holdfast.driver.core.events import (
 )
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
-from holdfast.driver.draft import Defect, Draft
+from holdfast.driver.follow.stall import LOOK_S, Looks
+from holdfast.driver.journal.deltas import Deltas
+from holdfast.driver.journal.draft import Defect, Draft
+from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.ports import (
     Claim,
     Entry,
@@ -38,8 +40,6 @@ from holdfast.driver.ports import (
     TakenOver,
     TemporaryError,
 )
-from holdfast.driver.saving import Saving
-from holdfast.driver.seating import Seating
 from holdfast.kit.clock import Clock
 
 MAX_BATCH = 64
@@ -105,8 +105,8 @@ class Loop:
         self._journal = journal
         self._clock = clock
         self._policy = policy
-        self._seating = Seating()
-        self._saving = Saving()
+        self._rank_tables = RankTables()
+        self._deltas = Deltas()
         self._queue: asyncio.Queue[Item] = asyncio.Queue()
         self._bell = asyncio.Event()
         self._trouble: str | None = None  # why nothing can be committed
@@ -262,7 +262,11 @@ class Loop:
         while batch:
             at = self._clock.wall().isoformat()
             draft = Draft(
-                state=self.state, now=self.now(), at=at, policy=self._policy, seating=self._seating
+                state=self.state,
+                now=self.now(),
+                at=at,
+                policy=self._policy,
+                rank_tables=self._rank_tables,
             )
             put = ((item.reply, self._put(item, draft, earlier)) for item in batch)
             replies = [(reply, entry) for reply, entry in put if entry]
@@ -285,7 +289,7 @@ class Loop:
             self._trouble = None  # nothing waits to be committed
             return True
         draft.state = settled(draft.state)
-        state, change = self._saving.of(self.state, draft.state)
+        state, change = self._deltas.of(self.state, draft.state)
         in_doubt = False
         while True:
             try:
@@ -297,7 +301,7 @@ class Loop:
                     return False
                 await asyncio.sleep(COMMIT_AGAIN_S)
             else:
-                self._saving.done(state, change=change)
+                self._deltas.done(state, change=change)
                 self._committed(draft)
                 return True
 

@@ -21,20 +21,20 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.tokens import Tokens, load_tokens
-from holdfast.driver.journals import check_journal, open_journal
-from holdfast.driver.leads import open_lead
-from holdfast.driver.listening import Listening, announce, listen, url, withdraw
-from holdfast.driver.lock import Locked, take_lock
-from holdfast.driver.outside import Outside, check_rights, outside
+from holdfast.driver.cluster.outside import Outside, check_rights, outside
+from holdfast.driver.journal.opening import check_journal, open_journal
+from holdfast.driver.lead.lock import Locked, take_lock
+from holdfast.driver.lead.opening import open_lead
+from holdfast.driver.lead.retry import LeadWithJournal, insist, tried
+from holdfast.driver.lead.standby import Lead, keep_lead, stand_by, title
+from holdfast.driver.people.console import say, say_all, say_to_people, wrong
 from holdfast.driver.ports import PermanentError, TakenOver, TemporaryError
-from holdfast.driver.probes import Readiness, probed
-from holdfast.driver.saying import say, say_all, say_to_people, wrong
-from holdfast.driver.serving import Server
+from holdfast.driver.serve.listening import Listening, announce, listen, url, withdraw
+from holdfast.driver.serve.probes import Readiness, probed
+from holdfast.driver.serve.server import Server
+from holdfast.driver.serve.tls import Tls, open_tls
 from holdfast.driver.settings import Settings
-from holdfast.driver.standby import Lead, keep_lead, stand_by, title
-from holdfast.driver.tls import Tls, open_tls
-from holdfast.driver.trying import LeadWithJournal, insist, tried
-from holdfast.driver.wired import Driver
+from holdfast.driver.wiring import Driver
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.files import private_folder
 from holdfast.kit.limits import raise_open_files

@@ -1,7 +1,7 @@
 """The drivers' own CA, and the certificates that it gives to their listeners.
 
-Made by `driver.tls`, which has the CA out of the journal; all that is of `cryptography` stands
-here. Must not write or log a key.
+Made by `driver.serve.tls`, which has the CA out of the journal; all that is of `cryptography`
+stands here. Must not write or log a key.
 """
 
 import ipaddress

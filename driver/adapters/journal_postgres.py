@@ -1,8 +1,8 @@
 """The journal in PostgreSQL: opened, brought to today's tables, and its errors in our words.
 
-Called by `driver.journals` where the settings name a database. All that is PostgreSQL's own stands
-here. Must not be given a password in the address, nor tell one: libpq takes it from PGPASSFILE or
-PGPASSWORD.
+Called by `driver.journal.opening` where the settings name a database. All that is PostgreSQL's own
+stands here. Must not be given a password in the address, nor tell one: libpq takes it from
+PGPASSFILE or PGPASSWORD.
 """
 
 import os

@@ -1,6 +1,7 @@
 """The lead as an advisory lock in the journal's database: PostgreSQL frees it with its session.
 
-Made by `driver.journals`. Its session is named after the driver, so that others can say who leads.
+Made by `driver.lead.opening`. Its session is named after the driver, so that others can say who
+leads.
 """
 
 import asyncio

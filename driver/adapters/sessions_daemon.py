@@ -1,6 +1,6 @@
 """The daemons' connections: heartbeats to the detectors, acknowledged; instructions back.
 
-Used by `sessions`; `push` is called by `driver.watching`. Nothing of this enters the journal but
+Used by `sessions`; `push` is called by `driver.follow.feed`. Nothing of this enters the journal but
 what a detector concluded, and until it is there the heartbeat that led to it is not acknowledged.
 """
 

@@ -1,6 +1,6 @@
 """A defect of ours, met while deciding: in whose affairs, and how the others go on without them.
 
-Called by `driver.draft` where `decide` raised. Pure: the same turn raises the same again.
+Called by `driver.journal.draft` where `decide` raised. Pure: the same turn raises the same again.
 """
 
 from msgspec.structs import replace

@@ -1,6 +1,6 @@
 """What the core wants done, in the imperative. Idempotent, fenced by epoch, run after the commit.
 
-Carried out by `driver.effects`; every one ends as an event of `driver.core.events`, except
+Carried out by `driver.cluster.effect_runner`; every one ends as an event of `core.events`, except
 `Instruct`, whose end is what the executor then observes. `cause` is the journal entry that ordered
 it; it is carried on into the event.
 """

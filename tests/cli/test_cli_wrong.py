@@ -10,7 +10,7 @@ from shells import Shell
 from holdfast.cli.client import Problem
 from holdfast.cli.main import main
 from holdfast.cli.words import outcome
-from holdfast.driver import people
+from holdfast.driver.people import access
 from holdfast.protocol import exitcodes
 
 Capture = pytest.CaptureFixture[str]
@@ -106,7 +106,7 @@ def test_a_driver_that_cannot_start_says_why_in_a_sentence(
 
 
 def test_a_wrong_token_is_told_in_words_of_the_command_line() -> None:
-    problem = Problem(401, {"detail": "the token is wrong.", "fix": people.SEND})
+    problem = Problem(401, {"detail": "the token is wrong.", "fix": access.SEND})
     assert "Authorization" not in problem.fix
     assert "HOLDFAST_TOKEN" in problem.fix
 

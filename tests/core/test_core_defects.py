@@ -11,7 +11,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core import stalls
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.model import Timer
-from holdfast.driver.draft import Draft
+from holdfast.driver.journal.draft import Draft
 
 Make = Callable[..., Any]
 PLACES = ("ticks._job", "decide.advance", "allocation._fill_places", "allocation._start")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.driver.core.encode import VERSION, LaterState, decode, encode, encode_change, fold
 from holdfast.driver.core.model import Brake, State
 from holdfast.driver.core.patches import apply, diff
-from holdfast.driver.saving import Saving
+from holdfast.driver.journal.deltas import Deltas
 from holdfast.lab.simulator import simulate
 from holdfast.lab.simulator.scenario import draw
 from holdfast.lab.simulator.world import World
@@ -71,7 +71,7 @@ def test_a_row_that_grows_or_shrinks_by_one_is_a_patch_of_one() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_folded_after_every_entry_of_a_life_it_is_the_state(seed: int) -> None:
-    world, saving = World(draw(seed)), Saving()
+    world, saving = World(draw(seed)), Deltas()
     journal: list[bytes] = []
     commit = world.driver._commit
     kinds = set()
@@ -93,7 +93,7 @@ def test_folded_after_every_entry_of_a_life_it_is_the_state(seed: int) -> None:
 
 
 def test_changes_are_written_until_they_outgrow_the_whole() -> None:
-    saving, state = Saving(), State(brake=Brake(why="x" * 400))
+    saving, state = Deltas(), State(brake=Brake(why="x" * 400))
     sizes = []
     for number in range(1, 200):
         after = msgspec.structs.replace(state, sequence=number)

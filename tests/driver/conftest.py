@@ -24,7 +24,7 @@ from holdfast.driver.adapters.sessions_daemon import Emit
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.ports import Taken
-from holdfast.driver.serving import Server
+from holdfast.driver.serve.server import Server
 from holdfast.protocol.messages import Heartbeat, Hello, ToDaemon, ToExecutor, Welcome
 from holdfast.protocol.wire import Decoder, encode
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import pytest
 from driver_loops import POLICY, InMemory, LoopClock
 
+from holdfast.driver.lead.standby import STEP_DOWN_S, keep_lead
 from holdfast.driver.loop import TERM_CHECK_S, Loop
 from holdfast.driver.ports import TakenOver, TemporaryError
-from holdfast.driver.standby import STEP_DOWN_S, keep_lead
 
 pytestmark = pytest.mark.looptime
 

@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 from driver_loops import POLICY, submitted
 
-from holdfast.driver import watching as following
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.core.events import Found, ProgressSeen
-from holdfast.driver.fence import Fence
+from holdfast.driver.follow import feed
+from holdfast.driver.follow.feed import Feed
+from holdfast.driver.follow.fence import Fence
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import TemporaryError
 from holdfast.driver.watch import Expectation, Watch, jobs
-from holdfast.driver.watching import Watching
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.faults import Kind, Weight
 from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
 
 
-def followed(loop: Loop) -> Watching:
+def followed(loop: Loop) -> Feed:
     fence = Fence(loop.post, costs="nobody sees whether it stands still")
     watch = Watch(fence=fence.around)
-    return Watching(watch, fence=fence, daemons=None, emit=loop.post, now=loop.now)  # type: ignore[arg-type]
+    return Feed(watch, fence=fence, daemons=None, emit=loop.post, now=loop.now)  # type: ignore[arg-type]
 
 
 def broken_for(job: str, real: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
@@ -38,7 +38,7 @@ def broken_for(job: str, real: Callable[..., Any], name: Callable[..., str]) -> 
 async def test_what_one_job_makes_of_the_state_ends_no_driver_at_any_start(
     open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = following.incidents.standing
+    real = feed.incidents.standing
     for term in (1, 2, 3):
         loop = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
         async with asyncio.TaskGroup() as group:
@@ -49,7 +49,7 @@ async def test_what_one_job_makes_of_the_state_ends_no_driver_at_any_start(
                 await loop.request(submitted("sick"))
                 await loop.request(submitted("sound"))
                 broken = broken_for("sick", real, lambda known, job: job.name)
-                monkeypatch.setattr(following.incidents, "standing", broken)
+                monkeypatch.setattr(feed.incidents, "standing", broken)
             else:
                 await loop.request(submitted(f"then-{term}"))  # behind what was told
                 await loop.request(submitted(f"next-{term}"))

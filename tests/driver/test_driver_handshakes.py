@@ -10,10 +10,10 @@ import pytest
 from authorities import CA, NOW, WallClock
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver import handshakes
 from holdfast.driver.adapters.authority import Issued
-from holdfast.driver.handshakes import Handshakes
-from holdfast.driver.tls import Tls
+from holdfast.driver.serve import handshakes
+from holdfast.driver.serve.handshakes import Handshakes
+from holdfast.driver.serve.tls import Tls
 from holdfast.kit.tls import trusting
 
 TRUSTING = trusting(CA.certificate)

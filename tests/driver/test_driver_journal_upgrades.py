@@ -12,8 +12,8 @@ from waiting import eventually
 
 from holdfast.driver.adapters import migrations
 from holdfast.driver.adapters.journal_postgres import open_postgres
+from holdfast.driver.serve.tls import open_tls
 from holdfast.driver.settings import Settings
-from holdfast.driver.tls import open_tls
 from holdfast.kit.clock import SystemClock
 
 BEFORE_CHANGES = "0003"

@@ -11,7 +11,7 @@ from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.core.encode import VERSION, LaterState, decode, encode
 from holdfast.driver.core.events import DriverStarted
 from holdfast.driver.core.model import State
-from holdfast.driver.journals import open_journal
+from holdfast.driver.journal.opening import open_journal
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import Entry, PermanentError
 from holdfast.driver.settings import Settings

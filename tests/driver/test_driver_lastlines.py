@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from waiting import eventually_async
 
-from holdfast.driver import lastlines
-from holdfast.driver.lastlines import AT_ONCE, KEEPS_BYTES, LastLinesKeeper
+from holdfast.driver.journal import lastlines
+from holdfast.driver.journal.lastlines import AT_ONCE, KEEPS_BYTES, LastLinesKeeper
 from holdfast.driver.ports import Kept, PermanentError, TemporaryError
 from holdfast.protocol.lastlines import share_bytes
 from holdfast.protocol.messages import LastLines

@@ -8,7 +8,6 @@ import pytest
 from driver_loops import POLICY, Flaky, idle, submitted
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver import draft
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import (
@@ -20,6 +19,7 @@ from holdfast.driver.core.events import (
 )
 from holdfast.driver.core.model import Phase, State
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.journal import draft
 from holdfast.driver.loop import KeyReused, Loop, NotAccepting, Refused
 from holdfast.driver.ports import (
     Claim,

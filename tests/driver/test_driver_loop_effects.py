@@ -7,6 +7,7 @@ import pytest
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.no_cluster import NoCluster
+from holdfast.driver.cluster.effect_runner import MAX_STACK_CHARACTERS, EffectRunner
 from holdfast.driver.core.effects import (
     Allocate,
     AnyEffect,
@@ -28,7 +29,6 @@ from holdfast.driver.core.events import (
     StacksFailed,
     StacksTaken,
 )
-from holdfast.driver.effects import MAX_STACK_CHARACTERS, Effects
 from holdfast.driver.ports import Fact, PermanentError, TemporaryError, UnfitError
 from holdfast.protocol.messages import Desired
 
@@ -81,7 +81,7 @@ class StuckCluster(ScriptedCluster):
 async def test_a_driver_that_ends_waits_for_no_call() -> None:
     cluster, told = StuckCluster(), list[AnyEvent]()
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
-        effects = Effects(
+        effects = EffectRunner(
             cluster=cluster, nodes=ScriptedNodes(), emit=told.append, term=lambda: 1, group=group
         )
         effects.start(Allocate(job="job", node="n", cause=1))
@@ -113,7 +113,7 @@ async def ends_of(
 ) -> list[AnyEvent]:
     events: list[AnyEvent] = []
     async with asyncio.TaskGroup() as group:
-        runner = Effects(
+        runner = EffectRunner(
             cluster=cluster,
             nodes=ScriptedNodes(),  # type: ignore[arg-type]
             emit=events.append,
@@ -221,7 +221,7 @@ async def test_an_instruction_is_handed_over_at_once() -> None:
     desired = Desired(node="n", generation=1, term=1, epoch=1)
     nodes = ScriptedNodes()
     async with asyncio.TaskGroup() as group:
-        runner = Effects(
+        runner = EffectRunner(
             cluster=NoCluster(),
             nodes=nodes,  # type: ignore[arg-type]
             emit=pytest.fail,

@@ -13,6 +13,7 @@ from waiting import DEADLINE_S
 
 from holdfast.driver import loop as driver_loop
 from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.cluster.effect_runner import EffectRunner
 from holdfast.driver.core.events import (
     AnyEvent,
     ExecutorConnected,
@@ -29,7 +30,6 @@ from holdfast.driver.core.events import (
 )
 from holdfast.driver.core.model import Phase, State
 from holdfast.driver.core.policy import Policy
-from holdfast.driver.effects import Effects
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import (
     Fact,
@@ -258,7 +258,7 @@ async def drive(
             done.set()
 
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
-        effects = Effects(
+        effects = EffectRunner(
             cluster=world, nodes=world, emit=loop.post, term=lambda: loop.state.term, group=group
         )
         await loop.start(perform=effects.start, follow=follow)

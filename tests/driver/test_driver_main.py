@@ -16,9 +16,9 @@ from scripted_cluster import STEP_OF_SNAPSHOTS, is_done, scripted_cluster, submi
 from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.tokens import load_tokens
-from holdfast.driver.listening import listen
-from holdfast.driver.lock import take_lock
+from holdfast.driver.lead.lock import take_lock
 from holdfast.driver.main import main
+from holdfast.driver.serve.listening import listen
 from holdfast.driver.settings import Settings
 from holdfast.protocol import exitcodes
 

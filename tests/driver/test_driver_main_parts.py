@@ -17,12 +17,12 @@ from holdfast.driver.core.events import (
     Reached,
 )
 from holdfast.driver.core.model import Incident, Job, Phase, State
-from holdfast.driver.fence import Fence
-from holdfast.driver.plan import plan_of
+from holdfast.driver.follow.feed import Feed
+from holdfast.driver.follow.fence import Fence
+from holdfast.driver.people.plan import plan_of
 from holdfast.driver.ports import Fact
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import JobProgress
-from holdfast.driver.watching import Watching
 from holdfast.protocol.faults import Blame, Kind, Weight
 from holdfast.protocol.jobspec import TrainingJob
 from holdfast.protocol.messages import Seat, Task
@@ -121,23 +121,23 @@ def seated(name: str, epoch: int, *, seats: bool = True, best_step: int = 0) -> 
     return State(jobs={name: found})
 
 
-def made(watch: Any, emit: Any) -> Watching:
+def made(watch: Any, emit: Any) -> Feed:
     fence = Fence(emit, costs="")
-    return Watching(watch, fence=fence, daemons=None, emit=emit, now=lambda: 0.0)  # type: ignore[arg-type]
+    return Feed(watch, fence=fence, daemons=None, emit=emit, now=lambda: 0.0)  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def watched() -> tuple[RecordingWatch, Watching, list[Any]]:
+def watched() -> tuple[RecordingWatch, Feed, list[Any]]:
     watch, events = RecordingWatch(), []
-    watching = made(watch, events.append)
+    feed = made(watch, events.append)
     # type: ignore[arg-type]
-    return watch, watching, events
+    return watch, feed, events
 
 
 def test_the_detectors_expect_each_epoch_once_while_it_has_seats(
-    watched: tuple[RecordingWatch, Watching, list[Any]],
+    watched: tuple[RecordingWatch, Feed, list[Any]],
 ) -> None:
-    watch, watching, _ = watched
+    watch, feed, _ = watched
     for state in (
         seated("a", 1, seats=False),
         seated("a", 1),
@@ -146,31 +146,31 @@ def test_the_detectors_expect_each_epoch_once_while_it_has_seats(
         seated("a", 2, best_step=7),
         State(),
     ):
-        watching.follow(state)
+        feed.follow(state)
     assert watch.calls == [("a", 1, 0), "forget a", ("a", 2, 7), "forget a"]
 
 
 def test_how_far_a_job_was_is_told_when_its_ranks_are_followed_no_more(
-    watched: tuple[RecordingWatch, Watching, list[Any]],
+    watched: tuple[RecordingWatch, Feed, list[Any]],
 ) -> None:
     """Whoever wanted that: a person, its object, its deadline."""
-    _, watching, events = watched
-    watching.follow(seated("a", 1))
+    _, feed, events = watched
+    feed.follow(seated("a", 1))
     assert events == []
     for state in (seated("a", 2, seats=False), seated("a", 3, seats=False)):
-        watching.follow(state)
+        feed.follow(state)
     assert events == [RanksLeft(job="a", reached=Reached(step=7, relative=True))]
 
 
 def test_what_is_known_of_a_job_is_kept_until_it_ends(
-    watched: tuple[RecordingWatch, Watching, list[Any]],
+    watched: tuple[RecordingWatch, Feed, list[Any]],
 ) -> None:
-    watch, watching, _ = watched
+    watch, feed, _ = watched
     state = seated("a", 1)
     suspended = replace(seated("a", 2, seats=False).jobs["a"], phase=Phase.SUSPENDED)
     ended = replace(suspended, phase=Phase.SUCCEEDED)
     for job, kept in ((state.jobs["a"], {"a"}), (suspended, {"a"}), (ended, set())):
-        watching.follow(replace(state, jobs={"a": job}))
+        feed.follow(replace(state, jobs={"a": job}))
         assert watch.kept == kept
 
 
@@ -217,17 +217,17 @@ def test_what_an_earlier_driver_told_is_recalled_once(
 ) -> None:
     state = replace(seated("a", 1), incidents={each.id: each for each in incidents})
     watch = Watch()
-    watching = made(watch, print)
+    feed = made(watch, print)
     # type: ignore[arg-type]
-    watching.follow(state)
-    watching.follow(replace(state, incidents={9: told(9, Kind.STORE_FAILED)}))
+    feed.follow(state)
+    feed.follow(replace(state, incidents={9: told(9, Kind.STORE_FAILED)}))
     assert dict(watch._recalled.get("a", {})) == recalled
 
 
 async def test_what_others_find_wrong_with_a_node_is_a_finding_once(
-    watched: tuple[RecordingWatch, Watching, list[Any]],
+    watched: tuple[RecordingWatch, Feed, list[Any]],
 ) -> None:
-    _, watching, events = watched
+    _, feed, events = watched
     bad = Fact(node="node-1", problem="GPUMissing is True: 7 of 8", conclusive=True)
 
     class Told:
@@ -235,7 +235,7 @@ async def test_what_others_find_wrong_with_a_node_is_a_finding_once(
             for fact in (bad, bad, Fact(node="node-1"), bad):
                 yield fact
 
-    await watching.facts(Told())  # type: ignore[arg-type]
+    await feed.facts(Told())  # type: ignore[arg-type]
     found = [event.finding for event in events if isinstance(event, Found)]
     assert [finding.node for finding in found] == ["node-1", "node-1"]
     assert found[0].kind is Kind.NODE_PROBLEM
@@ -244,9 +244,9 @@ async def test_what_others_find_wrong_with_a_node_is_a_finding_once(
 
 
 async def test_facts_reach_the_detectors_and_the_core(
-    watched: tuple[RecordingWatch, Watching, list[Any]],
+    watched: tuple[RecordingWatch, Feed, list[Any]],
 ) -> None:
-    watch, watching, events = watched
+    watch, feed, events = watched
 
     class Cluster:
         async def facts(self) -> Any:
@@ -254,7 +254,7 @@ async def test_facts_reach_the_detectors_and_the_core(
             yield Fact(node="n1", rack="r", distrusted=True)
             yield Fact(node="n1", present=False, why="its lease is over")
 
-    await watching.facts(Cluster())  # type: ignore[arg-type]
+    await feed.facts(Cluster())  # type: ignore[arg-type]
     assert watch.calls == [("n1", True), ("n1", True), ("n1", False)]
     assert events == [
         NodeAppeared(node="n1", rack="r", unmarked=True),

@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 from waiting import DEADLINE_S
 
 from holdfast.driver.main import main
-from holdfast.driver.probes import probed
-from holdfast.driver.serving import Server
+from holdfast.driver.serve.probes import probed
+from holdfast.driver.serve.server import Server
 from holdfast.protocol import exitcodes
 
 CROWD = 640

@@ -6,8 +6,8 @@ from holdfast.driver.adapters import journal_pruning
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.core.events import Plan, Ticked
 from holdfast.driver.core.model import Incident, Job, Phase, State
+from holdfast.driver.journal.pruning import Pruner
 from holdfast.driver.ports import Claim, Entry, Key, TakenOver
-from holdfast.driver.pruning import Pruner
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Task
 

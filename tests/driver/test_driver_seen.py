@@ -16,12 +16,12 @@ from holdfast.driver import main
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.no_cluster import NoCluster
 from holdfast.driver.adapters.tokens import load_tokens
+from holdfast.driver.cluster.outside import Local, Outside
 from holdfast.driver.core.events import Found
-from holdfast.driver.outside import Local, Outside
-from holdfast.driver.probes import Readiness
+from holdfast.driver.serve.probes import Readiness
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Expectation
-from holdfast.driver.wired import Driver
+from holdfast.driver.wiring import Driver
 from holdfast.kit.files import private_folder
 from holdfast.protocol.faults import Kind
 from holdfast.protocol.messages import Heartbeat, Probe, Seat

@@ -13,9 +13,9 @@ from running_driver import DriverProcess
 from scripted_cluster import is_done, scripted_cluster, submit
 from waiting import eventually_async
 
-from holdfast.driver.awake import LOOK_S, STALL_S, Awake, Looks
 from holdfast.driver.core.events import JobSubmitted, NodeAppeared, Stalled, Ticked
 from holdfast.driver.core.model import Timer
+from holdfast.driver.follow.stall import LOOK_S, STALL_S, Looks, RunningClock
 from holdfast.driver.loop import MAX_BATCH, Loop
 from holdfast.driver.ports import Claim, Entry
 
@@ -30,7 +30,7 @@ def test_two_looks_far_apart_are_a_standstill_and_shorter_ones_are_not() -> None
 
 def test_time_stands_for_the_detectors_while_nobody_looks() -> None:
     at, told = [100.0], []
-    awake = Awake(lambda: at[0], told.append)
+    awake = RunningClock(lambda: at[0], told.append)
     seen = []
     for step_s in (0.1, 24.0, 0.1, 3.0, 0.9):
         at[0] += step_s
@@ -111,9 +111,9 @@ STOPPED_S = 1.5 * HASTY_S
 HASTY = f"""
 import sys
 from functools import partial
-from holdfast.driver import wired
+from holdfast.driver import wiring
 from holdfast.driver.main import main
-wired.Policy = partial(wired.Policy, quiet_s={HASTY_S}, store_s={HASTY_S}, reconnect_s={HASTY_S})
+wiring.Policy = partial(wiring.Policy, quiet_s={HASTY_S}, store_s={HASTY_S}, reconnect_s={HASTY_S})
 sys.exit(main(sys.argv[1:]))
 """
 

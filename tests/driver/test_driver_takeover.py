@@ -29,10 +29,10 @@ from holdfast.cli.client import Client, path
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.core.effects import Allocate
+from holdfast.driver.lead.standby import STEP_DOWN_S, stand_by
 from holdfast.driver.main import main
 from holdfast.driver.ports import Entry
-from holdfast.driver.serving import Server
-from holdfast.driver.standby import STEP_DOWN_S, stand_by
+from holdfast.driver.serve.server import Server
 from holdfast.protocol import exitcodes, keeping
 from holdfast.protocol.leading import leader_of
 

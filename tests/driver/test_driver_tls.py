@@ -21,9 +21,9 @@ from waiting import DEADLINE_S
 from holdfast.driver.adapters.authority import LIFE, Issued, issue
 from holdfast.driver.main import main
 from holdfast.driver.ports import Pair, PermanentError
-from holdfast.driver.serving import Server
+from holdfast.driver.serve.server import Server
+from holdfast.driver.serve.tls import Tls, hosts, open_tls
 from holdfast.driver.settings import Settings
-from holdfast.driver.tls import Tls, hosts, open_tls
 from holdfast.kit.tls import trusting
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths

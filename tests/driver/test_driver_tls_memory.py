@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.authority import Issued
-from holdfast.driver.serving import TLS_READ_BYTES, Server
-from holdfast.driver.tls import Tls
+from holdfast.driver.serve.server import TLS_READ_BYTES, Server
+from holdfast.driver.serve.tls import Tls
 from holdfast.kit.tls import trusting
 
 CONNECTIONS = 8

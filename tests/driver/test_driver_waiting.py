@@ -21,12 +21,12 @@ from running_driver import DriverProcess
 from sharing_drivers import MakeDriver, password_file
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver import trying
 from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.adapters.lead_postgres import PostgresLead
+from holdfast.driver.lead import retry
+from holdfast.driver.lead.retry import LeadWithJournal, insist
 from holdfast.driver.ports import TemporaryError
 from holdfast.driver.settings import Settings
-from holdfast.driver.trying import LeadWithJournal, insist
 from holdfast.protocol import exitcodes
 
 pytestmark = pytest.mark.slow
@@ -157,7 +157,7 @@ async def test_who_took_the_lead_and_lost_the_database_leads_once_it_has_both(
 async def test_a_try_that_nobody_answers_is_given_up_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trying, "TRY_S", 0.01)
+    monkeypatch.setattr(retry, "TRY_S", 0.01)
     silent, tries = Event(), 0
 
     def work() -> int:
@@ -178,7 +178,7 @@ async def test_after_long_it_ends_for_who_starts_it_may_know_another_address(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "wrong")
-    monkeypatch.setattr(trying, "PATIENCE_S", 0.0)  # after the first try, however long that took
+    monkeypatch.setattr(retry, "PATIENCE_S", 0.0)  # after the first try, however long that took
     opening = partial(open_postgres, postgres.url("postgres", port=postgres.port))
     with pytest.raises(TemporaryError, match="password authentication failed"):
         await insist(opening, asyncio.Event())

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from waiting import DEADLINE_S
 
 from holdfast.daemon.samplers.progress import Progress
-from holdfast.driver.awake import Awake
 from holdfast.driver.core.events import AnyEvent, Found
+from holdfast.driver.follow.stall import RunningClock
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.protocol.faults import Finding, Weight
 from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
@@ -29,7 +29,7 @@ class Observer:
     def __init__(self, rings: Path, count: int, hide: bool) -> None:
         self.progress = Progress(rings)
         self.watch = Watch()
-        self.awake = Awake(time.monotonic, self.watch.stood_still)
+        self.awake = RunningClock(time.monotonic, self.watch.stood_still)
         self.hide = hide
         self.sequence = 0
         self.found: list[Finding] = []

@@ -26,7 +26,7 @@ PLANTS = [
     ("diagnostics.verdict", "os"),
     ("diagnostics.runner", "holdfast.checkpoint.slots"),
     ("checkpoint.retention", "torch"),
-    ("driver.plan", "holdfast.lab.cluster"),
+    ("driver.people.plan", "holdfast.lab.cluster"),
     ("cli.jobs", "holdfast.lab.cluster"),
     ("lab.cluster", "holdfast.cli.find"),
     ("bench.recovery.guarded", "holdfast.cli.find"),

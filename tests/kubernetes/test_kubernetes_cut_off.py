@@ -26,8 +26,8 @@ from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.adapters.kubernetes import names, paths
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.core.events import BrakeApplyRequested, NodeAppeared
+from holdfast.driver.lead.standby import STEP_DOWN_S
 from holdfast.driver.ports import Entry
-from holdfast.driver.standby import STEP_DOWN_S
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.protocol import exitcodes
 

@@ -18,7 +18,7 @@ from holdfast.driver.adapters.kubernetes.identity import PodIdentity
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
-from holdfast.driver.serving import Server
+from holdfast.driver.serve.server import Server
 from holdfast.driver.watch import Settings as WatchSettings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import SystemClock

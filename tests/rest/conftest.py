@@ -15,12 +15,12 @@ from waiting import DEADLINE_S, eventually_async
 from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.rest.app import make_app
 from holdfast.driver.adapters.tokens import load_tokens
-from holdfast.driver.control import Control
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.loop import Loop
-from holdfast.driver.people import TokenHolders
+from holdfast.driver.people.access import TokenHolders
+from holdfast.driver.people.control import Control
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch

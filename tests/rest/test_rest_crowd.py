@@ -12,9 +12,9 @@ from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.rest.app import make_app
 from holdfast.driver.adapters.rest.pages import PAGE_ENTRIES
-from holdfast.driver.connection import Connection
 from holdfast.driver.ports import Entry
-from holdfast.driver.serving import Server
+from holdfast.driver.serve.http_connection import Connection
+from holdfast.driver.serve.server import Server
 
 VIEWERS = 1_000
 ENTRY_BYTES = 256

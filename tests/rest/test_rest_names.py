@@ -11,7 +11,7 @@ from holdfast.cli.client import Client
 from holdfast.cli.errors import Stopped
 from holdfast.driver.adapters.rest import naming
 from holdfast.driver.core import events
-from holdfast.driver.people import NotAllowed, NotThere, Right
+from holdfast.driver.people.access import NotAllowed, NotThere, Right
 from holdfast.protocol.messages import Task
 
 JOBS = "/v1alpha1/jobs"

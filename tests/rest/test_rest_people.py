@@ -11,7 +11,7 @@ from holdfast.driver.adapters.rest.description import operations
 from holdfast.driver.adapters.rest.guard import PREFIX
 from holdfast.driver.adapters.rest.rights import RIGHTS
 from holdfast.driver.core import events
-from holdfast.driver.people import InTheWay, NotAllowed, NotThere, Right, Stranger
+from holdfast.driver.people.access import InTheWay, NotAllowed, NotThere, Right, Stranger
 from holdfast.driver.ports import TemporaryError
 from holdfast.protocol.messages import Task
 

@@ -1,9 +1,9 @@
 """The lead as a Lease of `coordination.k8s.io`: who renews it leads, who is silent may be followed.
 
-Made by `driver.leads`. It only says who tries: a Lease that is deleted, stolen or out of reach
-stops nobody, for what may be written the term in the journal decides. So times of other machines
-are never compared: a Lease is over when it did not change here for LEASE_S. Must not be used for
-anything that is dangerous to do twice.
+Made by `driver.lead.opening`. It only says who tries: a Lease that is deleted, stolen or out of
+reach stops nobody, for what may be written the term in the journal decides. So times of other
+machines are never compared: a Lease is over when it did not change here for LEASE_S. Must not be
+used for anything that is dangerous to do twice.
 """
 
 from collections.abc import AsyncIterator

@@ -10,7 +10,6 @@ from typing import Any
 
 import structlog
 
-from holdfast.driver.acting import acting_for
 from holdfast.driver.adapters.kubernetes import jobs, paths, pods, status
 from holdfast.driver.adapters.kubernetes.bucket import TokenBucket
 from holdfast.driver.adapters.kubernetes.client import Client
@@ -19,9 +18,10 @@ from holdfast.driver.adapters.kubernetes.events import Braked, Met, Rejected, Te
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
+from holdfast.driver.cluster.cause import acting_for
 from holdfast.driver.core.admission import DEFECT
 from holdfast.driver.core.model import Job, State
-from holdfast.driver.fence import Fence
+from holdfast.driver.follow.fence import Fence
 from holdfast.driver.loop import Loop, NotAccepting, Refused
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch

@@ -13,7 +13,7 @@ from holdfast.driver.adapters.kubernetes import errors, paths, rights
 from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.names import Jobs, Object
 from holdfast.driver.adapters.tokens import Tokens
-from holdfast.driver.people import (
+from holdfast.driver.people.access import (
     InTheWay,
     NotAllowed,
     NotThere,

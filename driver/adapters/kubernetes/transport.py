@@ -18,8 +18,8 @@ import msgspec
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 
-from holdfast.driver.acting import acting
 from holdfast.driver.adapters.kubernetes.errors import Unreachable
+from holdfast.driver.cluster.cause import acting
 from holdfast.driver.ports import PermanentError
 
 DEAD_AFTER_S = 30

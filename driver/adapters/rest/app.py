@@ -21,7 +21,7 @@ from holdfast.driver.adapters.rest import (
 from holdfast.driver.adapters.rest.guard import PREFIX
 from holdfast.driver.adapters.rest.metrics import Metrics
 from holdfast.driver.adapters.rest.pages import Pages
-from holdfast.driver.control import Control
+from holdfast.driver.people.control import Control
 
 DESCRIPTION = """Keeps large training jobs running. Errors are problems (RFC 9457) with `errors`:
 each mistake with its field, value, why, and the fix. See docs/api.md."""

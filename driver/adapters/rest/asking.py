@@ -12,10 +12,10 @@ from pydantic import Field
 
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.adapters.rest.views import View
-from holdfast.driver.control import Control
 from holdfast.driver.core.admission import DEFECT, Refusal
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.loop import KeyReused, NotAccepting, Refused
+from holdfast.driver.people.control import Control
 from holdfast.driver.ports import Key
 from holdfast.protocol.mistakes import Mistake
 

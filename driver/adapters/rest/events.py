@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 from holdfast.driver.adapters.rest.guard import Driver, person
 from holdfast.driver.adapters.rest.pages import Pages
 from holdfast.driver.adapters.rest.parameters import AfterSequence, JobParameter
-from holdfast.driver.control import Control
+from holdfast.driver.people.control import Control
 from holdfast.driver.ports import Entry, TemporaryError
 
 router = APIRouter(tags=["events"], dependencies=[Depends(person)])

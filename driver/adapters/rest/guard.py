@@ -12,8 +12,8 @@ from holdfast.driver.adapters.rest import naming
 from holdfast.driver.adapters.rest.parameters import NoParameters
 from holdfast.driver.adapters.rest.problems import not_found, which
 from holdfast.driver.adapters.rest.rights import RIGHTS
-from holdfast.driver.control import Control
-from holdfast.driver.people import NotAllowed, NotThere, Right, no_token
+from holdfast.driver.people.access import NotAllowed, NotThere, Right, no_token
+from holdfast.driver.people.control import Control
 
 PREFIX = "/v1alpha1"
 

@@ -17,10 +17,10 @@ from holdfast.driver.adapters.rest.paging import DEFAULT_LIMIT, MAX_LIMIT, page
 from holdfast.driver.adapters.rest.parameters import JobFilter, ResumeParameters
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import JobList, JobView, job_view
-from holdfast.driver.control import Control
 from holdfast.driver.core import events
 from holdfast.driver.core.model import Job, Wanted
-from holdfast.driver.plan import plan_of
+from holdfast.driver.people.control import Control
+from holdfast.driver.people.plan import plan_of
 from holdfast.kit.ids import new_id
 from holdfast.protocol.jobcheck import check_without_pods
 

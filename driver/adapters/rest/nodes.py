@@ -8,10 +8,10 @@ from holdfast.driver.adapters.rest.body import read_notice, read_reason
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import NodeList, NodeView, node_view
-from holdfast.driver.control import Control
 from holdfast.driver.core import events
 from holdfast.driver.core.allocation import SAID_NODES
 from holdfast.driver.core.model import Node
+from holdfast.driver.people.control import Control
 
 PERSON = "a person"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from holdfast.driver.control import Control
+from holdfast.driver.people.control import Control
 from holdfast.driver.ports import Entry
 
 PAGE_ENTRIES = 50

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from holdfast.driver.adapters.rest import naming
-from holdfast.driver.people import InTheWay, NotAllowed, NotThere, Rebuff, Stranger, Wrong
+from holdfast.driver.people.access import InTheWay, NotAllowed, NotThere, Rebuff, Stranger, Wrong
 from holdfast.driver.ports import TemporaryError
 from holdfast.protocol.mistakes import BadDocument, Mistake, in_our_words
 

@@ -21,7 +21,7 @@ from holdfast.driver.adapters.rest.problems import (
 )
 from holdfast.driver.core.admission import Refusal, of_defect
 from holdfast.driver.core.events import JobSubmitted, Plan
-from holdfast.driver.people import NotAllowed, no_token, wrong_token
+from holdfast.driver.people.access import NotAllowed, no_token, wrong_token
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.messages import Task
 from holdfast.protocol.mistakes import BadDocument

@@ -3,7 +3,7 @@
 Asked by `guard`; the tests hold that no operation is missing.
 """
 
-from holdfast.driver.people import Right
+from holdfast.driver.people.access import Right
 
 RIGHTS: dict[str, Right] = {
     "POST /jobs": Right.SUBMIT,

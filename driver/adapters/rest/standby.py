@@ -1,6 +1,6 @@
 """What a driver in waiting answers: who leads, with 503, to people and nodes alike.
 
-Made by `driver.main`, served by `driver.standby`. Must not know anything of jobs.
+Made by `driver.main`, served by `driver.lead.standby`. Must not know anything of jobs.
 """
 
 from fastapi import FastAPI, Request, WebSocket

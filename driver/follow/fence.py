@@ -1,7 +1,8 @@
 """A defect of ours that is met in one job's affairs is told of, and costs the others nothing.
 
 Used by what follows committed states: what raises there would end the driver, and the next one at
-its start, for the state is the same. Must not be used where something is decided: see `draft`.
+its start, for the state is the same. Must not be used where something is decided: see
+`journal.draft`.
 """
 
 import traceback

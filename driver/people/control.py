@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
 from holdfast.driver.loop import Loop
-from holdfast.driver.people import People
+from holdfast.driver.people.access import People
 from holdfast.driver.ports import Entry, Figure, Journal, Key, LastLinesStore, Nodes
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from holdfast.driver.journals import not_installed, open_journal
+from holdfast.driver.journal.opening import not_installed, open_journal
 from holdfast.driver.ports import Pair, PermanentError
 from holdfast.driver.settings import Settings, parts
 from holdfast.kit.clock import Clock

@@ -8,7 +8,7 @@ from holdfast.driver.core.encode import encode, encode_change
 from holdfast.driver.core.model import State
 
 
-class Saving:
+class Deltas:
     """Counts what has been written since the state was last written whole."""
 
     def __init__(self) -> None:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
-from holdfast.driver.connection import Connection
-from holdfast.driver.handshakes import Handshakes
-from holdfast.driver.listening import BACKLOG
+from holdfast.driver.serve.handshakes import Handshakes
+from holdfast.driver.serve.http_connection import Connection
+from holdfast.driver.serve.listening import BACKLOG
 from holdfast.protocol.messages import MAX_FRAME_BYTES
 
 GRACE_S = 1

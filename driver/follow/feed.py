@@ -23,7 +23,7 @@ from holdfast.driver.core.events import (
     Reached,
 )
 from holdfast.driver.core.model import Incident, Job, State
-from holdfast.driver.fence import Fence
+from holdfast.driver.follow.fence import Fence
 from holdfast.driver.ports import Cluster, Ended, Ending, Fact, Fits, Lingering, Starved, Told
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import evidence
@@ -31,7 +31,7 @@ from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Seat
 
 
-class Watching:
+class Feed:
     """Keeps the detectors and the core in step."""
 
     def __init__(

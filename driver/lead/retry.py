@@ -14,11 +14,11 @@ from typing import TypeVar
 import structlog
 
 from holdfast.driver.adapters.journal import SqlJournal
-from holdfast.driver.journals import check_journal, open_journal
+from holdfast.driver.journal.opening import check_journal, open_journal
+from holdfast.driver.lead.standby import Lead
+from holdfast.driver.people.console import say_to_people
 from holdfast.driver.ports import TemporaryError
-from holdfast.driver.saying import say_to_people
 from holdfast.driver.settings import Settings
-from holdfast.driver.standby import Lead
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.together import until_first
 
@@ -48,7 +48,7 @@ async def insist(work: Callable[[], T], told: asyncio.Event) -> T | None:
     had: list[T] = []
     news, patience = _News(), asyncio.timeout(None)
 
-    async def trying() -> None:
+    async def again() -> None:
         waits = full_jitter(base_s=BASE_S, cap_s=CAP_S)
         while not had:
             try:
@@ -62,7 +62,7 @@ async def insist(work: Callable[[], T], told: asyncio.Event) -> T | None:
 
     try:
         async with patience:
-            await until_first(trying(), told.wait())
+            await until_first(again(), told.wait())
     except TimeoutError as error:
         raise TemporaryError(news.why) from error
     return None if told.is_set() else had[0]
@@ -83,7 +83,7 @@ async def tried(work: Callable[[], T]) -> T:
         except Exception as error:  # noqa: BLE001 it is raised where it is waited for
             given.set_exception(error)
 
-    Thread(target=run, name="trying", daemon=True).start()
+    Thread(target=run, name="retry", daemon=True).start()
     try:
         async with asyncio.timeout(TRY_S):
             return await asyncio.wrap_future(given)

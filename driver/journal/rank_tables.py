@@ -16,7 +16,7 @@ MOST_JOBS = 64
 ByNode = dict[str, tuple[int, tuple[Seat, ...]]]
 
 
-class Seating:
+class RankTables:
     """Takes a job's table apart by node once, however many nodes are told of it, and when: after a
     restart each of thousands that connects is told.
     """

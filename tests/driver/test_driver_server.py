@@ -10,7 +10,7 @@ from waiting import DEADLINE_S
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from holdfast.driver.serving import Server
+from holdfast.driver.serve.server import Server
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told to end", "cancelled"])

@@ -1,6 +1,6 @@
 """One connection of a person's: who does not say what he wants, or does not read it, is let go.
 
-Made by `serving` for each connection, in place of uvicorn's own protocol, which waits for the rest
+Made by `server` for each connection, in place of uvicorn's own protocol, which waits for the rest
 of a head, and for who does not read, for ever. Must not know what is served.
 """
 

@@ -18,8 +18,8 @@ from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.transitions import IllegalTransition
 from holdfast.driver.core.turn import Decision, Subject
+from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.ports import Claim, Entry, Key
-from holdfast.driver.seating import Seating
 
 _log = structlog.get_logger()
 _encode = msgspec.msgpack.Encoder().encode
@@ -41,7 +41,7 @@ class Draft(msgspec.Struct, kw_only=True):
     now: float
     at: str
     policy: Policy
-    seating: Seating = msgspec.field(default_factory=Seating)
+    rank_tables: RankTables = msgspec.field(default_factory=RankTables)
     entries: list[Entry] = []
     claims: list[Claim] = []
 
@@ -97,7 +97,7 @@ class Draft(msgspec.Struct, kw_only=True):
     def _ordered(self, effects: Sequence[AnyEffect], cause: int) -> tuple[AnyEffect, ...]:
         """With their cause, and no more of a rank table than the node that is told has of it."""
         return tuple(
-            replace(each, cause=cause, desired=self.seating.part(each.desired))
+            replace(each, cause=cause, desired=self.rank_tables.part(each.desired))
             if isinstance(each, Instruct)
             else replace(each, cause=cause)
             for each in effects

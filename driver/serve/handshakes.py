@@ -1,6 +1,6 @@
 """A listening socket with TLS that has no more handshakes under way than end in time.
 
-Used by `serving` where asyncio's own server would begin with everybody: nodes that come back after
+Used by `server` where asyncio's own server would begin with everybody: nodes that come back after
 a restart come all at once, each gives up after some seconds, and most of what was done was for
 nobody. So they wait, and the newest have the first places, for they have the most time left
 (Maurer, "Fail at Scale", ACM Queue 13(8), 2015: adaptive LIFO). Must not know what is served.

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.driver import seating
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
-from holdfast.driver.draft import Draft
+from holdfast.driver.journal import rank_tables
+from holdfast.driver.journal.draft import Draft
+from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.ports import Entry
-from holdfast.driver.seating import Seating
 from holdfast.protocol.messages import MAX_FRAME_BYTES, Desired, Rendezvous, Seat, Task
 from holdfast.protocol.wire import encode
 
@@ -49,7 +49,7 @@ def desired(node: str, seats: tuple[Seat, ...]) -> Desired:
 def test_an_order_at_16384_ranks_is_a_thousandth_of_the_largest_frame() -> None:
     seats = table(NODES, RANKS_EACH)
     assert len(encode(desired(seats[0].node, seats))) > MAX_FRAME_BYTES
-    parts_of = Seating()
+    parts_of = RankTables()
     sent = [encode(parts_of.part(desired(node, seats))) for node in {s.node for s in seats}]
     assert len(sent) == NODES
     assert max(map(len, sent)) < MAX_FRAME_BYTES // 1_000
@@ -62,7 +62,7 @@ def test_all_parts_together_are_the_table_and_each_says_how_large_it_is(
     seats = table(nodes, each)
     shuffled = tuple(data.draw(st.permutations(seats)))
     names = list(dict.fromkeys(seat.node for seat in seats))
-    parts_of = Seating()
+    parts_of = RankTables()
     parts = [parts_of.part(desired(name, shuffled)) for name in names]
     assert tuple(seat for part in parts for seat in part.seats) == seats
     assert [part.place for part in parts] == list(range(nodes))
@@ -71,7 +71,7 @@ def test_all_parts_together_are_the_table_and_each_says_how_large_it_is(
 
 def test_a_new_table_is_not_mistaken_for_the_one_before() -> None:
     first, second = table(2, 1), tuple(reversed(table(3, 2)))
-    parts_of = Seating()
+    parts_of = RankTables()
     parts_of.part(desired(first[0].node, first))
     part = parts_of.part(desired(second[-1].node, second))
     assert [seat.rank for seat in part.seats] == [0, 1]
@@ -82,17 +82,17 @@ def test_a_table_is_taken_apart_once_for_all_who_connect_one_after_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     taken: list[int] = []
-    apart = seating._by_node
+    apart = rank_tables._by_node
 
-    def counted(seats: tuple[Seat, ...]) -> seating.ByNode:
+    def counted(seats: tuple[Seat, ...]) -> rank_tables.ByNode:
         taken.append(len(seats))
         return apart(seats)
 
-    monkeypatch.setattr(seating, "_by_node", counted)
-    names, loops = [f"node-{place}" for place in range(4)], Seating()
+    monkeypatch.setattr(rank_tables, "_by_node", counted)
+    names, loops = [f"node-{place}" for place in range(4)], RankTables()
     draft = draft_that_seats(4, loops)
     for name in names:
-        draft = Draft(state=draft.state, now=0.0, at="", policy=Policy(), seating=loops)
+        draft = Draft(state=draft.state, now=0.0, at="", policy=Policy(), rank_tables=loops)
         draft.add(e.ExecutorDisconnected(node=name, incarnation="a"))
         draft.add(e.ExecutorConnected(node=name, incarnation="a", address="10.0.0.17"))
         assert any(isinstance(each, Instruct) for each in draft.entries[-1].effects)
@@ -100,25 +100,25 @@ def test_a_table_is_taken_apart_once_for_all_who_connect_one_after_another(
 
 
 def test_the_parts_of_no_more_than_so_many_jobs_are_kept() -> None:
-    kept, seats = Seating(), table(2, 1)
-    for number in range(seating.MOST_JOBS + 1):
+    kept, seats = RankTables(), table(2, 1)
+    for number in range(rank_tables.MOST_JOBS + 1):
         kept.part(replace(desired(seats[0].node, seats), job=f"job-{number}"))
-    assert len(kept._parts) == seating.MOST_JOBS
+    assert len(kept._parts) == rank_tables.MOST_JOBS
 
 
 def test_an_order_without_seats_goes_out_as_it_is() -> None:
     bare = replace(desired("node-1", ()), rendezvous=None)
-    assert Seating().part(bare) is bare
+    assert RankTables().part(bare) is bare
 
 
 def entry_that_seats(count: int) -> Entry:
     """Of a job of one rank on each of so many nodes: the entry by which its ranks may run."""
-    return draft_that_seats(count, Seating()).entries[-1]
+    return draft_that_seats(count, RankTables()).entries[-1]
 
 
-def draft_that_seats(count: int, kept: Seating) -> Draft:
+def draft_that_seats(count: int, kept: RankTables) -> Draft:
     task = Task(command=("python", "train.py"), workdir="/home/somebody", nodes=count)
-    draft = Draft(state=State(), now=0.0, at="", policy=Policy(), seating=kept)
+    draft = Draft(state=State(), now=0.0, at="", policy=Policy(), rank_tables=kept)
     names = [f"node-{place}" for place in range(count)]
     for name in names:
         draft.add(e.NodeAppeared(node=name))

@@ -1,6 +1,6 @@
 """Old entries of the journal go, for a driver that runs for years; a task beside the loop.
 
-Made by `driver.wired`. Kept are the newest entries, and all that `why` and `story` may be asked:
+Made by `driver.wiring`. Kept are the newest entries, and all that `why` and `story` may be asked:
 those of jobs and incidents that the state still has. Must not touch the state.
 """
 

@@ -27,7 +27,7 @@ class Looks:
         return stood_s if stood_s > STALL_S else 0.0
 
 
-class Awake:
+class RunningClock:
     """Seconds that pass only while this process runs. Whoever asks looks."""
 
     def __init__(self, now: Callable[[], float], stood: Callable[[float], None]) -> None:

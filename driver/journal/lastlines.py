@@ -1,6 +1,6 @@
 """Keeps what executors tell of ranks whose node their job has left: their last lines, for people.
 
-Made by `driver.wired`, told by the nodes' sessions. Neither the loop nor a node waits for it, and
+Made by `driver.wiring`, told by the nodes' sessions. Neither the loop nor a node waits for it, and
 what cannot be kept is said, and lost.
 """
 

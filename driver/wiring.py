@@ -8,24 +8,24 @@ import math
 
 from starlette.types import ASGIApp
 
-from holdfast.driver import watch as watching
 from holdfast.driver.adapters.sessions import Sessions
-from holdfast.driver.awake import Awake
-from holdfast.driver.control import Control
+from holdfast.driver.cluster.effect_runner import EffectRunner
+from holdfast.driver.cluster.outside import Outside
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
-from holdfast.driver.effects import Effects
-from holdfast.driver.fence import Fence
-from holdfast.driver.lastlines import KEEPS_BYTES, LastLinesKeeper
+from holdfast.driver.follow.feed import Feed
+from holdfast.driver.follow.fence import Fence
+from holdfast.driver.follow.stall import RunningClock
+from holdfast.driver.journal.lastlines import KEEPS_BYTES, LastLinesKeeper
+from holdfast.driver.journal.pruning import Pruner
+from holdfast.driver.lead.standby import STEP_DOWN_S
 from holdfast.driver.loop import Loop
-from holdfast.driver.outside import Outside
+from holdfast.driver.people.control import Control
 from holdfast.driver.ports import EntryStore, Journal, LastLinesStore
-from holdfast.driver.probes import Readiness
-from holdfast.driver.pruning import Pruner
+from holdfast.driver.serve.probes import Readiness
 from holdfast.driver.settings import Settings
-from holdfast.driver.standby import STEP_DOWN_S
+from holdfast.driver.watch import Settings as WatchSettings
 from holdfast.driver.watch import Watch
-from holdfast.driver.watching import Watching
 from holdfast.kit.clock import Clock
 
 
@@ -44,7 +44,7 @@ class Driver:
     ) -> None:
         self._settings = settings
         self._tasks: list[asyncio.Task[None]] = []
-        self._effects: Effects | None = None
+        self._effects: EffectRunner | None = None
         self._outside = outside
         self._step_down_s = STEP_DOWN_S if settings.standby else math.inf
         policy = Policy(
@@ -55,9 +55,9 @@ class Driver:
         )
         self.loop = Loop(journal, clock=clock, policy=policy)
         fence = Fence(self.loop.post, costs="nobody sees whether it stands still")
-        seen = watching.Settings(heartbeat_period_s=settings.heartbeat_period_s)
+        seen = WatchSettings(heartbeat_period_s=settings.heartbeat_period_s)
         watch = self._watch = Watch(seen, fence=fence.around)
-        awake = self._awake = Awake(self.loop.now, watch.stood_still)
+        running = self._running = RunningClock(self.loop.now, watch.stood_still)
         self._last_lines = LastLinesKeeper(last_lines, lambda: self.loop.state)
         self._pruner = Pruner(entries, lambda: self.loop.state, keep=settings.keep_entries)
         self.sessions = Sessions(
@@ -65,17 +65,17 @@ class Driver:
             watch=watch,
             emit=self.loop.post,
             term=lambda: self.loop.state.term,
-            now=awake.now,
+            now=running.now,
             heartbeat_period_s=settings.heartbeat_period_s,
             keep=self._last_lines.told,
             keeps_bytes=KEEPS_BYTES,
         )
-        self._watching = Watching(
+        self._feed = Feed(
             watch,
             fence=fence,
             daemons=self.sessions.daemons,
             emit=self.loop.post,
-            now=awake.now,
+            now=running.now,
         )
         self.control = Control(
             self.loop,
@@ -106,13 +106,13 @@ class Driver:
         """Say from now on what people are told, too. Nodes are heard from now on, and no sooner
         missed: to load the application, or to see the cluster, may take seconds.
         """
-        self._watch.stood_still(self._awake.now())
+        self._watch.stood_still(self._running.now())
         readiness.why, readiness.away = lambda: self.control.accepting, self.control.away
         readiness.stale = lambda: self.control.stale
 
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Take over from the driver before, then keep going in tasks of `group` until `leave`."""
-        effects = self._effects = Effects(
+        effects = self._effects = EffectRunner(
             cluster=self._outside.cluster,
             nodes=self.sessions,
             emit=self.loop.post,
@@ -122,7 +122,7 @@ class Driver:
         follow, tasks = self._outside.start(self.loop, self._watch, self.sessions, group)
 
         def show(state: State) -> None:
-            self._watching.follow(state)
+            self._feed.follow(state)
             follow(state)
 
         keeping = group.create_task(self.loop.keep_term(step_down_s=self._step_down_s))
@@ -132,8 +132,8 @@ class Driver:
             group.create_task(self.loop.run()),
             group.create_task(self._last_lines.run()),
             group.create_task(self._pruner.run()),
-            group.create_task(self._watching.tick(self._settings.watch_period_s)),
-            group.create_task(self._watching.facts(self._outside.cluster)),
+            group.create_task(self._feed.tick(self._settings.watch_period_s)),
+            group.create_task(self._feed.facts(self._outside.cluster)),
         ]
 
     def leave(self) -> None:

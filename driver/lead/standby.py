@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from holdfast.driver.ports import TemporaryError
-from holdfast.driver.serving import Server
+from holdfast.driver.serve.server import Server
 from holdfast.kit.together import until_first
 
 SEEK_S = 1.0

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from holdfast.driver.serving import Server
+from holdfast.driver.serve.server import Server
 
 
 class Readiness:

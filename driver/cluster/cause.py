@@ -1,8 +1,8 @@
 """What a call to the outside follows from, so that whoever is called can write it down.
 
-Said by `effects` and by the operator around what they do; read where a call leaves this process
-(the client of an API server puts it into the User-Agent, which the audit log keeps). Whatever is
-awaited within, or begun there as a task, acts for the same. Must not be decided upon.
+Said by `effect_runner` and by the operator around what they do; read where a call leaves this
+process (the client of an API server puts it into the User-Agent, which the audit log keeps).
+Whatever is awaited within, or begun there as a task, acts for the same. Must not be decided upon.
 """
 
 from collections.abc import Iterator

@@ -14,9 +14,9 @@ from holdfast.driver.adapters.no_cluster import NoCluster
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.model import State
-from holdfast.driver.journals import not_installed
+from holdfast.driver.journal.opening import not_installed
 from holdfast.driver.loop import Loop
-from holdfast.driver.people import People, TokenHolders
+from holdfast.driver.people.access import People, TokenHolders
 from holdfast.driver.ports import Cluster, Figure
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch

@@ -13,8 +13,8 @@ from fastapi.responses import StreamingResponse
 from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.rest import body, problems
-from holdfast.driver.connection import Connection
-from holdfast.driver.serving import Server, server_config
+from holdfast.driver.serve.http_connection import Connection
+from holdfast.driver.serve.server import Server, server_config
 
 SOON_S = 1.0
 MANY = 100

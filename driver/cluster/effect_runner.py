@@ -9,7 +9,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Coroutine
 
-from holdfast.driver.acting import acting_for
+from holdfast.driver.cluster.cause import acting_for
 from holdfast.driver.core.effects import (
     Allocate,
     AnyEffect,
@@ -46,7 +46,7 @@ MAX_STACK_CHARACTERS = 16_384
 ClusterCall = Allocate | PutOnTrial | Release | Distrust | Trust
 
 
-class Effects:
+class EffectRunner:
     """Runs effects as tasks of `group`; those on one node in the order in which they came."""
 
     def __init__(

@@ -1,0 +1,4 @@
+"""What people ask of the driver: who may ask, what is asked, what the driver says on its terminal.
+
+Used by `adapters.rest` and by the operator on Kubernetes. Must not decide: a request is an event.
+"""
