@@ -82,7 +82,7 @@ class Started:
         found = []
         for _ in range(2 * seconds):
             self._clock.now_s += 0.5
-            now = self.driver._awake.now()
+            now = self.driver._running.now()
             heard = self.driver._watch.heard(self._beat(), now) if beats else []
             found += [*heard, *self.driver._watch.tick(now)]
         return [(e.finding.kind, e.finding.node) for e in found if isinstance(e, Found)]
