@@ -4,10 +4,16 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.views import node_view
-from holdfast.driver.core.model import Node, State
+from holdfast.driver.core.model import State
+from holdfast.driver.core.node import Connected, Here, Node, Told
 from holdfast.protocol.messages import Observed
 
-NODE = Node(name="node-1", present=True, connected=True, generation=7)
+NODE = Node(
+    name="node-1",
+    presence=Here(),
+    link=Connected(incarnation="a", address="x"),
+    told=Told(generation=7),
+)
 SEEN = Observed(node="node-1", incarnation="x", sequence=1, generation=7, epoch=1, quiet=True)
 
 
