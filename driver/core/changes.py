@@ -43,6 +43,7 @@ class NodeChanges(TypedDict, total=False):
     """Of a node; its facets change only along `edges`."""
 
     rack: str
+    machine: str
     presence: Presence
     link: Link
     holding: Holding

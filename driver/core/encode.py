@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import older, tally
 from holdfast.driver.core.layered import plain
 from holdfast.driver.core.model import Job, State
-from holdfast.driver.core.node import Held, Node
+from holdfast.driver.core.node import Node
 from holdfast.driver.core.patches import apply, diff
 
 VERSION = 2
@@ -93,12 +93,13 @@ def _of_today(state: State) -> State:
 
 
 def _told(node: Node, job: Job) -> Node:
+    if node.held is None:
+        return node
     exits = tuple(
         replace(each, at=order) for order, each in enumerate(job.exits) if each.node == node.name
     )
     ran = job.epoch if node.name in job.running else 0
-    held = node.held or Held(job=job.name)
-    told = replace(held, ran=ran, exited=job.epoch if exits else 0, exits=exits)
+    told = replace(node.held, ran=ran, exited=job.epoch if exits else 0, exits=exits)
     return replace(node, holding=told)
 
 

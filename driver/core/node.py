@@ -200,6 +200,7 @@ class Node(Value, frozen=True):
 
     name: str
     rack: str = ""
+    machine: str = ""  # which one has the name; "" where the cluster cannot say
     presence: Presence = Unknown()
     link: Link = Never()
     holding: Holding = Free()

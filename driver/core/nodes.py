@@ -58,9 +58,23 @@ def on_appeared(turn: Turn, event: NodeAppeared) -> None:
         turn.object_to(event.node, Source.CORDON, cordon)
         closed = f", closed to new work: {event.closed}" if event.closed else ""
         turn.say(f"{event.node} is there{closed}")
+    if event.machine and event.machine != known.machine:
+        turn.node(event.node, machine=event.machine)
+        if known.machine:
+            _forget_the_other(turn, turn.nodes[event.node])
     if event.unmarked and known.quarantine and known.quarantine.marked:
         _mark_again(turn, known, known.quarantine)
     _notice(turn, event)
+
+
+def _forget_the_other(turn: Turn, node: Node) -> None:
+    """Another machine has the name: what was counted for and against the one before says nothing of
+    it. A quarantine stands, for it may be the same fault of a shelf or a cable; its tests are due.
+    """
+    turn.node(node.name, record=replace(node.record, strikes=(), acquitted=()))
+    turn.say(f"{node.name} is another machine now")
+    if node.quarantine is not None and node.quarantine.exam_s is not None:
+        turn.node(node.name, trust=replace(node.quarantine, exam_s=turn.now))
 
 
 def _mark_again(turn: Turn, node: Node, quarantine: Quarantined) -> None:
