@@ -88,11 +88,13 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
 
     `closed` says why it is to get no new work, "" where it may; what runs there runs on. `notice`
     says why it is to be free, "" where it need not be; `within_s`: from now, None: at leisure.
-    `problem`: what others found wrong with it; `conclusive`: it needs no test of ours.
+    `problem`: what others found wrong with it; `conclusive`: it needs no test of ours. `machine`
+    tells it from another that had the same name, "" where the cluster cannot.
     """
 
     node: str
     rack: str = ""
+    machine: str = ""
     present: bool = True
     distrusted: bool = False
     closed: str = ""

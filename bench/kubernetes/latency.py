@@ -11,7 +11,7 @@ from holdfast.bench.kubernetes.stage import Stage
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.adapters.kubernetes.client import Client, Patch
 from holdfast.driver.core.events import NodeVanished
-from holdfast.driver.core.model import Node
+from holdfast.driver.core.node import Node
 from holdfast.driver.ports import Entry
 
 WITHIN_S = 30.0

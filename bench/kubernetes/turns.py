@@ -21,6 +21,7 @@ from holdfast.bench.kubernetes.stage import REAL_NODES, Stage, Written
 from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.adapters.kubernetes.wiring import USER_AGENT
 from holdfast.driver.core.model import State
+from holdfast.driver.core.node import Source
 
 OURS, BARE, GATED, KUBERNETES = "holdfast", "bare create", "bare create, gated", "kubernetes"
 WATCHED_S = 5.0
@@ -110,7 +111,7 @@ def _of_the_gang(
 
 
 def _there(state: State) -> int:
-    return sum(node.present and not node.closed for node in state.nodes.values())
+    return sum(node.present and Source.CORDON not in node.against for node in state.nodes.values())
 
 
 def _while_it_runs(operator: Operator, size: Size) -> Iterator[Try]:

@@ -7,7 +7,8 @@ import msgspec
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core import restore
-from holdfast.driver.core.model import Job, Node, Phase, Source, State, Wanted
+from holdfast.driver.core.model import Job, Phase, State, Wanted
+from holdfast.driver.core.node import Quarantined, Source
 
 DEFECT = "defect"
 """The code of a refusal that is our fault: the same request is refused again until we mend it."""
@@ -156,15 +157,16 @@ def _node(state: State, event: NodeRequest) -> Refusal | None:
             f"node: the cluster does not know {node.name!r}, so no job can get it. "
             "End the executor that connects under this name.",
         )
-    if isinstance(event, e.NodeMaintainRequested) and node.quarantined:
-        return Refusal("quarantined-node", _out_already(node))
-    if isinstance(event, e.NodeEvictRequested) and node.quarantined and node.asked:
+    if isinstance(event, e.NodeMaintainRequested) and node.quarantine:
+        return Refusal("quarantined-node", _out_already(node.name, node.quarantine))
+    out = node.quarantine
+    if isinstance(event, e.NodeEvictRequested) and out and out.by_person:
         return Refusal(
             "quarantined-node",
-            f"node: {node.name!r} is evicted already ({node.reason}). "
+            f"node: {node.name!r} is evicted already ({out.why}). "
             f"`holdfast nodes restore {node.name}` takes that back.",
         )
-    noticed = node.notice is not None and node.notice.source is Source.PERSON
+    noticed = Source.PERSON in node.against
     if isinstance(event, e.NodeRestoreRequested) and not (node.quarantined or noticed):
         return Refusal(
             "usable-node", f"node: {node.name!r} is not evicted. There is nothing to restore."
@@ -172,9 +174,9 @@ def _node(state: State, event: NodeRequest) -> Refusal | None:
     return None
 
 
-def _out_already(node: Node) -> str:
+def _out_already(node: str, out: Quarantined) -> str:
     """To who wants to work on an evicted node."""
     fix = "It is free to be worked on."
-    if not node.asked:
-        fix = f"`holdfast nodes evict {node.name}` keeps it from being tested, and used, meanwhile."
-    return f"node: {node.name!r} is evicted already ({node.reason}). {fix}"
+    if not out.by_person:
+        fix = f"`holdfast nodes evict {node}` keeps it from being tested, and used, meanwhile."
+    return f"node: {node!r} is evicted already ({out.why}). {fix}"

@@ -55,7 +55,7 @@ def _outgrown(turn: Turn, job: Job) -> str:
         return f"its ranks are to meet on {job.host}"
     if job.epoch >= turn.epoch:
         return ""  # no later one was ever given
-    newer = [node for node in job.nodes if turn.nodes[node].epoch > job.epoch]
+    newer = [node for node in job.nodes if turn.nodes[node].told.epoch > job.epoch]
     return f"{', '.join(newer)} had a later one already" if newer else ""
 
 

@@ -5,7 +5,9 @@ all or nothing, so two jobs never hold half of the cluster each; a replacement i
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from holdfast.driver.core import pairs
 from holdfast.driver.core.candidates import (
@@ -18,7 +20,18 @@ from holdfast.driver.core.candidates import (
     unwanted,
 )
 from holdfast.driver.core.effects import Allocate, Release
-from holdfast.driver.core.model import Job, Node, Phase, Source, Timer, Unfit, Wanted
+from holdfast.driver.core.fit import Bar, Reason, Use, fit, fits
+from holdfast.driver.core.model import Job, Phase, Timer, Unfit, Wanted
+from holdfast.driver.core.node import (
+    Against,
+    Awaited,
+    Broken,
+    Free,
+    Node,
+    Promised,
+    Returning,
+    Source,
+)
 from holdfast.driver.core.orders import of_place
 from holdfast.driver.core.turn import Turn
 
@@ -26,16 +39,13 @@ SAID_NODES = 3
 """Of the nodes that a job cannot have, those that are told with their reason."""
 SAID_JOBS = 3
 """Of the jobs that have nodes which another waits for, those that are told."""
+TOLD = frozenset({Bar.CORDON, Bar.PERSON, Bar.DRAIN, Bar.EXECUTOR, Bar.REST, Bar.UNFIT})
+"""Reasons that tell who waits why a free node is not for it."""
 
 
-def usable(node: Node, now: float) -> bool:
-    """True where a job may be given this node."""
-    return good(node) and not node.releasing and node.job is None and node.rest_until_s <= now
-
-
-def good(node: Node) -> bool:
+def sound(node: Node, now: float) -> bool:
     """True where nothing is known against its use, whoever has it now."""
-    return node.present and not node.closed and node.notice is None and not node.quarantined
+    return fits(Use.BORROW, None, node, now)
 
 
 def ready(node: Node) -> bool:
@@ -51,12 +61,13 @@ def there(job: Job, node: Node) -> bool:
 
 def came(job: Job, node: Node) -> bool:
     """Whether the node's executor was ever there since the job was given the node."""
-    return node.came or there(job, node)
+    return (node.held is not None and node.held.came) or there(job, node)
 
 
 def free_nodes(turn: Turn) -> list[str]:
-    """Usable nodes, those with an executor first, then by rack and name."""
-    nodes = [node for node in turn.nodes.values() if usable(node, turn.now)]
+    """Nodes that a job may be given, those with an executor first, then by rack and name."""
+    free = [node for node in turn.nodes.values() if isinstance(node.holding, Free)]  # most are not
+    nodes = [node for node in free if fits(Use.PLACE, None, node, turn.now)]
     nodes.sort(key=lambda node: (not node.connected, node.rack, node.name))
     return [node.name for node in nodes]
 
@@ -92,11 +103,11 @@ def _standbys_wanted(job: Job) -> int:
 
 def _start(turn: Turn, name: str, free: list[str]) -> None:
     job = turn.jobs[name]
-    fit = fitting(turn, job, free)
-    if len(fit) < job.plan.nodes or _comes_first(turn, job, fit):
-        turn.wait_for(name, job.barred.why if job.barred else _too_few(turn, job, len(fit)))
+    may = fitting(turn, job, free)
+    if len(may) < job.plan.nodes or _comes_first(turn, job, may):
+        turn.wait_for(name, job.barred.why if job.barred else _too_few(turn, job, len(may)))
         return
-    places = tuple(of_a_start(turn, job, fit))
+    places = tuple(of_a_start(turn, job, may))
     _take_out(free, places)
     turn.move(name, Phase.ALLOCATING)
     turn.places(name, places)
@@ -105,11 +116,11 @@ def _start(turn: Turn, name: str, free: list[str]) -> None:
     take(turn, name, places)
 
 
-def _comes_first(turn: Turn, job: Job, fit: list[str]) -> bool:
+def _comes_first(turn: Turn, job: Job, may: list[str]) -> bool:
     """Whether it is the turn of one that is on its way back, before that of one of these."""
-    if len(untried(job, fit)) >= job.plan.nodes:
+    if len(untried(job, may)) >= job.plan.nodes:
         return False
-    return any(n.releasing and good(n) and n.name not in job.tried for n in turn.nodes.values())
+    return any(node.name not in job.tried for node in _on_the_way(turn))
 
 
 def _take_out(free: list[str], nodes: Iterable[str]) -> None:
@@ -119,25 +130,25 @@ def _take_out(free: list[str], nodes: Iterable[str]) -> None:
 
 def _too_few(turn: Turn, job: Job, free: int) -> str:
     """How many nodes there are for the job, who has others, and why a few are not usable."""
-    said = []
-    for node in turn.nodes.values():
-        resting = node.rest_why if node.rest_until_s > turn.now else ""
-        noticed = node.notice.why if node.notice else ""
-        unfit = job.unfit[node.name].why if node.name in job.unfit else ""
-        if (
-            node.present
-            and node.job is None
-            and (why := node.closed or noticed or resting or unfit)
-        ):
-            said.append(f"{node.name}: {why}")
+    nobodys = (node for node in turn.nodes.values() if node.present and node.job is None)
+    said = [f"{node.name}: {why}" for node in nobodys if (why := _told(turn, job, node))]
     counted = f"nodes needed: {job.plan.nodes}, free: {free}"
     return "; ".join([counted, *_have(turn, job), *said[:SAID_NODES]])
 
 
+def _told(turn: Turn, job: Job, node: Node) -> Reason | None:
+    """Why a node that nobody has is not the job's, in somebody's words; of an eviction, and of a
+    node on its way back, its own story tells."""
+    reasons = fit(Use.PLACE, job, node, turn.now)
+    return next((each for each in reasons if each.bar in TOLD), None)
+
+
 def _have(turn: Turn, job: Job) -> list[str]:
     """Whom the job waits for, it seems: the jobs that have most of the nodes that it could have."""
-    taken = [node.name for node in turn.nodes.values() if node.job is not None and good(node)]
-    owners = Counter(turn.nodes[name].job for name in fitting(turn, job, taken))
+    if job.barred is not None and job.barred.until_s > turn.now:
+        return []
+    taken = [node for node in turn.nodes.values() if node.job is not None]
+    owners = Counter(node.job for node in taken if fits(Use.BORROW, job, node, turn.now))
     return [f"{other} has {count}" for other, count in owners.most_common(SAID_JOBS)]
 
 
@@ -148,13 +159,13 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
         if node:
             continue
         job = turn.jobs[name]
-        fit = nearest(turn, job, _for_a_place(turn, job, free))
-        if standby := _best_standby(turn, job, fit):
+        may = nearest(turn, job, _for_a_place(turn, job, free))
+        if standby := _best_standby(turn, job, may):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
-            turn.node(standby, selftest=None)
+            turn.node(standby, exam=None)
             turn.say(f"standby {standby} takes over {of_place(job, index)} of {name}", name)
-        elif fit:
-            standby = fit[0]
+        elif may:
+            standby = may[0]
             free.remove(standby)
             turn.say(f"free node {standby} takes over {of_place(job, index)} of {name}", name)
             take(turn, name, [standby])
@@ -172,11 +183,11 @@ def _for_a_place(turn: Turn, job: Job, free: list[str]) -> list[str]:
     """A start holds its other nodes meanwhile, which others may need: it tries each node once, and
     not for ever.
     """
-    fit = fitting(turn, job, free)
+    may = fitting(turn, job, free)
     if job.phase is not Phase.ALLOCATING:
-        return fit
+        return may
     in_time = turn.now - job.since_s < turn.policy.connect_s
-    return untried(job, fit) if in_time else []
+    return untried(job, may) if in_time else []
 
 
 def _borrow(turn: Turn, job: Job) -> None:
@@ -193,7 +204,13 @@ def _borrow(turn: Turn, job: Job) -> None:
 
 def _coming(turn: Turn) -> int:
     """How many nodes are being given back and may be used then."""
-    return sum(node.releasing and good(node) for node in turn.nodes.values())
+    return sum(1 for _ in _on_the_way(turn))
+
+
+def _on_the_way(turn: Turn) -> Iterator[Node]:
+    """Nodes that are being given back, and may be used then."""
+    back = (node for node in turn.nodes.values() if node.releasing)
+    return (node for node in back if sound(node, turn.now))
 
 
 def _lack(turn: Turn, job: Job) -> str:
@@ -212,28 +229,30 @@ def _lent(turn: Turn, job: Job) -> str | None:
     lenders.sort(key=lambda each: (len(each.standbys) - len(each.leaving), each.number))
     for lender in reversed(lenders):
         spare = lender.standbys[len(lender.leaving) :]
-        sound = [node for node in spare if good(turn.nodes[node])]
-        if fit := fitting(turn, job, sound):
+        lent = [node for node in spare if fits(Use.BORROW, job, turn.nodes[node], turn.now)]
+        if may := fitting(turn, job, lent):
             cut_off = pairs.apart_from(turn, job.nodes)
-            fit = [node for node in fit if node not in cut_off] or fit
-            return (untried(job, fit) or fit[:1])[-1]
+            may = [node for node in may if node not in cut_off] or may
+            return (untried(job, may) or may[:1])[-1]
     return None
 
 
-def _best_standby(turn: Turn, job: Job, fit: list[str]) -> str | None:
+def _best_standby(turn: Turn, job: Job, may: list[str]) -> str | None:
     """A standby that is there; first those that passed their self-test, then those that are quiet
     in this epoch already. One that is not tested is better than none; where the job does not want
-    it, one of the free nodes that `fit` is better."""
+    it, one of the free nodes that it may have is better."""
     known = unwanted(turn, job)
-    there = [turn.nodes[s] for s in job.standbys if turn.nodes[s].present]
-    if not known.issuperset(fit):
+    own = [turn.nodes[standby] for standby in job.standbys]
+    there = [node for node in own if fits(Use.PLACE, job, node, turn.now)]
+    if not known.issuperset(may):
         there = [node for node in there if node.name not in known]
     there.sort(key=lambda node: _last(job, node, unwanted=node.name in known))
     return there[0].name if there else None
 
 
 def _last(job: Job, node: Node, *, unwanted: bool) -> tuple[bool, ...]:
-    return unwanted, not ready(node), not node.tested, node.name not in job.quiet
+    tested = node.held is not None and node.held.tested
+    return unwanted, not ready(node), not tested, node.name not in job.quiet
 
 
 def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
@@ -253,7 +272,8 @@ def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
 def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
     """Have the cluster give these nodes to the job."""
     for node in nodes:
-        turn.node(node, job=name, allocated=False, came=False, forget=None, called=turn.sequence)
+        called = replace(turn.nodes[node].told, called=turn.sequence)
+        turn.node(node, holding=Promised(job=name), told=called)
         turn.order(Allocate(job=name, node=node))
     turn.set_timer(name, Timer.CONNECT, turn.policy.connect_s)
 
@@ -278,23 +298,16 @@ def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
 
 
 def _release(turn: Turn, node: str, forget: str | None) -> None:
-    notice = turn.nodes[node].notice
+    known = turn.nodes[node]
+    link = known.link
     turn.node(
         node,
-        job=None,
-        notice=None if notice and notice.source is Source.EXECUTOR else notice,
-        allocated=False,
-        came=False,
-        releasing=True,
-        called=turn.sequence,
-        forget=forget,
-        silent_check_s=None,
-        selftest=None,
-        tested=None,
-        ran=0,
-        exited=0,
-        exits=(),
+        holding=Returning(forget=forget),
+        told=replace(known.told, called=turn.sequence),
+        link=replace(link, check_s=None) if isinstance(link, Awaited | Broken) else link,
+        exam=None,
     )
+    turn.object_to(node, Source.EXECUTOR, None)
     turn.order(Release(node=node))
 
 
@@ -330,8 +343,14 @@ def drop_unready(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
     for node in nodes:
         turn.say(f"{name} does without {node}: {why}", name)
         leave(turn, node)
-        turn.node(node, rest_until_s=turn.now + turn.policy.rest_s, rest_why=why)
+        rest(turn, node, why)
         note(turn, name, node)
+
+
+def rest(turn: Turn, node: str, why: str) -> None:
+    """Let the node be for a while: it failed, and nothing is proved against it."""
+    until_s = turn.now + turn.policy.rest_s
+    turn.object_to(node, Source.REST, Against(why=why, until_s=until_s))
 
 
 def drop_unfit(

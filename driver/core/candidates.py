@@ -5,6 +5,7 @@ a job remembers, in order, which ones it had to do without, until it runs.
 """
 
 from holdfast.driver.core import pairs
+from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Job, Tried
 from holdfast.driver.core.racks import near, together
 from holdfast.driver.core.turn import Turn
@@ -16,8 +17,12 @@ def fitting(turn: Turn, job: Job, free: list[str]) -> list[str]:
     """
     if job.barred is not None and job.barred.until_s > turn.now:
         return []
-    may = [node for node in free if node not in job.unfit or job.unfit[node].until_s <= turn.now]
+    may = [node for node in free if node not in job.unfit or _may(turn, job, node)]
     return sorted(may, key=lambda node: job.tried[node].at if node in job.tried else 0)
+
+
+def _may(turn: Turn, job: Job, node: str) -> bool:
+    return fits(Use.BORROW, job, turn.nodes[node], turn.now)
 
 
 def untried(job: Job, nodes: list[str]) -> list[str]:

@@ -9,7 +9,8 @@ from itertools import chain
 from typing import Literal
 
 from holdfast.driver.core import trials
-from holdfast.driver.core.model import Brake, Job, Node, State
+from holdfast.driver.core.model import Brake, Job, State
+from holdfast.driver.core.node import Node
 
 LEAST_STALE = 1_000
 """So many that hold no longer may be kept, and as many as there are that hold."""
@@ -34,7 +35,7 @@ class Deadlines:
     def __init__(self, state: State) -> None:
         self._due: dict[_Subject, float] = {}
         self._heap: list[tuple[float, _Subject]] = []
-        self._tried: dict[str, None] = {}  # nodes that are on trial, or wait for one
+        self._tried: dict[str, None] = {}  # nodes in quarantine: on trial, or waiting
         self.follow(state, state.jobs, state.nodes)
 
     def follow(self, state: State, jobs: Iterable[str], nodes: Iterable[str]) -> None:
@@ -59,7 +60,7 @@ class Deadlines:
 
     def _follow_node(self, name: str, node: Node | None) -> None:
         self._put(("node", name), _of_node(node) if node is not None else ())
-        if node is not None and (node.trial is not None or node.trial_s is not None):
+        if node is not None and node.quarantined:
             self._tried[name] = None
         else:
             self._tried.pop(name, None)
@@ -87,14 +88,13 @@ def _of_node(node: Node) -> Iterator[float]:
         yield node.silent_check_s
     if node.retry_s is not None:
         yield node.retry_s
-    if node.rest_until_s:
-        yield node.rest_until_s
-    for test in (node.trial, node.selftest):
-        if test is not None:
-            yield test.until_s
+    yield from (why.until_s for why in node.against.values() if why.until_s is not None)
+    if node.exam is not None:
+        yield node.exam.until_s
 
 
 def _of_trials(nodes: Mapping[str, Node], brake: Brake) -> Iterator[float]:
     following = trials.following(nodes, brake)
-    if following is not None and following.trial_s is not None:
-        yield following.trial_s
+    due_s = trials.due_s(following) if following is not None else None
+    if due_s is not None:
+        yield due_s

@@ -26,6 +26,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.advance import advance
 from holdfast.driver.core.allocation import schedule
 from holdfast.driver.core.model import State
+from holdfast.driver.core.node import Awaited, Never
 from holdfast.driver.core.outstanding import outstanding
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.turn import Decision, Turn
@@ -111,9 +112,15 @@ def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
         if node.stranger:
             executors.forget_stranger(turn, node)
             continue
+        if isinstance(node.link, Never):
+            continue
         was_there = node.connected or node.silent_check_s is not None
-        check_s = back_s if node.job is not None and was_there else None
-        turn.node(node.name, connected=False, left=False, silent_check_s=check_s)
+        link = Awaited(
+            incarnation=node.incarnation,
+            address=node.address,
+            check_s=back_s if node.job is not None and was_there else None,
+        )
+        turn.node(node.name, link=link)
     turn.say(f"a driver took over, term {turn.term}")
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.decide import Decision, follow
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
+from holdfast.driver.core.node import Awaited, Broken, Source
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.turn import Subject, Turn
 
@@ -31,15 +32,20 @@ def put_off(state: State, node: str, why: str, now: float, policy: Policy) -> De
     turn = Turn(state, now, policy)
     later_s = now + REST_S
     known = state.nodes[node]
-    for name in ("silent_check_s", "retry_s", "trial_s"):
-        due_s = getattr(known, name)
-        if due_s is not None and due_s <= now:
-            turn.node(node, **{name: later_s})
-    if 0 < known.rest_until_s <= now:
-        turn.node(node, rest_until_s=later_s)
-    for name in ("trial", "selftest"):
-        test = getattr(known, name)
-        if test is not None and test.until_s <= now:
-            turn.node(node, **{name: replace(test, until_s=later_s)})
+    link, rest, out = known.link, known.against.get(Source.REST), known.quarantine
+    if isinstance(link, Awaited | Broken) and _due(link.check_s, now):
+        turn.node(node, link=replace(link, check_s=later_s))
+    if _due(known.retry_s, now):
+        turn.node(node, retry_s=later_s)
+    if rest is not None and _due(rest.until_s, now):
+        turn.object_to(node, Source.REST, replace(rest, until_s=later_s))
+    if out is not None and _due(out.exam_s, now):
+        turn.node(node, trust=replace(out, exam_s=later_s))
+    if known.exam is not None and _due(known.exam.until_s, now):
+        turn.node(node, exam=replace(known.exam, until_s=later_s))
     turn.say(f"{node} is looked at again in {REST_S:g} s: {why}")
     return turn.close()
+
+
+def _due(at_s: float | None, now: float) -> bool:
+    return at_s is not None and at_s <= now

@@ -6,11 +6,14 @@ mean is in `holdfast.diagnostics`, pure as well.
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from holdfast.diagnostics.plan import orders
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.driver.core import elsewhere, eviction, incidents, pairs
 from holdfast.driver.core.events import DiagnosticEnded
+from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Diagnosis, Fault, Job, Timer
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
@@ -19,7 +22,7 @@ from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 def begin(turn: Turn, name: str) -> None:
     """Order the tests. Suspects that are not there to be tested are left to their silence."""
     job = turn.jobs[name]
-    there = [node for node in job.members if turn.nodes[node].connected and node in job.quiet]
+    there = [node for node in job.members if _takes_part(turn, job, node)]
     suspects = [node for node in job.suspects if node in there]
     if not suspects:
         turn.job(name, suspects=())
@@ -35,6 +38,10 @@ def begin(turn: Turn, name: str) -> None:
     turn.job(name, diagnosis=Diagnosis(id=number, suspects=tuple(suspects), orders=tests))
     turn.set_timer(name, Timer.DIAGNOSE, job.plan.diagnose_s)
     turn.say(f"{name} tests {', '.join(tests)} (suspect: {', '.join(suspects)})", name)
+
+
+def _takes_part(turn: Turn, job: Job, node: str) -> bool:
+    return node in job.quiet and fits(Use.PARTNER, job, turn.nodes[node], turn.now)
 
 
 def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
@@ -103,9 +110,10 @@ def _acquit(turn: Turn, diagnosis: Diagnosis, verdict: Verdict) -> None:
     since = turn.now - turn.policy.strike_window_s
     for name in diagnosis.suspects:
         node = turn.nodes[name]
-        if node.strikes and not node.quarantined and name not in verdict.bad:
-            lately = tuple(at_s for at_s in node.acquitted if at_s > since)
-            turn.node(name, acquitted=(*lately, turn.now))
+        record = node.record
+        if record.strikes and not node.quarantined and name not in verdict.bad:
+            lately = tuple(at_s for at_s in record.acquitted if at_s > since)
+            turn.node(name, record=replace(record, acquitted=(*lately, turn.now)))
 
 
 def _verdict(job: Job, diagnosis: Diagnosis) -> tuple[Thresholds, Verdict]:

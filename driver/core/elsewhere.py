@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from holdfast.driver.core import pairs
 from holdfast.driver.core.allocation import free_nodes
 from holdfast.driver.core.candidates import fitting, moved_off, unwanted
+from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Fault, Job, Phase, Quiet
 from holdfast.driver.core.turn import Turn
 
@@ -20,7 +21,8 @@ def may_move(turn: Turn, job: Job, node: str | None) -> bool:
     that is there, that it has not moved off itself lately, and that can reach its other nodes."""
     if node is None or node not in job.places or node in job.leaving:
         return False
-    there = [standby for standby in job.standbys if turn.nodes[standby].present]
+    own = [turn.nodes[standby] for standby in job.standbys]
+    there = [node.name for node in own if fits(Use.PLACE, job, node, turn.now)]
     known = unwanted(turn, job, without=node)
     return any(other not in known for other in there + fitting(turn, job, free_nodes(turn)))
 

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.driver.core import tally
+from holdfast.driver.core import older, tally
 from holdfast.driver.core.layered import plain
-from holdfast.driver.core.model import Job, Node, State
+from holdfast.driver.core.model import Job, State
+from holdfast.driver.core.node import Node
 from holdfast.driver.core.patches import apply, diff
 
-VERSION = 1
+VERSION = 2
 """Of the form. One more for each change after which an earlier Holdfast would read another meaning
 out of the bytes, or leave out what it must not: a field that only adds is none."""
 
@@ -52,21 +53,28 @@ def fold(whole: bytes, changes: Iterable[bytes]) -> bytes:
     `UnreadableState`.
     """
     try:
-        value = msgspec.msgpack.decode(_state(whole))
-        for each in changes:
-            value = apply(value, msgspec.msgpack.decode(_state(each)))
+        version, state = _parts(whole)
+        value = msgspec.msgpack.decode(state)
+        for each in changes:  # of one term with the whole, and of one Holdfast therefore
+            value = apply(value, msgspec.msgpack.decode(_parts(each)[1]))
     except UnreadableState:
         raise
     except (*_DAMAGED, ValueError) as error:
         raise _damaged(error) from error
-    return _ENCODER.encode((VERSION, value))
+    return _ENCODER.encode((version, value))
 
 
 def decode(data: bytes) -> State:
     """The state in `data`. Raises `UnreadableState`."""
     try:
-        return _of_today(_DECODER.decode(_state(data)))
-    except msgspec.DecodeError as error:
+        version, state = _parts(data)
+        if version == VERSION:
+            return _DECODER.decode(state)
+        value = older.upgraded(msgspec.msgpack.decode(state), version)
+        return _of_today(_DECODER.decode(_ENCODER.encode(value)))
+    except UnreadableState:
+        raise
+    except (*_DAMAGED, ValueError) as error:
         raise _damaged(error) from error
 
 
@@ -85,11 +93,14 @@ def _of_today(state: State) -> State:
 
 
 def _told(node: Node, job: Job) -> Node:
+    if node.held is None:
+        return node
     exits = tuple(
         replace(each, at=order) for order, each in enumerate(job.exits) if each.node == node.name
     )
     ran = job.epoch if node.name in job.running else 0
-    return replace(node, ran=ran, exited=job.epoch if exits else 0, exits=exits)
+    told = replace(node.held, ran=ran, exited=job.epoch if exits else 0, exits=exits)
+    return replace(node, holding=told)
 
 
 _DAMAGED = (msgspec.DecodeError, AttributeError, IndexError, KeyError, TypeError)
@@ -103,14 +114,14 @@ def _damaged(error: Exception) -> UnreadableState:
     )
 
 
-def _state(data: bytes) -> bytes | msgspec.Raw:
-    """What stands beside the version."""
+def _parts(data: bytes) -> tuple[int, bytes | msgspec.Raw]:
+    """The version, and what stands beside it."""
     if data[:1] != bytes([_PAIR]):
-        return data
+        return 0, data
     version, state = _VERSIONED.decode(data)
     if version > VERSION:
         raise LaterState(
             f"journal: its state has version {version}, and this Holdfast knows {VERSION} and "
             "earlier: it was written by a later one. Start that, or put a journal back from before."
         )
-    return state
+    return version, state

@@ -132,11 +132,13 @@ class NodeAppeared(Event, frozen=True):
     """A node is there (again): its lease is alive. `closed`: why it is to get no new work.
 
     `notice`: why it is to be free, within `within_s` where there is a limit; "" where it is not.
-    `unmarked`: the cluster has no mark on it that we distrust it.
+    `unmarked`: the cluster has no mark on it that we distrust it. `machine`: what tells it from
+    another that had the same name; "" where the cluster cannot say.
     """
 
     node: str
     rack: str = ""
+    machine: str = ""
     closed: str = ""
     unmarked: bool = False
     notice: str = ""

@@ -6,10 +6,14 @@ a person has looked and releases the brake. What is held back leaves its job nev
 of no use there, but it only rests: no quarantine, and no test before it comes back.
 """
 
-from holdfast.driver.core.allocation import leave
-from holdfast.driver.core.effects import Distrust, Trust
+from msgspec.structs import replace
+
+from holdfast.driver.core.allocation import leave, rest
+from holdfast.driver.core.effects import Trust
 from holdfast.driver.core.events import BrakeApplyRequested, BrakeReleaseRequested
-from holdfast.driver.core.model import Brake, Job, Kit, Node
+from holdfast.driver.core.model import Brake, Job
+from holdfast.driver.core.node import ExamSetup, Node, Quarantined, Record, Source, Trusted
+from holdfast.driver.core.outstanding import mark
 from holdfast.driver.core.turn import Turn
 
 DRY_RUN = "this driver only says what it would evict"
@@ -26,7 +30,7 @@ def too_many(turn: Turn, *, silent: bool) -> bool:
     lately = _lately(turn)
     if len(lately) >= cap(turn, turn.policy.eviction_share):
         return True
-    silenced = sum(1 for node in lately if node.silenced)
+    silenced = sum(1 for node in lately if node.record.silenced)
     return silent and silenced >= cap(turn, turn.policy.silence_share)
 
 
@@ -51,7 +55,8 @@ def _size(turn: Turn) -> int:
 def _lately(turn: Turn) -> list[Node]:
     """Nodes that were evicted within the window, and since the brake was released."""
     since = max(turn.now - turn.policy.at_once_s, turn.brake.at_s)
-    return [n for n in turn.nodes.values() if n.evicted_s is not None and n.evicted_s > since]
+    evicted = ((node, node.record.evicted_s) for node in turn.nodes.values())
+    return [node for node, at_s in evicted if at_s is not None and at_s > since]
 
 
 def evict(
@@ -76,30 +81,25 @@ def evict(
     if not asked and not may_evict(turn, silent=silent):
         _hold_back(turn, node, reason)
         return
-    turn.node(
-        node,
-        quarantined=True,
-        marked=False,
-        trusting=False,
-        reason=reason,
+    quarantine = Quarantined(
+        why=reason,
         incident=incident,
-        evicted_s=turn.now,
-        silenced=silent,
-        asked=asked,
-        kit=_kit(job, compute_gflops) if job else None,
-        trial_s=None,
+        by_person=asked,
+        setup=_setup(job, compute_gflops) if job else None,
     )
+    record = replace(turn.nodes[node].record, evicted_s=turn.now, silenced=silent)
+    turn.node(node, trust=quarantine, record=record)
     if job and not asked:
-        wait_for_trial(turn, node)
-    turn.order(Distrust(node=node, incident=incident, reason=reason))
+        wait_for_exam(turn, node)
+    turn.order(mark(node, quarantine))
     turn.say(f"{node} is evicted")
     evicted = turn.incidents[incident].evicted
     turn.incident(incident, evicted=evicted if node in evicted else (*evicted, node))
 
 
-def _kit(job: Job, compute_gflops: float) -> Kit:
+def _setup(job: Job, compute_gflops: float) -> ExamSetup:
     plan = job.plan
-    return Kit(
+    return ExamSetup(
         job=job.name,
         spec=plan.spec,
         compute_gflops=plan.compute_gflops or compute_gflops,
@@ -107,31 +107,28 @@ def _kit(job: Job, compute_gflops: float) -> Kit:
     )
 
 
-def wait_for_trial(turn: Turn, node: str) -> None:
-    """Have the node tested after a while: twice as long as the last time."""
-    first_s, last_s = turn.policy.trial_after_s, turn.nodes[node].trial_wait_s
+def wait_for_exam(turn: Turn, node: str) -> None:
+    """Have the quarantined node tested after a while: twice as long as the last time."""
+    record = turn.nodes[node].record
+    first_s, last_s = turn.policy.trial_after_s, record.exam_wait_s
     wait_s = max(first_s, min(2 * last_s, turn.policy.trial_longest_s))
-    turn.node(node, trial_wait_s=wait_s, trial_s=turn.now + wait_s)
+    turn.node(node, record=replace(record, exam_wait_s=wait_s))
+    put_exam(turn, node, wait_s)
+
+
+def put_exam(turn: Turn, node: str, after_s: float) -> None:
+    """The next tests of the quarantined node are due after so long."""
+    quarantine = turn.nodes[node].quarantine
+    if quarantine is not None:
+        turn.node(node, trust=replace(quarantine, exam_s=turn.now + after_s))
 
 
 def trust(turn: Turn, node: str, *, asked: bool) -> None:
     """Use the node again. `asked`: a person decided; what was against it counts no more."""
-    turn.node(
-        node,
-        quarantined=False,
-        asked=False,
-        marked=False,
-        trusting=True,
-        reason="",
-        incident=None,
-        kit=None,
-        trial_s=None,
-        strikes=(),
-        acquitted=(),
-        rest_until_s=0.0,
-    )
-    if asked:
-        turn.node(node, evicted_s=None, silenced=False, trial_wait_s=0.0)
+    known = turn.nodes[node].record
+    record = Record() if asked else replace(known, strikes=(), acquitted=())
+    turn.node(node, trust=Trusted(unmark=True), record=record)
+    turn.object_to(node, Source.REST, None)
     turn.order(Trust(node=node))
 
 
@@ -144,8 +141,7 @@ def _hold_back(turn: Turn, node: str, reason: str) -> None:
         why = DRY_RUN
     elif turn.brake.on:
         why = f"the brake is on: {turn.brake.why}"
-    rest_why = f"it would be evicted ({reason}), but {why}"
-    turn.node(node, rest_until_s=turn.now + turn.policy.rest_s, rest_why=rest_why)
+    rest(turn, node, f"it would be evicted ({reason}), but {why}")
     turn.say(f"{node} would be evicted and is only left out: {why}")
 
 

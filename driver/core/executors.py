@@ -4,39 +4,40 @@ Called by `decide` and by ticks. Pure. A connection that ends is no fault: an ex
 see `gone`.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core import gone, ladder, putback
 from holdfast.driver.core.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
-from holdfast.driver.core.model import Fault, Node, Timer
+from holdfast.driver.core.model import Fault, Timer
+from holdfast.driver.core.node import Broken, Connected, Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
 
 def on_connected(turn: Turn, event: ExecutorConnected) -> None:
-    node = turn.nodes.get(event.node) or turn.put_node(Node(name=event.node, stranger=True))
+    node = turn.nodes.get(event.node) or turn.put_node(Node(name=event.node))
     new = node.incarnation != event.incarnation
-    behind = event.generation < node.generation
+    behind = event.generation < node.told.generation
     if node.connected and not new and not behind and node.address == event.address:
         return
+    generation = max(node.told.generation, event.generation)  # it forgot nothing, if we have
     turn.node(
         event.node,
-        connected=True,
-        came=node.allocated,
-        left=False,
-        generation=max(node.generation, event.generation),  # it has forgotten nothing, if we have
-        incarnation=event.incarnation,
-        address=event.address,
-        starved_s=None,
-        silent_check_s=None,
+        link=Connected(incarnation=event.incarnation, address=event.address),
+        told=replace(node.told, generation=generation),
     )
+    if node.held is not None:
+        tested = None if new else node.held.tested
+        turn.node(event.node, holding=replace(node.held, came=True, tested=tested, starved_s=None))
     if behind:
         turn.resend[event.node] = None
     if gone.to_return(node):
         turn.returned_s = turn.now
     first = new and not node.incarnation
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
-    if new:
-        turn.node(event.node, selftest=None, tested=None)
+    if new and node.job is not None:
+        turn.node(event.node, exam=None)
     putback.learn(turn, event)
     if new and node.job is not None:
         _ranks_died(turn, event.node, node.job)
@@ -54,9 +55,13 @@ def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
         forget_stranger(turn, node)
         return
     had_come = node.job is not None and came(turn.jobs[node.job], node)
-    turn.node(event.node, connected=False, left=True)
-    if had_come:  # else it was that of whoever had the node before
-        turn.node(event.node, silent_check_s=turn.now + turn.policy.reconnect_s)
+    check_s = turn.now + turn.policy.reconnect_s
+    link = Broken(
+        incarnation=node.incarnation,
+        address=node.address,
+        check_s=check_s if had_come else None,  # else it was that of whoever had the node before
+    )
+    turn.node(event.node, link=link)
     gone.gone(turn, event.node)
 
 
@@ -81,7 +86,9 @@ def _ranks_died(turn: Turn, node: str, name: str) -> None:
             summary=summary,
             evidence=(evidence,),
         )
-        turn.node(node, renewed_s=turn.now)
+        held = turn.nodes[node].held
+        if held is not None:
+            turn.node(node, holding=replace(held, renewed_s=turn.now))
         ladder.recover(turn, name, fault)
     elif not job.seated:
         store = None if node == job.host else job.rendezvous

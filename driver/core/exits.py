@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.driver.core.events import Found, RanksExited
 from holdfast.driver.core.gather import summary
-from holdfast.driver.core.model import Exited
+from holdfast.driver.core.node import Exited
 from holdfast.driver.core.tally import failed, is_echo
 from holdfast.driver.ports import Entry
 

@@ -47,7 +47,7 @@ def on_refused(turn: Turn, event: DesiredRefused) -> None:
     """An executor that will not do its newest orders: another try has a newer epoch."""
     node = turn.nodes.get(event.node)
     job = turn.jobs.get(node.job) if node and node.job else None
-    if node is None or job is None or event.generation != node.generation or not job.epoch:
+    if node is None or job is None or event.generation != node.told.generation or not job.epoch:
         return
     fault = Fault(
         kind=Kind.START_FAILED,

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from holdfast.driver.core import repeats
-from holdfast.driver.core.model import Exited, Fault, Job
+from holdfast.driver.core.model import Fault, Job
+from holdfast.driver.core.node import Exited
 from holdfast.driver.core.tally import failed, is_echo
 from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus

@@ -4,8 +4,11 @@ Called by whoever hears of a node, and by ticks. Pure. A node is gone when two s
 cluster, its connection or its peers; silence alone counts only after a while, and within the brake.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core import eviction, gather, incidents, ladder, starved, trials
-from holdfast.driver.core.model import Fault, Job, Node, Timer, Wanted
+from holdfast.driver.core.model import Fault, Job, Timer, Wanted
+from holdfast.driver.core.node import Awaited, Broken, Node
 from holdfast.driver.core.tally import exits_of, failed
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
@@ -20,7 +23,7 @@ def away(turn: Turn, job: Job) -> list[str]:
 def gone(turn: Turn, name: str) -> None:
     """Act once the cluster and the connection agree that the node is gone."""
     node = turn.nodes[name]
-    if node.present or not node.left:
+    if node.present or not isinstance(node.link, Broken):
         return
     trials.object_to(turn, name, "it went away")
     if node.job is not None:
@@ -84,23 +87,30 @@ def check_silence(turn: Turn) -> None:
     silent = [node.name for node in held if not node.connected]
     cap = eviction.cap(turn, turn.policy.silence_share)
     outage = len(silent) == len(held) or len(silent) > cap
+    again_s = turn.now + turn.policy.reconnect_s
     for name in turn.each_node(due):
         node = turn.nodes[name]
         if node.job is None or node.connected:
-            turn.node(name, silent_check_s=None)
+            _look(turn, node, None)
         elif _may_go(turn, node.job):
-            turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
+            _look(turn, node, again_s)
         elif not node.present:
             ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
         elif starved.may_come(turn, node):
-            turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
+            _look(turn, node, again_s)
         elif to_return(node) and turn.now < (late_s := turn.returned_s + turn.policy.reconnect_s):
-            turn.node(name, silent_check_s=late_s)
+            _look(turn, node, late_s)
         elif outage or eviction.too_many(turn, silent=True):
-            turn.node(name, silent_check_s=turn.now + turn.policy.reconnect_s)
+            _look(turn, node, again_s)
             _note_outage(turn, silent, len(held))
         else:
             ladder.recover(turn, node.job, _silence(turn, node))
+
+
+def _look(turn: Turn, node: Node, at_s: float | None) -> None:
+    """Have its silence looked at then; None: by nobody."""
+    if isinstance(node.link, Awaited | Broken):
+        turn.node(node.name, link=replace(node.link, check_s=at_s))
 
 
 def _may_go(turn: Turn, job: str) -> bool:
@@ -112,7 +122,7 @@ def _may_go(turn: Turn, job: str) -> bool:
 
 def to_return(node: Node) -> bool:
     """Whether its executor was not here yet since this driver took over."""
-    return node.silent_check_s is not None and not (node.connected or node.left)
+    return isinstance(node.link, Awaited) and node.link.check_s is not None
 
 
 def _silence(turn: Turn, node: Node) -> Fault:

@@ -111,8 +111,8 @@ def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
     node = turn.nodes.get(fault.node or "")
     if node is not None and fault.blame is not Blame.USER and not fault.spared:
         since = turn.now - turn.policy.strike_window_s
-        old = [at for at in node.strikes if at > since]
-        turn.node(node.name, strikes=(*old, turn.now))
+        old = [at for at in node.record.strikes if at > since]
+        turn.node(node.name, record=replace(node.record, strikes=(*old, turn.now)))
 
 
 def _payer(turn: Turn, job: Job, fault: Fault) -> Blame:
@@ -138,7 +138,8 @@ def _in_the_ranks(turn: Turn, job: Job, fault: Fault) -> bool:
 def _acquitted(turn: Turn, fault: Fault) -> bool:
     """Whether tests of the fault's node have found nothing often enough to be believed."""
     node, since = turn.nodes.get(fault.node or ""), turn.now - turn.policy.strike_window_s
-    lately = [at_s for at_s in node.acquitted if at_s > since] if node is not None else []
+    acquitted = node.record.acquitted if node is not None else ()
+    lately = [at_s for at_s in acquitted if at_s > since]
     return len(lately) >= turn.policy.acquittals
 
 
@@ -219,7 +220,7 @@ def _strikes(turn: Turn, name: str, fault: Fault) -> int:
     if fault.own and repeats.came_again(turn.jobs[name], fault):
         return turn.policy.strikes
     node = turn.nodes.get(fault.node or "")
-    return len(node.strikes) if node is not None else 0
+    return len(node.record.strikes) if node is not None else 0
 
 
 def _moves_first(turn: Turn, name: str, fault: Fault, rung: int) -> str | None:

@@ -8,24 +8,19 @@ entry.
 from collections.abc import Mapping
 from enum import StrEnum
 
-import msgspec
-
 from holdfast.driver.core.events import Plan, Reached
+from holdfast.driver.core.node import Exited, Node
+from holdfast.driver.core.value import Value
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import (
     DiagnosticOrder,
     DiagnosticResult,
-    RankStatus,
     Rendezvous,
     Restore,
     Seat,
     Snapshot,
     Stored,
 )
-
-
-class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of all values of the model."""
 
 
 class Phase(StrEnum):
@@ -78,90 +73,6 @@ class Timer(StrEnum):
     TTL = "ttl"  # a finished job is dropped
 
 
-class Source(StrEnum):
-    """Who gave a notice, which says when it is over."""
-
-    PERSON = "person"  # over when a person restores the node
-    CLUSTER = "cluster"  # over when the cluster says so
-    EXECUTOR = "executor"  # only the executor has to go: over when the node is given back
-
-
-class Notice(Value, frozen=True):
-    """Why a node is to be free, and when at the latest. It is no evidence against the node."""
-
-    why: str
-    source: Source
-    by_s: float | None = None  # None: whenever it can be without loss
-    returns: bool = False  # a new executor may come to the same node at once
-
-
-class Kit(Value, frozen=True):
-    """What an evicted node is tested with: what the job had that it was evicted from."""
-
-    job: str
-    spec: bytes = b""  # the job's, whole, for the cluster; the core never looks inside
-    compute_gflops: float = 0.0
-    diagnose_s: float = 60.0
-
-
-class Trial(Value, frozen=True):
-    """A node is being tested alone, until `until_s` at the latest: one that was evicted, or a
-    standby that has just come."""
-
-    number: int  # sequence of the entry that began it
-    until_s: float
-    orders: tuple[DiagnosticOrder, ...]
-
-
-class Node(Value, frozen=True):
-    """A machine of the cluster as the driver knows it."""
-
-    name: str
-    rack: str = ""
-    present: bool = False  # the cluster says that it is there
-    gone_s: float | None = None  # since when it says that it is not
-    closed: str = ""  # why the cluster wants no new work there
-    notice: Notice | None = None  # it is to be free: no new work, and what it has moves
-    stranger: bool = False  # it connected, and the cluster has never had it: kept no longer
-    connected: bool = False  # its executor has a connection to this driver
-    left: bool = False  # its connection ended while this driver was there: a source of its own
-    incarnation: str = ""  # of the executor that connected last
-    address: str = ""
-    job: str | None = None  # who holds it
-    allocated: bool = False  # the cluster confirmed it for that job
-    came: bool = False  # and its executor was there since
-    renewed_s: float | None = None  # when a new one took its ranks for dead, nobody had said why
-    starved_s: float | None = None  # when the cluster said that one was killed for memory
-    releasing: bool = False  # asked to be given back, not yet confirmed
-    called: int = 0  # entry that ordered the newest allocation or release: older outcomes are late
-    forget: str | None = None  # a finished job whose snapshots it drops, until it has another
-    generation: int = 0  # of the newest desired state that was ordered
-    epoch: int = 0  # newest epoch that it was told
-    ran: int = 0  # newest epoch of whose ranks it said that they have all started
-    exited: int = 0  # newest epoch of whose ranks it said that some have ended
-    exits: tuple["Exited", ...] = ()  # in that epoch
-    silent_check_s: float | None = None  # when its silence is looked at (again)
-    rest_until_s: float = 0.0  # not chosen before: it failed lately without proof against it
-    rest_why: str = ""
-    quarantined: bool = False  # evicted: not used until it passes its tests, or a person says so
-    asked: bool = False  # a person evicted it: only a person restores it
-    marked: bool = False  # the cluster took note of the quarantine
-    trusting: bool = False  # it is restored, and the cluster has not taken note yet
-    reason: str = ""  # of the quarantine
-    incident: int | None = None  # of the quarantine
-    evicted_s: float | None = None  # the last time, until a person restores it
-    silenced: bool = False  # evicted for silence alone
-    kit: Kit | None = None  # what it is tested with, while it is quarantined
-    trial_s: float | None = None  # when it may be put on trial; None: never by itself
-    trial_wait_s: float = 0.0  # how long it waited for that, or waits
-    trial: Trial | None = None
-    selftest: Trial | None = None  # it stands by, and is being tested
-    tested: bool | None = None  # whether that told anything; None: not tested since it came
-    strikes: tuple[float, ...] = ()  # when it was the root of a fault, lately
-    acquitted: tuple[float, ...] = ()  # when tests of it as a suspect found nothing, lately
-    retry_s: float | None = None  # when a failed call to the cluster is made again
-
-
 class Unfit(Value, frozen=True):
     """A node, or any, that could not run a job as that job is: not asked for before `until_s`."""
 
@@ -193,16 +104,6 @@ class Saving(Value, frozen=True):
 
     until_s: float  # no longer than this, however it gets on
     taken_bytes: int = 0
-
-
-class Exited(Value, frozen=True):
-    """The end of a rank in the current epoch, in order of arrival."""
-
-    node: str
-    status: RankStatus
-    step: int | None = None
-    saved: int = 0  # steps that its script was seen to save, where they count from its start
-    at: int = 0  # sequence of the entry that told of it
 
 
 class Tally(Value, frozen=True):

@@ -12,7 +12,8 @@ from holdfast.driver.core import incidents, saving
 from holdfast.driver.core.allocation import leave, ready
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import ExecutorEnding
-from holdfast.driver.core.model import Fault, Job, Notice, Phase, Source, Timer, Wanted
+from holdfast.driver.core.model import Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.node import Against, Node, Source
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -34,16 +35,16 @@ def on_ending(turn: Turn, event: ExecutorEnding) -> None:
         return
     by_s = turn.now + event.within_s
     returns = not event.evicted
-    notice = Notice(why=event.why, source=Source.EXECUTOR, by_s=by_s, returns=returns)
-    give(turn, event.node, notice)
+    notice = Against(why=event.why, by_s=by_s, returns=returns)
+    give(turn, event.node, Source.EXECUTOR, notice)
 
 
-def give(turn: Turn, node: str, notice: Notice) -> None:
+def give(turn: Turn, node: str, source: Source, notice: Against) -> None:
     """Note that the node is to be free; what a job has there moves. Told again it is no news."""
     known = turn.nodes[node]
-    if known.notice is not None and _same(known.notice, notice):
+    if source in known.against and _same(known.against[source], notice):
         return
-    turn.node(node, notice=notice)
+    turn.object_to(node, source, notice)
     turn.say(f"{node} is to be free{_within(turn, notice)}: {notice.why}")
     job = turn.jobs.get(known.job or "")
     if job is None:
@@ -56,11 +57,13 @@ def give(turn: Turn, node: str, notice: Notice) -> None:
     _set_time(turn, job.name)
 
 
-def withdraw(turn: Turn, node: str) -> None:
-    """The node need not be free any more."""
-    if turn.nodes[node].notice is None:
+def withdraw(turn: Turn, node: str, source: Source) -> None:
+    """As far as this source goes the node need not be free any more."""
+    if source not in turn.nodes[node].against:
         return
-    turn.node(node, notice=None)
+    if (other := turn.object_to(node, source, None).notice) is not None:
+        turn.say(f"{node} is still to be free: {other.why}")
+        return
     turn.say(f"{node} need not be free any more")
     job = turn.jobs.get(turn.nodes[node].job or "")
     if job is not None:
@@ -70,24 +73,23 @@ def withdraw(turn: Turn, node: str) -> None:
         _set_time(turn, job.name)
 
 
-def _same(known: Notice, told: Notice) -> bool:
-    if (known.why, known.source) != (told.why, told.source):
+def _same(known: Against, told: Against) -> bool:
+    if known.why != told.why:
         return False
     if known.by_s is None or told.by_s is None:
         return known.by_s == told.by_s
     return abs(known.by_s - told.by_s) <= JITTER_S
 
 
-def _within(turn: Turn, notice: Notice) -> str:
+def _within(turn: Turn, notice: Against) -> str:
     return "" if notice.by_s is None else f" within {max(0.0, notice.by_s - turn.now):.0f} s"
 
 
 def _times(turn: Turn, job: Job) -> Iterator[float]:
     """When each of the nodes that it has to leave has to be free, of those that have a time."""
     for node in job.leaving:
-        notice = turn.nodes[node].notice
-        if notice is not None and notice.by_s is not None:
-            yield notice.by_s
+        times = (notice.by_s for notice in turn.nodes[node].notices())
+        yield from (by_s for by_s in times if by_s is not None)
 
 
 def _set_time(turn: Turn, name: str) -> None:
@@ -134,7 +136,13 @@ def _come_back(turn: Turn, job: Job) -> int:
     if job.standbys:
         return 0
     left = [turn.nodes[node] for node in job.leaving]
-    return sum(1 for node in left if node.notice and node.notice.returns and not node.closed)
+    return sum(1 for node in left if _comes_back(node))
+
+
+def _comes_back(node: Node) -> bool:
+    """Whether nothing but an executor that may be followed by another is against it."""
+    executor = node.against.get(Source.EXECUTOR)
+    return executor is not None and executor.returns and len(node.against) == 1
 
 
 def _wait(turn: Turn, job: Job) -> None:
@@ -163,8 +171,7 @@ def _begin(turn: Turn, job: Job) -> None:
 
 def _evidence(turn: Turn, job: Job) -> Iterator[Evidence]:
     for node in job.leaving:
-        notice = turn.nodes[node].notice
-        if notice is not None:
+        for notice in turn.nodes[node].notices():
             yield Evidence(source=NOTICE, text=f"{node} is to be free: {notice.why}")
 
 

@@ -3,6 +3,8 @@
 Called by `decide`. Pure. What it says of a node's end is one source of two; see `gone`.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core import gone, ladder, moves, trials
 from holdfast.driver.core.allocation import (
     bar,
@@ -12,7 +14,7 @@ from holdfast.driver.core.allocation import (
     find_unfit,
     leave,
 )
-from holdfast.driver.core.effects import Distrust, Release
+from holdfast.driver.core.effects import Release
 from holdfast.driver.core.events import (
     AllocationFailed,
     ClusterCallFailed,
@@ -26,7 +28,21 @@ from holdfast.driver.core.events import (
     NodeTrusted,
     NodeVanished,
 )
-from holdfast.driver.core.model import Fault, Node, Notice, Source
+from holdfast.driver.core.model import Fault
+from holdfast.driver.core.node import (
+    Against,
+    Free,
+    Gone,
+    Held,
+    Here,
+    Lent,
+    Node,
+    Promised,
+    Quarantined,
+    Source,
+    Trusted,
+)
+from holdfast.driver.core.outstanding import mark
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -34,43 +50,49 @@ from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 def on_appeared(turn: Turn, event: NodeAppeared) -> None:
     known = turn.nodes.get(event.node) or Node(name=event.node)
     rack = event.rack or known.rack
-    if not known.present or (known.rack, known.closed) != (rack, event.closed):
+    cordon = known.against.get(Source.CORDON)
+    if not known.present or (known.rack, cordon.why if cordon else "") != (rack, event.closed):
         turn.put_node(known)
-        turn.node(
-            event.node,
-            present=True,
-            gone_s=None,
-            stranger=False,
-            rack=rack,
-            closed=event.closed,
-        )
+        turn.node(event.node, presence=Here(), rack=rack)
+        cordon = Against(why=event.closed) if event.closed else None
+        turn.object_to(event.node, Source.CORDON, cordon)
         closed = f", closed to new work: {event.closed}" if event.closed else ""
         turn.say(f"{event.node} is there{closed}")
-    if event.unmarked and known.quarantined and known.marked:
-        _mark_again(turn, known)
+    if event.machine and event.machine != known.machine:
+        turn.node(event.node, machine=event.machine)
+        if known.machine:
+            _forget_the_other(turn, turn.nodes[event.node])
+    if event.unmarked and known.quarantine and known.quarantine.marked:
+        _mark_again(turn, known, known.quarantine)
     _notice(turn, event)
 
 
-def _mark_again(turn: Turn, node: Node) -> None:
+def _forget_the_other(turn: Turn, node: Node) -> None:
+    """Another machine has the name: what was counted for and against the one before says nothing of
+    it. A quarantine stands, for it may be the same fault of a shelf or a cable; its tests are due.
+    """
+    turn.node(node.name, record=replace(node.record, strikes=(), acquitted=()))
+    turn.say(f"{node.name} is another machine now")
+    if node.quarantine is not None and node.quarantine.exam_s is not None:
+        turn.node(node.name, trust=replace(node.quarantine, exam_s=turn.now))
+
+
+def _mark_again(turn: Turn, node: Node, quarantine: Quarantined) -> None:
     """Its machine was made anew under its name, or somebody took our mark off: the cluster would
     put the work of others there, and nobody who looks at it would see why we do not.
     """
-    turn.node(node.name, marked=False)
-    turn.order(Distrust(node=node.name, incident=node.incident or 0, reason=node.reason))
+    turn.node(node.name, trust=replace(quarantine, marked=False))
+    turn.order(mark(node.name, quarantine))
     turn.say(f"{node.name} lost the mark that it is distrusted, and gets it again")
 
 
 def _notice(turn: Turn, event: NodeAppeared) -> None:
-    """What the cluster says of maintenance; where a person said it here, that stands."""
-    known = turn.nodes[event.node].notice
-    if known is not None and known.source is Source.PERSON:
-        return
+    """What the cluster says of maintenance, beside what people say."""
     if event.notice:
         by_s = None if event.within_s is None else turn.now + event.within_s
-        notice = Notice(why=event.notice, source=Source.CLUSTER, by_s=by_s)
-        moves.give(turn, event.node, notice)
-    elif known is not None and known.source is Source.CLUSTER:
-        moves.withdraw(turn, event.node)
+        moves.give(turn, event.node, Source.DRAIN, Against(why=event.notice, by_s=by_s))
+    else:
+        moves.withdraw(turn, event.node, Source.DRAIN)
 
 
 def on_fits(turn: Turn, event: NodeFits) -> None:
@@ -86,7 +108,7 @@ def on_vanished(turn: Turn, event: NodeVanished) -> None:
     node = turn.nodes.get(event.node)
     if node is None or not node.present:
         return
-    turn.node(event.node, present=False, gone_s=turn.now)
+    turn.node(event.node, presence=Gone(since_s=turn.now))
     turn.say(f"the cluster says that {event.node} is gone ({event.why or 'no reason given'})")
     gone.gone(turn, event.node)
     gone.explain_echoes(turn, event.node)
@@ -103,16 +125,15 @@ def _forget_long_gone(turn: Turn) -> None:
 
 def _kept(node: Node) -> bool:
     """Whether something is open with it, or against it."""
-    people = node.notice is not None and node.notice.source is Source.PERSON
-    open_calls = node.releasing or node.trusting or node.trial is not None
-    return node.connected or node.job is not None or open_calls or node.quarantined or people
+    nobodys = isinstance(node.holding, Free) and node.trust == Trusted()
+    return node.connected or not nobodys or Source.PERSON in node.against
 
 
 def on_allocated(turn: Turn, event: NodeAllocated) -> None:
     node = turn.nodes.get(event.node)
-    if node is None or node.job != event.job or node.allocated or _late(node, event.cause):
+    if node is None or node.holding != Promised(job=event.job) or _late(node, event.cause):
         return
-    turn.node(event.node, allocated=True, came=node.connected)
+    turn.node(event.node, holding=Held(job=event.job, came=node.connected))
     turn.say(f"{event.node} is allocated to {event.job}")
 
 
@@ -123,9 +144,9 @@ def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
     if _late(node, event.cause):
         _learn_late(turn, event)
         return
-    if node.trial is not None:
+    if isinstance(node.holding, Lent):
         trials.put_off(turn, event.node, event.why)
-    if node.job != event.job or node.allocated:
+    if node.holding != Promised(job=event.job):
         return
     if event.barred:
         bar(turn, event.job, event.node, event.why)
@@ -158,21 +179,21 @@ def on_released(turn: Turn, event: NodeReleased) -> None:
     node = turn.nodes.get(event.node)
     if node is None or not node.releasing or _late(node, event.cause):
         return
-    turn.node(event.node, releasing=False)
+    turn.node(event.node, holding=Free(forget=node.forget))
     turn.say(f"{event.node} is given back")
 
 
 def on_distrusted(turn: Turn, event: NodeDistrusted) -> None:
     node = turn.nodes.get(event.node)
-    if node is not None and node.quarantined and not node.marked:
-        turn.node(event.node, marked=True)
+    if node is not None and node.quarantine and not node.quarantine.marked:
+        turn.node(event.node, trust=replace(node.quarantine, marked=True))
         turn.say(f"the cluster keeps work off {event.node}")
 
 
 def on_trusted(turn: Turn, event: NodeTrusted) -> None:
     node = turn.nodes.get(event.node)
-    if node is not None and node.trusting:
-        turn.node(event.node, trusting=False)
+    if node is not None and node.trust == Trusted(unmark=True):
+        turn.node(event.node, trust=Trusted())
         turn.say(f"the cluster may use {event.node} again")
 
 
@@ -187,7 +208,7 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
     a while, where it ended before it came, for its node may refuse the next in the same way.
     """
     node = turn.nodes.get(event.node)
-    if node is not None and node.trial is not None:
+    if node is not None and isinstance(node.holding, Lent):
         trials.put_off(turn, event.node, event.why)
         return
     if node is None or node.job != event.job or not node.allocated:
@@ -215,7 +236,8 @@ def on_lingers(turn: Turn, event: ExecutorLingers) -> None:
     Not while a job or a trial has the node, whose own executor would go with it.
     """
     node = turn.nodes.get(event.node)
-    if node is not None and (_has_use(node) or (node.present and not event.stray)):
+    used = node is not None and not isinstance(node.holding, Free)
+    if used or (node is not None and node.present and not event.stray):
         return
     if event.job in turn.jobs:
         turn.put_job(turn.jobs[event.job])
@@ -223,11 +245,6 @@ def on_lingers(turn: Turn, event: ExecutorLingers) -> None:
     turn.order(Release(node=event.node))
 
 
-def _has_use(node: Node) -> bool:
-    """Whether somebody has the node, or had it and it is on its way back."""
-    return node.job is not None or node.trial is not None or node.releasing
-
-
 def _late(node: Node, cause: int | None) -> bool:
     """True for the outcome of a call that a later one has overtaken."""
-    return cause is not None and cause < node.called
+    return cause is not None and cause < node.told.called

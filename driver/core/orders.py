@@ -6,7 +6,8 @@ where the answer differs from the one before. Must not be told anything: it look
 
 from collections.abc import Mapping
 
-from holdfast.driver.core.model import Job, Node, State
+from holdfast.driver.core.model import Job, State
+from holdfast.driver.core.node import Node
 from holdfast.protocol.messages import Desired, DiagnosticOrder, Seat
 
 
@@ -16,18 +17,18 @@ def desired_of(state: State, node: Node) -> Desired:
     if job is None:
         return Desired(
             node=node.name,
-            generation=node.generation,
+            generation=node.told.generation,
             term=state.term,
-            epoch=node.epoch,
+            epoch=node.told.epoch,
             forget_job=node.forget,
-            diagnostics=node.trial.orders if node.trial else (),
+            diagnostics=node.exam.orders if node.exam else (),
         )
     seated = bool(job.seats) and node.name not in job.standbys
     return Desired(
         node=node.name,
-        generation=node.generation,
+        generation=node.told.generation,
         term=state.term,
-        epoch=max(job.epoch, node.epoch),
+        epoch=max(job.epoch, node.told.epoch),
         job=job.name,
         attempt=job.attempt if seated else 0,
         task=job.plan.task,
@@ -44,7 +45,7 @@ def desired_of(state: State, node: Node) -> Desired:
 def _tests_of(job: Job, node: Node) -> tuple[DiagnosticOrder, ...]:
     if job.diagnosis is not None:
         return job.diagnosis.orders.get(node.name, ())
-    return node.selftest.orders if node.selftest else ()
+    return node.exam.orders if node.exam else ()
 
 
 def orders_key(job: Job) -> tuple[object, ...]:

@@ -12,7 +12,8 @@ from holdfast.driver.core.effects import (
     Release,
     Trust,
 )
-from holdfast.driver.core.model import Node, State
+from holdfast.driver.core.model import State
+from holdfast.driver.core.node import Lent, Node, Promised, Quarantined, Trusted
 
 
 def outstanding(state: State) -> tuple[AnyEffect, ...]:
@@ -26,15 +27,21 @@ def outstanding(state: State) -> tuple[AnyEffect, ...]:
 def calls_for(node: Node) -> list[AnyEffect]:
     """The calls that are open for one node."""
     calls: list[AnyEffect] = []
-    if node.job is not None and not node.allocated:
-        calls.append(Allocate(job=node.job, node=node.name))
-    if node.trial is not None and node.kit is not None:  # there or not: asked again it is no other
-        number, kit = node.trial.number, node.kit
-        calls.append(PutOnTrial(job=kit.job, node=node.name, trial=number, spec=kit.spec))
+    if isinstance(node.holding, Promised):
+        calls.append(Allocate(job=node.holding.job, node=node.name))
+    setup = node.quarantine.setup if node.quarantine else None
+    if isinstance(node.holding, Lent) and node.exam and setup:  # asked again it is no other
+        number = node.exam.number
+        calls.append(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))
     if node.releasing:
         calls.append(Release(node=node.name))
-    if node.quarantined and not node.marked:
-        calls.append(Distrust(node=node.name, incident=node.incident or 0, reason=node.reason))
-    if node.trusting:
+    if node.quarantine and not node.quarantine.marked:
+        calls.append(mark(node.name, node.quarantine))
+    if node.trust == Trusted(unmark=True):
         calls.append(Trust(node=node.name))
     return calls
+
+
+def mark(node: str, quarantine: Quarantined) -> Distrust:
+    """Have the cluster keep work off a quarantined node."""
+    return Distrust(node=node, incident=quarantine.incident or 0, reason=quarantine.why)

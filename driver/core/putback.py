@@ -5,6 +5,8 @@ loop has seen to. What entries were lost is not known; that their epochs are use
 what the newest of them saved is of the line that is to be continued.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core import ladder
 from holdfast.driver.core.events import ExecutorConnected
 from holdfast.driver.core.model import Fault, Lived
@@ -17,7 +19,8 @@ def learn(turn: Turn, event: ExecutorConnected) -> None:
     if event.epoch <= turn.epoch:
         return
     known, turn.epoch = turn.epoch, event.epoch
-    node = turn.node(event.node, epoch=event.epoch)
+    told = replace(turn.nodes[event.node].told, epoch=event.epoch)
+    node = turn.node(event.node, told=told)
     turn.say(
         f"{event.node} has followed order {event.epoch}, and the journal gave none after {known}: "
         "it was put back from a backup"

@@ -25,7 +25,8 @@ from holdfast.driver.core.events import (
     StoreLost,
     StoreReady,
 )
-from holdfast.driver.core.model import Exited, Fault, Job, Quiet, Timer
+from holdfast.driver.core.model import Fault, Job, Quiet, Timer
+from holdfast.driver.core.node import Exited
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus, Stored
@@ -140,7 +141,7 @@ def on_running(turn: Turn, event: RanksRunning) -> None:
     job = current(turn, event)
     if job is None or not _has_ranks(turn, job, event.node):
         return
-    if turn.nodes[event.node].ran == job.epoch:
+    if tally.runs_on(turn.nodes[event.node], job):
         return
     tally.runs(turn, job, event.node)
     turn.say(f"the ranks on {event.node} run")

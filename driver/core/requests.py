@@ -3,6 +3,8 @@
 Called by `decide`. Pure.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core import eviction, finish, incidents, ladder, moves, trials
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import (
@@ -17,7 +19,8 @@ from holdfast.driver.core.events import (
     StopRequested,
     SuspendRequested,
 )
-from holdfast.driver.core.model import Fault, Job, Node, Notice, Phase, Source, Timer, Wanted
+from holdfast.driver.core.model import Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.node import Against, Source
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Evidence, Kind, Weight
 
@@ -110,12 +113,12 @@ def on_delete(turn: Turn, event: DeleteRequested) -> None:
 
 def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
     node = turn.nodes.get(event.node)
-    if node is None or (node.quarantined and node.asked):
+    if node is None or (node.quarantine and node.quarantine.by_person):
         return
     wanted = f"{_who(event.by)} wants {event.node} out: {event.reason}"
-    if node.quarantined:
+    if node.quarantine:
         trials.end(turn, event.node)
-        turn.node(event.node, asked=True, trial_s=None)
+        turn.node(event.node, trust=replace(node.quarantine, by_person=True, exam_s=None))
         turn.say(f"{wanted}; only a person restores it now")
         return
     fault = Fault(
@@ -137,10 +140,9 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
 
 def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
     node = turn.nodes.get(event.node)
-    if node is None or not (node.quarantined or _noticed(node)):
+    if node is None or not (node.quarantined or Source.PERSON in node.against):
         return
-    if _noticed(node):
-        moves.withdraw(turn, event.node)
+    moves.withdraw(turn, event.node, Source.PERSON)
     turn.say(f"{_who(event.by)} wants {event.node} used again: {event.reason}")
     if node.quarantined:
         trials.end(turn, event.node)
@@ -152,12 +154,7 @@ def on_maintain(turn: Turn, event: NodeMaintainRequested) -> None:
         return
     by_s = None if event.within_s is None else turn.now + event.within_s
     why = f"{_who(event.by)} wants to work on it: {event.reason}"
-    moves.give(turn, event.node, Notice(why=why, source=Source.PERSON, by_s=by_s))
-
-
-def _noticed(node: Node) -> bool:
-    """Whether a person gave notice of it, which a person takes back."""
-    return node.notice is not None and node.notice.source is Source.PERSON
+    moves.give(turn, event.node, Source.PERSON, Against(why=why, by_s=by_s))
 
 
 def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:

@@ -4,8 +4,11 @@ Called by `decide` for `Stalled`. Pure. Nobody is blamed for what was not heard 
 listened; what the outside keeps to (a person's deadline, a notice) stays as it is.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core.events import Stalled
-from holdfast.driver.core.model import Job, Node, Timer, Trial
+from holdfast.driver.core.model import Job, Timer
+from holdfast.driver.core.node import Awaited, Broken, Node
 from holdfast.driver.core.turn import Turn
 
 OUTSIDE = frozenset({Timer.DEADLINE, Timer.MOVE, Timer.TTL})
@@ -47,15 +50,8 @@ class _Later:
             self._turn.job(job.name, timers={**job.timers, **moved})
 
     def node(self, node: Node) -> None:
-        changes: dict[str, object] = {}
-        if node.silent_check_s is not None:
-            changes["silent_check_s"] = self.at(node.silent_check_s)
-        if node.trial is not None:
-            changes["trial"] = self._test(node.trial)
-        if node.selftest is not None:
-            changes["selftest"] = self._test(node.selftest)
-        if changes:
-            self._turn.node(node.name, **changes)
-
-    def _test(self, test: Trial) -> Trial:
-        return Trial(number=test.number, until_s=self.at(test.until_s), orders=test.orders)
+        link, exam = node.link, node.exam
+        if isinstance(link, Awaited | Broken) and link.check_s is not None:
+            self._turn.node(node.name, link=replace(link, check_s=self.at(link.check_s)))
+        if exam is not None:
+            self._turn.node(node.name, exam=replace(exam, until_s=self.at(exam.until_s)))

@@ -6,13 +6,16 @@ for a test, and neither does a recovery: it ends those that are under way. Must 
 no epoch, no phase, no restart.
 """
 
+from msgspec.structs import replace
+
 from holdfast.diagnostics.plan import alone
 from holdfast.diagnostics.verdict import Verdict, judge_alone
 from holdfast.driver.core import ladder
 from holdfast.driver.core.allocation import ready
 from holdfast.driver.core.events import DiagnosticEnded
-from holdfast.driver.core.model import Fault, Job, Node, Trial
+from holdfast.driver.core.model import Fault, Job
 from holdfast.driver.core.moves import trains
+from holdfast.driver.core.node import Exam, Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -24,8 +27,8 @@ def keep(turn: Turn) -> None:
         training = trains(job)
         for name in job.standbys:
             node = turn.nodes[name]
-            if node.selftest is not None and not training:
-                turn.node(name, selftest=None)  # it is tested once its job trains again
+            if node.exam is not None and not training:
+                turn.node(name, exam=None)  # it is tested once its job trains again
             elif training and _is_due(turn, job, node):
                 _begin(turn, job, node)
 
@@ -34,15 +37,14 @@ def _is_due(turn: Turn, job: Job, node: Node) -> bool:
     """Whether it is there, quiet, and was not tested since it came."""
     policy = turn.policy
     tests = policy.standby_test_s > 0 and job.failed_standbys < policy.standby_failures
-    new = node.tested is None and node.selftest is None
+    new = node.held is not None and node.held.tested is None and node.exam is None
     return tests and new and ready(node) and node.name in job.quiet
 
 
 def _begin(turn: Turn, job: Job, node: Node) -> None:
     number, limit_s = turn.sequence, turn.policy.standby_test_s
     tests = alone(id=_title(number), node=node.name, limit_s=min(limit_s, job.plan.diagnose_s))
-    trial = Trial(number=number, until_s=turn.now + limit_s, orders=tests)
-    turn.node(node.name, selftest=trial)
+    turn.node(node.name, exam=Exam(number=number, until_s=turn.now + limit_s, orders=tests))
     turn.say(f"standby {node.name} tests itself")
 
 
@@ -54,8 +56,8 @@ def _title(number: int) -> str:
 def on_tick(turn: Turn) -> None:
     """Wait no longer for tests that are out of time."""
     for name in turn.each_node(turn.nodes):
-        test = turn.nodes[name].selftest
-        if test is not None and test.until_s <= turn.now:
+        exam = turn.nodes[name].exam if turn.nodes[name].held else None
+        if exam is not None and exam.until_s <= turn.now:
             _stands_by_untested(turn, name, "no result came in time")
 
 
@@ -63,12 +65,12 @@ def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
     """The results of a standby's self-test are in."""
     node = turn.nodes.get(event.node)
     job = turn.jobs.get(node.job) if node and node.job else None
-    if node is None or job is None or node.selftest is None:
+    if node is None or job is None or node.exam is None:
         return
-    if event.id != _title(node.selftest.number):
+    if event.id != _title(node.exam.number):
         return
     least = job.plan.compute_gflops
-    verdict = judge_alone(node.name, node.selftest.orders, event.results, compute_gflops=least)
+    verdict = judge_alone(node.name, node.exam.orders, event.results, compute_gflops=least)
     if verdict.bad:
         _fail(turn, job, node.name, verdict)
     elif verdict.undecided:
@@ -78,15 +80,21 @@ def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
 
 
 def _pass(turn: Turn, job: Job, node: str) -> None:
-    turn.node(node, selftest=None, tested=True)
+    _note(turn, node, tested=True)
     if job.failed_standbys:
         turn.job(job.name, failed_standbys=0)
     turn.say(f"standby {node} passed its self-test")
 
 
+def _note(turn: Turn, node: str, *, tested: bool) -> None:
+    held = turn.nodes[node].held
+    if held is not None:
+        turn.node(node, exam=None, holding=replace(held, tested=tested))
+
+
 def _stands_by_untested(turn: Turn, node: str, why: str) -> None:
     """Nothing could be measured, which is no proof against it."""
-    turn.node(node, selftest=None, tested=False)
+    _note(turn, node, tested=False)
     turn.say(f"standby {node} could not be tested ({why}) and stands by untested")
 
 

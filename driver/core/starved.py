@@ -5,10 +5,13 @@ Where a kernel kills all of a container at once nobody in it is left to say so; 
 as a rule before the new executor connects. Where that came first, what it was taken for is amended.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core import gather, incidents, ladder
 from holdfast.driver.core.allocation import came
 from holdfast.driver.core.events import ExecutorStarved
-from holdfast.driver.core.model import Fault, Job, Node
+from holdfast.driver.core.model import Fault, Job
+from holdfast.driver.core.node import Held, Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -22,10 +25,12 @@ def on_starved(turn: Turn, event: ExecutorStarved) -> None:
     if node is None or job is None or node.job != job.name or not came(job, node):
         return
     fault = _fault(event)
-    if node.renewed_s is not None and turn.now - node.renewed_s <= LATE_S:
-        _amend(turn, job, node, fault)
+    held = node.held
+    if held and held.renewed_s is not None and turn.now - held.renewed_s <= LATE_S:
+        _amend(turn, job, node, held, fault)
         return
-    turn.node(node.name, starved_s=turn.now)
+    if held:
+        turn.node(node.name, holding=replace(held, starved_s=turn.now))
     if job.seated and node.name in job.places:
         ladder.recover(turn, job.name, fault)
     else:
@@ -36,7 +41,8 @@ def may_come(turn: Turn, node: Node) -> bool:
     """Whether its container may still be waiting to be started again: the oftener one ends, the
     longer its node waits.
     """
-    return node.starved_s is not None and turn.now < node.starved_s + turn.policy.connect_s
+    at_s = node.held.starved_s if node.held else None
+    return at_s is not None and turn.now < at_s + turn.policy.connect_s
 
 
 def _fault(event: ExecutorStarved) -> Fault:
@@ -52,10 +58,11 @@ def _fault(event: ExecutorStarved) -> Fault:
     )
 
 
-def _amend(turn: Turn, job: Job, node: Node, fault: Fault) -> None:
+def _amend(turn: Turn, job: Job, node: Node, held: Held, fault: Fault) -> None:
     """The executor that died lately died of this: its node has no strike, the user pays."""
-    at_s = node.renewed_s
-    strikes = tuple(strike for strike in node.strikes if strike != at_s)
-    turn.node(node.name, renewed_s=None, strikes=strikes)
+    at_s = held.renewed_s
+    strikes = tuple(strike for strike in node.record.strikes if strike != at_s)
+    record = replace(node.record, strikes=strikes)
+    turn.node(node.name, holding=replace(held, renewed_s=None), record=record)
     incidents.explain(turn, job, fault)
     turn.say(fault.summary, job.name)

@@ -10,7 +10,8 @@ from signal import SIGABRT
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.model import Exited, Job, Node, Tally
+from holdfast.driver.core.model import Job, Tally
+from holdfast.driver.core.node import Exited, Node
 from holdfast.driver.core.repeats import own_signal
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.messages import RankStatus
@@ -37,7 +38,8 @@ def exits_of(nodes: Mapping[str, Node], job: Job) -> tuple[Exited, ...]:
 
 def ended_on(node: Node, job: Job) -> tuple[Exited, ...]:
     """The ends of ranks in the epoch that the node told."""
-    return node.exits if node.exited == job.epoch else ()
+    held = node.held
+    return held.exits if held is not None and held.exited == job.epoch else ()
 
 
 def started(turn: Turn, job: Job) -> bool:
@@ -48,19 +50,28 @@ def started(turn: Turn, job: Job) -> bool:
 
 
 def _started(node: Node, job: Job) -> bool:
-    return job.epoch in (node.ran, node.exited)
+    return node.held is not None and job.epoch in (node.held.ran, node.held.exited)
+
+
+def runs_on(node: Node, job: Job) -> bool:
+    """Whether it told that the job's ranks on it have all started, in this epoch."""
+    return node.held is not None and node.held.ran == job.epoch
 
 
 def runs(turn: Turn, job: Job, node: str) -> None:
     """The node's ranks have all started."""
-    turn.node(node, ran=job.epoch)
+    if (held := turn.nodes[node].held) is None:
+        return
+    turn.node(node, holding=replace(held, ran=job.epoch))
     turn.job(job.name, tally=replace(job.tally, running=job.tally.running + 1))
 
 
 def ended(turn: Turn, job: Job, node: str, exits: tuple[Exited, ...]) -> None:
     """More of the node's ranks have ended."""
+    if (held := turn.nodes[node].held) is None:
+        return
     before = ended_on(turn.nodes[node], job)
-    turn.node(node, exited=job.epoch, exits=(*before, *exits))
+    turn.node(node, holding=replace(held, exited=job.epoch, exits=(*before, *exits)))
     turn.job(job.name, tally=_with(job.tally, exits))
 
 

@@ -25,8 +25,9 @@ from holdfast.driver.core import (
 from holdfast.driver.core.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.model import Failure, Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.node import Source
 from holdfast.driver.core.outstanding import calls_for
-from holdfast.driver.core.tally import exits_of
+from holdfast.driver.core.tally import exits_of, runs_on
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Kind, Weight
 
@@ -41,8 +42,9 @@ def on_tick(turn: Turn) -> None:
         if node.retry_s is not None and node.retry_s <= turn.now:
             turn.node(node.name, retry_s=None)
             turn.effects += calls_for(node)
-        if 0 < node.rest_until_s <= turn.now:
-            turn.node(node.name, rest_until_s=0.0)
+        rest = node.against.get(Source.REST)
+        if rest is not None and rest.until_s is not None and rest.until_s <= turn.now:
+            turn.object_to(name, Source.REST, None)
     gone.check_silence(turn)
     trials.on_tick(turn)
     standbys.on_tick(turn)
@@ -144,7 +146,7 @@ def _no_store(turn: Turn, job: Job) -> None:
 
 def _no_start(turn: Turn, job: Job) -> None:
     nodes = [turn.nodes[name] for name in job.places]
-    late = [node.name for node in nodes if node.ran != job.epoch and node.connected]
+    late = [node.name for node in nodes if node.connected and not runs_on(node, job)]
     if not late:
         turn.set_timer(job.name, Timer.START, job.plan.start_s)
         return

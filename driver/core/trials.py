@@ -5,7 +5,10 @@ is on trial, and no trial begins while the brake is on. What a person evicted a 
 trial is no incident: no job has the node.
 """
 
+import math
 from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from holdfast.diagnostics.plan import alone
 from holdfast.diagnostics.verdict import judge_alone
@@ -13,43 +16,56 @@ from holdfast.driver.core import eviction
 from holdfast.driver.core.allocation import leave
 from holdfast.driver.core.effects import PutOnTrial
 from holdfast.driver.core.events import DiagnosticEnded
-from holdfast.driver.core.model import Brake, Kit, Node, Trial
+from holdfast.driver.core.fit import Use, fits
+from holdfast.driver.core.model import Brake
+from holdfast.driver.core.node import Exam, Lent, Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.messages import DiagnosticResult
 
 
 def following(nodes: Mapping[str, Node], brake: Brake) -> Node | None:
     """Which node is put on trial next, of those that can be now; None while one is."""
-    if brake.on or any(node.trial is not None for node in nodes.values()):
+    out = [node for node in nodes.values() if node.quarantined]
+    if brake.on or any(isinstance(node.holding, Lent) for node in out):
         return None
-    can = [node for node in nodes.values() if node.trial_s is not None and _can_be_tested(node)]
-    return min(can, key=lambda node: (node.trial_s or 0.0, node.name), default=None)
+    can = [node for node in out if due_s(node) is not None and _can(node)]
+    return min(can, key=lambda node: (due_s(node) or 0.0, node.name), default=None)
 
 
-def _can_be_tested(node: Node) -> bool:
-    there = node.present and node.notice is None and not node.releasing
-    return there and node.quarantined and node.marked and node.kit is not None
+def _can(node: Node) -> bool:
+    return fits(Use.EXAM, None, node, math.inf)  # what ends by itself does not count for it
+
+
+def due_s(node: Node) -> float | None:
+    """When the node may be tested; None: not by itself, or it is being tested."""
+    return node.quarantine.exam_s if node.quarantine else None
 
 
 def on_tick(turn: Turn) -> None:
     """End the trial that is out of time, begin the one that is due."""
     for name in turn.each_node(turn.nodes):
-        trial = turn.nodes[name].trial
-        if trial is not None and trial.until_s <= turn.now:
+        node = turn.nodes[name]
+        if isinstance(node.holding, Lent) and node.exam and node.exam.until_s <= turn.now:
             _fail(turn, name, "no result came in time")
     due = following(turn.nodes, turn.brake)
-    if due is not None and due.kit is not None and (due.trial_s or 0.0) <= turn.now:
+    if due is not None and (due_s(due) or 0.0) <= turn.now:
         for _ in turn.each_node((due.name,)):
-            _begin(turn, due, due.kit)
+            _begin(turn, due)
 
 
-def _begin(turn: Turn, node: Node, kit: Kit) -> None:
+def _begin(turn: Turn, node: Node) -> None:
+    setup = node.quarantine.setup if node.quarantine else None
+    assert setup is not None, "see `fit`"
     number = turn.sequence
-    tests = alone(id=_title(number), node=node.name, limit_s=kit.diagnose_s)
-    until_s = turn.now + turn.policy.connect_s + kit.diagnose_s
-    trial = Trial(number=number, until_s=until_s, orders=tests)
-    turn.node(node.name, trial=trial, called=number)
-    turn.order(PutOnTrial(job=kit.job, node=node.name, trial=number, spec=kit.spec))
+    tests = alone(id=_title(number), node=node.name, limit_s=setup.diagnose_s)
+    until_s = turn.now + turn.policy.connect_s + setup.diagnose_s
+    turn.node(
+        node.name,
+        holding=Lent(),
+        exam=Exam(number=number, until_s=until_s, orders=tests),
+        told=replace(node.told, called=number),
+    )
+    turn.order(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))
     turn.say(f"{node.name} is put on trial: its tests say whether it is used again")
 
 
@@ -61,9 +77,10 @@ def _title(number: int) -> str:
 def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
     """The results of a node's tests are in."""
     node = turn.nodes.get(event.node)
-    if node is None or node.trial is None or event.id != _title(node.trial.number):
+    exam = node.exam if node is not None and isinstance(node.holding, Lent) else None
+    if node is None or exam is None or event.id != _title(exam.number):
         return
-    why = _failed(node, node.trial, event.results)
+    why = _failed(node, exam, event.results)
     if why:
         _fail(turn, event.node, why)
         return
@@ -72,31 +89,32 @@ def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
     turn.say(f"{event.node} passed its tests and is trusted again")
 
 
-def _failed(node: Node, trial: Trial, results: tuple[DiagnosticResult, ...]) -> str:
+def _failed(node: Node, exam: Exam, results: tuple[DiagnosticResult, ...]) -> str:
     """Why the tests do not clear the node; "" where they do."""
-    compute_gflops = node.kit.compute_gflops if node.kit else 0.0
-    verdict = judge_alone(node.name, trial.orders, results, compute_gflops=compute_gflops)
+    setup = node.quarantine.setup if node.quarantine else None
+    least = setup.compute_gflops if setup else 0.0
+    verdict = judge_alone(node.name, exam.orders, results, compute_gflops=least)
     return verdict.evidence[0] if verdict.bad or verdict.undecided else ""
 
 
 def put_off(turn: Turn, node: str, why: str) -> None:
     """It could not be tested, which says nothing about it: it waits as long as before."""
     end(turn, node)
-    wait_s = turn.nodes[node].trial_wait_s
-    turn.node(node, trial_s=turn.now + wait_s)
+    wait_s = turn.nodes[node].record.exam_wait_s
+    eviction.put_exam(turn, node, wait_s)
     turn.say(f"{node} could not be put on trial ({why}); {_again(wait_s)}")
 
 
 def object_to(turn: Turn, node: str, why: str) -> None:
     """Something is against the node; where it is on trial it has not passed it."""
-    if turn.nodes[node].trial is not None:
+    if isinstance(turn.nodes[node].holding, Lent):
         _fail(turn, node, why)
 
 
 def _fail(turn: Turn, node: str, why: str) -> None:
     end(turn, node)
-    eviction.wait_for_trial(turn, node)
-    wait_s = turn.nodes[node].trial_wait_s
+    eviction.wait_for_exam(turn, node)
+    wait_s = turn.nodes[node].record.exam_wait_s
     turn.say(f"{node} did not pass its trial ({why}) and stays out; {_again(wait_s)}")
 
 
@@ -106,6 +124,5 @@ def _again(wait_s: float) -> str:
 
 def end(turn: Turn, node: str) -> None:
     """Give its executor back, where it is on trial, whatever came of it."""
-    if turn.nodes[node].trial is not None:
-        turn.node(node, trial=None)
+    if isinstance(turn.nodes[node].holding, Lent):
         leave(turn, node)

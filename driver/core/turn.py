@@ -5,14 +5,17 @@ gone when the decision is made. Must not be kept, and nothing outside the core s
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Unpack
 
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.driver.core import edges
+from holdfast.driver.core.changes import IncidentChanges, JobChanges, NodeChanges
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.layered import Layered
-from holdfast.driver.core.model import Incident, Job, Node, Phase, State, Timer
+from holdfast.driver.core.model import Incident, Job, Phase, State, Timer
+from holdfast.driver.core.node import Against, Node, Source
 from holdfast.driver.core.orders import desired_of, orders_key
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.transitions import check
@@ -96,14 +99,14 @@ class Turn:
         self.touched_jobs[job.name] = None
         return job
 
-    def job(self, name: str, **changes: Any) -> Job:
+    def job(self, name: str, **changes: Unpack[JobChanges]) -> Job:
         """Change fields of a job and give it back."""
         return self.put_job(replace(self.jobs[name], **changes))
 
     def places(self, name: str, places: tuple[str, ...]) -> Job:
         """Change whom a job's ranks are on. How many are missing is counted here, since that is
         asked at each event, of jobs with thousands."""
-        return self.job(name, places=places, vacant=places.count(""))
+        return self.put_job(replace(self.jobs[name], places=places, vacant=places.count("")))
 
     def has(self, job: Job, node: str) -> bool:
         """Whether the node is the job's, as one of its places or as a standby."""
@@ -114,15 +117,23 @@ class Turn:
         self.touched_jobs[name] = None
 
     def put_node(self, node: Node) -> Node:
+        """Raises `IllegalEdge` where a facet has changed in a way that no table has."""
+        if (before := self.nodes.get(node.name)) is not None:
+            edges.check(before, node)
         if self._changed is None:
             self.nodes = self._changed = Layered(self.nodes)
         self._changed.put(node.name, node)
         self.touched_nodes[node.name] = None
         return node
 
-    def node(self, name: str, **changes: Any) -> Node:
-        """Change fields of a node and give it back."""
+    def node(self, name: str, **changes: Unpack[NodeChanges]) -> Node:
+        """Change fields of a node and give it back. Raises `IllegalEdge`."""
         return self.put_node(replace(self.nodes[name], **changes))
+
+    def object_to(self, name: str, source: Source, reason: Against | None) -> Node:
+        """Note what this source has against the use of a node: None, nothing any more."""
+        others = {each: why for each, why in self.nodes[name].against.items() if each is not source}
+        return self.node(name, against=others if reason is None else {**others, source: reason})
 
     def drop_node(self, name: str) -> None:
         """Forget a node that nothing else knows of; the entry still tells of it."""
@@ -137,7 +148,7 @@ class Turn:
         self.touched_incident = incident.id
         return incident
 
-    def incident(self, number: int, **changes: Any) -> Incident:
+    def incident(self, number: int, **changes: Unpack[IncidentChanges]) -> Incident:
         """Change fields of an incident and give it back."""
         return self.put_incident(replace(self.incidents[number], **changes))
 
@@ -147,7 +158,7 @@ class Turn:
         if job.phase is phase:
             return job
         check(job, phase, "; ".join(self.reasons))
-        return self.job(name, phase=phase, since_s=self.now, waiting="")
+        return self.put_job(replace(job, phase=phase, since_s=self.now, waiting=""))
 
     def set_timer(self, name: str, timer: Timer, after_s: float) -> None:
         """Have the job looked at again after `after_s`; replaces an earlier one of its kind."""
@@ -229,17 +240,18 @@ class Turn:
             told = _wanted_of(self.before, old) if old is not None else None
             if wanted is None:
                 continue
-            if wanted.job is None and not (new.generation or wanted.diagnostics):
+            if wanted.job is None and not (new.told.generation or wanted.diagnostics):
                 continue  # never told anything, and nothing to tell
             if told == wanted and name not in self.resend:
                 continue
-            generation = new.generation + 1
-            self.put_node(replace(new, generation=generation, epoch=wanted.epoch))
+            generation = new.told.generation + 1
+            orders = replace(new.told, generation=generation, epoch=wanted.epoch)
+            self.node(name, told=orders)
             self.order(Instruct(desired=replace(wanted, generation=generation)))
 
     def _affected(self) -> list[str]:
         if self.term != self.before.term:
-            return [name for name, node in self.nodes.items() if node.generation]
+            return [name for name, node in self.nodes.items() if node.told.generation]
         names = self.touched_nodes | self.resend
         for name in self.touched_jobs:
             job, old = self.jobs.get(name), self.before.jobs.get(name)

@@ -160,6 +160,7 @@ def _event_of(fact: Told) -> AnyEvent:
     return NodeAppeared(
         node=fact.node,
         rack=fact.rack,
+        machine=fact.machine,
         closed=fact.closed,
         unmarked=not fact.distrusted,
         notice=fact.notice,

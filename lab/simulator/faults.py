@@ -322,7 +322,7 @@ def _end_pod(world: World, machine: Machine, within_s: float) -> None:
     node = world.driver.state.nodes.get(machine.name)
     if node is None or node.job is None or not node.allocated:
         return
-    job, called, why = node.job, node.called, "its pod is evicted"
+    job, called, why = node.job, node.told.called, "its pod is evicted"
     ending = e.ExecutorEnding(
         job=job, node=machine.name, why=why, within_s=within_s, evicted=machine.cordoned
     )
@@ -330,7 +330,7 @@ def _end_pod(world: World, machine: Machine, within_s: float) -> None:
 
     def over() -> None:
         now = world.driver.state.nodes[machine.name]
-        if machine.up and (now.job, now.called) == (job, called):
+        if machine.up and (now.job, now.told.called) == (job, called):
             world.end_executor(machine, noticed_s=world.delay(machine.name, "ended"))
             world.driver.receive(e.ExecutorEnded(job=job, node=machine.name, why=why))
             world.agenda.after(1.0, lambda: _reboot(world, machine))

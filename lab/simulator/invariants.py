@@ -11,7 +11,8 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core import moves
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.incidents import LOSSES
-from holdfast.driver.core.model import FINISHED, Incident, Job, Node, Phase, State, Wanted
+from holdfast.driver.core.model import FINISHED, Incident, Job, Phase, State, Wanted
+from holdfast.driver.core.node import Free, Lent, Node, Source
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator.scenario import FREEZE, PART
 from holdfast.protocol.faults import Blame, Kind
@@ -97,8 +98,7 @@ def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) 
         for node in after.nodes.values()
         if node.job is None
         and node.present
-        and not (node.closed or node.notice or node.quarantined or node.releasing)
-        and node.rest_until_s <= now
+        and not (node.quarantined or node.releasing or _barred(node, now))
         and not new.barred
         and not {*new.unfit, *new.tried, *new.moved} & {node.name}
         and not any(node.name in two and two & set(new.nodes) for two in pairs)
@@ -107,14 +107,19 @@ def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) 
     require("who-cannot-meet-is-not-seated", kept, f"{new.name}: {together}, free: {others}")
 
 
+def _barred(node: Node, now: float) -> bool:
+    ends = [why.until_s for why in node.against.values()]
+    return any(until_s is None or until_s > now for until_s in ends)
+
+
 def orders_are_newer(before: State, decision: Decision) -> None:
     for effect in decision.effects:
         if isinstance(effect, f.Instruct):
             desired = effect.desired
             old = before.nodes.get(desired.node)
-            newer = old is None or desired.generation > old.generation
+            newer = old is None or desired.generation > old.told.generation
             require("generation-grows", newer, f"{desired.node}: {desired.generation}")
-            fenced = old is None or desired.epoch >= old.epoch
+            fenced = old is None or desired.epoch >= old.told.epoch
             require("no-order-of-an-older-epoch", fenced, f"{desired.node}: {desired.epoch}")
 
 
@@ -128,7 +133,8 @@ def unfit_nodes_are_not_asked_for(before: State, decision: Decision, now: float)
 
 def only_its_job_does_without_it(before: State, after: State, node: str) -> None:
     """That a job cannot have a node says nothing to the other jobs."""
-    rested = after.nodes[node].rest_until_s > before.nodes[node].rest_until_s
+    rest = after.nodes[node].against.get(Source.REST)
+    rested = rest is not None and rest != before.nodes[node].against.get(Source.REST)
     require("an-unfit-node-is-free-for-others", not rested, node)
 
 
@@ -136,7 +142,7 @@ def nodes_with_a_notice_are_not_asked_for(decision: Decision) -> None:
     for effect in decision.effects:
         if isinstance(effect, f.Allocate):
             node = decision.state.nodes[effect.node]
-            newly = node.called == decision.state.sequence
+            newly = node.told.called == decision.state.sequence
             to_be_free = node.notice is not None and newly
             require("a-node-to-be-free-gets-no-work", not to_be_free, f"{node.name}: {node.notice}")
 
@@ -200,22 +206,22 @@ def only_the_guilty_are_evicted(world: "World", before: State, after: State, nam
     old, new = before.nodes.get(name), after.nodes[name]
     if new.quarantined and (old is None or not old.quarantined):
         guilty = name in world.guilty or name in world.asked
-        require("no-innocent-is-evicted", guilty, f"{name}: {new.reason}")
+        require("no-innocent-is-evicted", guilty, f"{name}: {new.trust}")
 
 
 def only_the_evicted_are_tried(state: State, name: str) -> None:
     node = state.nodes[name]
-    if node.trial is not None:
-        alone = node.quarantined and node.job is None and not node.releasing
-        require("only-the-evicted-are-tried", alone, name)
-        others = [n.name for n in state.nodes.values() if n.trial is not None and n is not node]
+    if isinstance(node.holding, Lent):
+        require("only-the-evicted-are-tried", node.quarantined and node.exam is not None, name)
+        lent = [each.name for each in state.nodes.values() if isinstance(each.holding, Lent)]
+        others = [other for other in lent if other != name]
         require("one-trial-at-a-time", not others, f"{name} and {others}")
 
 
 def only_standbys_test_themselves(state: State, name: str) -> None:
     """And they do so while the job trains: a node that has a place has it for itself."""
     node = state.nodes[name]
-    if node.selftest is not None:
+    if node.exam is not None and not isinstance(node.holding, Lent):
         job = state.jobs.get(node.job or "")
         stands_by = job is not None and name in job.standbys and job.phase is Phase.RUNNING
         require("only-standbys-test-themselves", stands_by, f"{name} for {node.job}")
@@ -224,7 +230,7 @@ def only_standbys_test_themselves(state: State, name: str) -> None:
 def a_standbys_test_costs_nothing(before: State, after: State, event: e.AnyEvent) -> None:
     """Whatever came of it, the ranks of its job go on."""
     node = before.nodes.get(event.node) if isinstance(event, e.DiagnosticEnded) else None
-    if node is None or node.selftest is None or node.job is None:
+    if node is None or node.exam is None or node.job is None:
         return
     old, new = before.jobs[node.job], after.jobs[node.job]
     same = (old.epoch, old.phase, old.spent) == (new.epoch, new.phase, new.spent)
@@ -245,9 +251,9 @@ def trust_is_earned(
     elif old is not None and old.quarantined:
         require("what-people-evict-stays-out", new.quarantined or name not in world.kept_out, name)
         tests = event.results if isinstance(event, e.DiagnosticEnded) else ()
-        passed = old.trial is not None and bool(tests) and all(each.ok for each in tests)
-        require("trust-is-earned", new.quarantined or passed, f"{name}: {old.reason}")
-        begun = new.trial is not None and old.trial is None
+        passed = isinstance(old.holding, Lent) and bool(tests) and all(each.ok for each in tests)
+        require("trust-is-earned", new.quarantined or passed, f"{name}: {old.trust}")
+        begun = isinstance(new.holding, Lent) and not isinstance(old.holding, Lent)
         require("no-trial-under-the-brake", not (begun and before.brake.on), name)
 
 
@@ -266,12 +272,12 @@ def brake_holds(
         return
     require("the-brake-holds", not before.brake.on, f"{evicted}: {before.brake.why}")
     since_s = max(now - 60, before.brake.at_s)
-    lately = [n for n in after.nodes.values() if n.evicted_s is not None and n.evicted_s > since_s]
+    lately = [node for node in after.nodes.values() if (node.record.evicted_s or 0.0) > since_s]
     total = len(
         {n.name for n in after.nodes.values() if _is_one(n, now)} | {n.name for n in lately}
     )
     require("never-too-many-evicted", len(lately) <= max(1, total // 2) + len(world.asked), evicted)
-    silent = [node for node in lately if node.silenced]
+    silent = [node for node in lately if node.record.silenced]
     require("few-are-evicted-for-silence", len(silent) <= max(1, total // 5), evicted)
 
 
@@ -373,8 +379,7 @@ def unfinished(world: "World") -> str:
         if incident.open:
             return f"incident {incident.id} is open ({incident.summary})"
     for node in state.nodes.values():
-        held = node.job is not None or node.trial is not None or node.releasing
-        if held or (node.quarantined and not node.marked):
+        if not isinstance(node.holding, Free) or (node.quarantine and not node.quarantine.marked):
             return f"{node.name} is not given back"
     return ""
 

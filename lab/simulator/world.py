@@ -88,7 +88,7 @@ class World:
     def tell(self, desired: Desired) -> None:
         """From the driver to an executor that is connected."""
         known = self.driver.state.nodes.get(desired.node)
-        if known is None or known.generation < desired.generation:
+        if known is None or known.told.generation < desired.generation:
             raise Broken("journal-before-effect", f"{desired.node} is told what is not committed")
         executor = self.machines[desired.node].executor
         if executor is not None and executor.connected:

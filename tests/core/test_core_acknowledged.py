@@ -250,10 +250,10 @@ def test_a_rank_that_refuses_a_checkpoint_is_no_fault_of_the_user_nor_of_its_nod
     life, first = storing, storing.job.epoch
     life.stores(80)
     dies_and(life, stored=[(80, first)])
-    strikes = {name: node.strikes for name, node in life.state.nodes.items()}
+    strikes = {name: node.record.strikes for name, node in life.state.nodes.items()}
     life.dies(2, exception="CheckpointRefused")
     assert [str(spent.blame) for spent in life.job.spent] == ["infrastructure"] * 2
-    assert {name: node.strikes for name, node in life.state.nodes.items()} == strikes
+    assert {name: node.record.strikes for name, node in life.state.nodes.items()} == strikes
     assert life.evicted == []
 
 

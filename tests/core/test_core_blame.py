@@ -55,7 +55,7 @@ def test_one_who_only_complains_is_not_named(training) -> None:
     assert (life.incident.node, life.incident.rank) == (None, None)
     assert life.incident.summary == "rank 0 on n0 lost a peer, and no death was seen"
     assert [piece.source for piece in life.incident.evidence] == ["executor of n0"]
-    assert life.state.nodes["n0"].strikes == ()
+    assert life.state.nodes["n0"].record.strikes == ()
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -68,7 +68,7 @@ def test_a_cause_that_joins_takes_the_place_of_complaints(training, cause: str) 
     assert (life.incident.kind, life.incident.node, life.incident.rank) == (kind, "n1", rank)
     assert "n1" in life.incident.summary
     assert any("lost a peer" in piece.text for piece in life.incident.evidence)
-    assert life.state.nodes["n0"].strikes == ()
+    assert life.state.nodes["n0"].record.strikes == ()
 
 
 def test_a_users_exception_pays_for_the_restart_that_its_echo_cost(training) -> None:

@@ -7,6 +7,7 @@ from holdfast.driver.core.admission import refuse
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.encode import decode, encode
 from holdfast.driver.core.model import Phase
+from holdfast.driver.core.node import Source
 from holdfast.driver.core.policy import Policy
 from holdfast.protocol.faults import Finding, Kind, Weight
 
@@ -106,7 +107,7 @@ def test_a_dry_run_says_what_it_would_evict_and_does_not(training) -> None:
     assert life.evicted == []
     assert life.ordered(Distrust) == []
     assert "n1 would be evicted and is only left out: this driver only says" in life.whys[-1]
-    assert "it would be evicted (n1 is lost)" in life.state.nodes["n1"].rest_why
+    assert "it would be evicted (n1 is lost)" in life.state.nodes["n1"].against[Source.REST].why
     life.answer()
     life.answer()
     assert life.phase is Phase.RUNNING

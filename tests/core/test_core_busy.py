@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.allocation import usable
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate
+from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Phase
 from holdfast.protocol.messages import Task
 
@@ -43,7 +43,9 @@ class Fleet:
 
     def _its_turn(self, effect: Allocate) -> None:
         asked, nodes = self.asked[effect.job], self.life.state.nodes.values()
-        left = {node.name for node in nodes if usable(node, self.life.now)} - set(asked)
+        left = {node.name for node in nodes if fits(Use.PLACE, None, node, self.life.now)} - set(
+            asked
+        )
         again = effect.node in self.refused[effect.job]  # one that was only given back had no turn
         assert not (again and left), f"{asked}, and {left} is free"
 
@@ -64,10 +66,10 @@ class Fleet:
         state = self.life.state
         opened = [node for node in state.nodes.values() if node.job and not node.allocated]
         for node in [node for node in state.nodes.values() if node.releasing]:
-            self.do(e.NodeReleased(node=node.name, cause=node.called))
+            self.do(e.NodeReleased(node=node.name, cause=node.told.called))
         for node in opened:
             if node.name not in self.full:
-                cause, job = node.called, node.job
+                cause, job = node.told.called, node.job
                 self.do(e.NodeAllocated(job=job, node=node.name, cause=cause))
         if not self._knows:
             self.wait_s(PLACED_S)
@@ -85,7 +87,7 @@ class Fleet:
             unfit=True,
             late=not self._knows,
             others=others,
-            cause=node.called,
+            cause=node.told.called,
         )
 
     def stop_whole(self) -> None:

@@ -8,7 +8,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.driver.core.deadlines import LEAST_STALE, Deadlines, next_deadline
-from holdfast.driver.core.model import Brake, Node, State, Trial
+from holdfast.driver.core.model import Brake, State
+from holdfast.driver.core.node import (
+    Against,
+    Awaited,
+    Exam,
+    ExamSetup,
+    Free,
+    Here,
+    Lent,
+    Node,
+    Quarantined,
+    Source,
+    Trusted,
+)
 
 TIMES = st.one_of(st.none(), st.floats(0, 100))
 NAMES = [f"n{at}" for at in range(4)]
@@ -18,14 +31,18 @@ NAMES = [f"n{at}" for at in range(4)]
 def nodes(draw: st.DrawFn) -> Node | None:
     if draw(st.booleans()):
         return None
-    until_s = draw(TIMES)
+    until_s, rest_s = draw(TIMES), draw(TIMES)
+    quarantine = Quarantined(why="", marked=True, setup=ExamSetup(job="job"), exam_s=draw(TIMES))
+    rest = {} if rest_s is None else {Source.REST: Against(why="", until_s=rest_s)}
     return Node(
         name=draw(st.sampled_from(NAMES)),
-        silent_check_s=draw(TIMES),
+        presence=Here(),
+        link=Awaited(incarnation="a", address="", check_s=draw(TIMES)),
+        holding=draw(st.sampled_from([Free(), Lent()])),
+        against=rest,
         retry_s=draw(TIMES),
-        trial_s=draw(TIMES),
-        trial=None if until_s is None else Trial(number=1, until_s=until_s, orders=()),
-        quarantined=draw(st.booleans()),
+        exam=None if until_s is None else Exam(number=1, until_s=until_s, orders=()),
+        trust=draw(st.sampled_from([Trusted(), quarantine])),
     )
 
 

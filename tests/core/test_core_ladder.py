@@ -316,7 +316,7 @@ def test_a_store_that_waits_for_an_import_is_not_late_before_that_is_over(life) 
 def test_orders_that_an_executor_refuses_are_given_again_in_a_newer_epoch(training) -> None:
     life = training()
     old = life.job.epoch
-    generation = life.state.nodes["n1"].generation
+    generation = life.state.nodes["n1"].told.generation
     life.do(e.DesiredRefused(node="n1", generation=generation, why="older epoch"))
     assert life.job.epoch > old
     assert life.phase is Phase.SUSPENDING

@@ -192,9 +192,9 @@ def test_a_job_gives_all_back_when_one_node_cannot_be_had(life) -> None:
 def test_the_outcome_of_an_overtaken_call_is_ignored(life) -> None:
     life.node("n0")
     life.submit("a", nodes=1, ranks_per_node=1)
-    cause = life.state.nodes["n0"].called
+    cause = life.state.nodes["n0"].told.called
     life.do(e.StopRequested(job="a"))
-    life.do(e.NodeReleased(node="n0", cause=life.state.nodes["n0"].called))
+    life.do(e.NodeReleased(node="n0", cause=life.state.nodes["n0"].told.called))
     life.submit("b", nodes=1, ranks_per_node=1)
     assert life.do(e.NodeReleased(node="n0", cause=cause)).idle
     assert life.state.nodes["n0"].job == "b"

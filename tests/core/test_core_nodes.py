@@ -7,6 +7,7 @@ from holdfast.driver.core.admission import refuse
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate, Distrust, Instruct, Release, Trust
 from holdfast.driver.core.model import Phase
+from holdfast.driver.core.node import Source
 from holdfast.driver.core.outstanding import outstanding
 from holdfast.protocol.faults import Finding, Kind, Weight
 
@@ -147,7 +148,7 @@ def test_above_the_brake_lost_nodes_leave_their_job_and_only_rest(training) -> N
         life.lose(node)
     assert life.evicted == ["n0", "n1"]
     assert life.state.nodes["n2"].job is None
-    assert life.state.nodes["n2"].rest_until_s > life.now
+    assert (life.state.nodes["n2"].against[Source.REST].until_s or 0.0) > life.now
 
 
 def test_no_node_to_be_had_is_said_and_it_goes_on_when_one_comes(training) -> None:
@@ -406,14 +407,17 @@ def test_a_distrusted_node_that_has_no_mark_of_it_any_more_is_marked_again(train
     life.do(e.NodeAppeared(node="n1"))
     assert life.ordered(Distrust) == [], "nothing was said of marks"
     life.do(e.NodeAppeared(node="n1", unmarked=True))
-    reason = life.state.nodes["n1"].reason
+    quarantine = life.state.nodes["n1"].quarantine
+    reason = quarantine.why if quarantine else ""
     number = life.incident.id
     assert life.ordered(Distrust) == [Distrust(node="n1", incident=number, reason=reason)]
     assert life.whys[-1].endswith("n1 lost the mark that it is distrusted, and gets it again")
     life.do(e.NodeAppeared(node="n1", unmarked=True))
     assert len(life.ordered(Distrust)) == 1, "once, until that is done"
     life.do(e.NodeDistrusted(node="n1"))
-    assert life.state.nodes["n1"].marked
+    quarantine = life.state.nodes["n1"].quarantine
+    assert quarantine
+    assert quarantine.marked
     assert life.do(e.NodeAppeared(node="n0", unmarked=True)).idle
 
 

@@ -362,7 +362,7 @@ def test_a_job_of_several_nodes_that_gets_on_between_deaths_of_its_ranks_is_boun
 def test_none_of_its_restarts_is_the_users_before_its_node_was_tested_twice(training) -> None:
     life = training(nodes=2, user=e.Budget(restarts=0, window_s=3600))
     assert gets_on(life) == 4
-    assert len(life.state.nodes["n1"].acquitted) == 2
+    assert len(life.state.nodes["n1"].record.acquitted) == 2
 
 
 UNREAD = '  File "/home/me/train.py", line 2\n    x = (\n        ^\nSyntaxError: never closed\n'

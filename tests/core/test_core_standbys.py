@@ -7,19 +7,20 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.encode import decode, encode
-from holdfast.driver.core.model import Node, Phase, State, Trial
+from holdfast.driver.core.model import Phase, State
+from holdfast.driver.core.node import Exam, Node
 from holdfast.driver.core.policy import Policy
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 
 
 def under_test(life) -> list[str]:
-    return [name for name, node in life.state.nodes.items() if node.selftest is not None]
+    return [name for name, node in life.state.nodes.items() if node.held and node.exam]
 
 
 def results(life, node: str, *, ok: bool | None = True, wrong: bool = False, gflops: float = 50.0):
     """What the node's self-test gave, both times."""
-    test = life.state.nodes[node].selftest
+    test = life.state.nodes[node].exam
     return e.DiagnosticEnded(
         node=node,
         id=test.orders[0].id,
@@ -163,7 +164,9 @@ def test_one_wrong_product_of_two_does_not_convict(tested) -> None:
     first = replace(event.results[0], ok=True, wrong=False, value=50.0)
     tested.do(replace(event, results=(first, event.results[1])))
     assert tested.evicted == []
-    assert tested.state.nodes["n2"].tested
+    held = tested.state.nodes["n2"].held
+    assert held
+    assert held.tested
 
 
 # ---------------------------------------------------------------- brakes
@@ -316,13 +319,13 @@ def test_a_driver_that_takes_over_goes_on_with_the_test(tested) -> None:
 
 def test_a_state_from_before_there_were_self_tests_is_read_and_its_standby_tested(tested) -> None:
     life = tested
-    old = replace(life.state.nodes["n2"], selftest=None, tested=None)
-    assert b"selftest" not in encode(State(nodes={"n2": old}))
+    old = replace(life.state.nodes["n2"], exam=None)
+    assert b"exam" not in encode(State(nodes={"n2": old}))
     life.state = decode(encode(replace(life.state, nodes={**life.state.nodes, "n2": old})))
     life.progress(5)
     assert under_test(life) == ["n2"]
 
 
 def test_the_driver_is_asked_again_when_a_test_is_out_of_time() -> None:
-    node = Node(name="n0", selftest=Trial(number=1, until_s=7.0, orders=()))
+    node = Node(name="n0", exam=Exam(number=1, until_s=7.0, orders=()))
     assert next_deadline(State(nodes={"n0": node})) == 7.0

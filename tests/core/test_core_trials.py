@@ -8,7 +8,8 @@ from holdfast.driver.core.admission import refuse
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate, PutOnTrial, Release, Trust
 from holdfast.driver.core.encode import decode, encode
-from holdfast.driver.core.model import Node, Phase, State
+from holdfast.driver.core.model import Phase, State
+from holdfast.driver.core.node import Here, Lent, Node, Quarantined, Record
 from holdfast.driver.core.outstanding import outstanding
 from holdfast.driver.core.policy import Policy
 from holdfast.protocol.faults import Finding, Kind, Weight
@@ -33,12 +34,12 @@ def waits(life, seconds: float) -> None:
 
 
 def on_trial(life) -> list[str]:
-    return [name for name, node in life.state.nodes.items() if node.trial is not None]
+    return [name for name, node in life.state.nodes.items() if isinstance(node.holding, Lent)]
 
 
 def results(life, node: str, *, ok: bool | None = True, gflops: float = 50.0):
     """All tests of the node's trial are over."""
-    trial = life.state.nodes[node].trial
+    trial = life.state.nodes[node].exam
     return e.DiagnosticEnded(
         node=node,
         id=trial.orders[0].id,
@@ -111,7 +112,7 @@ def test_a_node_that_fails_stays_out_and_waits_twice_as_long_each_time(tried) ->
 def test_a_wait_that_was_asked_for_is_not_cut_short(tried) -> None:
     tried.policy = replace(tried.policy, trial_after_s=3 * WAIT_S, trial_longest_s=WAIT_S)
     tried.do(results(tried, "n1", ok=False))
-    assert tried.state.nodes["n1"].trial_wait_s == 3 * WAIT_S
+    assert tried.state.nodes["n1"].record.exam_wait_s == 3 * WAIT_S
 
 
 def test_the_wait_is_never_longer_than_the_longest(tried) -> None:
@@ -148,7 +149,7 @@ def test_alone_it_has_to_reach_what_it_was_convicted_by(training, gflops, truste
 def test_a_trial_whose_executor_was_ended_by_others_says_nothing_about_the_node(tried) -> None:
     tried.do(e.ExecutorEnded(job="", node="n1", why="pod holdfast-trial-n1-7 is gone"))
     assert on_trial(tried) == []
-    assert tried.state.nodes["n1"].trial_wait_s == WAIT_S
+    assert tried.state.nodes["n1"].record.exam_wait_s == WAIT_S
 
 
 def test_tests_that_could_not_be_run_do_not_clear_a_node(tried) -> None:
@@ -286,12 +287,12 @@ def test_a_trial_without_a_result_ends_in_time(tried) -> None:
     waits(tried, limit_s + 1)
     assert on_trial(tried) == []
     assert "n1 did not pass its trial (no result came in time)" in " ".join(tried.whys)
-    assert tried.state.nodes["n1"].trial_wait_s == 2 * WAIT_S
+    assert tried.state.nodes["n1"].record.exam_wait_s == 2 * WAIT_S
 
 
 def test_a_node_that_cannot_be_put_on_trial_waits_no_longer_for_it(tried) -> None:
     life = tried
-    cause = life.state.nodes["n1"].called
+    cause = life.state.nodes["n1"].told.called
     failed = e.AllocationFailed(job="job", node="n1", why="it is cordoned", cause=cause)
     why = life.do(failed).why
     assert f"n1 could not be put on trial (it is cordoned); the next trial is in {WAIT_S:g} s" in (
@@ -305,7 +306,7 @@ def test_a_node_that_cannot_be_put_on_trial_waits_no_longer_for_it(tried) -> Non
 
 def test_no_job_gets_a_node_that_is_on_trial(tried) -> None:
     tried.submit("next", nodes=1)
-    tried.do(e.NodeAllocated(job="job", node="n1", cause=tried.state.nodes["n1"].called))
+    tried.do(e.NodeAllocated(job="job", node="n1", cause=tried.state.nodes["n1"].told.called))
     waits(tried, 10)
     assert tried.state.nodes["n1"].job is None
     assert not [order for order in tried.ordered(Allocate) if order.job == "next"]
@@ -334,7 +335,9 @@ def test_a_node_that_no_job_had_when_it_was_evicted_is_a_persons_to_restore(trai
 
 
 def test_a_node_that_was_evicted_before_there_were_trials_waits_for_a_person() -> None:
-    old = Node(name="n0", present=True, quarantined=True, marked=True, evicted_s=1.0)
+    quarantine = Quarantined(why="", marked=True)
+    record = Record(evicted_s=1.0)
+    old = Node(name="n0", presence=Here(), trust=quarantine, record=record)
     state = decode(encode(State(nodes={"n0": old})))
     assert state.nodes["n0"] == old
     assert next_deadline(state) is None

@@ -42,7 +42,7 @@ def test_the_odd_one_is_the_root_where_it_is_told_while_a_death_waits(training) 
     )  # fmt: skip
     assert incident.summary == TEXT
     assert "rank 0 on n0 died of SIGABRT" in [each.text for each in incident.evidence]
-    assert life.state.nodes["n0"].strikes == life.state.nodes["n1"].strikes == ()
+    assert life.state.nodes["n0"].record.strikes == life.state.nodes["n1"].record.strikes == ()
     assert [spent.blame for spent in life.job.spent] == [Blame.USER]
 
 

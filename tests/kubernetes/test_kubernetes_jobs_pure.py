@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.driver.adapters.kubernetes import jobs, status
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Incident, Job, Node, Phase, State, Wanted
+from holdfast.driver.core.model import Incident, Job, Phase, State, Wanted
+from holdfast.driver.core.node import Free, Held, Node, Promised
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Stored
 
@@ -120,7 +121,10 @@ def told(
     hindered: str = "",
     bound: tuple[str, ...] = ("a", "b"),
 ) -> Object:
-    nodes = {name: Node(name=name, allocated=name in bound) for name in ("a", "b")}
+    nodes = {
+        name: Node(name=name, holding=Held(job="speech") if name in bound else Free())
+        for name in ("a", "b")
+    }
     return status.status_of(
         job,
         State(jobs={"speech": job}, nodes=nodes),
@@ -157,8 +161,10 @@ def test_a_job_is_allocated_once_each_of_its_places_has_its_pod() -> None:
 
 def test_a_node_that_is_bound_has_its_job_looked_at_though_that_did_not_change() -> None:
     job = core_job(phase=Phase.ALLOCATING, places=("a",))
-    before = State(jobs={"speech": job}, nodes={"a": Node(name="a", job="speech")})
-    bound = {"a": Node(name="a", job="speech", allocated=True)}
+    before = State(
+        jobs={"speech": job}, nodes={"a": Node(name="a", holding=Promised(job="speech"))}
+    )
+    bound = {"a": Node(name="a", holding=Held(job="speech"))}
     after = State(jobs={"speech": job}, nodes=bound)
     assert status.given_anew(before, after) == {"speech"}
     assert status.given_anew(after, after) == set()

@@ -4,10 +4,16 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.views import node_view
-from holdfast.driver.core.model import Node, State
+from holdfast.driver.core.model import State
+from holdfast.driver.core.node import Connected, Held, Here, Never, Node, Told
 from holdfast.protocol.messages import Observed
 
-NODE = Node(name="node-1", present=True, connected=True, generation=7)
+NODE = Node(
+    name="node-1",
+    presence=Here(),
+    link=Connected(incarnation="a", address="x"),
+    told=Told(generation=7),
+)
 SEEN = Observed(node="node-1", incarnation="x", sequence=1, generation=7, epoch=1, quiet=True)
 
 
@@ -18,9 +24,9 @@ SEEN = Observed(node="node-1", incarnation="x", sequence=1, generation=7, epoch=
         (NODE, None, False),
         (NODE, replace(SEEN, quiet=False), False),
         (NODE, replace(SEEN, generation=6), False),
-        (replace(NODE, connected=False), SEEN, False),
-        (replace(NODE, job="speech"), SEEN, False),
-        (replace(NODE, generation=0), None, True),
+        (replace(NODE, link=Never()), SEEN, False),
+        (replace(NODE, holding=Held(job="speech")), SEEN, False),
+        (replace(NODE, told=Told()), None, True),
     ],
     ids=["done", "unheard", "busy", "of an order before", "away", "held", "never told anything"],
 )

@@ -7,12 +7,18 @@ import pytest
 
 from holdfast.driver.adapters.rest.telling import why_node
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Node, State
+from holdfast.driver.core.model import State
+from holdfast.driver.core.node import Connected, Here, Node, Quarantined, Record
 from holdfast.driver.ports import Entry
 
-FREE = Node(name="n0", present=True, connected=True)
-AWAY = Node(name="n0", present=True)
-EVICTED = Node(name="n0", present=True, quarantined=True, incident=7, evicted_s=2.0, reason="bad")
+FREE = Node(name="n0", presence=Here(), link=Connected(incarnation="a", address="x"))
+AWAY = Node(name="n0", presence=Here())
+EVICTED = Node(
+    name="n0",
+    presence=Here(),
+    trust=Quarantined(why="bad", incident=7),
+    record=Record(evicted_s=2.0),
+)
 APPEARED = e.NodeAppeared(node="n0")
 CONNECTED = e.ExecutorConnected(node="n0", incarnation="a", address="10.0.0.1")
 DISCONNECTED = e.ExecutorDisconnected(node="n0", incarnation="a")

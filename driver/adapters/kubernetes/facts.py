@@ -37,6 +37,7 @@ def fact_of(node: Json, now: datetime) -> Fact:
     return Fact(
         node=node["metadata"]["name"],
         rack=node["metadata"].get("labels", {}).get(names.RACK, ""),
+        machine=node.get("status", {}).get("nodeInfo", {}).get("systemUUID", ""),
         present=not absent,
         distrusted=distrust is not None,
         closed=closed,

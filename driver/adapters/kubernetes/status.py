@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.driver.core import lives
-from holdfast.driver.core.model import Incident, Job, Node, Phase, State
+from holdfast.driver.core.model import Incident, Job, Phase, State
+from holdfast.driver.core.node import Node
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.faults import Kind
 

@@ -23,6 +23,7 @@ from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.model import State
+from holdfast.driver.core.node import Held, Lent, Promised
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import Figure, PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
@@ -170,7 +171,7 @@ def held(state: State) -> Mapping[str, str]:
 def wanted(state: State) -> Collection[str]:
     """Nodes that jobs and trials have, or are to get."""
     nodes = state.nodes.values()
-    return [node.name for node in nodes if node.job is not None or node.trial is not None]
+    return [node.name for node in nodes if isinstance(node.holding, Promised | Held | Lent)]
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """Routes about nodes: list, get, evict, restore, maintain."""
 
 from fastapi import APIRouter, Depends, Request
-from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_notice, read_reason
@@ -10,10 +9,12 @@ from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import NodeList, NodeView, node_view
 from holdfast.driver.core import events
 from holdfast.driver.core.allocation import SAID_NODES
-from holdfast.driver.core.model import Node
+from holdfast.driver.core.node import Gone, Node
 from holdfast.driver.people.control import Control
 
 PERSON = "a person"
+
+WORDS = {"gone": "it has gone away", "unknown": "its executor is not connected"}
 
 STRANGER = "it is connected, but the cluster does not know it"
 
@@ -66,9 +67,10 @@ def _view(control: Control, node: Node) -> NodeView:
         return view.model_copy(update={"reason": control.away() or STRANGER})
     if view.state == "unknown" and not control.executors_first:
         return view.model_copy(update={"state": "free"})
-    if not view.reason and view.state in ("gone", "unknown"):
-        words = {"gone": "it has gone away", "unknown": "its executor is not connected"}
-        return view.model_copy(update={"reason": control.away() or words[view.state]})
+    absent = "" if node.present else control.absent().get(node.name, "")
+    if not view.reason and (absent or view.state in WORDS):
+        reason = absent or control.away() or WORDS[view.state]
+        return view.model_copy(update={"reason": reason})
     return view
 
 
@@ -83,9 +85,8 @@ def node_of(control: Control, name: str) -> Node:
 def nodes_of(control: Control) -> dict[str, Node]:
     """By name: those of the core, and those that the cluster has and that were never there."""
     nodes = dict(control.state.nodes)
-    for name, why in control.absent().items():
-        node = nodes.get(name) or Node(name=name, present=False)
-        nodes[name] = node if node.present or node.reason else replace(node, reason=why)
+    for name in control.absent():
+        nodes.setdefault(name, Node(name=name, presence=Gone()))
     return nodes
 
 

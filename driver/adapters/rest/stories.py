@@ -50,4 +50,5 @@ def why_of_job(job: str, control: Driver) -> telling.Why:
 @router.get("/nodes/{node}/why", dependencies=[NO_PARAMETERS])
 def why_of_node(node: str, control: Driver) -> telling.Why:
     """Why the node is as it is, in sentences."""
-    return telling.why_node(control.journal, control.state, node_of(control, node))
+    absent = control.absent().get(node, "")
+    return telling.why_node(control.journal, control.state, node_of(control, node), absent=absent)

@@ -24,8 +24,10 @@ from holdfast.driver.core.events import (
     NodeRestoreRequested,
     RanksExited,
 )
-from holdfast.driver.core.model import Incident, Job, Node, Phase, State
+from holdfast.driver.core.model import Incident, Job, Phase, State
+from holdfast.driver.core.node import Lent, Node, Quarantined, Source
 from holdfast.driver.core.story import Line, lines_of
+from holdfast.driver.core.trials import due_s
 from holdfast.driver.ports import Entry, Journal
 from holdfast.protocol.faults import Kind
 
@@ -130,9 +132,10 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
     )
 
 
-def why_node(journal: Journal, state: State, node: Node) -> Why:
-    """From the incident that the node was in, with what was seen and tested elsewhere for it."""
-    incident = state.incidents.get(node.incident or 0) or _last_about(state, node.name)
+def why_node(journal: Journal, state: State, node: Node, *, absent: str = "") -> Why:
+    """From the incident that the node was in, with what was seen and tested elsewhere for it.
+    `absent`: why the cluster does not have it."""
+    incident = state.incidents.get(_quarantined_in(node) or 0) or _last_about(state, node.name)
     entries = entries_of(journal, node=node.name)
     if incident is None:
         lines = list(lines_of(entries))[-NEWEST:]
@@ -140,7 +143,9 @@ def why_node(journal: Journal, state: State, node: Node) -> Why:
         lines = _from(lines_of(_with_jobs(journal, entries, incident), [incident]), incident)
     return Why(
         subject=node.name,
-        headline=_node_headline(node, _when(node.evicted_s, entries), _when(node.trial_s, entries)),
+        headline=_node_headline(
+            node, _when(node.record.evicted_s, entries), _when(due_s(node), entries), absent
+        ),
         details=[*_since(node, entries), *_incidents_of(state, node, entries)],
         lines=_views(lines),
         exception="",
@@ -183,8 +188,8 @@ def _incidents_of(state: State, node: Node, entries: Sequence[Entry]) -> list[st
 
 def _in_none(state: State, node: Node) -> str:
     """Of those that the state has; the oldest are let go."""
-    if node.incident is not None:
-        return f"incident {node.incident} is kept no longer"
+    if (number := _quarantined_in(node)) is not None:
+        return f"incident {number} is kept no longer"
     if state.incident_count > len(state.incidents):
         return "it is in none of the incidents that are kept"
     return "it was in no incident"
@@ -295,12 +300,12 @@ def _ways(job: Job) -> str:
     return "--from-start" if not newest else f"--from-step {newest} (or --from-start)"
 
 
-def _node_headline(node: Node, since: str, trial: str) -> str:
-    state = node_state(node)
-    if state == "quarantined":
-        incident = f" (incident {node.incident})" if node.incident is not None else ""
+def _node_headline(node: Node, since: str, trial: str, absent: str) -> str:
+    state, out = node_state(node), node.quarantine
+    if out is not None:
+        incident = f" (incident {out.incident})" if out.incident is not None else ""
         quarantined = f"has been quarantined since {since}" if since else "is quarantined"
-        return f"{node.name} {quarantined}{incident}: {node.reason}; {_prospect(node, trial)}"
+        return f"{node.name} {quarantined}{incident}: {out.why}; {_prospect(node, out, trial)}"
     if node.stranger:
         return f"{node.name} is connected, but the cluster does not know it"
     words = {
@@ -308,20 +313,28 @@ def _node_headline(node: Node, since: str, trial: str) -> str:
         "held": f"works for {node.job}",
         "maintenance": "is kept free",
         "free": "is free",
-        "closed": f"gets no new work: {node.closed}",
+        "closed": f"gets no new work: {_cordon(node)}",
         "unknown": "is there, and no executor of it is connected",
     }
-    why = node.reason or (node.notice.why if node.notice else "")
+    why = absent or (node.notice.why if node.notice else "")
     return f"{node.name} {words[state]}" + (f": {why}" if why else "")
 
 
-def _prospect(node: Node, trial: str) -> str:
+def _cordon(node: Node) -> str:
+    return node.against[Source.CORDON].why if Source.CORDON in node.against else ""
+
+
+def _quarantined_in(node: Node) -> int | None:
+    return node.quarantine.incident if node.quarantine else None
+
+
+def _prospect(node: Node, out: Quarantined, trial: str) -> str:
     """Whether a quarantined node comes back by itself, and when."""
-    if node.trial is not None:
+    if isinstance(node.holding, Lent):
         return "it is on trial now"
-    if node.asked:
+    if out.by_person:
         return "only a person restores it"
-    if node.trial_s is None:
+    if out.exam_s is None:
         return "it is not known with what a job would use it, so that nothing tests it"
     return f"it is put on trial {f'at {trial}' if trial else 'later'}, if it can be tested then"
 

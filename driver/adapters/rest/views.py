@@ -5,16 +5,20 @@ their units; only the job spec is in camel case, for it is the user's own docume
 """
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.driver.adapters.rest.howfar import how_far
+from holdfast.driver.core.fit import SOURCES, Bar, Reason, Use, fit
 from holdfast.driver.core.gather import root
-from holdfast.driver.core.model import Exited, Incident, Job, Node, State
+from holdfast.driver.core.model import Incident, Job, State
+from holdfast.driver.core.node import Exited, Lent, Node
 from holdfast.driver.core.story import timeline
 from holdfast.driver.core.tally import exits_of
+from holdfast.driver.core.trials import due_s
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.messages import Observed
 
@@ -271,24 +275,27 @@ def node_view(state: State, node: Node, seen: Observed | None = None) -> NodeVie
         at_rest=_at_rest(node, seen),
         reason=_reason(node),
         free_by_s=node.notice.by_s if node.notice else None,
-        incident=node.incident,
-        on_trial=node.trial is not None,
-        next_trial_s=None if node.trial else node.trial_s,
-        strikes=len(node.strikes),
+        incident=node.quarantine.incident if node.quarantine else None,
+        on_trial=isinstance(node.holding, Lent),
+        next_trial_s=None if isinstance(node.holding, Lent) else due_s(node),
+        strikes=len(node.record.strikes),
     )
 
 
 def _at_rest(node: Node, seen: Observed | None) -> bool:
     if node.job is not None or not node.connected:
         return False
-    if not node.generation:
+    if not node.told.generation:
         return True
-    return seen is not None and seen.quiet and seen.generation == node.generation
+    return seen is not None and seen.quiet and seen.generation == node.told.generation
 
 
 def _reason(node: Node) -> str:
-    notice = f"it is to be free: {node.notice.why}" if node.notice else ""
-    return node.reason or notice or (node.rest_why if node.rest_until_s else "") or node.closed
+    """The weightiest thing that somebody said against its use; "" where nobody did."""
+    reason = next((each for each in reasons(node) if each.bar in SAID), None)
+    if reason is None:
+        return ""
+    return f"it is to be free: {reason}" if STATES.get(reason.bar) == "maintenance" else f"{reason}"
 
 
 def brake_view(state: State, *, dry_run: bool) -> BrakeView:
@@ -296,21 +303,32 @@ def brake_view(state: State, *, dry_run: bool) -> BrakeView:
     return BrakeView(on=brake.on, why=brake.why, since_s=brake.at_s, dry_run=dry_run)
 
 
+SAID = frozenset({Bar.QUARANTINED, *SOURCES.values()})
+"""Reasons in somebody's words."""
+
+STATES = {
+    Bar.QUARANTINED: "quarantined",
+    Bar.UNKNOWN: "unknown",
+    Bar.GONE: "gone",
+    Bar.HELD: "held",
+    Bar.PERSON: "maintenance",
+    Bar.DRAIN: "maintenance",
+    Bar.EXECUTOR: "maintenance",
+    Bar.CORDON: "closed",
+}
+"""One word for a node that has this against its use as a place."""
+
+
+def reasons(node: Node) -> tuple[Reason, ...]:
+    """Why it is no place for any job, the weightiest first. What ends by itself is told until the
+    driver has noticed that."""
+    return fit(Use.PLACE, None, node, -math.inf)
+
+
 def node_state(node: Node) -> str:
     """One word for a node."""
-    if node.quarantined:
-        return "quarantined"
-    if node.stranger:
-        return "unknown"
-    if not node.present:
-        return "gone"
-    if node.job is not None:
-        return "held"
-    if node.notice is not None:
-        return "maintenance"
-    if node.closed:
-        return "closed"
-    return "free" if node.connected else "unknown"
+    words = (STATES[reason.bar] for reason in reasons(node) if reason.bar in STATES)
+    return next(words, "free" if node.connected else "unknown")
 
 
 def incident_view(incident: Incident) -> IncidentView:

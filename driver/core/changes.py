@@ -1,0 +1,138 @@
+"""Which fields of a value a decision may replace, with their types: so mypy checks each write.
+
+Used by `Turn`. A test holds each table to its value. What is missing is never changed, or has a
+function of its own: a job's phase has `Turn.move`, its places `Turn.places`.
+"""
+
+from typing import TypedDict
+
+from holdfast.driver.core.events import Reached
+from holdfast.driver.core.model import (
+    Again,
+    Diagnosis,
+    Failure,
+    Fault,
+    Lived,
+    Quiet,
+    Rollback,
+    Saving,
+    Spent,
+    Tally,
+    Timer,
+    Tried,
+    Unfit,
+    Wanted,
+)
+from holdfast.driver.core.node import (
+    Against,
+    Exam,
+    Exited,
+    Holding,
+    Link,
+    Presence,
+    Record,
+    Source,
+    Told,
+    Trust,
+)
+from holdfast.protocol.faults import Blame, Evidence, Kind
+from holdfast.protocol.messages import Rendezvous, Restore, Seat, Stored
+
+
+class NodeChanges(TypedDict, total=False):
+    """Of a node; its facets change only along `edges`."""
+
+    rack: str
+    machine: str
+    presence: Presence
+    link: Link
+    holding: Holding
+    trust: Trust
+    against: dict[Source, Against]
+    told: Told
+    exam: Exam | None
+    record: Record
+    retry_s: float | None
+
+
+class JobChanges(TypedDict, total=False):
+    """Of a job."""
+
+    wanted: Wanted
+    why: str
+    waiting: str
+    parked: str
+    failure: Failure | None
+    standbys: tuple[str, ...]
+    failed_standbys: int
+    leaving: tuple[str, ...]
+    epoch: int
+    attempt: int
+    stop: str
+    store_host: str
+    ending: tuple[str, ...]
+    quiet: dict[str, Quiet]
+    save: Stored | None
+    saving: Saving | None
+    rendezvous: Rendezvous | None
+    seats: tuple[Seat, ...]
+    restore: Restore | None
+    tally: Tally
+    running: tuple[str, ...]
+    exits: tuple[Exited, ...]
+    unlike: Fault | None
+    ended: int
+    held: Fault | None
+    progressed: bool
+    history: tuple[Lived, ...]
+    acknowledged: tuple[Stored, ...]
+    stored_s: float | None
+    granted: int | None
+    unsure_s: float | None
+    spoiled: tuple[Restore, ...]
+    best_step: int | None
+    reached: Reached | None
+    unfit: dict[str, Unfit]
+    tried: dict[str, Tried]
+    barred: Unfit | None
+    suspects: tuple[str, ...]
+    diagnosis: Diagnosis | None
+    spent: tuple[Spent, ...]
+    spots: dict[str, int]
+    passed: dict[str, float]
+    ends: tuple[Again, ...]
+    moved: dict[str, float]
+    incident: int | None
+    repeating: int | None
+    timers: dict[Timer, float]
+
+
+class IncidentChanges(TypedDict, total=False):
+    """Of an incident."""
+
+    kind: Kind
+    blame: Blame
+    summary: str
+    stalled_s: float
+    jobs: tuple[str, ...]
+    waiting: tuple[str, ...]
+    node: str | None
+    rank: int | None
+    nodes: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    rung: int
+    faults: int
+    tries: dict[str, int]
+    evicted: tuple[str, ...]
+    suspended_s: float | None
+    diagnosed_s: float | None
+    replaced_s: float | None
+    restored_s: float | None
+    resumed_s: float | None
+    closed_s: float | None
+    overtaken: bool
+    outage: bool
+    outcome: str
+    latest: str
+    rollbacks: dict[str, Rollback]
+    stacks: dict[int, str]

@@ -1,0 +1,75 @@
+"""THE tables of a node's facets: every way from one state to another, and when it happens.
+
+Checked by `Turn` at each change, and drawn by `diagram`. Must hold no condition: when a way is
+taken is decided elsewhere, whether it exists is decided here.
+"""
+
+from collections.abc import Mapping
+
+from holdfast.driver.core import node as n
+from holdfast.driver.core.node import Node
+from holdfast.driver.core.value import Value
+
+Edges = Mapping[tuple[type[Value], type[Value]], str]
+
+PRESENCE: Edges = {
+    (n.Unknown, n.Here): "the cluster has it now: a stranger is known",
+    (n.Here, n.Gone): "the cluster says that it is gone",
+    (n.Gone, n.Here): "the cluster has it again",
+}
+LINK: Edges = {
+    (n.Never, n.Connected): "its executor connects for the first time",
+    (n.Awaited, n.Connected): "its executor comes back to the driver that took over",
+    (n.Broken, n.Connected): "its executor comes back, or another one comes",
+    (n.Connected, n.Connected): "another executor of it connects, or from another address",
+    (n.Connected, n.Broken): "its connection ends",
+    (n.Connected, n.Awaited): "a driver takes over",
+    (n.Broken, n.Awaited): "a driver takes over while it is away",
+    (n.Awaited, n.Awaited): "its silence is looked at later, or another driver takes over",
+    (n.Broken, n.Broken): "its silence is looked at later, or by nobody",
+}
+HOLDING: Edges = {
+    (n.Free, n.Promised): "a job is to have it, as a place or as a standby",
+    (n.Free, n.Lent): "its tests begin",
+    (n.Promised, n.Held): "the cluster gave it to the job",
+    (n.Promised, n.Returning): "the job does without it before it came",
+    (n.Held, n.Held): "more is known of it as a part of the job",
+    (n.Held, n.Returning): "the job leaves it, or ends",
+    (n.Lent, n.Returning): "its tests are over",
+    (n.Returning, n.Free): "the cluster has taken it back",
+    (n.Returning, n.Returning): "it is asked back once more",
+    (n.Free, n.Returning): "whoever is left there is to go",
+}
+TRUST: Edges = {
+    (n.Trusted, n.Quarantined): "it is evicted",
+    (n.Quarantined, n.Quarantined): "the mark, the next tests, or a person's word changes",
+    (n.Quarantined, n.Trusted): "it passed its tests, or a person restores it",
+    (n.Trusted, n.Trusted): "the cluster took its mark off",
+}
+FACETS: Mapping[str, Edges] = {
+    "presence": PRESENCE,
+    "link": LINK,
+    "holding": HOLDING,
+    "trust": TRUST,
+}
+GROW = ("generation", "epoch", "called")
+
+
+class IllegalEdge(Exception):
+    """A machine wanted a way that does not exist: a defect of ours."""
+
+    def __init__(self, old: Node, facet: str, to: Value) -> None:
+        before = type(getattr(old, facet)).__name__
+        super().__init__(
+            f"{facet} of {old.name}: {before} -> {type(to).__name__} is not in the table"
+        )
+
+
+def check(old: Node, new: Node) -> None:
+    """Raise `IllegalEdge` unless each facet that changed may change so."""
+    for facet, edges in FACETS.items():
+        before, after = getattr(old, facet), getattr(new, facet)
+        if before is not after and (type(before), type(after)) not in edges and before != after:
+            raise IllegalEdge(old, facet, after)
+    if old.told is not new.told and any(getattr(new.told, g) < getattr(old.told, g) for g in GROW):
+        raise IllegalEdge(old, "told", new.told)

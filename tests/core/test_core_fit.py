@@ -1,0 +1,98 @@
+"""Whether a node may be used for something: one answer, with every reason."""
+
+import math
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.driver.core import node as n
+from holdfast.driver.core.events import Plan
+from holdfast.driver.core.fit import KEPT_FROM, Bar, Use, fit, fits
+from holdfast.driver.core.model import Job, Phase, Unfit
+from holdfast.driver.core.node import Against, Node, Source
+from holdfast.protocol.messages import Task
+
+NOW = 100.0
+GOOD = Node(name="n0", presence=n.Here(), link=n.Connected(incarnation="a", address="10.0.0.1"))
+JOB = Job(
+    name="job",
+    plan=Plan(task=Task(workdir="/", command=("python",)), nodes=1, ranks_per_node=1),
+    phase=Phase.PENDING,
+    number=1,
+    submitted_s=0.0,
+    since_s=0.0,
+    unfit={"n1": Unfit(until_s=NOW + 1, why="no room"), "n2": Unfit(until_s=NOW - 1, why="")},
+)
+SETUP = n.ExamSetup(job="job")
+OUT = n.Quarantined(why="XID 79", incident=1, marked=True, setup=SETUP)
+
+BARRED: Mapping[Bar, Node] = {
+    Bar.UNKNOWN: replace(GOOD, presence=n.Unknown()),
+    Bar.GONE: replace(GOOD, presence=n.Gone(since_s=1.0)),
+    Bar.HELD: replace(GOOD, holding=n.Promised(job="other")),
+    Bar.LENT: replace(GOOD, holding=n.Lent()),
+    Bar.RETURNING: replace(GOOD, holding=n.Returning()),
+    Bar.QUARANTINED: replace(GOOD, trust=OUT),
+    Bar.TRUSTED: GOOD,
+    Bar.BY_PERSON: replace(GOOD, trust=replace(OUT, by_person=True)),
+    Bar.UNMARKED: replace(GOOD, trust=replace(OUT, marked=False)),
+    Bar.NO_SETUP: replace(GOOD, trust=replace(OUT, setup=None)),
+    Bar.UNFIT: replace(GOOD, name="n1"),
+    Bar.SILENT: replace(GOOD, link=n.Never()),
+    **{
+        Bar[source.name]: replace(GOOD, against={source: Against(why="so", until_s=NOW + 1)})
+        for source in Source
+    },
+}
+"""A node that has just this against it, of which nothing else says the same."""
+
+
+def test_a_good_node_is_a_place_and_a_partner_and_needs_no_exam() -> None:
+    assert [use for use in Use if not fits(use, JOB, GOOD, NOW)] == [Use.EXAM]
+
+
+def test_each_reason_is_met_and_keeps_a_node_from_just_what_the_table_says() -> None:
+    assert set(BARRED) == set(Bar)
+    for bar, node in BARRED.items():
+        for use in Use:
+            bars = {reason.bar for reason in fit(use, JOB, node, NOW)}
+            assert (bar in bars) == (bar in KEPT_FROM[use]), (bar, use)
+            assert fits(use, JOB, node, NOW) == (not bars)
+
+
+def test_each_reason_keeps_a_node_from_something() -> None:
+    assert frozenset(Bar) == frozenset().union(*KEPT_FROM.values())
+
+
+def test_a_reason_speaks_in_the_words_of_who_gave_it() -> None:
+    (reason,) = fit(Use.PLACE, JOB, replace(GOOD, name="n1"), NOW)
+    assert str(reason) == "no room"
+    (reason,) = fit(Use.PLACE, None, replace(GOOD, holding=n.Held(job="other")), NOW)
+    assert str(reason) == "other has it"
+    (reason,) = fit(Use.PLACE, JOB, BARRED[Bar.RETURNING], NOW)
+    assert str(reason) == "it is being given back"
+
+
+@pytest.mark.parametrize("source", [Source.REST, Source.DRAIN])
+def test_what_is_over_by_itself_bars_no_longer(source: Source) -> None:
+    node = replace(GOOD, against={source: Against(why="so", until_s=NOW)})
+    assert fits(Use.PLACE, JOB, node, NOW)
+    assert fits(Use.PLACE, JOB, replace(GOOD, name="n2"), NOW)
+
+
+def test_what_a_job_has_already_is_no_new_work_for_it() -> None:
+    own = replace(
+        GOOD, name="n1", holding=n.Held(job="job"), against={Source.CORDON: Against(why="kubectl")}
+    )
+    assert fits(Use.PLACE, JOB, own, NOW)
+    assert {each.bar for each in fit(Use.PLACE, None, own, NOW)} == {Bar.HELD, Bar.CORDON}
+
+
+@given(st.sampled_from(list(BARRED)), st.sampled_from(list(Use)), st.floats(0, 200))
+def test_more_time_takes_no_node_away(bar: Bar, use: Use, now: float) -> None:
+    node = BARRED[bar]
+    now_bars = {each.bar for each in fit(use, JOB, node, now)}
+    assert {each.bar for each in fit(use, JOB, node, math.inf)} <= now_bars
