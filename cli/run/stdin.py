@@ -1,4 +1,5 @@
-"""Whether somebody feeds our stdin: it goes to no rank, and they are to know. See decision 0091.
+"""Whether somebody feeds our stdin: it goes to no rank, and they are to know. See
+docs/decisions/command-line.md.
 
 Called by `cli.run.follow`. Must not read from it: it belongs to whoever comes after us.
 """

@@ -16,8 +16,8 @@ from functools import partial
 from holdfast.kit.logs import LazyLogger
 
 AT_ONCE = 256
-"""Each takes 40 KiB, and its peer's time and the network's. Measured (0147): 32 were too few where
-that is half a second."""
+"""Each takes 40 KiB, and its peer's time and the network's. Measured: 32 were too few where that is
+half a second (docs/decisions/when-many-nodes-reconnect.md)."""
 
 WITHIN_S = 5.0
 """A node gives up after as long; one that says nothing has its place for no longer."""

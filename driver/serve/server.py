@@ -28,7 +28,8 @@ one turn would hold up everything else for a second."""
 
 TLS_READ_BYTES = 4 * 1_024
 """Most that nodes say is less. asyncio would keep 256 KiB beside each of a node's two connections
-to read into, which for a thousand nodes is half a gigabyte (0144).
+to read into, which for a thousand nodes is half a gigabyte
+(docs/decisions/when-many-nodes-reconnect.md).
 """
 
 

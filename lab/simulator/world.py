@@ -22,7 +22,8 @@ from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Desired, Rendezvous, Restore, Stored, Task
 
 UNANSWERED_S = (10.0, 20.0)
-"""Within which an executor leaves a driver that answers no ping (docs/decisions/0140)."""
+"""Within which an executor leaves a driver that answers no ping: see
+docs/decisions/when-many-nodes-reconnect.md."""
 
 
 class World:

@@ -26,7 +26,8 @@ NO_GATE = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GATE}
 
 UNTRACKED: Object = {"managedFields": [{}]}
 """Of the metadata: nobody's fields are tracked in this pod from now on, which nobody applies by its
-manifest. It spares the API server a third of what this patch and each later one cost it (0138).
+manifest. It spares the API server a third of what this patch and each later one cost it
+(docs/decisions/starting-all-pods-or-none.md).
 """
 
 
