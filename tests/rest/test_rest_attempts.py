@@ -44,7 +44,7 @@ def test_an_attempt_lasts_from_its_seats_to_the_next_order_without() -> None:
         [
             entry(1, "gets node-1", order(1, seats=False)),
             entry(2, "starts", order(1, seats=True)),
-            entry(3, "rank 0 died", order(2, seats=False)),
+            entry(3, "rank 0 died", order(1, seats=False)),
             entry(4, "starts again", order(2, seats=True, step=310)),
         ],
     )
@@ -54,6 +54,14 @@ def test_an_attempt_lasts_from_its_seats_to_the_next_order_without() -> None:
     ]
     assert (told[0].ended[-1], told[0].why) == ("3", "rank 0 died")
     assert told[1].ended == ""
+
+
+def test_what_a_standby_is_told_ends_no_attempt() -> None:
+    test_itself = order(9, seats=False)
+    (told,) = attempts_of(
+        "speech", [entry(1, "starts", order(1, seats=True)), entry(2, "runs", test_itself)]
+    )
+    assert told.ended == ""
 
 
 def test_the_nodes_of_an_attempt_are_those_of_all_its_orders_in_rank_order() -> None:

@@ -1,7 +1,7 @@
 """A job's attempts: what each ran, where, from which step, and what ended it.
 
 Told from the journal: an attempt begins with the first order that seats its ranks and ends with the
-next order that wants none.
+next order to one of its nodes that wants none. Standbys are told things meanwhile.
 """
 
 from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ def attempts_of(job: str, entries: Iterable[Entry]) -> list[Attempt]:
             if desired.seats:
                 if not found or found[-1].attempt != desired.attempt:
                     found.append(_begun(desired, orders, entry))
-            elif found and not found[-1].ended:
+            elif found and not found[-1].ended and desired.node in found[-1].nodes:
                 found[-1] = found[-1].model_copy(update={"ended": entry.at, "why": entry.why})
     return found
 
