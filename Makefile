@@ -8,7 +8,7 @@ DRIVER_VENV := .venv-driver
 PYTEST := -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kubernetes test test-driver control-plane check lint types layers format crd pins clean
+.PHONY: help setup demo demo-kubernetes test test-driver control-plane check lint types layers format crd examples pins clean
 
 help: ## Say what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ format: $(STAMP) ## Format the code and mend what the linter can
 
 crd: $(STAMP) ## Write the custom resource definition anew from the job spec
 	@$(BIN)/python -m holdfast.driver.adapters.kubernetes.crd > deploy/kubernetes/base/crd.yaml
+
+examples: $(STAMP) ## Record the examples of the REST interface anew
+	@$(BIN)/python -m holdfast.lab.recorded
 
 pins: $(STAMP) ## Choose library versions anew and write requirements/pins.txt
 	@$(UV) pip compile --quiet --all-extras --no-annotate --no-header --no-emit-index-url --no-emit-find-links --output-file requirements/pins.txt pyproject.toml

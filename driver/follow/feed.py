@@ -69,7 +69,7 @@ class Feed:
         for name, seats in seated.items():
             if self._expected.get(name) != seats:
                 with self._fence.around(name):
-                    self._watch.expect(_expectation(state.jobs[name]))
+                    self._watch.expect(expectation(state.jobs[name]))
         self._expected = seated
         lasting = {name for name, job in state.jobs.items() if not job.finished}
         if lasting != self._lasting:
@@ -168,7 +168,7 @@ def _event_of(fact: Told) -> AnyEvent:
     )
 
 
-def _expectation(job: Job) -> Expectation:
+def expectation(job: Job) -> Expectation:
     return Expectation(
         job=job.name,
         number=job.number,
