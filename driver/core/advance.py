@@ -6,7 +6,7 @@ stands, never what just happened, so late, repeated or reordered facts lead to t
 
 from collections.abc import Callable
 
-from holdfast.driver.core import candidates, diagnosis, finish, incidents, moves, tally
+from holdfast.driver.core import candidates, diagnosis, exams, finish, incidents, moves, tally
 from holdfast.driver.core.allocation import ready, undo_start
 from holdfast.driver.core.epochs import all_set, open_epoch, seat
 from holdfast.driver.core.model import Job, Phase, Timer, Wanted
@@ -120,15 +120,16 @@ def _suspending(turn: Turn, job: Job) -> bool:
 
 
 def _diagnosing(turn: Turn, job: Job) -> bool:
-    if job.diagnosis is None and job.suspects:
+    exam = turn.exams.get(job.exam or "")
+    if exam is None and job.suspects:
         if any(node not in job.quiet for node in job.suspects):
             return False
         diagnosis.begin(turn, job.name)
         return True
-    if job.diagnosis is not None:
-        if not diagnosis.complete(job):
+    if exam is not None:
+        if not exams.complete(turn, exam):
             return False
-        diagnosis.conclude(turn, job.name)
+        diagnosis.conclude(turn, exam)
         return True
     if job.leaving:
         turn.move(job.name, Phase.SUSPENDING)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import pairs
+from holdfast.driver.core import exams, pairs
 from holdfast.driver.core.candidates import (
     fitting,
     nearest,
@@ -21,7 +21,7 @@ from holdfast.driver.core.candidates import (
 )
 from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.fit import Bar, Reason, Use, fit, fits
-from holdfast.driver.core.model import Job, Phase, Timer, Unfit, Wanted
+from holdfast.driver.core.model import Job, Phase, Purpose, Timer, Unfit, Wanted
 from holdfast.driver.core.node import (
     Against,
     Awaited,
@@ -162,7 +162,7 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
         may = nearest(turn, job, _for_a_place(turn, job, free))
         if standby := _best_standby(turn, job, may):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
-            turn.node(standby, exam=None)
+            exams.leave(turn, standby, Purpose.STANDBY)
             turn.say(f"standby {standby} takes over {of_place(job, index)} of {name}", name)
         elif may:
             standby = may[0]
@@ -298,6 +298,7 @@ def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
 
 
 def _release(turn: Turn, node: str, forget: str | None) -> None:
+    exams.leave(turn, node)
     known = turn.nodes[node]
     link = known.link
     turn.node(
@@ -305,7 +306,6 @@ def _release(turn: Turn, node: str, forget: str | None) -> None:
         holding=Returning(forget=forget),
         told=replace(known.told, called=turn.sequence),
         link=replace(link, check_s=None) if isinstance(link, Awaited | Broken) else link,
-        exam=None,
     )
     turn.object_to(node, Source.EXECUTOR, None)
     turn.order(Release(node=node))
@@ -321,6 +321,7 @@ def without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
 
 def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
     """Take every node from the job."""
+    exams.drop(turn, turn.jobs[name].exam)
     for node in turn.jobs[name].members:
         _release(turn, node, forget)
     turn.places(name, ())
@@ -334,7 +335,7 @@ def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
         store_host="",
         seats=(),
         rendezvous=None,
-        diagnosis=None,
+        exam=None,
     )
 
 

@@ -9,7 +9,6 @@ from typing import TypedDict
 from holdfast.driver.core.events import Reached
 from holdfast.driver.core.model import (
     Again,
-    Diagnosis,
     Failure,
     Fault,
     Lived,
@@ -25,7 +24,6 @@ from holdfast.driver.core.model import (
 )
 from holdfast.driver.core.node import (
     Against,
-    Exam,
     Exited,
     Holding,
     Link,
@@ -50,7 +48,7 @@ class NodeChanges(TypedDict, total=False):
     trust: Trust
     against: dict[Source, Against]
     told: Told
-    exam: Exam | None
+    exam: str | None
     record: Record
     retry_s: float | None
 
@@ -96,7 +94,7 @@ class JobChanges(TypedDict, total=False):
     tried: dict[str, Tried]
     barred: Unfit | None
     suspects: tuple[str, ...]
-    diagnosis: Diagnosis | None
+    exam: str | None
     spent: tuple[Spent, ...]
     spots: dict[str, int]
     passed: dict[str, float]

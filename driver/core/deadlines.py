@@ -21,7 +21,7 @@ _Subject = tuple[Literal["job", "node"], str]
 def next_deadline(state: State) -> float | None:
     """The earliest deadline in the state, in driver seconds; None where nothing is waited for."""
     jobs = chain.from_iterable(map(_of_job, state.jobs.values()))
-    nodes = chain.from_iterable(map(_of_node, state.nodes.values()))
+    nodes = chain.from_iterable(_of_node(state, node) for node in state.nodes.values())
     return min((*jobs, *nodes, *_of_trials(state.nodes, state.brake)), default=None)
 
 
@@ -59,7 +59,7 @@ class Deadlines:
         return min((*first, *_of_trials(tried, self._state.brake)), default=None)
 
     def _follow_node(self, name: str, node: Node | None) -> None:
-        self._put(("node", name), _of_node(node) if node is not None else ())
+        self._put(("node", name), _of_node(self._state, node) if node is not None else ())
         if node is not None and node.quarantined:
             self._tried[name] = None
         else:
@@ -83,14 +83,14 @@ def _of_job(job: Job) -> Iterator[float]:
         yield job.barred.until_s
 
 
-def _of_node(node: Node) -> Iterator[float]:
+def _of_node(state: State, node: Node) -> Iterator[float]:
     if node.silent_check_s is not None:
         yield node.silent_check_s
     if node.retry_s is not None:
         yield node.retry_s
     yield from (why.until_s for why in node.against.values() if why.until_s is not None)
-    if node.exam is not None:
-        yield node.exam.until_s
+    if node.exam is not None and node.exam in state.exams:
+        yield state.exams[node.exam].until_s
 
 
 def _of_trials(nodes: Mapping[str, Node], brake: Brake) -> Iterator[float]:

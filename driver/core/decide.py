@@ -7,9 +7,11 @@ machines it hands an event to are in the other modules of this folder, one a top
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.driver.core import events as e
 from holdfast.driver.core import (
-    diagnosis,
     eviction,
+    examined,
+    exams,
     executors,
     findings,
     moves,
@@ -20,9 +22,7 @@ from holdfast.driver.core import (
     standbys,
     starved,
     ticks,
-    trials,
 )
-from holdfast.driver.core import events as e
 from holdfast.driver.core.advance import advance
 from holdfast.driver.core.allocation import schedule
 from holdfast.driver.core.model import State
@@ -60,6 +60,7 @@ def follow(turn: Turn, event: e.AnyEvent) -> None:
 def park(state: State, job: str, why: str, now: float, policy: Policy) -> Decision:
     """Leave a job alone until a person stops it: what runs goes on, the driver does nothing."""
     turn = Turn(state, now, policy)
+    exams.drop(turn, turn.jobs[job].exam)
     turn.job(job, parked=why)
     turn.say(f"{job} is parked: {why}", job)
     return turn.close()
@@ -92,13 +93,6 @@ def _node_of(event: e.AnyEvent) -> str:
 
 def _on_tick(turn: Turn, event: e.Ticked) -> None:
     ticks.on_tick(turn)
-
-
-def _on_diagnostic_ended(turn: Turn, event: e.DiagnosticEnded) -> None:
-    """Of a job's diagnosis, of a trial, or of a standby's self-test."""
-    diagnosis.on_ended(turn, event)
-    trials.on_ended(turn, event)
-    standbys.on_ended(turn, event)
 
 
 def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
@@ -151,7 +145,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.RanksRunning: ranks.on_running,
     e.RanksExited: ranks.on_exited,
     e.DesiredRefused: findings.on_refused,
-    e.DiagnosticEnded: _on_diagnostic_ended,
+    e.DiagnosticEnded: examined.on_ended,
     e.Found: findings.on_found,
     e.StepsRepeated: ranks.on_repeated,
     e.RanksLeft: requests.on_left,

@@ -5,6 +5,7 @@ Called by `driver.journal.draft` where `decide` raised. Pure: the same turn rais
 
 from msgspec.structs import replace
 
+from holdfast.driver.core import exams
 from holdfast.driver.core.decide import Decision, follow
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
@@ -41,8 +42,9 @@ def put_off(state: State, node: str, why: str, now: float, policy: Policy) -> De
         turn.object_to(node, Source.REST, replace(rest, until_s=later_s))
     if out is not None and _due(out.exam_s, now):
         turn.node(node, trust=replace(out, exam_s=later_s))
-    if known.exam is not None and _due(known.exam.until_s, now):
-        turn.node(node, exam=replace(known.exam, until_s=later_s))
+    exam = state.exams.get(known.exam or "")
+    if exam is not None and _due(exam.until_s, now):
+        exams.later(turn, exam, later_s)
     turn.say(f"{node} is looked at again in {REST_S:g} s: {why}")
     return turn.close()
 

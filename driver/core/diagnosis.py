@@ -1,7 +1,7 @@
 """Testing suspects and their neighbours while the job is quiet, and evicting whom the tests name.
 
-Called by `advance` and by the deadline of a diagnosis. Pure: which tests to run and what results
-mean is in `holdfast.diagnostics`, pure as well.
+Called by `advance`, and by `examined` once the exam is over. Pure: which tests to run and what
+results mean is in `holdfast.diagnostics`, pure as well.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from holdfast.diagnostics.plan import orders
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
-from holdfast.driver.core import elsewhere, eviction, incidents, pairs
-from holdfast.driver.core.events import DiagnosticEnded
+from holdfast.driver.core import elsewhere, eviction, exams, incidents, pairs
 from holdfast.driver.core.fit import Use, fits
-from holdfast.driver.core.model import Diagnosis, Fault, Job, Timer
+from holdfast.driver.core.model import Exam, Fault, Job, Purpose
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -35,8 +34,17 @@ def begin(turn: Turn, name: str) -> None:
         addresses={node: turn.nodes[node].address for node in there},
         limit_s=job.plan.diagnose_s,
     )
-    turn.job(name, diagnosis=Diagnosis(id=number, suspects=tuple(suspects), orders=tests))
-    turn.set_timer(name, Timer.DIAGNOSE, job.plan.diagnose_s)
+    exam = exams.make(
+        turn,
+        number,
+        Purpose.DIAGNOSIS,
+        tests,
+        within_s=job.plan.diagnose_s,
+        suspects=tuple(suspects),
+        job=name,
+    )
+    exams.begin(turn, exam)
+    turn.job(name, exam=number)
     turn.say(f"{name} tests {', '.join(tests)} (suspect: {', '.join(suspects)})", name)
 
 
@@ -44,42 +52,17 @@ def _takes_part(turn: Turn, job: Job, node: str) -> bool:
     return node in job.quiet and fits(Use.PARTNER, job, turn.nodes[node], turn.now)
 
 
-def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
-    """One node's results are in."""
-    node = turn.nodes.get(event.node)
-    job = turn.jobs.get(node.job) if node and node.job else None
-    diagnosis = job.diagnosis if job else None
-    if job is None or diagnosis is None or diagnosis.id != event.id:
-        return
-    if event.node not in diagnosis.orders or event.node in diagnosis.results:
-        return
-    results = {**diagnosis.results, event.node: event.results}
-    changed = Diagnosis(
-        id=diagnosis.id, suspects=diagnosis.suspects, orders=diagnosis.orders, results=results
-    )
-    turn.job(job.name, diagnosis=changed)
-    turn.say(f"{event.node} ended its tests", job.name)
-
-
-def complete(job: Job) -> bool:
-    """True once every node that is still there has given its results."""
-    diagnosis = job.diagnosis
-    if diagnosis is None:
-        return False
-    return all(n in diagnosis.results for n in diagnosis.orders if n in job.members)
-
-
-def conclude(turn: Turn, name: str) -> None:
+def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     """Judge what is there, evict whom it names, and let the job go on."""
-    job = turn.jobs[name]
-    diagnosis = job.diagnosis
-    if diagnosis is None:
+    job = turn.jobs.get(exam.job or "")
+    exams.drop(turn, exam.id)
+    if job is None or job.exam != exam.id:
         return
-    least, verdict = _verdict(job, diagnosis)
-    tested = set(diagnosis.orders)
-    left = tuple(node for node in job.suspects if node not in tested)
-    turn.job(name, diagnosis=None, suspects=left)
-    turn.drop_timers(name, Timer.DIAGNOSE)
+    if late:
+        turn.say(f"the tests of {job.name} are out of time", job.name)
+    least, verdict = _verdict(job, exam)
+    left = tuple(node for node in job.suspects if node not in exam.orders)
+    turn.job(job.name, exam=None, suspects=left)
     _note(turn, job, verdict)
     bad = {node: part for node, part in verdict.bad.items() if node in job.members}
     if bad and job.incident is not None:
@@ -87,11 +70,11 @@ def conclude(turn: Turn, name: str) -> None:
         for node, part in bad.items():
             why = f"its {part} failed the tests"
             eviction.evict(turn, node, job.incident, why, compute_gflops=least.compute_gflops)
-    _acquit(turn, diagnosis, verdict)
+    _acquit(turn, exam, verdict)
     for two in verdict.apart:
-        _part(turn, name, two)
+        _part(turn, job.name, two)
     if not bad:
-        turn.say(f"tests of {', '.join(diagnosis.orders)} find no fault with any node", name)
+        turn.say(f"tests of {', '.join(exam.orders)} find no fault with any node", job.name)
 
 
 def _part(turn: Turn, name: str, two: tuple[str, str]) -> None:
@@ -105,10 +88,10 @@ def _part(turn: Turn, name: str, two: tuple[str, str]) -> None:
         elsewhere.move(turn, name, node)
 
 
-def _acquit(turn: Turn, diagnosis: Diagnosis, verdict: Verdict) -> None:
+def _acquit(turn: Turn, exam: Exam, verdict: Verdict) -> None:
     """Tests that find nothing are no cure: of a node that faults come from, they are counted."""
     since = turn.now - turn.policy.strike_window_s
-    for name in diagnosis.suspects:
+    for name in exam.suspects:
         node = turn.nodes[name]
         record = node.record
         if record.strikes and not node.quarantined and name not in verdict.bad:
@@ -116,14 +99,14 @@ def _acquit(turn: Turn, diagnosis: Diagnosis, verdict: Verdict) -> None:
             turn.node(name, record=replace(record, acquitted=(*lately, turn.now)))
 
 
-def _verdict(job: Job, diagnosis: Diagnosis) -> tuple[Thresholds, Verdict]:
-    found = [result for results in diagnosis.results.values() for result in results]
+def _verdict(job: Job, exam: Exam) -> tuple[Thresholds, Verdict]:
+    found = [result for results in exam.results.values() for result in results]
     least = thresholds(
         found,
         compute_gflops=job.plan.compute_gflops,
         allreduce_mb_per_s=job.plan.allreduce_mb_per_s,
     )
-    return least, judge(diagnosis.orders, found, least)
+    return least, judge(exam.orders, found, least)
 
 
 def _name(turn: Turn, number: int, bad: Mapping[str, str]) -> None:

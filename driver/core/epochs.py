@@ -4,7 +4,7 @@ Called by the other machines of the core (`open_epoch`) and by `advance` (`seat`
 a node is told follows from the fields that change here; see `orders`.
 """
 
-from holdfast.driver.core import incidents, restore
+from holdfast.driver.core import exams, incidents, restore
 from holdfast.driver.core.model import Job, Lived, Tally, Timer
 from holdfast.driver.core.orders import rank_table
 from holdfast.driver.core.turn import Turn
@@ -19,7 +19,6 @@ PER_EPOCH = (
     Timer.SAVE,
     Timer.SAVE_FAILS,
     Timer.START,
-    Timer.DIAGNOSE,
     Timer.SETTLE,
 )
 
@@ -28,6 +27,7 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
     """Fence off what ran: a new epoch in which no rank may run yet."""
     turn.epoch += 1
     job = turn.jobs[name]
+    exams.drop(turn, job.exam)
     turn.job(
         name,
         epoch=turn.epoch,
@@ -44,7 +44,7 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
         unlike=None,
         held=None,
         progressed=False,
-        diagnosis=None,
+        exam=None,
     )
     turn.drop_timers(name, *PER_EPOCH)
     grace_s = job.plan.grace_s if stop == "grace" else 0.0

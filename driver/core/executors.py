@@ -6,10 +6,10 @@ see `gone`.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import gone, ladder, putback
+from holdfast.driver.core import exams, gone, ladder, putback
 from holdfast.driver.core.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
-from holdfast.driver.core.model import Fault, Timer
+from holdfast.driver.core.model import Fault, Purpose, Timer
 from holdfast.driver.core.node import Broken, Connected, Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
@@ -36,8 +36,8 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
         turn.returned_s = turn.now
     first = new and not node.incarnation
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
-    if new and node.job is not None:
-        turn.node(event.node, exam=None)
+    if new:
+        exams.leave(turn, event.node, Purpose.STANDBY)
     putback.learn(turn, event)
     if new and node.job is not None:
         _ranks_died(turn, event.node, node.job)

@@ -63,7 +63,6 @@ class Timer(StrEnum):
     QUIET = "quiet"  # old ranks have to be gone
     STORE = "store"  # the epoch's store has to listen, the checkpoints to be readable
     START = "start"  # all ranks have to run
-    DIAGNOSE = "diagnose"  # results have to be in
     SETTLE = "settle"  # ran so long that the recovery counts, seen or not
     MOVE = "move"  # a node that is to be free has to be left now, another there or not
     SAVE = "save"  # the last step has to be in the store
@@ -174,13 +173,24 @@ class Fault(Value, frozen=True):
     mark: Mark | None = None  # where and how a rank ended, where that says something
 
 
-class Diagnosis(Value, frozen=True):
-    """Tests under way."""
+class Purpose(StrEnum):
+    """Who wants an exam of nodes, which says what follows from it."""
+
+    DIAGNOSIS = "diagnosis"  # a job whose ranks have ended wants to know which node it was
+    REQUALIFICATION = "requalification"  # an evicted node is to be used again
+    STANDBY = "standby"  # a node that stands by is to be known as good
+
+
+class Exam(Value, frozen=True):
+    """Tests of nodes under way, until `until_s` at the latest."""
 
     id: str
-    suspects: tuple[str, ...]
-    orders: dict[str, tuple[DiagnosticOrder, ...]]
+    purpose: Purpose
+    until_s: float
+    orders: dict[str, tuple[DiagnosticOrder, ...]]  # by node: those in question, and who helps
+    suspects: tuple[str, ...]  # those in question
     results: dict[str, tuple[DiagnosticResult, ...]] = {}
+    job: str | None = None  # for which
 
 
 class Failure(Value, frozen=True):
@@ -242,7 +252,7 @@ class Job(Value, frozen=True):
     tried: dict[str, Tried] = {}  # nodes that it had to do without: others come first
     barred: Unfit | None = None  # why it would get no node at all, for a reason of its own
     suspects: tuple[str, ...] = ()  # nodes that have to pass their tests before ranks run again
-    diagnosis: Diagnosis | None = None
+    exam: str | None = None  # of its nodes, while they are diagnosed
     spent: tuple[Spent, ...] = ()
     spots: dict[str, int] = {}  # restarts for standing still, by where in the script
     passed: dict[str, float] = {}  # of these, those that it got past since, and when
@@ -364,6 +374,7 @@ class State(Value, frozen=True):
     incident_count: int = 0
     jobs: dict[str, Job] = {}
     nodes: Mapping[str, Node] = {}  # a dict, but within a batch of decisions: see `layered`
+    exams: dict[str, Exam] = {}
     apart: tuple[Apart, ...] = ()  # the latest last
     brake: Brake = Brake()
     incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from holdfast.driver.core.value import Value
-from holdfast.protocol.messages import DiagnosticOrder, RankStatus
+from holdfast.protocol.messages import RankStatus
 
 # ---------------------------------------------------------------- presence: moved by the cluster
 
@@ -176,15 +176,6 @@ class Told(Value, frozen=True):
     called: int = 0  # entry that ordered the newest allocation or release: older outcomes are late
 
 
-class Exam(Value, frozen=True):
-    """A node is being tested alone, until `until_s` at the latest: one that was evicted, or a
-    standby that has just come."""
-
-    number: int  # sequence of the entry that began it
-    until_s: float
-    orders: tuple[DiagnosticOrder, ...]
-
-
 class Record(Value, frozen=True):
     """What was counted against a node, and for it, lately. Nothing here bars it."""
 
@@ -207,7 +198,7 @@ class Node(Value, frozen=True):
     trust: Trust = Trusted()
     against: dict[Source, Against] = {}  # at most one reason a source
     told: Told = Told()
-    exam: Exam | None = None
+    exam: str | None = None  # that it takes part in
     record: Record = Record()
     retry_s: float | None = None  # when a failed call to the cluster is made again
 

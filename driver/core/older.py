@@ -4,6 +4,7 @@ Called by `encode` with what MessagePack made of the bytes: mappings, in which w
 is left out. Up to version 1 a node had a flag for all that it could be; since then it has facets.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 Plain = dict[str, Any]
@@ -15,7 +16,40 @@ def upgraded(state: Plain, version: int) -> Plain:
     """The state in today's form."""
     if version > 1 or "nodes" not in state:
         return state
-    return {**state, "nodes": {name: _node(node) for name, node in state["nodes"].items()}}
+    nodes = {name: _node(node) for name, node in state["nodes"].items()}
+    jobs = {name: _job(job) for name, job in state.get("jobs", {}).items()}
+    exams = {exam["id"]: exam for exam in _exams(state)}
+    for exam in exams.values():
+        for node in exam["orders"]:
+            nodes[node]["exam"] = exam["id"]
+    return {**state, "nodes": nodes, "jobs": jobs, "exams": exams}
+
+
+def _job(old: Plain) -> Plain:
+    timers = {name: at_s for name, at_s in old.get("timers", {}).items() if name != "diagnose"}
+    diagnosis = old.get("diagnosis")
+    return {**old, "timers": timers, "exam": diagnosis["id"] if diagnosis else None}
+
+
+def _exams(state: Plain) -> Iterator[Plain]:
+    """Those of jobs, of evicted nodes, and of standbys, which were in three places."""
+    for name, job in state.get("jobs", {}).items():
+        if diagnosis := job.get("diagnosis"):
+            orders = {n: o for n, o in diagnosis["orders"].items() if n in state["nodes"]}
+            until_s = job.get("timers", {}).get("diagnose", 0.0)
+            known = {**diagnosis, "orders": orders, "until_s": until_s, "job": name}
+            yield {"purpose": "diagnosis", **known}
+    for name, node in state["nodes"].items():
+        for kind, purpose in (("trial", "requalification"), ("selftest", "standby")):
+            if test := node.get(kind):
+                yield {
+                    "id": f"{test['orders'][0]['id']}",
+                    "purpose": purpose,
+                    "until_s": test["until_s"],
+                    "orders": {name: test["orders"]},
+                    "suspects": [name],
+                    "job": node.get("job"),
+                }
 
 
 def _node(old: Plain) -> Plain:
@@ -28,7 +62,6 @@ def _node(old: Plain) -> Plain:
         "trust": _trust(old),
         "against": dict(_against(old)),
         "told": _of(old, "generation", "epoch", "called"),
-        "exam": old.get("trial") or old.get("selftest"),
         "record": _of(
             old, "strikes", "acquitted", "evicted_s", "silenced", trial_wait_s="exam_wait_s"
         ),

@@ -21,7 +21,7 @@ def desired_of(state: State, node: Node) -> Desired:
             term=state.term,
             epoch=node.told.epoch,
             forget_job=node.forget,
-            diagnostics=node.exam.orders if node.exam else (),
+            diagnostics=_tests_of(state, node),
         )
     seated = bool(job.seats) and node.name not in job.standbys
     return Desired(
@@ -38,20 +38,18 @@ def desired_of(state: State, node: Node) -> Desired:
         restore=job.restore if seated else None,
         stop=job.stop,
         save=None if seated else job.save,
-        diagnostics=_tests_of(job, node),
+        diagnostics=_tests_of(state, node),
     )
 
 
-def _tests_of(job: Job, node: Node) -> tuple[DiagnosticOrder, ...]:
-    if job.diagnosis is not None:
-        return job.diagnosis.orders.get(node.name, ())
-    return node.exam.orders if node.exam else ()
+def _tests_of(state: State, node: Node) -> tuple[DiagnosticOrder, ...]:
+    exam = state.exams.get(node.exam) if node.exam else None
+    return exam.orders.get(node.name, ()) if exam is not None else ()
 
 
 def orders_key(job: Job) -> tuple[object, ...]:
     """What the desired states of all its nodes depend on: equal means that no node is affected."""
-    tests = job.diagnosis and job.diagnosis.orders
-    return (job.epoch, job.seats, job.restore, job.stop, job.save, tests)
+    return (job.epoch, job.seats, job.restore, job.stop, job.save)
 
 
 def rank_table(nodes: Mapping[str, Node], job: Job) -> tuple[Seat, ...]:

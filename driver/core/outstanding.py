@@ -30,8 +30,8 @@ def calls_for(node: Node) -> list[AnyEffect]:
     if isinstance(node.holding, Promised):
         calls.append(Allocate(job=node.holding.job, node=node.name))
     setup = node.quarantine.setup if node.quarantine else None
-    if isinstance(node.holding, Lent) and node.exam and setup:  # asked again it is no other
-        number = node.exam.number
+    if isinstance(node.holding, Lent) and setup:  # asked again it is no other
+        number = node.told.called
         calls.append(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))
     if node.releasing:
         calls.append(Release(node=node.name))

@@ -6,8 +6,9 @@ listened; what the outside keeps to (a person's deadline, a notice) stays as it 
 
 from msgspec.structs import replace
 
+from holdfast.driver.core import exams
 from holdfast.driver.core.events import Stalled
-from holdfast.driver.core.model import Job, Timer
+from holdfast.driver.core.model import Exam, Job, Timer
 from holdfast.driver.core.node import Awaited, Broken, Node
 from holdfast.driver.core.turn import Turn
 
@@ -22,6 +23,8 @@ def on_stalled(turn: Turn, event: Stalled) -> None:
         later.job(turn.jobs[name])
     for name in turn.each_node(turn.nodes):
         later.node(turn.nodes[name])
+    for exam in turn.exams.values():
+        later.exam(exam)
     if turn.returned_s:
         turn.returned_s = min(turn.now, turn.returned_s + event.stood_s)
     if turn.touched_jobs or turn.touched_nodes:
@@ -50,8 +53,9 @@ class _Later:
             self._turn.job(job.name, timers={**job.timers, **moved})
 
     def node(self, node: Node) -> None:
-        link, exam = node.link, node.exam
+        link = node.link
         if isinstance(link, Awaited | Broken) and link.check_s is not None:
             self._turn.node(node.name, link=replace(link, check_s=self.at(link.check_s)))
-        if exam is not None:
-            self._turn.node(node.name, exam=replace(exam, until_s=self.at(exam.until_s)))
+
+    def exam(self, exam: Exam) -> None:
+        exams.later(self._turn, exam, self.at(exam.until_s))

@@ -10,12 +10,11 @@ from msgspec.structs import replace
 
 from holdfast.diagnostics.plan import alone
 from holdfast.diagnostics.verdict import Verdict, judge_alone
-from holdfast.driver.core import ladder
+from holdfast.driver.core import exams, ladder
 from holdfast.driver.core.allocation import ready
-from holdfast.driver.core.events import DiagnosticEnded
-from holdfast.driver.core.model import Fault, Job
+from holdfast.driver.core.model import Exam, Fault, Job, Purpose
 from holdfast.driver.core.moves import trains
-from holdfast.driver.core.node import Exam, Node
+from holdfast.driver.core.node import Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -27,8 +26,8 @@ def keep(turn: Turn) -> None:
         training = trains(job)
         for name in job.standbys:
             node = turn.nodes[name]
-            if node.exam is not None and not training:
-                turn.node(name, exam=None)  # it is tested once its job trains again
+            if node.exam is not None and not training:  # it is tested once its job trains again
+                exams.leave(turn, name, Purpose.STANDBY)
             elif training and _is_due(turn, job, node):
                 _begin(turn, job, node)
 
@@ -43,40 +42,28 @@ def _is_due(turn: Turn, job: Job, node: Node) -> bool:
 
 def _begin(turn: Turn, job: Job, node: Node) -> None:
     number, limit_s = turn.sequence, turn.policy.standby_test_s
-    tests = alone(id=_title(number), node=node.name, limit_s=min(limit_s, job.plan.diagnose_s))
-    turn.node(node.name, exam=Exam(number=number, until_s=turn.now + limit_s, orders=tests))
+    id_ = f"standby.{number}.{node.name}"
+    orders = alone(id=id_, node=node.name, limit_s=min(limit_s, job.plan.diagnose_s))
+    tests = {node.name: orders}
+    exams.begin(turn, exams.make(turn, id_, Purpose.STANDBY, tests, within_s=limit_s, job=job.name))
     turn.say(f"standby {node.name} tests itself")
 
 
-def _title(number: int) -> str:
-    """Of the diagnosis; see `trials` for the others."""
-    return f"standby.{number}"
-
-
-def on_tick(turn: Turn) -> None:
-    """Wait no longer for tests that are out of time."""
-    for name in turn.each_node(turn.nodes):
-        exam = turn.nodes[name].exam if turn.nodes[name].held else None
-        if exam is not None and exam.until_s <= turn.now:
-            _stands_by_untested(turn, name, "no result came in time")
-
-
-def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
-    """The results of a standby's self-test are in."""
-    node = turn.nodes.get(event.node)
-    job = turn.jobs.get(node.job) if node and node.job else None
-    if node is None or job is None or node.exam is None:
+def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
+    """The results of a standby's self-test are in, or will not come."""
+    (name,) = exam.suspects
+    job = turn.jobs.get(turn.nodes[name].job or "")
+    exams.drop(turn, exam.id)
+    if job is None:
         return
-    if event.id != _title(node.exam.number):
-        return
-    least = job.plan.compute_gflops
-    verdict = judge_alone(node.name, node.exam.orders, event.results, compute_gflops=least)
-    if verdict.bad:
-        _fail(turn, job, node.name, verdict)
-    elif verdict.undecided:
-        _stands_by_untested(turn, node.name, verdict.evidence[0])
+    least, orders, results = job.plan.compute_gflops, exam.orders[name], exam.results.get(name, ())
+    verdict = judge_alone(name, orders, results, compute_gflops=least)
+    if late or verdict.undecided:
+        _stands_by_untested(turn, name, late or verdict.evidence[0])
+    elif verdict.bad:
+        _fail(turn, job, name, verdict)
     else:
-        _pass(turn, job, node.name)
+        _pass(turn, job, name)
 
 
 def _pass(turn: Turn, job: Job, node: str) -> None:
@@ -89,7 +76,7 @@ def _pass(turn: Turn, job: Job, node: str) -> None:
 def _note(turn: Turn, node: str, *, tested: bool) -> None:
     held = turn.nodes[node].held
     if held is not None:
-        turn.node(node, exam=None, holding=replace(held, tested=tested))
+        turn.node(node, holding=replace(held, tested=tested))
 
 
 def _stands_by_untested(turn: Turn, node: str, why: str) -> None:

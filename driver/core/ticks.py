@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from holdfast.driver.core import (
     allocation,
-    diagnosis,
     elsewhere,
     eviction,
+    examined,
     executors,
     findings,
     finish,
@@ -19,7 +19,6 @@ from holdfast.driver.core import (
     ladder,
     restore,
     saving,
-    standbys,
     trials,
 )
 from holdfast.driver.core.allocation import drop_unready, give_back, leave
@@ -46,8 +45,8 @@ def on_tick(turn: Turn) -> None:
         if rest is not None and rest.until_s is not None and rest.until_s <= turn.now:
             turn.object_to(name, Source.REST, None)
     gone.check_silence(turn)
+    examined.on_tick(turn)
     trials.on_tick(turn)
-    standbys.on_tick(turn)
 
 
 def _job(turn: Turn, name: str) -> None:
@@ -159,12 +158,6 @@ def _not_started(turn: Turn, job: Job, node: str | None, summary: str) -> None:
     ladder.recover(turn, job.name, fault, attempt=True)
 
 
-def _diagnosed(turn: Turn, job: Job) -> None:
-    if job.diagnosis is not None:
-        turn.say(f"the tests of {job.name} are out of time", job.name)
-        diagnosis.conclude(turn, job.name)
-
-
 def _settled(turn: Turn, job: Job) -> None:
     if job.incident is not None:
         outcome = f"ran {turn.policy.settle_s:g} s without a fault"
@@ -217,7 +210,6 @@ HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {
     Timer.QUIET: _not_quiet,
     Timer.STORE: _no_store,
     Timer.START: _no_start,
-    Timer.DIAGNOSE: _diagnosed,
     Timer.SETTLE: _settled,
     Timer.MOVE: _has_to_move,
     Timer.SAVE: saving.out_of_time,

@@ -12,15 +12,13 @@ from msgspec.structs import replace
 
 from holdfast.diagnostics.plan import alone
 from holdfast.diagnostics.verdict import judge_alone
-from holdfast.driver.core import eviction
+from holdfast.driver.core import eviction, exams
 from holdfast.driver.core.allocation import leave
 from holdfast.driver.core.effects import PutOnTrial
-from holdfast.driver.core.events import DiagnosticEnded
 from holdfast.driver.core.fit import Use, fits
-from holdfast.driver.core.model import Brake
-from holdfast.driver.core.node import Exam, Lent, Node
+from holdfast.driver.core.model import Brake, Exam, Purpose
+from holdfast.driver.core.node import Lent, Node
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.messages import DiagnosticResult
 
 
 def following(nodes: Mapping[str, Node], brake: Brake) -> Node | None:
@@ -42,11 +40,7 @@ def due_s(node: Node) -> float | None:
 
 
 def on_tick(turn: Turn) -> None:
-    """End the trial that is out of time, begin the one that is due."""
-    for name in turn.each_node(turn.nodes):
-        node = turn.nodes[name]
-        if isinstance(node.holding, Lent) and node.exam and node.exam.until_s <= turn.now:
-            _fail(turn, name, "no result came in time")
+    """Begin the one that is due."""
     due = following(turn.nodes, turn.brake)
     if due is not None and (due_s(due) or 0.0) <= turn.now:
         for _ in turn.each_node((due.name,)):
@@ -57,43 +51,34 @@ def _begin(turn: Turn, node: Node) -> None:
     setup = node.quarantine.setup if node.quarantine else None
     assert setup is not None, "see `fit`"
     number = turn.sequence
-    tests = alone(id=_title(number), node=node.name, limit_s=setup.diagnose_s)
-    until_s = turn.now + turn.policy.connect_s + setup.diagnose_s
-    turn.node(
-        node.name,
-        holding=Lent(),
-        exam=Exam(number=number, until_s=until_s, orders=tests),
-        told=replace(node.told, called=number),
-    )
+    id_ = f"trial.{number}"  # those of jobs begin with the number of their incident
+    tests = {node.name: alone(id=id_, node=node.name, limit_s=setup.diagnose_s)}
+    within_s = turn.policy.connect_s + setup.diagnose_s
+    turn.node(node.name, holding=Lent(), told=replace(node.told, called=number))
+    exams.begin(turn, exams.make(turn, id_, Purpose.REQUALIFICATION, tests, within_s=within_s))
     turn.order(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))
     turn.say(f"{node.name} is put on trial: its tests say whether it is used again")
 
 
-def _title(number: int) -> str:
-    """Of the diagnosis; those of jobs begin with the number of their incident."""
-    return f"trial.{number}"
-
-
-def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
-    """The results of a node's tests are in."""
-    node = turn.nodes.get(event.node)
-    exam = node.exam if node is not None and isinstance(node.holding, Lent) else None
-    if node is None or exam is None or event.id != _title(exam.number):
-        return
-    why = _failed(node, exam, event.results)
+def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
+    """The results of the node's tests are in, or will not come."""
+    (name,) = exam.suspects
+    node = turn.nodes[name]
+    why = late or _failed(node, exam)
     if why:
-        _fail(turn, event.node, why)
+        _fail(turn, name, why)
         return
-    end(turn, event.node)
-    eviction.trust(turn, event.node, asked=False)
-    turn.say(f"{event.node} passed its tests and is trusted again")
+    end(turn, name)
+    eviction.trust(turn, name, asked=False)
+    turn.say(f"{name} passed its tests and is trusted again")
 
 
-def _failed(node: Node, exam: Exam, results: tuple[DiagnosticResult, ...]) -> str:
+def _failed(node: Node, exam: Exam) -> str:
     """Why the tests do not clear the node; "" where they do."""
     setup = node.quarantine.setup if node.quarantine else None
     least = setup.compute_gflops if setup else 0.0
-    verdict = judge_alone(node.name, exam.orders, results, compute_gflops=least)
+    orders, results = exam.orders[node.name], exam.results[node.name]
+    verdict = judge_alone(node.name, orders, results, compute_gflops=least)
     return verdict.evidence[0] if verdict.bad or verdict.undecided else ""
 
 
@@ -125,4 +110,5 @@ def _again(wait_s: float) -> str:
 def end(turn: Turn, node: str) -> None:
     """Give its executor back, where it is on trial, whatever came of it."""
     if isinstance(turn.nodes[node].holding, Lent):
+        exams.drop(turn, turn.nodes[node].exam)
         leave(turn, node)

@@ -14,7 +14,7 @@ from holdfast.driver.core import edges
 from holdfast.driver.core.changes import IncidentChanges, JobChanges, NodeChanges
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.layered import Layered
-from holdfast.driver.core.model import Incident, Job, Phase, State, Timer
+from holdfast.driver.core.model import Exam, Incident, Job, Phase, State, Timer
 from holdfast.driver.core.node import Against, Node, Source
 from holdfast.driver.core.orders import desired_of, orders_key
 from holdfast.driver.core.policy import Policy
@@ -55,6 +55,7 @@ class Turn:
         self.jobs = state.jobs
         self.nodes = state.nodes
         self._changed: Layered[Node] | None = None  # `nodes`, once one was put there
+        self.exams = state.exams
         self.apart = state.apart
         self.brake = state.brake
         self.incidents = state.incidents
@@ -141,6 +142,13 @@ class Turn:
         self.touched_nodes.pop(name, None)
         self.about[name] = None
 
+    def put_exam(self, exam: Exam) -> Exam:
+        self.exams = {**self.exams, exam.id: exam}
+        return exam
+
+    def drop_exam(self, number: str) -> None:
+        self.exams = {other: exam for other, exam in self.exams.items() if other != number}
+
     def put_incident(self, incident: Incident) -> Incident:
         if self.incidents is self.before.incidents:
             self.incidents = dict(self.incidents)
@@ -199,6 +207,7 @@ class Turn:
             incident_count=self.incident_count,
             jobs=self.jobs,
             nodes=self.nodes,
+            exams=self.exams,
             apart=self.apart,
             brake=self.brake,
             incidents=self.incidents,
@@ -221,7 +230,8 @@ class Turn:
 
     def _nothing_followed(self) -> bool:
         touched = self.touched_jobs or self.touched_nodes or self.touched_incident
-        return not (touched or self.effects or self.resend or self.reasons)
+        exams = self.exams is not self.before.exams
+        return not (touched or exams or self.effects or self.resend or self.reasons)
 
     def _whose_story(self) -> dict[str, None]:
         """Jobs that were touched, and those that had or have a node that was."""

@@ -11,7 +11,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core import moves
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.incidents import LOSSES
-from holdfast.driver.core.model import FINISHED, Incident, Job, Phase, State, Wanted
+from holdfast.driver.core.model import FINISHED, Incident, Job, Phase, Purpose, State, Wanted
 from holdfast.driver.core.node import Free, Lent, Node, Source
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator.scenario import FREEZE, PART
@@ -221,16 +221,21 @@ def only_the_evicted_are_tried(state: State, name: str) -> None:
 def only_standbys_test_themselves(state: State, name: str) -> None:
     """And they do so while the job trains: a node that has a place has it for itself."""
     node = state.nodes[name]
-    if node.exam is not None and not isinstance(node.holding, Lent):
+    if _tests_itself(state, node):
         job = state.jobs.get(node.job or "")
         stands_by = job is not None and name in job.standbys and job.phase is Phase.RUNNING
         require("only-standbys-test-themselves", stands_by, f"{name} for {node.job}")
 
 
+def _tests_itself(state: State, node: Node) -> bool:
+    exam = state.exams.get(node.exam or "")
+    return exam is not None and exam.purpose is Purpose.STANDBY
+
+
 def a_standbys_test_costs_nothing(before: State, after: State, event: e.AnyEvent) -> None:
     """Whatever came of it, the ranks of its job go on."""
     node = before.nodes.get(event.node) if isinstance(event, e.DiagnosticEnded) else None
-    if node is None or node.exam is None or node.job is None:
+    if node is None or node.job is None or not _tests_itself(before, node):
         return
     old, new = before.jobs[node.job], after.jobs[node.job]
     same = (old.epoch, old.phase, old.spent) == (new.epoch, new.phase, new.spent)

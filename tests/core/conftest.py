@@ -220,7 +220,7 @@ class Life:
         """All tests are over: those with `bad` failed, the links of `slow` give a tenth; those of
         the two that are `cut` off from each other failed, too.
         """
-        diagnosis = self.state.jobs[name].diagnosis
+        diagnosis = self.state.exams.get(self.state.jobs[name].exam or "")
         assert diagnosis is not None
         for node, orders in diagnosis.orders.items():
             results = tuple(

@@ -64,7 +64,7 @@ def test_without_another_node_all_are_tested_and_at_the_end_it_is_given_up(train
         if life.phase is Phase.FAILED:
             break
         life.answer()
-        if life.job.diagnosis is not None:
+        if life.job.exam is not None:
             life.tests_end()
             life.answer()
     assert rungs[0] == 4

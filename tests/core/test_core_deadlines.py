@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.driver.core.deadlines import LEAST_STALE, Deadlines, next_deadline
-from holdfast.driver.core.model import Brake, State
+from holdfast.driver.core.model import Brake, Exam, Purpose, State
 from holdfast.driver.core.node import (
     Against,
     Awaited,
-    Exam,
     ExamSetup,
     Free,
     Here,
@@ -25,13 +24,19 @@ from holdfast.driver.core.node import (
 
 TIMES = st.one_of(st.none(), st.floats(0, 100))
 NAMES = [f"n{at}" for at in range(4)]
+EXAMS = {
+    f"exam.{at}": Exam(
+        id=f"exam.{at}", purpose=Purpose.STANDBY, until_s=float(at), orders={}, suspects=()
+    )
+    for at in range(1, 4)
+}
 
 
 @st.composite
 def nodes(draw: st.DrawFn) -> Node | None:
     if draw(st.booleans()):
         return None
-    until_s, rest_s = draw(TIMES), draw(TIMES)
+    rest_s = draw(TIMES)
     quarantine = Quarantined(why="", marked=True, setup=ExamSetup(job="job"), exam_s=draw(TIMES))
     rest = {} if rest_s is None else {Source.REST: Against(why="", until_s=rest_s)}
     return Node(
@@ -41,7 +46,7 @@ def nodes(draw: st.DrawFn) -> Node | None:
         holding=draw(st.sampled_from([Free(), Lent()])),
         against=rest,
         retry_s=draw(TIMES),
-        exam=None if until_s is None else Exam(number=1, until_s=until_s, orders=()),
+        exam=draw(st.sampled_from([None, *EXAMS])),
         trust=draw(st.sampled_from([Trusted(), quarantine])),
     )
 
@@ -50,7 +55,7 @@ def nodes(draw: st.DrawFn) -> Node | None:
 def test_whatever_changes_the_next_deadline_is_known(
     changes: list[tuple[str, Node | None, bool]],
 ) -> None:
-    state = State()
+    state = State(exams=EXAMS)
     kept = Deadlines(state)
     for name, node, on in changes:
         others = {other: each for other, each in state.nodes.items() if other != name}

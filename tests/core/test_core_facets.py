@@ -24,12 +24,12 @@ def xid(node: str) -> e.Found:
 
 
 def ends(life, node: str, *, ok: bool) -> e.DiagnosticEnded:
-    exam = life.state.nodes[node].exam
+    exam = life.state.exams[life.state.nodes[node].exam]
     results = tuple(
         DiagnosticResult(id=each.id, test=each.test, node=node, round=each.round, ok=ok, value=50.0)
-        for each in exam.orders
+        for each in exam.orders[node]
     )
-    return e.DiagnosticEnded(node=node, id=exam.orders[0].id, results=results)
+    return e.DiagnosticEnded(node=node, id=exam.id, results=results)
 
 
 @pytest.fixture

@@ -230,7 +230,7 @@ def test_the_tests_evict_the_bad_node_and_spare_the_suspect(training) -> None:
     life.wait()
     life.answer()
     assert life.phase is Phase.DIAGNOSING
-    assert "n1" in life.job.diagnosis.orders
+    assert "n1" in life.state.exams[life.job.exam].orders
     life.tests_end(bad="n2")
     assert life.evicted == ["n2"]
     assert life.job.places == ("n0", "n1", "n4", "n3")
@@ -245,7 +245,7 @@ def test_tests_that_hang_end_by_their_deadline_and_accuse_nobody(training) -> No
     life.wait()
     life.answer()
     life.wait(until_s=life.now + 31)
-    assert life.job.diagnosis is None
+    assert life.job.exam is None
     assert life.evicted == []
     life.answer()
     assert life.phase is Phase.RUNNING

@@ -20,7 +20,7 @@ def crash(life, step: int) -> None:
         if life.phase in (Phase.RUNNING, Phase.FAILED):
             return
         life.answer()
-        if life.job.diagnosis is not None:
+        if life.job.exam is not None:
             life.tests_end()
 
 
@@ -127,7 +127,7 @@ def starts_from(life, step: int, epoch: int) -> None:
         if life.phase in (Phase.RUNNING, Phase.FAILED):
             return
         life.answer(stored=[(step, epoch)])
-        if life.job.diagnosis is not None:
+        if life.job.exam is not None:
             life.tests_end()
 
 

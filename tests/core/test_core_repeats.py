@@ -154,7 +154,7 @@ def test_a_crash_so_many_steps_after_each_start_is_its_nodes_where_the_script_sa
     for _ in range(3):
         life.dies(0, signal=11, own_step=1_000, saved=900)
         life.answer()
-        if life.job.diagnosis is not None:
+        if life.job.exam is not None:
             life.tests_end()
             life.answer()
         assert life.phase is Phase.RUNNING
@@ -304,7 +304,7 @@ def test_a_script_that_may_go_on_from_a_checkpoint_of_its_own_is_not_bounded_for
 def until_running(life) -> None:
     while life.phase is not Phase.RUNNING:
         life.answer()
-        if life.job.diagnosis is not None:
+        if life.job.exam is not None:
             life.tests_end()
 
 
@@ -343,7 +343,7 @@ def gets_on(life, *, rank: int = 2) -> int:
             if life.phase is Phase.RUNNING:
                 break
             life.answer()
-            if life.job.diagnosis is not None:
+            if life.job.exam is not None:
                 life.tests_end()
         life.progress(step)
     return 60

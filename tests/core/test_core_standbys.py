@@ -7,29 +7,34 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.encode import decode, encode
-from holdfast.driver.core.model import Phase, State
-from holdfast.driver.core.node import Exam, Node
+from holdfast.driver.core.model import Exam, Phase, Purpose, State
+from holdfast.driver.core.node import Node
 from holdfast.driver.core.policy import Policy
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 
 
+def is_under_test(life, node: Node) -> bool:
+    exam = life.state.exams.get(node.exam or "")
+    return exam is not None and exam.purpose is Purpose.STANDBY
+
+
 def under_test(life) -> list[str]:
-    return [name for name, node in life.state.nodes.items() if node.held and node.exam]
+    return [name for name, node in life.state.nodes.items() if is_under_test(life, node)]
 
 
 def results(life, node: str, *, ok: bool | None = True, wrong: bool = False, gflops: float = 50.0):
     """What the node's self-test gave, both times."""
-    test = life.state.nodes[node].exam
+    test = life.state.exams[life.state.nodes[node].exam]
     return e.DiagnosticEnded(
         node=node,
-        id=test.orders[0].id,
+        id=test.id,
         results=tuple(
             DiagnosticResult(
                 id=order.id, test=order.test, node=node, round=order.round, ok=ok, wrong=wrong,
                 value=gflops if ok else None, detail="" if ok else "7 of 9 elements are wrong",
             )
-            for order in test.orders
+            for order in test.orders[node]
         ),
     )  # fmt: skip
 
@@ -260,7 +265,7 @@ def test_in_a_diagnosis_of_its_job_it_runs_those_tests_alone(tested) -> None:
     life.do(e.NodeQuiet(job="job", epoch=life.job.epoch, node="n2"))
     life.answer()
     assert life.phase is Phase.DIAGNOSING
-    assert {test.id for test in life.told("n2").diagnostics} == {life.job.diagnosis.id}
+    assert {test.id for test in life.told("n2").diagnostics} == {life.job.exam}
 
 
 def test_a_new_executor_is_tested_anew_and_results_of_the_old_one_are_late(tested) -> None:
@@ -327,5 +332,8 @@ def test_a_state_from_before_there_were_self_tests_is_read_and_its_standby_teste
 
 
 def test_the_driver_is_asked_again_when_a_test_is_out_of_time() -> None:
-    node = Node(name="n0", exam=Exam(number=1, until_s=7.0, orders=()))
-    assert next_deadline(State(nodes={"n0": node})) == 7.0
+    exam = Exam(
+        id="standby.1", purpose=Purpose.STANDBY, until_s=7.0, orders={"n0": ()}, suspects=("n0",)
+    )
+    state = State(nodes={"n0": Node(name="n0", exam=exam.id)}, exams={exam.id: exam})
+    assert next_deadline(state) == 7.0

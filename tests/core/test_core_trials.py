@@ -39,16 +39,16 @@ def on_trial(life) -> list[str]:
 
 def results(life, node: str, *, ok: bool | None = True, gflops: float = 50.0):
     """All tests of the node's trial are over."""
-    trial = life.state.nodes[node].exam
+    trial = life.state.exams[life.state.nodes[node].exam]
     return e.DiagnosticEnded(
         node=node,
-        id=trial.orders[0].id,
+        id=trial.id,
         results=tuple(
             DiagnosticResult(
                 id=order.id, test=order.test, node=node, round=order.round, ok=ok, value=gflops,
                 detail="" if ok else "wrong product",
             )
-            for order in trial.orders
+            for order in trial.orders[node]
         ),
     )  # fmt: skip
 

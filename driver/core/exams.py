@@ -1,0 +1,97 @@
+"""Exams: nodes are tested, by orders that say which runs what with whom, and answer once each.
+
+One machine for all who want to know of nodes: a job's diagnosis, an evicted node's requalification,
+a standby's self-test. Pure. It begins exams, files what comes in and says when one is over; what
+an exam means, and what follows, is its caller's: `examined` tells them.
+"""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from holdfast.driver.core.events import DiagnosticEnded
+from holdfast.driver.core.model import Exam, Purpose
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.messages import DiagnosticOrder
+
+
+def begin(turn: Turn, exam: Exam) -> None:
+    """Order the tests: each of its nodes takes part in this exam now, and in no other."""
+    for node in exam.orders:
+        leave(turn, node)
+        turn.node(node, exam=exam.id)
+    turn.put_exam(exam)
+
+
+def make(
+    turn: Turn,
+    id: str,  # noqa: A002 - the name that the message has for it
+    purpose: Purpose,
+    orders: Mapping[str, tuple[DiagnosticOrder, ...]],
+    *,
+    within_s: float,
+    suspects: tuple[str, ...] = (),
+    job: str | None = None,
+) -> Exam:
+    """An exam that has to be over within so many seconds; of all its nodes where none is named."""
+    return Exam(
+        id=id,
+        purpose=purpose,
+        until_s=turn.now + within_s,
+        orders=dict(orders),
+        suspects=suspects or tuple(orders),
+        job=job,
+    )
+
+
+def file(turn: Turn, event: DiagnosticEnded) -> Exam | None:
+    """Note what a node found; None where that is of no exam that it takes part in, or known."""
+    node = turn.nodes.get(event.node)
+    exam = turn.exams.get(event.id)
+    if node is None or exam is None or node.exam != exam.id or node.name in exam.results:
+        return None
+    return turn.put_exam(replace(exam, results={**exam.results, node.name: event.results}))
+
+
+def complete(turn: Turn, exam: Exam) -> bool:
+    """Whether each node that still takes part has answered."""
+    return all(node in exam.results or not _takes_part(turn, exam, node) for node in exam.orders)
+
+
+def _takes_part(turn: Turn, exam: Exam, node: str) -> bool:
+    return node in turn.nodes and turn.nodes[node].exam == exam.id
+
+
+def leave(turn: Turn, node: str, purpose: Purpose | None = None) -> None:
+    """The node takes part no longer, in whatever exam it is, or in one for this purpose only. One
+    that nobody takes part in is dropped."""
+    exam = turn.exams.get(turn.nodes[node].exam or "")
+    if exam is None or purpose not in (None, exam.purpose):
+        return
+    turn.node(node, exam=None)
+    if not any(_takes_part(turn, exam, other) for other in exam.orders):
+        turn.drop_exam(exam.id)
+
+
+def later(turn: Turn, exam: Exam, until_s: float) -> None:
+    """Wait for it until then."""
+    turn.put_exam(replace(exam, until_s=until_s))
+    for node in exam.orders:  # whose deadline it is, too
+        if _takes_part(turn, exam, node):
+            turn.put_node(turn.nodes[node])
+
+
+def drop(turn: Turn, number: str | None) -> None:
+    """The exam is over, or nobody wants to know any more."""
+    if number is None or number not in turn.exams:
+        return
+    exam = turn.exams[number]
+    turn.drop_exam(number)
+    for node in exam.orders:
+        if _takes_part(turn, exam, node):
+            turn.node(node, exam=None)
+
+
+def overdue(turn: Turn) -> tuple[Exam, ...]:
+    """Those that are out of time."""
+    return tuple(exam for exam in turn.exams.values() if exam.until_s <= turn.now)
