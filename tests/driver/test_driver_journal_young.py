@@ -71,7 +71,7 @@ def test_a_state_has_a_version_and_one_without_is_read() -> None:
 
 @pytest.mark.looptime
 async def test_a_state_of_a_later_holdfast_is_refused_in_a_sentence() -> None:
-    with pytest.raises(LaterState, match="its state has version 2, and this Holdfast knows 1"):
+    with pytest.raises(LaterState, match="its state has version 3, and this Holdfast knows 2"):
         decode(LATER)
     journal = InMemory()
     journal.state = LATER
