@@ -32,7 +32,6 @@ from holdfast.driver.core.node import (
     Returning,
     Source,
 )
-from holdfast.driver.core.orders import of_place
 from holdfast.driver.core.turn import Turn
 
 SAID_NODES = 3
@@ -104,7 +103,7 @@ def _standbys_wanted(job: Job) -> int:
 def _start(turn: Turn, name: str, free: list[str]) -> None:
     job = turn.jobs[name]
     may = fitting(turn, job, free)
-    if len(may) < job.plan.nodes or _comes_first(turn, job, may):
+    if len(may) < job.layout.nodes or _comes_first(turn, job, may):
         turn.wait_for(name, job.barred.why if job.barred else _too_few(turn, job, len(may)))
         return
     places = tuple(of_a_start(turn, job, may))
@@ -118,7 +117,7 @@ def _start(turn: Turn, name: str, free: list[str]) -> None:
 
 def _comes_first(turn: Turn, job: Job, may: list[str]) -> bool:
     """Whether it is the turn of one that is on its way back, before that of one of these."""
-    if len(untried(job, may)) >= job.plan.nodes:
+    if len(untried(job, may)) >= job.layout.nodes:
         return False
     return any(node.name not in job.tried for node in _on_the_way(turn))
 
@@ -132,7 +131,7 @@ def _too_few(turn: Turn, job: Job, free: int) -> str:
     """How many nodes there are for the job, who has others, and why a few are not usable."""
     nobodys = (node for node in turn.nodes.values() if node.present and node.job is None)
     said = [f"{node.name}: {why}" for node in nobodys if (why := _told(turn, job, node))]
-    counted = f"nodes needed: {job.plan.nodes}, free: {free}"
+    counted = f"nodes needed: {job.layout.nodes}, free: {free}"
     return "; ".join([counted, *_have(turn, job), *said[:SAID_NODES]])
 
 
@@ -163,15 +162,15 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
         if standby := _best_standby(turn, job, may):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
             exams.leave(turn, standby, Purpose.STANDBY)
-            turn.say(f"standby {standby} takes over {of_place(job, index)} of {name}", name)
+            turn.say(f"standby {standby} takes over {job.layout.told(index)} of {name}", name)
         elif may:
             standby = may[0]
             free.remove(standby)
-            turn.say(f"free node {standby} takes over {of_place(job, index)} of {name}", name)
+            turn.say(f"free node {standby} takes over {job.layout.told(index)} of {name}", name)
             take(turn, name, [standby])
         else:
             _borrow(turn, job)
-            whose = of_place(job, index)
+            whose = job.layout.told(index)
             turn.wait_for(name, f"there is no node for {whose}, and {_lack(turn, job)}")
             break
         places = turn.jobs[name].places

@@ -36,10 +36,10 @@ def of_a_start(turn: Turn, job: Job, fit: list[str]) -> list[str]:
     """
     meet = pairs.meeting(turn, fit)
     new = untried(job, meet)
-    if len(new) >= job.plan.nodes:
-        return together(turn, new, job.plan.nodes)
+    if len(new) >= job.layout.nodes:
+        return together(turn, new, job.layout.nodes)
     known = set(meet)
-    return [*meet, *(node for node in fit if node not in known)][: job.plan.nodes]
+    return [*meet, *(node for node in fit if node not in known)][: job.layout.nodes]
 
 
 def nearest(turn: Turn, job: Job, fit: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Which fields of a value a decision may replace, with their types: so mypy checks each write.
 
 Used by `Turn`. A test holds each table to its value. What is missing is never changed, or has a
-function of its own: a job's phase has `Turn.move`, its places `Turn.places`.
+function of its own: a job's phase has `Turn.move`, its layout `Turn.places`.
 """
 
 from typing import TypedDict
@@ -9,9 +9,9 @@ from typing import TypedDict
 from holdfast.driver.core.events import Reached
 from holdfast.driver.core.model import (
     Again,
+    Attempt,
     Failure,
     Fault,
-    Lived,
     Quiet,
     Rollback,
     Saving,
@@ -33,8 +33,9 @@ from holdfast.driver.core.node import (
     Told,
     Trust,
 )
+from holdfast.driver.core.restorepoints import RestorePoint
 from holdfast.protocol.faults import Blame, Evidence, Kind
-from holdfast.protocol.messages import Rendezvous, Restore, Seat, Stored
+from holdfast.protocol.messages import Rendezvous, Seat, Stored
 
 
 class NodeChanges(TypedDict, total=False):
@@ -74,7 +75,7 @@ class JobChanges(TypedDict, total=False):
     saving: Saving | None
     rendezvous: Rendezvous | None
     seats: tuple[Seat, ...]
-    restore: Restore | None
+    restore: RestorePoint | None
     tally: Tally
     running: tuple[str, ...]
     exits: tuple[Exited, ...]
@@ -82,12 +83,10 @@ class JobChanges(TypedDict, total=False):
     ended: int
     held: Fault | None
     progressed: bool
-    history: tuple[Lived, ...]
-    acknowledged: tuple[Stored, ...]
-    stored_s: float | None
+    history: tuple[Attempt, ...]
+    points: tuple[RestorePoint, ...]
     granted: int | None
     unsure_s: float | None
-    spoiled: tuple[Restore, ...]
     best_step: int | None
     reached: Reached | None
     unfit: dict[str, Unfit]

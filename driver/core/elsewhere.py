@@ -33,7 +33,7 @@ def to_move(turn: Turn, job: Job, fault: Fault) -> str | None:
     only one; None where there is none.
     """
     named = tuple(filter(None, [fault.node or fault.place]))
-    only = job.places if job.plan.nodes == 1 else ()
+    only = job.places if job.layout.nodes == 1 else ()
     return one_of(turn, job, cut_off(turn, job, fault) or named or only)
 
 

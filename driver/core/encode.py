@@ -14,7 +14,7 @@ from holdfast.driver.core.model import Job, State
 from holdfast.driver.core.node import Node
 from holdfast.driver.core.patches import apply, diff
 
-VERSION = 2
+VERSION = 3
 """Of the form. One more for each change after which an earlier Holdfast would read another meaning
 out of the bytes, or leave out what it must not: a field that only adds is none."""
 

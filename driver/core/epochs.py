@@ -4,11 +4,13 @@ Called by the other machines of the core (`open_epoch`) and by `advance` (`seat`
 a node is told follows from the fields that change here; see `orders`.
 """
 
-from holdfast.driver.core import exams, incidents, restore
-from holdfast.driver.core.model import Job, Lived, Tally, Timer
-from holdfast.driver.core.orders import rank_table
+from msgspec.structs import replace
+
+from holdfast.driver.core import exams, incidents, points, restore
+from holdfast.driver.core.layout import Layout
+from holdfast.driver.core.model import Attempt, Job, Tally, Timer
+from holdfast.driver.core.restorepoints import Choice
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.messages import Restore
 
 PER_EPOCH = (
     Timer.GATHER,
@@ -71,22 +73,22 @@ def seat(turn: Turn, name: str) -> bool:
     if job.rendezvous is None:
         _await_store(turn, job)
         return False
-    point = restore.chosen(job)
+    choice = restore.chosen(job)
+    point = choice.point
     if why := restore.hindrance(job, point):
         _hold(turn, job, why)
         return False
     step = point.step if point else 0
-    known = restore.after_start(job, step)
+    job = turn.put_job(replace(job, layout=_numbered(job)))
     turn.drop_timers(name, Timer.QUIET, Timer.STORE)
     turn.job(
         name,
-        seats=rank_table(turn.nodes, job),
+        seats=job.layout.seats({node: turn.nodes[node].address for node in job.places}),
         attempt=job.attempt + 1,
         restore=point,
         stop="kill",
-        history=(*restore.close_epochs(job.history, step), Lived(epoch=job.epoch)),
-        acknowledged=known,
-        stored_s=restore.written_s(job, known, None),
+        history=(*points.close_epochs(job.history, step), _begun(job)),
+        points=points.after_start(job, step),
         granted=None,
         reached=None,
         unsure_s=None,
@@ -94,10 +96,23 @@ def seat(turn: Turn, name: str) -> bool:
     )
     turn.set_timer(name, Timer.START, job.plan.start_s)
     before = max(job.best_step or 0, restore.reached(job) or 0)
-    turn.say(f"{name} starts attempt {job.attempt + 1} {_origin(job, point, before)}", name)
+    turn.say(f"{name} starts attempt {job.attempt + 1} {_origin(job, choice, before)}", name)
     if point is not None or job.best_step is not None:
         incidents.note_restored(turn, job, step, restore.reached(job))
     return True
+
+
+def _numbered(job: Job) -> Layout:
+    """Where its ranks lie, which has a number once they run there."""
+    if job.layout.number:
+        return job.layout
+    last = max((attempt.layout for attempt in job.history), default=0)
+    return replace(job.layout, number=last + 1)
+
+
+def _begun(job: Job) -> Attempt:
+    version, layout = job.version.number, job.layout.number
+    return Attempt(epoch=job.epoch, number=job.attempt + 1, version=version, layout=layout)
 
 
 def _await_store(turn: Turn, job: Job) -> None:
@@ -117,16 +132,16 @@ def _hold(turn: Turn, job: Job, why: str) -> None:
     turn.wait_for(job.name, why)
 
 
-def _origin(job: Job, point: Restore | None, before: int) -> str:
+def _origin(job: Job, choice: Choice, before: int) -> str:
     """Where its ranks start, and what they do again of what was completed `before`. With no step of
     ours a script may still load one of its own: only what it does next tells.
     """
-    if point is not None:
-        return f"from {restore.told(point)}{restore.again(before, point.step)}"
+    why = f", {choice.why}" if choice.why else ""
+    if point := choice.point:
+        return f"from {point}{why}{restore.again(before, point.step)}"
     if not job.attempt:
         return "from the beginning"
-    why = "as was asked" if job.granted == 0 else "for no checkpoint of Holdfast is there"
-    return f"where its script begins, {why}{restore.again(before, 0, most='up to ')}"
+    return f"where its script begins{why}{restore.again(before, 0, most='up to ')}"
 
 
 def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:

@@ -9,7 +9,6 @@ from holdfast.driver.core import eviction, gather, incidents, ladder, stacks, tr
 from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.model import Fault, Job, Timer
-from holdfast.driver.core.orders import ranks_of
 from holdfast.driver.core.tally import exits_of
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Finding, Kind, Weight
@@ -86,7 +85,7 @@ def act(turn: Turn, name: str) -> None:
 def _take_stacks(turn: Turn, job: Job, fault: Fault) -> None:
     """Look at the stuck ranks before they are ended: the suspect's, and one of each other node."""
     incident = incidents.open_or_join(turn, job.name, fault)
-    ranks = {node: ranks_of(job, node)[:1] for node in job.places[:KEPT_STACKS]}
+    ranks = {node: job.layout.ranks_on(node)[:1] for node in job.places[:KEPT_STACKS]}
     if fault.node is not None and fault.rank is not None:
         ranks[fault.node] = (fault.rank,)
     limit_s = turn.policy.stacks_s

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import repeats
 from holdfast.driver.core.model import Fault, Job
 from holdfast.driver.core.node import Exited
+from holdfast.driver.core.restorepoints import Where
 from holdfast.driver.core.tally import failed, is_echo
 from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus
@@ -201,6 +202,6 @@ def _spoils(job: Job, status: RankStatus, step: int | None) -> bool:
     point = job.restore
     if not failed(status):
         return False
-    if point is None or point.source != "memory" or job.progressed:
+    if point is None or point.where is not Where.MEMORY or job.progressed:
         return False
     return status.signal != SIGKILL and (step is None or step <= point.step)

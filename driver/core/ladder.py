@@ -15,8 +15,8 @@ from holdfast.driver.core import (
     gather,
     incidents,
     pairs,
+    points,
     repeats,
-    restore,
     spots,
 )
 from holdfast.driver.core.allocation import leave, schedule
@@ -59,7 +59,7 @@ def recover(
     if reason := _no_more_tries(turn, name, fault) if tried else "":
         _give_up(turn, name, fault, incident.id, reason)
         return
-    _spoil(turn, name, fault)
+    _taint(turn, name, fault)
     _climb(turn, name, fault, incident.id, tried=tried)
 
 
@@ -131,7 +131,7 @@ def _in_the_ranks(turn: Turn, job: Job, fault: Fault) -> bool:
         return False
     if moved_off(turn, job):
         return True
-    alone = job.plan.nodes == 1 or _acquitted(turn, fault)
+    alone = job.layout.nodes == 1 or _acquitted(turn, fault)
     return alone and not elsewhere.may_move(turn, job, fault.node)
 
 
@@ -183,12 +183,13 @@ def _used_up(budget: Budget, payer: Blame) -> str:
     return f"All {budget.restarts} restarts for {payer} faults within {window} are used"
 
 
-def _spoil(turn: Turn, name: str, fault: Fault) -> None:
+def _taint(turn: Turn, name: str, fault: Fault) -> None:
     job = turn.jobs[name]
     if fault.spoils and job.restore is not None:
         point = job.restore
-        turn.job(name, spoiled=(*job.spoiled, point))
-        turn.say(f"{restore.told(point)} is not used again", name)
+        why = f"once ranks had started from it, {fault.summary}"
+        turn.job(name, points=points.taint(job, point, why, turn.now))
+        turn.say(f"{point} is not used again", name)
 
 
 def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> None:

@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from holdfast.driver.core.events import Plan, Reached
+from holdfast.driver.core.layout import Layout
 from holdfast.driver.core.node import Exited, Node
+from holdfast.driver.core.restorepoints import RestorePoint
 from holdfast.driver.core.value import Value
+from holdfast.driver.core.versions import Version
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import (
     DiagnosticOrder,
     DiagnosticResult,
     Rendezvous,
-    Restore,
     Seat,
     Snapshot,
     Stored,
@@ -116,10 +118,15 @@ class Tally(Value, frozen=True):
     saved: bool = False  # scripts that count steps from their start were seen to save
 
 
-class Lived(Value, frozen=True):
-    """An epoch that had ranks. What it saved counts up to `end`; None: it is the newest."""
+class Attempt(Value, frozen=True):
+    """An epoch that had ranks, what they ran and how they lay. What they saved counts up to `end`;
+    None: it is the newest.
+    """
 
     epoch: int
+    number: int = 0  # of the job's attempts; 0 where that is not known
+    version: int = 1
+    layout: int = 0  # its number; 0 where that is not known
     end: int | None = None
 
 
@@ -204,10 +211,11 @@ class Failure(Value, frozen=True):
 
 
 class Job(Value, frozen=True):
-    """A training job. `places[i]` is the node of ranks i*n .. i*n+n-1, "" while there is none."""
+    """A training job."""
 
     name: str
-    plan: Plan
+    versions: tuple[Version, ...]  # of its plan, the newest last
+    layout: Layout  # its ranks on the nodes that it has now; while they run, that of their attempt
     phase: Phase
     number: int  # sequence of the entry that submitted it: its place in the queue
     submitted_s: float
@@ -217,7 +225,6 @@ class Job(Value, frozen=True):
     waiting: str = ""  # what it waits for, if it does
     parked: str = ""  # why the driver leaves it alone until a person stops it
     failure: Failure | None = None
-    places: tuple[str, ...] = ()
     vacant: int = 0  # how many of its places have no node: see `Turn.places`
     standbys: tuple[str, ...] = ()
     failed_standbys: int = 0  # that failed their self-tests one after another
@@ -232,7 +239,7 @@ class Job(Value, frozen=True):
     saving: Saving | None = None  # how it gets on
     rendezvous: Rendezvous | None = None
     seats: tuple[Seat, ...] = ()  # the rank table, once ranks may run in this epoch
-    restore: Restore | None = None  # what the seated ranks started from
+    restore: RestorePoint | None = None  # what the seated ranks started from
     tally: Tally = Tally()  # see `tally`: what each node told is in its own value
     running: tuple[str, ...] = ()  # nodes that said so to an earlier Holdfast
     exits: tuple[Exited, ...] = ()  # of a finished job: those that tell why
@@ -240,12 +247,10 @@ class Job(Value, frozen=True):
     ended: int = 0  # of a finished job of which not all exits are kept: how many there were
     held: Fault | None = None  # acted on once the stacks of the stuck ranks are taken
     progressed: bool = False  # this epoch went beyond all before it
-    history: tuple[Lived, ...] = ()
-    acknowledged: tuple[Stored, ...] = ()  # the newest that the store is known to have, newest last
-    stored_s: float | None = None  # when the last of these was said to be written; None: not known
+    history: tuple[Attempt, ...] = ()
+    points: tuple[RestorePoint, ...] = ()  # in its store, or tainted: see `restore`; newest last
     granted: int | None = None  # a person's word: ranks start from this step, 0 is the beginning
     unsure_s: float | None = None  # since when it is held back by what the store may hold
-    spoiled: tuple[Restore, ...] = ()  # restores whose ranks died at once: not used again
     best_step: int | None = None  # highest step known to be completed by all ranks
     reached: Reached | None = None  # how far it was when its ranks were ended, until others start
     unfit: dict[str, Unfit] = {}  # nodes that could not run it lately; other jobs may have them
@@ -261,6 +266,20 @@ class Job(Value, frozen=True):
     incident: int | None = None  # the open one
     repeating: int | None = None  # one that is closed, of which it still does steps again
     timers: dict[Timer, float] = {}
+
+    @property
+    def version(self) -> Version:
+        """The newest: what its next attempt runs."""
+        return self.versions[-1]
+
+    @property
+    def plan(self) -> Plan:
+        return self.version.plan
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The node of each place, in rank order, "" while there is none."""
+        return self.layout.places
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -288,7 +307,7 @@ class Job(Value, frozen=True):
 
     @property
     def world_size(self) -> int:
-        return self.plan.nodes * self.plan.ranks_per_node
+        return self.layout.world_size
 
 
 class Rollback(Value, frozen=True):

@@ -4,8 +4,10 @@ Called by `encode` with what MessagePack made of the bytes: mappings, in which w
 is left out. Up to version 1 a node had a flag for all that it could be; since then it has facets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+from holdfast.driver.core import older_jobs
 
 Plain = dict[str, Any]
 
@@ -14,15 +16,21 @@ SOURCES = {"person": "person", "cluster": "drain", "executor": "executor"}
 
 def upgraded(state: Plain, version: int) -> Plain:
     """The state in today's form."""
+    state = {**state, "jobs": {name: older_jobs.upgraded(job) for name, job in _jobs(state)}}
     if version > 1 or "nodes" not in state:
         return state
     nodes = {name: _node(node) for name, node in state["nodes"].items()}
-    jobs = {name: _job(job) for name, job in state.get("jobs", {}).items()}
+    jobs = {name: _job(job) for name, job in _jobs(state)}
     exams = {exam["id"]: exam for exam in _exams(state)}
     for exam in exams.values():
         for node in exam["orders"]:
             nodes[node]["exam"] = exam["id"]
     return {**state, "nodes": nodes, "jobs": jobs, "exams": exams}
+
+
+def _jobs(state: Plain) -> Iterable[tuple[str, Plain]]:
+    jobs: dict[str, Plain] = state.get("jobs", {})
+    return jobs.items()
 
 
 def _job(old: Plain) -> Plain:

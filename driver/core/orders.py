@@ -4,11 +4,9 @@ Called at the end of each decision for the nodes that may have been affected; an
 where the answer differs from the one before. Must not be told anything: it looks at what is.
 """
 
-from collections.abc import Mapping
-
 from holdfast.driver.core.model import Job, State
 from holdfast.driver.core.node import Node
-from holdfast.protocol.messages import Desired, DiagnosticOrder, Seat
+from holdfast.protocol.messages import Desired, DiagnosticOrder
 
 
 def desired_of(state: State, node: Node) -> Desired:
@@ -35,7 +33,7 @@ def desired_of(state: State, node: Node) -> Desired:
         seats=job.seats if seated else (),
         host_store=node.name == job.store_host,
         rendezvous=job.rendezvous if seated else None,
-        restore=job.restore if seated else None,
+        restore=job.restore.order if seated and job.restore else None,
         stop=job.stop,
         save=None if seated else job.save,
         diagnostics=_tests_of(state, node),
@@ -50,27 +48,3 @@ def _tests_of(state: State, node: Node) -> tuple[DiagnosticOrder, ...]:
 def orders_key(job: Job) -> tuple[object, ...]:
     """What the desired states of all its nodes depend on: equal means that no node is affected."""
     return (job.epoch, job.seats, job.restore, job.stop, job.save)
-
-
-def rank_table(nodes: Mapping[str, Node], job: Job) -> tuple[Seat, ...]:
-    """Seats for all ranks: place i has ranks i*n .. i*n+n-1, so ranks keep their numbers."""
-    each = job.plan.ranks_per_node
-    return tuple(
-        Seat(rank=place * each + k, local_rank=k, node=node, address=nodes[node].address)
-        for place, node in enumerate(job.places)
-        for k in range(each)
-    )
-
-
-def of_place(job: Job, index: int) -> str:
-    """The ranks of a place, for people: `rank 3`, or `ranks 6 to 7`."""
-    first, count = index * job.plan.ranks_per_node, job.plan.ranks_per_node
-    return f"rank {first}" if count == 1 else f"ranks {first} to {first + count - 1}"
-
-
-def ranks_of(job: Job, node: str) -> tuple[int, ...]:
-    """Ranks that have their place on `node`."""
-    if node not in job.places:
-        return ()
-    first = job.places.index(node) * job.plan.ranks_per_node
-    return tuple(range(first, first + job.plan.ranks_per_node))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import ladder
 from holdfast.driver.core.events import ExecutorConnected
-from holdfast.driver.core.model import Fault, Lived
+from holdfast.driver.core.model import Attempt, Fault
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -31,7 +31,9 @@ def learn(turn: Turn, event: ExecutorConnected) -> None:
 
 def _recover(turn: Turn, name: str, event: ExecutorConnected) -> None:
     """Whatever runs, it is not what the journal says."""
-    job = turn.job(name, history=(*turn.jobs[name].history, Lived(epoch=event.epoch)))
+    job = turn.jobs[name]
+    lost = Attempt(epoch=event.epoch, version=job.version.number)
+    turn.job(name, history=(*job.history, lost))
     text = f"it has followed order {event.epoch}, and the journal says {job.epoch}"
     fault = Fault(
         kind=Kind.JOURNAL_PUT_BACK,

@@ -7,6 +7,7 @@ from holdfast.driver.core import (
     gather,
     incidents,
     ladder,
+    points,
     repeats,
     restore,
     saving,
@@ -68,13 +69,11 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
     )
     if job.quiet.get(event.node) == quiet:
         return
-    known = restore.acknowledge(job, event.stored)
     turn.job(
         job.name,
         quiet={**job.quiet, event.node: quiet},
         ending=without(job.ending, event.node),
-        acknowledged=known,
-        stored_s=restore.written_s(job, known, None),
+        points=points.acknowledge(job, event.stored),
     )
     if event.node not in job.quiet:
         turn.say(f"no earlier rank is left on {event.node}")
@@ -91,10 +90,10 @@ def on_stored(turn: Turn, event: CheckpointStored) -> None:
     job = turn.jobs.get(event.job)
     if job is None or job.finished:
         return
-    known = restore.acknowledge(job, [Stored(step=event.step, epoch=event.epoch)])
-    if known != job.acknowledged:
-        written_s = restore.written_s(job, known, turn.now)
-        turn.job(job.name, acknowledged=known, stored_s=written_s)
+    stored = Stored(step=event.step, epoch=event.epoch)
+    known = points.acknowledge(job, [stored], written_s=turn.now)
+    if known != job.points:
+        turn.job(job.name, points=known)
         turn.say(f"the checkpoint of step {event.step} is in the store")
 
 
@@ -209,6 +208,8 @@ def on_progress(turn: Turn, event: ProgressSeen) -> None:
     if job is None or not job.seated or (job.progressed and not first):
         return
     turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
+    if job.restore is not None:
+        turn.job(job.name, points=points.verify(job, job.restore))
     repeats.passed(turn, job.name, event)
     spots.got_on(turn, job.name)
     turn.say(f"{job.name} {_went_on(turn, job, event)}", job.name)

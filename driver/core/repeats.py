@@ -237,7 +237,7 @@ def hopeless(job: Job, fault: Fault, *, elsewhere: bool) -> str:
         return f"{told}, on {len(set(nodes))} nodes: it is not the node"
     if elsewhere:
         return ""
-    if job.plan.nodes == 1:
+    if job.layout.nodes == 1:
         return f"{told}, and there is no other node to try"
     if len(nodes) == 2:
         return ""  # its node is tested

@@ -5,7 +5,17 @@ Called by `decide`. Pure.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import eviction, finish, incidents, ladder, moves, trials
+from holdfast.driver.core import (
+    eviction,
+    finish,
+    incidents,
+    ladder,
+    layout,
+    moves,
+    points,
+    trials,
+    versions,
+)
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import (
     DeleteRequested,
@@ -34,7 +44,8 @@ def on_submitted(turn: Turn, event: JobSubmitted) -> None:
     plan = event.plan
     job = Job(
         name=event.job,
-        plan=plan,
+        versions=versions.first(plan, at_s=turn.now, by=event.by),
+        layout=layout.of_plan(plan),
         phase=Phase.PENDING,
         number=turn.sequence,
         submitted_s=turn.now,
@@ -53,7 +64,7 @@ def on_suspend(turn: Turn, event: SuspendRequested) -> None:
         return
     turn.job(job.name, wanted=Wanted.SUSPEND)
     turn.say(f"{_who(event.by)} wants {job.name} suspended", job.name)
-    if job.seated and not job.acknowledged:
+    if job.seated and points.newest_stored(job) is None:
         how = "with no checkpoint in its store so far"
         again = "what its script has not saved itself by then is done again"
         turn.say(f"{job.name} is being suspended {how}: {again}", job.name)
@@ -75,8 +86,8 @@ def on_resume(turn: Turn, event: ResumeRequested) -> None:
 
 def _goes_on(job: Job) -> str:
     """Where a job begins that was suspended, as far as is known before its nodes have looked."""
-    if job.acknowledged:
-        return f"{job.name} goes on from step {job.acknowledged[-1].step}, which is in its store"
+    if stored := points.newest_stored(job):
+        return f"{job.name} goes on from step {stored.step}, which is in its store"
     where = "unless one is found its script begins where it has saved itself, or anew"
     return f"no checkpoint of {job.name} is known: {where}"
 

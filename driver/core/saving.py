@@ -7,8 +7,9 @@ tell, the step is given up after seconds.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import restore
+from holdfast.driver.core import points
 from holdfast.driver.core.model import Job, Saving, Timer
+from holdfast.driver.core.restorepoints import Where, best
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.messages import Stored
 
@@ -20,12 +21,13 @@ def unsaved(job: Job) -> Stored | None:
     task = job.plan.task
     if job.vacant or not (task.store_url and task.store_interval_steps):
         return None
-    point = restore.agree(job)
-    if point is None or point.source == "store":
+    point = best(points.told(job)).point
+    if point is None or point.where is Where.STORE:
         return None
     found = Stored(step=point.step, epoch=point.epoch)
     shown = any(found in quiet.stored for quiet in job.quiet.values())
-    return None if shown or found in job.acknowledged else found
+    known = any(stored.saved == point.saved for stored in points.in_store(job))
+    return None if shown or known else found
 
 
 def begin(turn: Turn, job: Job, point: Stored, *, by_s: float | None) -> None:
@@ -80,10 +82,10 @@ def out_of_time(turn: Turn, job: Job) -> None:
 
 
 def _do_without(turn: Turn, job: Job, point: Stored, why: str) -> None:
-    last = max((stored.step for stored in job.acknowledged), default=None)
-    goes_on = (
-        "with what its store has" if last is None else f"from step {last}, the last in its store"
-    )
+    last = points.newest_stored(job)
+    goes_on = "with what its store has"
+    if last is not None:
+        goes_on = f"from step {last.step}, the last in its store"
     told = f"step {point.step} of {job.name} is not saved; it goes on {goes_on}"
     turn.say(f"{told}: {why}", job.name)
 

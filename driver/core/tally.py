@@ -44,7 +44,7 @@ def ended_on(node: Node, job: Job) -> tuple[Exited, ...]:
 
 def started(turn: Turn, job: Job) -> bool:
     """Whether each node has told that its ranks run, or that some have ended."""
-    if job.tally.running + job.tally.ended < job.plan.nodes:
+    if job.tally.running + job.tally.ended < job.layout.nodes:
         return False  # asked at each node's word: no look at all of them before the last
     return not job.vacant and all(_started(turn.nodes[name], job) for name in job.places)
 

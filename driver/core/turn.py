@@ -107,7 +107,8 @@ class Turn:
     def places(self, name: str, places: tuple[str, ...]) -> Job:
         """Change whom a job's ranks are on. How many are missing is counted here, since that is
         asked at each event, of jobs with thousands."""
-        return self.put_job(replace(self.jobs[name], places=places, vacant=places.count("")))
+        layout = self.jobs[name].layout.with_places(places)
+        return self.put_job(replace(self.jobs[name], layout=layout, vacant=places.count("")))
 
     def has(self, job: Job, node: str) -> bool:
         """Whether the node is the job's, as one of its places or as a standby."""

@@ -174,7 +174,7 @@ def expectation(job: Job) -> Expectation:
         number=job.number,
         epoch=job.epoch,
         seats=job.seats,
-        topology=job.plan.topology,
+        topology=job.layout.topology,
         hang_floor_s=job.plan.hang_floor_s,
         first_step_s=job.plan.first_step_s,
         pause_max_s=job.plan.pause_max_s,

@@ -67,7 +67,7 @@ def test_memory_that_is_not_behind_waits_for_no_store(storing):
     life = storing
     life.stores(10)
     dies_and(life, looking="nothing found so far", snapshots=[(12, life.job.epoch)])
-    assert (begun_at(life), life.job.restore.source) == (12, "memory")
+    assert (begun_at(life), life.job.restore.where) == (12, "memory")
 
 
 def test_memory_that_is_behind_what_was_stored_waits(storing):
@@ -152,7 +152,7 @@ def test_a_person_may_have_it_begin_anew(storing):
     life.do(asked)
     assert begun_at(life) == 0
     assert "ann wants job to go on from the beginning" in life.whys[-1]
-    assert life.job.acknowledged == ()
+    assert life.job.points == ()
     epoch = life.job.epoch
     life.progress(81)
     dies_and(life, stored=[(70, first), (80, first)])
@@ -225,12 +225,12 @@ def test_who_trains_is_not_told_where_to_begin(storing):
 def test_only_as_many_are_remembered_as_the_store_keeps(storing):
     for step in range(10, 100, 10):
         storing.stores(step)
-    assert [one.step for one in storing.job.acknowledged] == [80, 90]
+    assert [one.step for one in storing.job.points] == [80, 90]
 
 
 def test_what_an_epoch_of_another_life_stored_is_not_acknowledged(storing):
     storing.stores(80, epoch=storing.job.epoch + 7)
-    assert storing.job.acknowledged == ()
+    assert storing.job.points == ()
 
 
 def test_a_node_that_is_lost_while_the_job_waits_changes_nothing(training):
@@ -261,12 +261,12 @@ def test_it_is_known_since_when_the_newest_has_been_stored(storing):
     life = storing
     life.stores(10)
     written_s = life.now
-    assert life.job.stored_s == written_s
+    assert life.job.points[-1].written_s == written_s
     life.wait(until_s=life.now + 5)
     life.stores(10)
-    assert life.job.stored_s == written_s, "it is told again"
+    assert life.job.points[-1].written_s == written_s, "it is told again"
     life.stores(20)
-    assert life.job.stored_s == life.now > written_s
+    assert life.job.points[-1].written_s == life.now > written_s
 
 
 def test_when_a_checkpoint_was_written_that_was_only_found_nobody_says(storing):
@@ -274,7 +274,7 @@ def test_when_a_checkpoint_was_written_that_was_only_found_nobody_says(storing):
     life.stores(10)
     dies_and(life, stored=[(10, first), (20, first)])
     assert begun_at(life) == 20
-    assert life.job.stored_s is None
+    assert life.job.points[-1].written_s is None
 
 
 # ---------------------------------------------------------------- a look-up that hangs

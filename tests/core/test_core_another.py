@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.driver.adapters.rest.views import incident_view
 from holdfast.driver.core import events as e
+from holdfast.driver.core.restorepoints import Tainted
 from holdfast.driver.core.story import lines_of
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.ports import Entry
@@ -219,7 +220,7 @@ def test_a_rank_that_memory_may_have_spoiled_joins(training) -> None:
     life.dies(1, signal=11)
     life.answer(snapshots=[(1, life.job.history[0].epoch)])
     life.dies(0, signal=11)
-    assert life.job.spoiled
+    assert [type(point.status) for point in life.job.points] == [Tainted]
     assert life.state.incident_count == 1
 
 

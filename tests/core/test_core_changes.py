@@ -10,7 +10,7 @@ from holdfast.driver.core.node import Node
 
 FIXED = {
     Node: {"name"},
-    Job: {"name", "plan", "phase", "number", "submitted_s", "since_s", "places", "vacant"},
+    Job: {"name", "versions", "phase", "number", "submitted_s", "since_s", "layout", "vacant"},
     Incident: {"id", "opened", "found_s"},
 }
 """Never changed, or by a function of their own."""

@@ -90,4 +90,4 @@ def test_a_snapshot_is_not_doubted_because_a_rank_left_soon_after_it(training) -
     assert life.job.restore is not None
     leaves(life, 1)
     life.dies(0, echo=True, exception="RuntimeError", step=10)
-    assert life.job.spoiled == ()
+    assert life.job.points == ()

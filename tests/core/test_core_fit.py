@@ -6,24 +6,22 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_jobs import made_job
 from msgspec.structs import replace
 
 from holdfast.driver.core import node as n
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.fit import KEPT_FROM, Bar, Use, fit, fits
-from holdfast.driver.core.model import Job, Phase, Unfit
+from holdfast.driver.core.model import Phase, Unfit
 from holdfast.driver.core.node import Against, Node, Source
 from holdfast.protocol.messages import Task
 
 NOW = 100.0
 GOOD = Node(name="n0", presence=n.Here(), link=n.Connected(incarnation="a", address="10.0.0.1"))
-JOB = Job(
-    name="job",
-    plan=Plan(task=Task(workdir="/", command=("python",)), nodes=1, ranks_per_node=1),
+JOB = made_job(
+    "job",
+    Plan(task=Task(workdir="/", command=("python",)), nodes=1, ranks_per_node=1),
     phase=Phase.PENDING,
-    number=1,
-    submitted_s=0.0,
-    since_s=0.0,
     unfit={"n1": Unfit(until_s=NOW + 1, why="no room"), "n2": Unfit(until_s=NOW - 1, why="")},
 )
 SETUP = n.ExamSetup(job="job")

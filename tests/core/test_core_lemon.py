@@ -52,7 +52,7 @@ def test_the_last_step_is_saved_before_the_place_moves(training) -> None:
     life.answer(snapshots=[(7, old)], stored=[(7, old)], empty=["n2"])
     life.answer(stored=[(7, old)], snapshots=[(7, old)], empty=["n2"])
     assert life.job.places == ("n0", "n2")
-    assert (life.job.restore.step, life.job.restore.source) == (7, "store")
+    assert (life.job.restore.step, life.job.restore.where) == (7, "store")
 
 
 def test_without_another_node_it_is_given_up_only_after_all_were_tested(training) -> None:
@@ -144,7 +144,7 @@ def test_where_one_node_alone_cannot_read_the_checkpoint_its_place_moves_before_
         if "n1" not in life.job.places:
             break
     assert (life.phase, life.job.places) == (Phase.RUNNING, ("n0", "n3", "n2"))
-    assert (life.job.restore.step, life.job.restore.source) == (80, "store")
+    assert (life.job.restore.step, life.job.restore.where) == (80, "store")
     assert any("try its place on another node than n1" in why for why in life.whys)
     assert (life.evicted, life.ordered(Distrust)) == ([], [])
     assert life.state.nodes["n1"].record.strikes == ()

@@ -103,7 +103,7 @@ def test_a_suspended_job_has_no_nodes_and_goes_on_from_the_store(training) -> No
     life.do(e.ResumeRequested(job="job"))
     life.answer(stored=[(10, first)])
     assert life.phase is Phase.RUNNING
-    assert (life.job.restore.source, life.job.restore.step) == ("store", 10)
+    assert (life.job.restore.where, life.job.restore.step) == ("store", 10)
 
 
 def test_what_a_node_told_before_a_suspend_says_nothing_of_it_after(training) -> None:

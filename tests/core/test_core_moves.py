@@ -46,7 +46,7 @@ def test_a_job_saves_its_last_step_and_moves_to_its_standby(training) -> None:
     assert life.phase is Phase.SUSPENDING
     moved(life)
     assert life.job.places == ("n0", "n2")
-    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+    assert life.job.restore.order == Restore(source="store", step=7, epoch=1)
     life.progress(8)
     assert life.incident.kind is Kind.MAINTENANCE
     assert (life.incident.steps_lost, life.incident.open) == (0, False)
@@ -82,7 +82,7 @@ def test_the_store_of_rank_0_moves_with_it(training) -> None:
     assert life.job.places == ("n2", "n1")
     assert life.job.store_host == "n2"
     life.answer(snapshots=STAYS, stored=[(7, 1)], empty=EMPTY)
-    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+    assert life.job.restore.order == Restore(source="store", step=7, epoch=1)
 
 
 def test_it_trains_on_while_no_other_node_is_there_and_says_so(training) -> None:
@@ -121,14 +121,14 @@ def test_when_the_time_is_nearly_over_the_step_is_saved_though_no_other_node_is_
     assert (life.phase, life.job.places) == (Phase.REPLACING, ("n0", ""))
     life.node("n2")
     life.answer(stored=[(7, 1)])
-    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+    assert life.job.restore.order == Restore(source="store", step=7, epoch=1)
 
 
 def test_a_store_that_takes_too_long_does_not_hold_the_move_up_for_ever(training) -> None:
     life = training(standbys=1, task=STORED)
     life.do(maintain("n1"))
     moved(life, saved=False)
-    assert life.job.restore == Restore(source="store", step=5, epoch=1)
+    assert life.job.restore.order == Restore(source="store", step=5, epoch=1)
     assert any("did not reach the store in time" in why for why in life.whys)
 
 
@@ -153,7 +153,7 @@ def test_a_store_that_is_known_to_fail_is_waited_for_a_few_seconds_only(training
     told = "step 7 of job is not saved; it goes on from step 5, the last in its store: its store"
     assert [why for why in life.whys if told in why and HANGS in why]
     life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
-    assert life.job.restore == Restore(source="store", step=5, epoch=1)
+    assert life.job.restore.order == Restore(source="store", step=5, epoch=1)
 
 
 def test_a_silent_agent_is_no_store_that_fails_and_is_told_when_the_time_is_over(training) -> None:
@@ -177,7 +177,7 @@ def test_an_error_that_is_over_when_the_step_is_saved_loses_nothing(training) ->
     life.wait(until_s=life.now + 5 * life.policy.save_fails_s)
     life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
     life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
-    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+    assert life.job.restore.order == Restore(source="store", step=7, epoch=1)
 
 
 def test_what_a_standby_lacks_hinders_no_save(training) -> None:
@@ -213,7 +213,7 @@ def test_a_store_that_works_again_gets_the_step_in_all_its_time(training) -> Non
     assert life.job.places == ("n0", "n1")
     life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
     life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
-    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+    assert life.job.restore.order == Restore(source="store", step=7, epoch=1)
 
 
 def test_a_store_that_is_slow_is_waited_for_while_bytes_reach_it(training) -> None:
@@ -232,7 +232,7 @@ def test_a_store_that_is_slow_is_waited_for_while_bytes_reach_it(training) -> No
         assert life.job.places == ("n0", "n1"), "it is still saved"
     for _ in range(2):
         life.answer(snapshots=STAYS, stored=[(5, 1), (7, 1)], empty=EMPTY)
-    assert life.job.restore == Restore(source="store", step=7, epoch=1)
+    assert life.job.restore.order == Restore(source="store", step=7, epoch=1)
 
 
 def test_a_store_of_which_nothing_more_is_heard_is_given_up_after_what_it_took(training) -> None:
@@ -407,7 +407,7 @@ def test_a_node_that_is_lost_while_it_is_left_is_lost(training) -> None:
     life.lose("n1")
     life.answer(snapshots=STAYS, stored=[(5, 1)], empty=EMPTY)
     assert life.phase is Phase.RUNNING
-    assert life.job.restore == Restore(source="store", step=5, epoch=1)
+    assert life.job.restore.order == Restore(source="store", step=5, epoch=1)
 
 
 def test_two_nodes_of_a_job_are_left_together(training) -> None:

@@ -39,7 +39,7 @@ def test_what_the_newest_epoch_saved_is_gone_on_from(put_back) -> None:
     come_back(put_back, "n0", epoch=9)
     come_back(put_back, "n1", epoch=9)
     put_back.answer(stored=[(40, 9), (20, 1)])
-    assert put_back.job.restore == Restore(source="store", step=40, epoch=9)
+    assert put_back.job.restore.order == Restore(source="store", step=40, epoch=9)
     put_back.progress(41)
     assert put_back.phase is Phase.RUNNING
     assert not put_back.incident.open

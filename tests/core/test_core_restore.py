@@ -2,28 +2,35 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from made_jobs import made_job
+from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Job, Lived, Phase, Quiet
-from holdfast.driver.core.restore import agree, close_epochs, counts, reached
-from holdfast.protocol.messages import Restore, Snapshot, Stored, Task
+from holdfast.driver.core.model import Attempt, Job, Phase, Quiet
+from holdfast.driver.core.points import close_epochs, counts
+from holdfast.driver.core.restore import chosen, reached
+from holdfast.driver.core.restorepoints import Choice, RestorePoint, Tainted, Where
+from holdfast.protocol.messages import Snapshot, Stored, Task
 
 PLAN = e.Plan(task=Task(command=("x",), workdir="."), nodes=2, ranks_per_node=1)
 
 
-def job(quiet: dict[str, Quiet], *lived: Lived, spoiled: tuple[Restore, ...] = ()) -> Job:
-    return Job(
-        name="job",
-        plan=PLAN,
-        phase=Phase.RESTORING,
-        number=1,
-        submitted_s=0,
-        since_s=0,
-        places=("a", "b"),
-        quiet=quiet,
-        history=lived,
-        spoiled=spoiled,
-    )
+def job(quiet: dict[str, Quiet], *lived: Attempt, points: tuple[RestorePoint, ...] = ()) -> Job:
+    places = ("a", "b")
+    fields = {"phase": Phase.RESTORING, "quiet": quiet, "history": lived, "points": points}
+    return made_job("job", PLAN, places=places, **fields)
+
+
+def memory(step: int, epoch: int) -> RestorePoint:
+    return RestorePoint(step=step, epoch=epoch, where=Where.MEMORY)
+
+
+def store(step: int, epoch: int) -> RestorePoint:
+    return RestorePoint(step=step, epoch=epoch, where=Where.STORE)
+
+
+def agree(job: Job) -> RestorePoint | None:
+    return chosen(job).point
 
 
 def snap(rank: int, *points: tuple[int, int]) -> tuple[Snapshot, ...]:
@@ -35,12 +42,12 @@ def test_the_newest_step_that_every_rank_has_in_its_nodes_memory() -> None:
         "a": Quiet(snapshots=snap(0, (9, 1), (10, 1))),
         "b": Quiet(snapshots=snap(1, (8, 1), (9, 1))),
     }
-    assert agree(job(quiet, Lived(epoch=1))) == Restore(source="memory", step=9, epoch=1)
+    assert agree(job(quiet, Attempt(epoch=1))) == memory(9, 1)
 
 
 def test_a_snapshot_of_a_rank_on_another_node_does_not_count() -> None:
     quiet = {"a": Quiet(snapshots=snap(0, (9, 1)) + snap(1, (9, 1))), "b": Quiet()}
-    assert agree(job(quiet, Lived(epoch=1))) is None
+    assert agree(job(quiet, Attempt(epoch=1))) is None
 
 
 def test_the_store_where_memory_does_not_reach() -> None:
@@ -48,22 +55,20 @@ def test_the_store_where_memory_does_not_reach() -> None:
         "a": Quiet(snapshots=snap(0, (9, 1)), stored=(Stored(step=5, epoch=1),)),
         "b": Quiet(),
     }
-    assert agree(job(quiet, Lived(epoch=1))) == Restore(source="store", step=5, epoch=1)
+    assert agree(job(quiet, Attempt(epoch=1))) == store(5, 1)
 
 
 def test_what_is_later_than_its_epochs_end_is_never_taken() -> None:
     stored = (Stored(step=50, epoch=1), Stored(step=30, epoch=1), Stored(step=32, epoch=2))
     quiet = {"a": Quiet(stored=stored), "b": Quiet()}
-    history = (Lived(epoch=1, end=30), Lived(epoch=2))
-    assert agree(job(quiet, *history)) == Restore(source="store", step=32, epoch=2)
-    assert agree(job(quiet, *close_epochs(history, 30))) == Restore(
-        source="store", step=30, epoch=1
-    )
+    history = (Attempt(epoch=1, end=30), Attempt(epoch=2))
+    assert agree(job(quiet, *history)) == store(32, 2)
+    assert agree(job(quiet, *close_epochs(history, 30))) == store(30, 1)
 
 
 def test_an_epoch_of_another_life_of_that_name_does_not_count() -> None:
     quiet = {"a": Quiet(stored=(Stored(step=50, epoch=7),)), "b": Quiet()}
-    assert agree(job(quiet, Lived(epoch=1))) is None
+    assert agree(job(quiet, Attempt(epoch=1))) is None
 
 
 def test_a_restore_whose_ranks_died_at_once_is_not_tried_again() -> None:
@@ -71,8 +76,10 @@ def test_a_restore_whose_ranks_died_at_once_is_not_tried_again() -> None:
         "a": Quiet(snapshots=snap(0, (9, 1)), stored=(Stored(step=5, epoch=1),)),
         "b": Quiet(snapshots=snap(1, (9, 1))),
     }
-    spoiled = (Restore(source="memory", step=9, epoch=1),)
-    assert agree(job(quiet, Lived(epoch=1), spoiled=spoiled)).source == "store"
+    tainted = replace(memory(9, 1), status=Tainted(why="rank 0 died of it"))
+    assert chosen(job(quiet, Attempt(epoch=1), points=(tainted,))) == Choice(
+        store(5, 1), "for the snapshot of step 9 in memory is not taken (rank 0 died of it)"
+    )
 
 
 @given(
@@ -89,7 +96,7 @@ def test_it_is_the_best_of_all_that_may_be_taken(first, second, store, ends) -> 
         ),
         "b": Quiet(snapshots=snap(1, *second)),
     }
-    history = tuple(Lived(epoch=epoch, end=end) for epoch, end in ends.items())
+    history = tuple(Attempt(epoch=epoch, end=end) for epoch, end in ends.items())
     allowed = [
         point
         for point in [*(set(first) & set(second)), *store]
@@ -101,14 +108,14 @@ def test_it_is_the_best_of_all_that_may_be_taken(first, second, store, ends) -> 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8))
 def test_after_a_rollback_nothing_beyond_it_counts(starts: list[int]) -> None:
-    history: tuple[Lived, ...] = ()
+    history: tuple[Attempt, ...] = ()
     for epoch, start in enumerate(starts, start=1):
-        history = (*close_epochs(history, start), Lived(epoch=epoch))
-    ends = {lived.epoch: lived.end for lived in history}
+        history = (*close_epochs(history, start), Attempt(epoch=epoch))
+    line = {attempt.epoch: attempt for attempt in history}
     for epoch in range(1, len(starts)):
         lowest = min(starts[epoch:])
-        assert counts(ends, lowest, epoch)
-        assert not counts(ends, lowest + 1, epoch)
+        assert counts(line, lowest, epoch)
+        assert not counts(line, lowest + 1, epoch)
 
 
 def test_memory_that_kills_its_ranks_at_once_gives_way_to_the_store(training) -> None:
@@ -116,10 +123,10 @@ def test_memory_that_kills_its_ranks_at_once_gives_way_to_the_store(training) ->
     first = life.job.epoch
     life.dies(1, signal=9, step=12)
     life.answer(snapshots=[(12, first)], stored=[(10, first)])
-    assert life.job.restore.source == "memory"
+    assert life.job.restore.where == "memory"
     life.dies(1, signal=7, step=12)
     life.answer(snapshots=[(12, first)], stored=[(10, first)])
-    assert (life.job.restore.source, life.job.restore.step) == ("store", 10)
+    assert (life.job.restore.where, life.job.restore.step) == ("store", 10)
 
 
 def test_a_kill_from_outside_does_not_spoil_memory(training) -> None:
@@ -128,7 +135,7 @@ def test_a_kill_from_outside_does_not_spoil_memory(training) -> None:
     for _ in range(2):
         life.dies(1, signal=9, step=12)
         life.answer(snapshots=[(12, first)], stored=[(10, first)])
-    assert life.job.restore.source == "memory"
+    assert life.job.restore.where == "memory"
 
 
 def test_an_unreadable_store_is_waited_for_not_forgotten(storing) -> None:
@@ -146,7 +153,7 @@ def test_an_unreadable_store_is_waited_for_not_forgotten(storing) -> None:
 
 def test_what_was_reached_is_the_least_of_the_newest_snapshots_that_survive() -> None:
     kept = Quiet(snapshots=snap(0, (7, 2), (8, 2)) + snap(1, (7, 2), (9, 1)))
-    lived = (Lived(epoch=1, end=5), Lived(epoch=2))
+    lived = (Attempt(epoch=1, end=5), Attempt(epoch=2))
     assert reached(job({"a": kept, "b": Quiet()}, *lived)) == 7
     assert reached(job({}, *lived)) is None
     assert reached(job({"a": kept})) is None

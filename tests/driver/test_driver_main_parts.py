@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from made_jobs import made_job
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import (
@@ -16,7 +17,7 @@ from holdfast.driver.core.events import (
     RanksLeft,
     Reached,
 )
-from holdfast.driver.core.model import Incident, Job, Phase, State
+from holdfast.driver.core.model import Incident, Phase, State
 from holdfast.driver.follow.feed import Feed
 from holdfast.driver.follow.fence import Fence
 from holdfast.driver.people.plan import plan_of
@@ -106,13 +107,9 @@ class RecordingWatch:
 
 def seated(name: str, epoch: int, *, seats: bool = True, best_step: int = 0) -> State:
     seat = Seat(rank=0, local_rank=0, node="n", address="a")
-    found = Job(
-        name=name,
-        plan=Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1),
-        phase=Phase.RUNNING,
-        number=1,
-        submitted_s=0,
-        since_s=0,
+    found = made_job(
+        name,
+        Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1),
         epoch=epoch,
         seats=(seat,) if seats else (),
         places=("n0", "n1"),

@@ -1,11 +1,12 @@
 """Entries that are old, and of nothing that is there, go; on both databases."""
 
 import pytest
+from made_jobs import made_job
 
 from holdfast.driver.adapters import journal_pruning
 from holdfast.driver.adapters.journal import SqlJournal
 from holdfast.driver.core.events import Plan, Ticked
-from holdfast.driver.core.model import Incident, Job, Phase, State
+from holdfast.driver.core.model import Incident, State
 from holdfast.driver.journal.pruning import Pruner
 from holdfast.driver.ports import Claim, Entry, Key, TakenOver
 from holdfast.protocol.faults import Blame, Kind
@@ -14,11 +15,7 @@ from holdfast.protocol.messages import Task
 KEEP, WRITTEN = 10, 40
 PLAN = Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1)
 STATE = State(
-    jobs={
-        "here": Job(
-            name="here", plan=PLAN, phase=Phase.RUNNING, number=1, submitted_s=0.0, since_s=0.0
-        )
-    },
+    jobs={"here": made_job("here", PLAN)},
     incidents={
         7: Incident(
             id=7, opened=1, kind=Kind.NODE_LOST, blame=Blame.UNKNOWN, found_s=0.0, summary="lost"

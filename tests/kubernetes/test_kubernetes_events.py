@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from made_jobs import made_job
 from waiting import eventually_async
 
 from holdfast.driver.adapters.kubernetes import names
@@ -20,7 +21,7 @@ from holdfast.driver.adapters.kubernetes.events import (
 )
 from holdfast.driver.adapters.kubernetes.notes import MAX_NOTE_BYTES
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.model import Brake, Failure, Incident, Job, Phase
+from holdfast.driver.core.model import Brake, Failure, Incident, Phase
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Task
 
@@ -30,8 +31,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=UTC)
 
 def turned(entry: int = 7, news: str = "", **fields: Any) -> Turned:
     plan = Plan(task=Task(command=("train",), workdir="."), nodes=1, ranks_per_node=1)
-    values = {"phase": Phase.RUNNING, "number": 1, "submitted_s": 0.0, "since_s": 0.0} | fields
-    return Turned(OBJECT, Job(name="speech", plan=plan, **values), news, 2, entry, AT)
+    return Turned(OBJECT, made_job("speech", plan, **fields), news, 2, entry, AT)
 
 
 def test_an_event_is_about_its_object_and_says_phase_and_reason() -> None:

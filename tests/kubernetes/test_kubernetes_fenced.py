@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
+from made_jobs import made_job
 from made_objects import JOB
 
 from holdfast.driver.adapters.kubernetes import jobs
 from holdfast.driver.adapters.kubernetes.operator import Operator
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.core.events import JobSubmitted
-from holdfast.driver.core.model import Job, Phase, State
+from holdfast.driver.core.model import Phase, State
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.faults import Kind
 
@@ -34,10 +35,8 @@ class Objects:
 def state_of(*names: str) -> State:
     submitted = jobs.missing(JOB, None, "speech")
     assert isinstance(submitted, JobSubmitted)
-    made = {"plan": submitted.plan, "phase": Phase.PENDING, "number": 1}
-    return State(
-        jobs={name: Job(name=name, submitted_s=0.0, since_s=0.0, **made) for name in names}  # type: ignore[arg-type]
-    )
+    plan = submitted.plan
+    return State(jobs={name: made_job(name, plan, phase=Phase.PENDING) for name in names})
 
 
 @pytest.fixture

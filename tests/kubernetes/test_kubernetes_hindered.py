@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from made_jobs import made_job
 from made_objects import JOB, Object
 from written_status import Written
 
@@ -12,7 +13,7 @@ from holdfast.driver.adapters.kubernetes.operator import Operator
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.core.admission import Refusal
 from holdfast.driver.core.events import JobSubmitted
-from holdfast.driver.core.model import Job, Phase, State
+from holdfast.driver.core.model import Job, State
 from holdfast.driver.loop import NotAccepting, Refused
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
@@ -81,15 +82,7 @@ async def test_a_job_that_the_journal_has_no_room_for_waits_and_says_why() -> No
 async def test_what_a_parked_job_does_not_do_is_said_in_its_status_and_not_in_a_log_alone() -> None:
     submitted = jobs.missing(JOB, None, "speech")
     assert isinstance(submitted, JobSubmitted)
-    job = Job(
-        name="speech",
-        plan=submitted.plan,
-        phase=Phase.RUNNING,
-        number=1,
-        submitted_s=0.0,
-        since_s=0.0,
-        parked="a mistake",
-    )
+    job = made_job("speech", submitted.plan, parked="a mistake")
     wanted = {**JOB, "spec": {**JOB["spec"], "suspend": True}}
     said = await looked_at(
         Loop(Refused(Refusal("parked-job", PARKED)), job), wanted, PermanentError

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from made_jobs import made_job
 from made_objects import JOB, Object
 from msgspec.structs import replace
 
@@ -12,15 +13,14 @@ from holdfast.driver.adapters.kubernetes import jobs, status
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Incident, Job, Phase, State, Wanted
 from holdfast.driver.core.node import Free, Held, Node, Promised
+from holdfast.driver.core.restorepoints import RestorePoint, Where
 from holdfast.protocol.faults import Blame, Kind
-from holdfast.protocol.messages import Stored
 
 
 def core_job(**fields: Any) -> Job:
     event = jobs.missing(JOB, None, "speech")
     assert isinstance(event, e.JobSubmitted)
-    base = {"phase": Phase.PENDING, "number": 1, "submitted_s": 0.0, "since_s": 0.0}
-    return Job(name="speech", plan=event.plan, **(base | fields))
+    return made_job("speech", event.plan, **({"phase": Phase.PENDING} | fields))
 
 
 def changed_spec(**spec: Any) -> Object:
@@ -91,7 +91,7 @@ def test_what_is_new_in_the_spec_since_a_job_was_accepted_is_no_change_of_it() -
     job = core_job()
     document = json.loads(job.plan.spec)
     del document["spec"]["suspend"], document["spec"]["checkpoint"]
-    earlier = replace(job, plan=replace(job.plan, spec=json.dumps(document).encode()))
+    earlier = made_job("speech", replace(job.plan, spec=json.dumps(document).encode()))
     assert jobs.changed(JOB, earlier) == ""
 
 
@@ -212,7 +212,7 @@ def test_of_pods_that_become_ready_one_by_one_the_last_is_told_at_once() -> None
 
 
 def test_the_last_stored_step_is_told_with_the_progress() -> None:
-    stored = told(core_job(acknowledged=(Stored(step=10, epoch=1),)))
+    stored = told(core_job(points=(RestorePoint(step=10, epoch=1, where=Where.STORE),)))
     assert stored["storedStep"] == 10
     assert status.urgent(stored) == status.urgent(told(core_job()))
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from holdfast.driver.adapters.rest.attempts import attempts_of
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import Ticked
+from holdfast.driver.core.model import Attempt
 from holdfast.driver.ports import Entry
 from holdfast.protocol.messages import Desired, Restore, Seat
 
@@ -47,11 +48,13 @@ def test_an_attempt_lasts_from_its_seats_to_the_next_order_without() -> None:
             entry(3, "rank 0 died", order(1, seats=False)),
             entry(4, "starts again", order(2, seats=True, step=310)),
         ],
+        [Attempt(epoch=2, number=2, version=3, layout=4)],
     )
     assert [(each.attempt, each.nodes, each.source, each.step) for each in told] == [
         (1, ["node-1"], "beginning", 0),
         (2, ["node-2"], "memory", 310),
     ]
+    assert [(each.version, each.layout) for each in told] == [(1, 0), (3, 4)]
     assert (told[0].ended[-1], told[0].why) == ("3", "rank 0 died")
     assert told[1].ended == ""
 
@@ -59,7 +62,7 @@ def test_an_attempt_lasts_from_its_seats_to_the_next_order_without() -> None:
 def test_what_a_standby_is_told_ends_no_attempt() -> None:
     test_itself = order(9, seats=False)
     (told,) = attempts_of(
-        "speech", [entry(1, "starts", order(1, seats=True)), entry(2, "runs", test_itself)]
+        "speech", [entry(1, "starts", order(1, seats=True)), entry(2, "runs", test_itself)], []
     )
     assert told.ended == ""
 
@@ -71,5 +74,5 @@ def test_the_nodes_of_an_attempt_are_those_of_all_its_orders_in_rank_order() -> 
         Instruct(desired=replace(part, node=seat.node, seats=(seat,)))
         for part, seat in zip(parts, seats, strict=True)
     ]
-    (told,) = attempts_of("speech", [entry(1, "starts", *orders)])
+    (told,) = attempts_of("speech", [entry(1, "starts", *orders)], [])
     assert told.nodes == ["n0", "n1", "n2"]

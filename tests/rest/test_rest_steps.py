@@ -1,6 +1,7 @@
 """How many steps a job that is over is shown to have made."""
 
 import pytest
+from made_jobs import made_job
 from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.views import job_view
@@ -14,9 +15,7 @@ from holdfast.protocol.messages import RankStatus, Task
 def ended(*statuses: RankStatus, best_step: int | None = None) -> Job:
     plan = Plan(task=Task(command=("train",), workdir="."), nodes=1, ranks_per_node=2)
     exits = tuple(Exited(node="n0", status=status) for status in statuses)
-    times = {"number": 1, "submitted_s": 0.0, "since_s": 1.0}
-    known = {"plan": plan, "phase": Phase.SUCCEEDED, "exits": exits, "best_step": best_step}
-    return Job(name="job", **known, **times)  # type: ignore[arg-type]
+    return made_job("job", plan, phase=Phase.SUCCEEDED, exits=exits, best_step=best_step)
 
 
 def end(rank: int, step: int, saved: int | None) -> RankStatus:

@@ -3,26 +3,22 @@
 from typing import Any
 
 import pytest
+from made_jobs import made_job
 from msgspec.structs import replace
 
 from holdfast.cli import status
 from holdfast.driver.adapters.rest.telling import why_job
 from holdfast.driver.adapters.rest.views import job_view
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Failure, Incident, Job, Lived, Phase, Quiet, State
+from holdfast.driver.core.model import Attempt, Failure, Incident, Job, Phase, Quiet, State
+from holdfast.driver.core.restorepoints import RestorePoint, Where
 from holdfast.driver.ports import Entry
 from holdfast.driver.watch.model import JobProgress
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Stored, Task
 
-JOB = Job(
-    name="speech",
-    plan=e.Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1),
-    phase=Phase.RUNNING,
-    number=1,
-    submitted_s=0.0,
-    since_s=9.0,
-)
+PLAN = e.Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1)
+JOB = made_job("speech", PLAN, since_s=9.0)
 CRASH = Incident(
     id=1,
     opened=1,
@@ -118,7 +114,7 @@ def test_a_job_that_waits_to_know_what_its_store_has_says_since_when_and_what_to
     assert told.details == ["it waits to learn which checkpoints its store has, since 14:02:04"]
     assert told.fix == "To begin elsewhere: holdfast resume speech --from-start"
     found = Quiet(stored=(Stored(step=70, epoch=1),))
-    told = why(replace(waits, quiet={"n0": found}, history=(Lived(epoch=1),)))
+    told = why(replace(waits, quiet={"n0": found}, history=(Attempt(epoch=1),)))
     assert told.fix.endswith("holdfast resume speech --from-step 70 (or --from-start)")
 
 
@@ -126,8 +122,8 @@ def test_a_job_that_waits_to_know_what_its_store_has_says_since_when_and_what_to
 def test_a_job_shows_its_last_stored_step_and_how_long_ago_that_was(
     written_s: float | None, ago_s: float | None
 ) -> None:
-    known = (Stored(step=5, epoch=1), Stored(step=10, epoch=1))
-    job = replace(JOB, acknowledged=known, stored_s=written_s)
+    newest = RestorePoint(step=10, epoch=1, where=Where.STORE, written_s=written_s)
+    job = replace(JOB, points=(replace(newest, step=5), newest))
     view = job_view(State(jobs={JOB.name: job}), job, now=100.0, live=None)
     assert (view.stored_step, view.stored_s) == (10, ago_s)
     shown = "\n".join(status.stored(view.model_dump(), []))

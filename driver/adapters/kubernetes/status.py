@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from holdfast.driver.core import lives
 from holdfast.driver.core.model import Incident, Job, Phase, State
 from holdfast.driver.core.node import Node
+from holdfast.driver.core.points import newest_stored
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.faults import Kind
 
@@ -232,7 +233,8 @@ def _live(job: Job, live: JobProgress | None) -> dict[str, Any]:
     known = live or job.reached
     seen = [job.best_step, known.step if known else None]
     step = max((each for each in seen if each is not None), default=None)
-    stored = job.acknowledged[-1].step if job.acknowledged else None
+    newest = newest_stored(job)
+    stored = newest.step if newest else None
     if live is None:
         return {"step": step, "storedStep": stored}
     figures = {

@@ -11,7 +11,7 @@ from fastapi import Header
 from pydantic import Field
 
 from holdfast.driver.adapters.rest.problems import Problem
-from holdfast.driver.adapters.rest.views import View
+from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.admission import DEFECT, Refusal
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.loop import KeyReused, NotAccepting, Refused

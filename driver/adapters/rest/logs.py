@@ -82,11 +82,7 @@ class RankLog:
     def _node(self) -> str:
         """Where the rank is, or was last; "" where the job holds no node for it."""
         job = self._control.state.jobs.get(self.job)
-        if job is None:
-            return ""
-        seated = {seat.rank: seat.node for seat in job.seats}
-        place = self.rank // job.plan.ranks_per_node
-        return seated.get(self.rank) or (job.places[place] if place < len(job.places) else "")
+        return job.layout.node_of(self.rank) if job is not None else ""
 
     async def _read_kept(self, offset: int) -> tuple[bytes, int] | None:
         """From the driver's own folder, or of the last lines that the node told as it was left."""

@@ -8,7 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver
 from holdfast.driver.adapters.rest.metrics import Metrics
-from holdfast.driver.adapters.rest.views import View
+from holdfast.driver.adapters.rest.view import View
 from holdfast.protocol import jobspec
 
 router = APIRouter(tags=["system"], dependencies=[NO_PARAMETERS])

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from holdfast.driver.adapters.rest.views import View, node_state
+from holdfast.driver.adapters.rest.view import View
+from holdfast.driver.adapters.rest.views import node_state
 from holdfast.driver.core import incidents, lives, restore
 from holdfast.driver.core.events import (
     DiagnosticEnded,

@@ -9,24 +9,27 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from holdfast.driver.adapters.rest.howfar import how_far
+from holdfast.driver.adapters.rest.points import (
+    LayoutView,
+    RestorePointView,
+    ago,
+    layout_view,
+    restore_points,
+)
+from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.fit import SOURCES, Bar, Reason, Use, fit
 from holdfast.driver.core.gather import root
 from holdfast.driver.core.model import Incident, Job, State
 from holdfast.driver.core.node import Exited, Lent, Node
+from holdfast.driver.core.points import newest_stored
 from holdfast.driver.core.story import timeline
 from holdfast.driver.core.tally import exits_of
 from holdfast.driver.core.trials import due_s
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.messages import Observed
-
-
-class View(BaseModel):
-    """Base of the answers."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
 class Place(View):
@@ -92,6 +95,13 @@ class JobView(View):
     standbys: list[str]
     attempt: int
     """How often its ranks were started since it was submitted."""
+    version: int
+    """Of what it is to run: the number of its spec, which is 1 as it was submitted."""
+    layout: LayoutView
+    """Of its newest attempt while it runs; else what the next one has so far."""
+    restore_points: list[RestorePointView]
+    """What its ranks could start from, the newest first: what its store is known to have, and what
+    is tainted; until ranks run also what its nodes have in memory."""
     step: int | None
     """Highest step that all ranks are known to have completed."""
     stored_step: int | None
@@ -225,7 +235,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
     """`live`: what the detectors know of its progress, or None where they know nothing."""
     spec = json.loads(job.plan.spec or b"{}")
     ended, exits = job.since_s if job.finished else now, exits_of(state.nodes, job)
-    so_far = how_far(job, live, exits)
+    so_far, stored = how_far(job, live, exits), newest_stored(job)
     return JobView(
         name=job.name,
         labels=spec.get("metadata", {}).get("labels", {}),
@@ -235,15 +245,18 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         age_s=max(0.0, ended - job.submitted_s),
         why=job.why,
         waiting=job.waiting,
-        unsure_s=None if job.unsure_s is None else max(0.0, now - job.unsure_s),
+        unsure_s=ago(job.unsure_s, now),
         parked=job.parked,
         ranks=job.world_size,
         places=[_place(state, job, place) for place in range(len(job.places))],
         standbys=list(job.standbys),
         attempt=job.attempt,
         step=so_far.step,
-        stored_step=job.acknowledged[-1].step if job.acknowledged else None,
-        stored_s=None if job.stored_s is None else max(0.0, now - job.stored_s),
+        version=job.version.number,
+        layout=layout_view(job),
+        restore_points=restore_points(job, now),
+        stored_step=stored.step if stored else None,
+        stored_s=ago(stored.written_s if stored else None, now),
         step_relative=so_far.relative,
         step_s=live.step_s if live else None,
         best_step_s=live.best_step_s if live else None,
@@ -261,7 +274,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
 def node_view(state: State, node: Node, seen: Observed | None = None) -> NodeView:
     """`seen`: what its executor reported last."""
     job = state.jobs.get(node.job or "")
-    ranks = _ranks_of(job, node.name) if job else []
+    ranks = list(job.layout.ranks_on(node.name)) if job else []
     return NodeView(
         name=node.name,
         state=node_state(node),
@@ -367,22 +380,11 @@ def _step_restored(incident: Incident) -> int | None:
 def _place(state: State, job: Job, place: int) -> Place:
     name = job.places[place]
     node = state.nodes.get(name)
-    each = job.plan.ranks_per_node
     return Place(
         node=name,
-        ranks=list(range(place * each, (place + 1) * each)),
+        ranks=list(job.layout.ranks_at(place)),
         connected=node is not None and node.connected,
     )
-
-
-def _ranks_of(job: Job, node: str) -> list[int]:
-    each = job.plan.ranks_per_node
-    return [
-        rank
-        for place, name in enumerate(job.places)
-        if name == node
-        for rank in range(place * each, (place + 1) * each)
-    ]
 
 
 def _restarts(job: Job, now: float) -> dict[str, BudgetView]:
