@@ -76,6 +76,7 @@ def _page(
         *_progress(job, losses),
         *stored(job, incidents),
         *_lost(job, incidents),
+        *attempt(job),
         f"nodes   {_cells(job)}",
         f"last    {escape(job['why'] or 'nothing was decided yet')}",
     ]
@@ -118,10 +119,21 @@ def stored(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[
     amiss = [f"        {escape(text)}" for text in _amiss(job, incidents)]
     if job["stored_step"] is not None:
         ago = "" if job["stored_s"] is None else f", {duration(job['stored_s'])} ago"
-        return [f"store   step {job['stored_step']:,}{ago}", *amiss]
+        return [f"store   step {job['stored_step']:,}{ago}", *_tainted(job), *amiss]
     every = job["spec"].get("spec", {}).get("checkpoint", {}).get("storeIntervalSteps")
     asked = every and (amiss or job["step"] is not None)
-    return ["store   no checkpoint yet", *amiss] if asked else []
+    return ["store   no checkpoint yet", *_tainted(job), *amiss] if asked else []
+
+
+def _tainted(job: dict[str, Any]) -> list[str]:
+    """What is saved and not started from, and why."""
+    from rich.markup import escape
+
+    return [
+        f"        step {each['step']:,} in {each['where']} is not used: {escape(each['why'])}"
+        for each in job.get("restore_points", ())  # a driver of before tells of none
+        if each["status"] == "tainted"
+    ]
 
 
 def _amiss(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -132,6 +144,16 @@ def _amiss(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[
         STORE_REPORTS[each["kind"]]: each for each in incidents if each["kind"] in STORE_REPORTS
     }
     return [each["summary"] for kind, each in last.items() if each["kind"] == kind]
+
+
+def attempt(job: dict[str, Any]) -> list[str]:
+    """How often its ranks were started, of which version of the job, and how they lie."""
+    layout = job.get("layout")
+    if not layout or not job["attempt"]:
+        return []
+    size = f"{plural(job['ranks'], 'rank')} on {plural(layout['nodes'], 'node')}"
+    which = f", layout {layout['number']}" if layout["number"] else ""
+    return [f"attempt {job['attempt']} of version {job['version']}: {size}{which}"]
 
 
 def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:

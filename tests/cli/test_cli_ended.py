@@ -47,4 +47,19 @@ def test_what_is_wrong_with_the_store_is_told_as_long_as_it_is(
     job = {"phase": "Running", "stored_step": 1_150, "stored_s": 6.3}
     more = [f"        {each['summary']}" for each in told]
     assert status.stored(job, reports) == ["store   step 1,150, 6.3 s ago", *more]
+    point = {"step": 12, "where": "memory", "status": "tainted", "why": "rank 0 died of it"}
+    points = [point, {**point, "status": "whole", "why": ""}]
+    not_used = "        step 12 in memory is not used: rank 0 died of it"
+    told = status.stored(job | {"restore_points": points}, reports)
+    assert told == ["store   step 1,150, 6.3 s ago", not_used, *more]
     assert status.stored(job | {"phase": "Failed"}, reports) == ["store   step 1,150, 6.3 s ago"]
+
+
+def test_an_attempt_is_told_with_its_version_and_layout() -> None:
+    layout = {"number": 2, "nodes": 4}
+    job: dict[str, Any] = {"attempt": 3, "version": 1, "ranks": 8, "layout": layout}
+    assert status.attempt(job) == ["attempt 3 of version 1: 8 ranks on 4 nodes, layout 2"]
+    between = job | {"layout": {**layout, "number": 0}}
+    assert status.attempt(between) == ["attempt 3 of version 1: 8 ranks on 4 nodes"]
+    assert status.attempt(job | {"attempt": 0}) == []
+    assert status.attempt({"attempt": 3}) == [], "a driver of before tells of none"
