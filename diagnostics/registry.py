@@ -1,7 +1,8 @@
 """The tests there are, by name. Pure; asked by plan, thresholds, verdict and runner.
 
-A new test is one entry in `TESTS` and one file in `probes/` that has its name. Nothing else in this
-package may know a test by its name.
+A new test is one entry in `TESTS` and one file in `probes/` that has its name (and, where a node
+class may name its threshold, a field of `NodeClass` in the job spec). No rule of this package may
+ask for a test by its name.
 """
 
 from enum import StrEnum

@@ -36,6 +36,10 @@ class Case(msgspec.Struct, frozen=True):
     beside: str
 
 
+Found = defaultdict[Case, Exams]
+"""All exams of each case, in the order in which the cases came first."""
+
+
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One case. What is wrong: a healthy node failed, or a faulty one did not."""
 
@@ -51,17 +55,23 @@ def run(*, minutes: float, as_json: bool) -> int:
     """Examine until the time is over, and print the counts; the exit code."""
     progress = Console(stderr=True)
     load = os.getloadavg()[0]
-    rows = told(measure(60 * minutes, lambda what: progress.print(what, markup=False)))
+    found: Found = defaultdict(list)
+    code = exitcodes.OK
+    try:
+        measure(60 * minutes, lambda what: progress.print(what, markup=False), found)
+    except KeyboardInterrupt:
+        progress.print("interrupted; nothing is left running")
+        code = exitcodes.INTERRUPTED
+    rows = told(found)
     if as_json:
         print(msgspec.json.encode({"load": load, "rows": rows}).decode())
     else:
         _show(Console(), rows, load)
-    return exitcodes.OK
+    return code
 
 
-def measure(limit_s: float, say: Callable[[str], None]) -> dict[Case, Exams]:
-    """All exams of each case: as many turns as fit into the time, one at least."""
-    found: dict[Case, Exams] = defaultdict(list)
+def measure(limit_s: float, say: Callable[[str], None], found: Found) -> None:
+    """Add exams of each case to `found`: as many turns as fit into the time, one at least."""
     begin_s = time.monotonic()
     turns, spent_s = 0, 0.0
     while not turns or spent_s + spent_s / turns < limit_s:
@@ -71,10 +81,9 @@ def measure(limit_s: float, say: Callable[[str], None]) -> dict[Case, Exams]:
                     _turn(test, beside, found)
         turns, spent_s = turns + 1, time.monotonic() - begin_s
         say(f"turn {turns}, {spent_s:.0f} s")
-    return found
 
 
-def _turn(test: Test, beside: str, found: dict[Case, Exams]) -> None:
+def _turn(test: Test, beside: str, found: Found) -> None:
     found[Case(test.name, HEALTHY, beside)].append(exam(test, None))
     reached = _median(found[Case(test.name, HEALTHY, ALONE)])
     for name, plant in FAULTS.get(test.name, {}).items():
@@ -82,8 +91,8 @@ def _turn(test: Test, beside: str, found: dict[Case, Exams]) -> None:
         found[Case(test.name, name, beside)].append(exam(test, change))
 
 
-def told(found: dict[Case, Exams]) -> list[Row]:
-    """The counts, in the order in which the cases were examined."""
+def told(found: Found) -> list[Row]:
+    """The counts of each case."""
     return [_row(case, exams, _least(case.test, found)) for case, exams in found.items()]
 
 
@@ -100,7 +109,7 @@ def _row(case: Case, exams: Exams, least: float) -> Row:
     )
 
 
-def _least(test: str, found: dict[Case, Exams]) -> float:
+def _least(test: str, found: Found) -> float:
     reached = _median(found[Case(test, HEALTHY, ALONE)])
     return TESTS[test].share_of_median * (reached or 0.0)
 

@@ -7,8 +7,11 @@ import os
 import select
 import signal
 import socket
+import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import NoReturn
 
 import msgspec
 import torch  # noqa: F401 - loaded once, before the forks
@@ -65,12 +68,7 @@ def _runner(node: str, order: DiagnosticOrder, change: Change | None) -> Iterato
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        os.dup2(theirs, 1)
-        os.environ.update(HOLDFAST_NODE=node, HOLDFAST_IFNAME="lo")
-        if change:
-            change()
-        runner.main([msgspec.json.encode(order).decode()])
-        os._exit(1)
+        _become(node, order, change, theirs)
     os.close(theirs)
     try:
         yield ours
@@ -78,6 +76,22 @@ def _runner(node: str, order: DiagnosticOrder, change: Change | None) -> Iterato
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(ours)
+
+
+def _become(node: str, order: DiagnosticOrder, change: Change | None, stdout: int) -> NoReturn:
+    """Be the runner; whatever happens, never go on as a second benchmark."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, who ends us
+        sys.stdout = os.fdopen(stdout, "w")
+        os.environ.update(HOLDFAST_NODE=node, HOLDFAST_IFNAME="lo")
+        if change:
+            change()
+        runner.main([msgspec.json.encode(order).decode()])
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        os._exit(1)
 
 
 def _answer(output: int) -> DiagnosticResult:
@@ -101,9 +115,12 @@ def busy() -> Iterator[None]:
 
 @contextmanager
 def _loop() -> Iterator[None]:
-    child = os.fork()
-    while child == 0:
-        pass
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        while os.getppid() == parent:
+            sum(range(1_000_000))
+        os._exit(0)
     try:
         yield
     finally:
