@@ -43,6 +43,10 @@ def register(app: typer.Typer) -> None:
             "holdfast bench scale --nodes 1000,12500 --before HEAD~20 --json",
         ),
     )(scale)
+    bench.command(
+        "diagnostics",
+        epilog=examples("holdfast bench diagnostics", "holdfast bench diagnostics --minutes 20"),
+    )(diagnostics)
     app.add_typer(bench, name="bench", epilog=examples("holdfast bench recovery --json"))
 
 
@@ -140,3 +144,16 @@ def scale(
     except sizes.BadSizes as bad:
         raise misused(bad.what, bad.fix) from bad
     return int(part.run("scale", rounds=rounds, as_json=json, sizes=chosen, before=before))
+
+
+def diagnostics(
+    minutes: Annotated[
+        float, typer.Option(min=0.01, max=600, help="How long; each case is tried once at least.")
+    ] = 3.0,
+    json: Json = False,
+) -> int:
+    """How often the tests of nodes find a planted fault, and how often they fail a healthy node.
+
+    Each runs as under an executor, alone and beside a busy loop on each core of this machine.
+    """
+    return int(parts.BENCH_DIAGNOSTICS.load().run(minutes=minutes, as_json=json))

@@ -62,6 +62,7 @@ BENCH_ON_KUBERNETES = Part("holdfast.bench.main", ON_KUBERNETES)
 BENCH_AS_SHIPPED = Part("holdfast.bench.main", (*ON_GIVEN, "psycopg"))
 BENCH_OTHERS = Part("holdfast.bench.kubernetes.others", ON_KUBERNETES)
 BENCH_SCALE = Part("holdfast.bench.main")
+BENCH_DIAGNOSTICS = Part("holdfast.bench.diagnostics.benchmark", TRAINS)
 BENCH_COUNTS = Part("holdfast.bench.counts")
 BENCH_SIZES = Part("holdfast.bench.kubernetes.sizes")
 

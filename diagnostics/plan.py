@@ -1,19 +1,15 @@
 """Which node runs which test with whom. Pure; called by the driver's core.
 
 Must not know what became of a test: that is `verdict`'s. The nodes under test stand in a ring and
-every edge of the ring is one all-reduce between neighbours, so each node is tested with two
-different partners: in two rounds where the ring is even, in three where it is odd.
+every edge of the ring is one match of each test of two, so each node is tested with two different
+partners: in two rounds where the ring is even, in three where it is odd.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
 
+from holdfast.diagnostics.registry import tests_of
 from holdfast.protocol.messages import DiagnosticOrder, Rendezvous
-
-COMPUTE = "compute"
-ALLREDUCE = "allreduce"
-
-COMPUTE_ROUNDS = 2
-"""One result alone, which may be a lie, never convicts: the compute test is run twice."""
 
 FIRST_PORT = 23_000
 """Below the range from which Linux picks ports by itself (32768 up)."""
@@ -42,29 +38,39 @@ def orders(
         raise ValueError("suspects: empty, there is nothing to diagnose. Name at least one node.")
     nodes = ring(suspects, healthy)
     pairs = rounds(nodes)
-    boxes = sum(range(1, len(pairs) + 1)) + COMPUTE_ROUNDS
-    box_s = min(LONGEST_BOX_S, limit_s / boxes)
+    box_s = min(LONGEST_BOX_S, limit_s / _boxes(len(pairs)))
     plan: dict[str, list[DiagnosticOrder]] = {node: [] for node in nodes}
-    for node in nodes:
-        for turn in range(COMPUTE_ROUNDS):
-            plan[node].append(DiagnosticOrder(id=id, test=COMPUTE, round=turn, time_box_s=box_s))
-    port = first_port
-    for turn, matches in enumerate(pairs):
-        for first, second in matches:
-            order = DiagnosticOrder(
-                id=id,
-                test=ALLREDUCE,
-                round=turn,
-                members=(first, second),
-                rendezvous=Rendezvous(address=addresses[first], port=port),
-                listen_port=port,
-                # A partner may have spent the earlier rounds' boxes on another that is dead.
-                time_box_s=box_s * (turn + 1),
-            )
-            plan[first].append(order)
-            plan[second].append(order)
-            port += 1
+    for test in tests_of(1):
+        for turn in range(test.rounds):
+            each = DiagnosticOrder(id=id, test=test.name, round=turn, time_box_s=box_s * test.cost)
+            for node in nodes:
+                plan[node].append(each)
+    port, boxes = first_port, 0.0
+    for test in tests_of(2):
+        for turn, matches in enumerate(pairs * test.rounds):
+            # A partner may have spent the earlier rounds' boxes on another that is dead.
+            boxes += test.cost
+            for first, second in matches:
+                order = DiagnosticOrder(
+                    id=id,
+                    test=test.name,
+                    round=turn,
+                    members=(first, second),
+                    rendezvous=Rendezvous(address=addresses[first], port=port),
+                    listen_port=port,
+                    time_box_s=box_s * boxes,
+                )
+                plan[first].append(order)
+                plan[second].append(order)
+                port += 1
     return {node: tuple(tests) for node, tests in plan.items()}
+
+
+def _boxes(pair_rounds: int) -> float:
+    """How many time boxes share out the limit; see `orders` on why later rounds take more."""
+    single = sum(test.cost * test.rounds for test in tests_of(1))
+    pairs = [test.cost for test in tests_of(2) for _ in range(pair_rounds * test.rounds)]
+    return single + sum(accumulate(pairs))
 
 
 def alone(*, id: str, node: str, limit_s: float) -> tuple[DiagnosticOrder, ...]:  # noqa: A002
@@ -78,18 +84,29 @@ def ring(suspects: Sequence[str], healthy: Sequence[str]) -> tuple[str, ...]:
     Two healthy nodes stand together between suspects, as far as they go: their own edge shows that
     they are good, which makes a failure beside them tell. One more makes the ring even, if it can.
     """
-    known = set(suspects)
-    helpers = [node for node in healthy if node not in known]
-    wanted = 2 * len(suspects)
-    wanted += (len(suspects) + wanted) % 2
-    helpers = helpers[:wanted]
-    if (len(suspects) + len(helpers)) % 2 and len(helpers) > 2:
-        helpers.pop()
+    helpers = list(partners(suspects, healthy))
     nodes: list[str] = []
     for suspect in suspects:
         nodes += [suspect, *helpers[:2]]
         del helpers[:2]
     return (*nodes, *helpers)
+
+
+def partners(
+    subjects: Collection[str], healthy: Sequence[str], before: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Which of the healthy help, as they are sorted, but those in `before` last: a second failure
+    tells more beside nodes that were not there at the first.
+    """
+    known, met = set(subjects), set(before)
+    helpers = [node for node in healthy if node not in known]
+    helpers.sort(key=met.__contains__)
+    wanted = 2 * len(subjects)
+    wanted += (len(subjects) + wanted) % 2
+    helpers = helpers[:wanted]
+    if (len(subjects) + len(helpers)) % 2 and len(helpers) > 2:
+        helpers.pop()
+    return tuple(helpers)
 
 
 def rounds(nodes: Sequence[str]) -> tuple[tuple[tuple[str, str], ...], ...]:

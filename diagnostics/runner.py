@@ -14,8 +14,8 @@ from threading import Lock, Timer
 
 import msgspec
 
-from holdfast.diagnostics.plan import ALLREDUCE, COMPUTE
 from holdfast.diagnostics.probes import Measured
+from holdfast.diagnostics.registry import TESTS
 from holdfast.diagnostics.settings import from_environment, use_interface
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
@@ -44,7 +44,7 @@ class Answer:
             ok=found.ok,
             wrong=found.wrong,
             value=found.value,
-            unit=found.unit,
+            unit=TESTS[order.test].unit if found.value is not None else "",
             detail=found.detail,
         )
         with self._lock:
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _probe(order: DiagnosticOrder, node: str, answer: Answer) -> Measured:
-    if order.test not in (COMPUTE, ALLREDUCE):
+    if order.test not in TESTS:
         return Measured(ok=None, detail=f"test {order.test!r} is not known here")
     try:
         probe = import_module(f"holdfast.diagnostics.probes.{order.test}")
@@ -84,7 +84,7 @@ def _probe(order: DiagnosticOrder, node: str, answer: Answer) -> Measured:
     timer = Timer(order.time_box_s, answer.out_of_time)
     timer.daemon = True
     timer.start()
-    found = probe.run(order.repeats) if order.test == COMPUTE else probe.run(order, node)
+    found = probe.run(order, node)
     if not isinstance(found, Measured):
         raise TypeError(f"{order.test}: {found!r} is not a measurement")
     return found

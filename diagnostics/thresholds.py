@@ -1,45 +1,54 @@
 """What a healthy node must reach: from the job's node class, or from its fellows. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import median
 
 import msgspec
 
-from holdfast.diagnostics.plan import ALLREDUCE, COMPUTE
+from holdfast.diagnostics.registry import TESTS, Test
 from holdfast.protocol.messages import DiagnosticResult
 
-SHARE_OF_MEDIAN = 0.5
-"""Where no node class says more: half of what the median node of this diagnosis reached."""
+
+class Thresholds(msgspec.Struct, frozen=True):
+    """Least values that pass, by test; 0, or none, lets every finished test pass."""
+
+    least: dict[str, float] = {}
+
+    def of(self, test: str) -> float:
+        return self.least.get(test, 0.0)
+
+    @property
+    def compute_gflops(self) -> float:
+        """What the driver hands on to the exam that the node has alone, later."""
+        return self.of("compute")
 
 
-class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """Least values that pass; 0 lets every finished test pass."""
-
-    compute_gflops: float = 0.0
-    allreduce_mb_per_s: float = 0.0
-
-
-def thresholds(
-    results: Iterable[DiagnosticResult],
-    *,
-    compute_gflops: float = 0.0,
-    allreduce_mb_per_s: float = 0.0,
-) -> Thresholds:
-    """The node class's values (GFLOP/s, MB/s) where they are above 0, else half of the median.
+def thresholds(results: Iterable[DiagnosticResult], **node_class: float) -> Thresholds:
+    """The node class's values (`compute_gflops=…`) where above 0, else a share of the median.
 
     The median is over each node's *best* value: in a ring of three with one slow node, two of three
-    edges are slow, but two of three nodes have a fast one.
+    edges are slow, but two of three nodes have a fast one. Raises `ValueError` for a name that is
+    no test's.
     """
-    known = tuple(results)
-    return Thresholds(
-        compute_gflops=compute_gflops or _half_of_median(known, COMPUTE),
-        allreduce_mb_per_s=allreduce_mb_per_s or _half_of_median(known, ALLREDUCE),
-    )
+    known, named = tuple(results), of_class(node_class).least
+    least = {
+        test.name: named.get(test.name) or _from_fellows(known, test) for test in TESTS.values()
+    }
+    return Thresholds(least)
 
 
-def _half_of_median(results: tuple[DiagnosticResult, ...], test: str) -> float:
+def of_class(node_class: Mapping[str, float]) -> Thresholds:
+    """What the node class says, and nothing else. Raises `ValueError` as `thresholds` does."""
+    tests = {test.threshold: test.name for test in TESTS.values() if test.threshold}
+    for name in node_class:
+        if name not in tests:
+            raise ValueError(f"{name}: no test's threshold. Name one of {', '.join(tests)}.")
+    return Thresholds({tests[name]: value for name, value in node_class.items() if value > 0})
+
+
+def _from_fellows(results: tuple[DiagnosticResult, ...], test: Test) -> float:
     best: dict[str, float] = {}
     for result in results:
-        if result.test == test and result.ok and result.value is not None:
+        if result.test == test.name and result.ok and result.value is not None:
             best[result.node] = max(best.get(result.node, 0.0), result.value)
-    return SHARE_OF_MEDIAN * median(best.values()) if best else 0.0
+    return test.share_of_median * median(best.values()) if best else 0.0

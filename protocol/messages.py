@@ -117,7 +117,7 @@ class DiagnosticOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """One node's part in a diagnosis. `peers` are the members of its groups, in rank order."""
 
     id: str  # of the whole diagnosis
-    test: str  # "compute" or "allreduce"
+    test: str  # its name in the registry of tests
     round: int = 0
     members: tuple[str, ...] = ()  # node names, this one among them; empty for a test of one node
     rendezvous: Rendezvous | None = None  # for tests of several nodes

@@ -10,24 +10,24 @@ import time
 import torch
 
 from holdfast.diagnostics.probes import Measured
+from holdfast.protocol.messages import DiagnosticOrder
 
-UNIT = "GFLOP/s"
 CPU_SIZE = 512
 GPU_SIZE = 4_096
 LARGEST = 8
 """Elements lie in [-8, 8]: 4096 products of them add up to less than 2**24."""
 
 
-def run(repeats: int) -> Measured:
-    """The best of `repeats` products on the slowest device of this node.
+def run(order: DiagnosticOrder, node: str) -> Measured:
+    """The best of `order.repeats` products on the slowest device of this node.
 
     On a CPU one thread and its own CPU time count, for nodes may share a machine; on GPUs the wall.
     """
     if not torch.cuda.is_available():
         torch.set_num_threads(1)
-        return on_device(torch.device("cpu"), CPU_SIZE, repeats)
+        return on_device(torch.device("cpu"), CPU_SIZE, order.repeats)
     found = [
-        on_device(torch.device("cuda", number), GPU_SIZE, repeats)
+        on_device(torch.device("cuda", number), GPU_SIZE, order.repeats)
         for number in range(torch.cuda.device_count())
     ]
     return min(found, key=lambda one: (bool(one.ok), one.value or 0.0))
@@ -49,7 +49,7 @@ def on_device(device: torch.device, size: int, repeats: int) -> Measured:
         detail = f"{device}: {wrong} of {size * size} elements are wrong"
         return Measured(ok=False, wrong=True, detail=detail)
     speed = 2 * size**3 / min(stamps) / 1e9
-    return Measured(ok=True, value=speed, unit=UNIT, detail=str(device))
+    return Measured(ok=True, value=speed, detail=str(device))
 
 
 def circulant(row: list[int]) -> torch.Tensor:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.diagnostics.plan import ALLREDUCE, COMPUTE, alone, orders, ring, rounds
+from holdfast.diagnostics.plan import alone, orders, ring, rounds
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
@@ -48,7 +48,7 @@ def measure(
                 "round": order.round,
                 "members": order.members,
             }
-            if order.test == COMPUTE:
+            if not order.members:
                 good = node not in computes
                 found.append(
                     DiagnosticResult(
@@ -101,7 +101,7 @@ def test_every_match_has_a_port_of_its_own_served_by_its_first_member() -> None:
         (o.round, o.members): (o.rendezvous, o.listen_port)
         for mine in tests.values()
         for o in mine
-        if o.test == ALLREDUCE
+        if o.members
     }
     ports = [port for _, port in matches.values()]
     assert len(set(ports)) == len(ports) == 6
@@ -203,8 +203,10 @@ def test_a_node_class_decides_where_it_is_given() -> None:
     tests = plan(names(4))
     results = measure(tests)
     strict = thresholds(results, compute_gflops=150, allreduce_mb_per_s=2)
-    assert strict == Thresholds(compute_gflops=150, allreduce_mb_per_s=2)
-    assert thresholds(results) == Thresholds(compute_gflops=50, allreduce_mb_per_s=5.5)
+    assert strict == Thresholds({"compute": 150, "allreduce": 2})
+    assert thresholds(results) == Thresholds({"compute": 50, "allreduce": 5.5})
+    with pytest.raises(ValueError, match=r"gflops: no test's threshold\. Name one of compute_g"):
+        thresholds(results, gflops=150)
 
 
 def lie(result: DiagnosticResult) -> DiagnosticResult:
@@ -296,7 +298,7 @@ CONVICTED, UNDECIDED, CLEARED = {"n": "compute"}, ("n",), ()
 def test_a_lone_node_is_convicted_of_what_needs_no_fellow(rounds, named, found) -> None:
     tests = alone(id="d1", node="n", limit_s=10)
     results = [
-        DiagnosticResult(id="d1", test=COMPUTE, node="n", round=turn, **MEASURED[measured])
+        DiagnosticResult(id="d1", test="compute", node="n", round=turn, **MEASURED[measured])
         for turn, measured in enumerate(rounds)
     ]
     judged = judge_alone("n", tests, results, compute_gflops=named)

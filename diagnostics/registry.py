@@ -1,0 +1,83 @@
+"""The tests there are, by name. Pure; asked by plan, thresholds, verdict and runner.
+
+A new test is one entry in `TESTS` and one file in `probes/` that has its name (and, where a node
+class may name its threshold, a field of `NodeClass` in the job spec). No rule of this package may
+ask for a test by its name.
+"""
+
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+from holdfast.diagnostics.calibration import Calibration
+
+
+class Part(StrEnum):
+    """What of a node is bad."""
+
+    COMPUTE = "compute"  # wrong or too slow in every round
+    LINK = "link"  # computes well, fails with good partners
+    NODE = "node"  # nothing was heard of it, and good partners waited in vain
+
+
+class Test(msgspec.Struct, frozen=True, kw_only=True):
+    """One test: who runs it with whom, what it costs, and what its failure means.
+
+    Raises `ValueError` where one result alone, which may be a lie, could convict.
+    """
+
+    __test__ = False  # pytest: no test of ours
+
+    name: str  # and that of its file in `probes/`
+    title: str  # in a line of evidence
+    group: Literal[1, 2]  # nodes that run it together
+    rounds: int  # times that a node runs it; of two nodes: times round the ring
+    unit: str  # of what it measures; more is better
+    part: Part  # what a failure points at
+    cost: float = 1.0  # of a round, in time boxes: they share out the limit of the exam
+    threshold: str = ""  # the node class's name for the least value; "": it names none
+    share_of_median: float = 0.5  # the least value where the node class says nothing
+    calibration: Calibration | None = None  # None: nobody has calibrated it
+
+    def __post_init__(self) -> None:
+        if self.group == 1 and self.rounds < 2:
+            raise ValueError(f"rounds of {self.name}: {self.rounds}. Run it 2 times or more.")
+
+    @property
+    def sensitivity(self) -> float | None:
+        """Share of bad nodes that it finds; None where nobody has calibrated it."""
+        return self.calibration.sensitivity if self.calibration else None
+
+    @property
+    def false_alarms(self) -> float | None:
+        """Share of healthy nodes that it fails; None where nobody has calibrated it."""
+        return self.calibration.false_alarms if self.calibration else None
+
+
+_COMPUTE = Test(
+    name="compute",
+    title="compute",
+    group=1,
+    rounds=2,
+    unit="GFLOP/s",
+    part=Part.COMPUTE,
+    threshold="compute_gflops",
+)
+_ALLREDUCE = Test(
+    name="allreduce",
+    title="neighbour all-reduce",
+    group=2,
+    rounds=1,
+    unit="MB/s",
+    part=Part.LINK,
+    threshold="allreduce_mb_per_s",
+)
+
+TESTS: dict[str, Test] = {test.name: test for test in (_COMPUTE, _ALLREDUCE)}
+"""In the order in which a node runs them; those of one node come before those of two."""
+
+
+def tests_of(group: int) -> tuple[Test, ...]:
+    """The tests that so many nodes run together."""
+    return tuple(test for test in TESTS.values() if test.group == group)
