@@ -53,9 +53,13 @@ Play = Callable[..., tuple[dict[str, Any], str]]
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[Forked]:
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
     """Whose mounts nobody else sees."""
-    with forked("torch", "holdfast.checkpoint.checkpointer", prefix=own_mounts()) as made:
+    folder, modules = (
+        tmp_path_factory.mktemp("memory"),
+        ("torch", "holdfast.checkpoint.checkpointer"),
+    )
+    with forked(folder, *modules, prefix=own_mounts()) as made:
         yield made
 
 

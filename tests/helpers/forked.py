@@ -13,9 +13,12 @@ from pathlib import Path
 
 
 class Forked:
-    """A process that has imported `modules`, and forks. `prefix`: the command before its own."""
+    """A process that has imported `modules`, and forks. `prefix`: the command before its own;
+    `folder`: where what scripts print is kept, of the last one that ran.
+    """
 
-    def __init__(self, *modules: str, prefix: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, *modules: str, prefix: tuple[str, ...] = ()) -> None:
+        self._out, self._err = folder / "out", folder / "err"
         program = str(Path(__file__).with_name("forking.py"))
         self._process = subprocess.Popen(
             [*prefix, sys.executable, "-W", "ignore", program, *modules],
@@ -26,14 +29,15 @@ class Forked:
         assert self._answer() == "ready\n"
 
     def run(self, script: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """To its end. What it prints is kept beside the script."""
-        out, err = script.with_suffix(".out"), script.with_suffix(".err")
-        order = {"script": str(script), "arguments": arguments, "out": str(out), "err": str(err)}
+        """To its end."""
+        streams = {"out": str(self._out), "err": str(self._err)}
+        order = {"script": str(script), "arguments": arguments, **streams}
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         code = int(self._answer())
-        return subprocess.CompletedProcess(script, code, out.read_text(), err.read_text())
+        out, err = self._out.read_text(), self._err.read_text()
+        return subprocess.CompletedProcess(script, code, out, err)
 
     def _answer(self) -> str:
         assert self._process.stdout is not None
@@ -46,9 +50,9 @@ class Forked:
 
 
 @contextmanager
-def forked(*modules: str, prefix: tuple[str, ...] = ()) -> Iterator[Forked]:
+def forked(folder: Path, *modules: str, prefix: tuple[str, ...] = ()) -> Iterator[Forked]:
     """One for all tests of a module."""
-    made = Forked(*modules, prefix=prefix)
+    made = Forked(folder, *modules, prefix=prefix)
     try:
         yield made
     finally:

@@ -19,7 +19,7 @@ def run(order: dict[str, Any]) -> None:
     """Be the script's process, to its end."""
     die_with_parent()
     for number, name in ((0, os.devnull), (1, order["out"]), (2, order["err"])):
-        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), number)
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC), number)
     sys.argv = [order["script"], *order["arguments"]]
     sys.path.insert(0, str(Path(order["script"]).parent))
     code: Any = 0
