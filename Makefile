@@ -7,6 +7,9 @@ STAMP  := $(VENV)/.ready
 DRIVER_VENV := .venv-driver
 PYTEST := -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
+# Else every process that a test starts compiles Holdfast anew, and every worker all tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-kubernetes test test-driver control-plane check lint types layers format crd examples pins clean
 

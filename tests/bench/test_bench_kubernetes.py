@@ -21,9 +21,8 @@ from holdfast.lab.kubernetes.programs import command
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.torch]
 
 BENCH = [sys.executable, "-m", "holdfast.cli", "bench"]
-QUICK = ("kubernetes", "--quick")
 BUSY = ("busy", "--others", "500", "--rounds", "1")
-SIZE = "60 pods on 100 nodes"
+SMALL = ("--nodes", "40", "--gang", "20", "--rounds", "1")
 
 
 @pytest.fixture
@@ -70,35 +69,42 @@ def left_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("how", [[], ["--as-shipped"]], ids=["plain", "as shipped"])
-def test_a_quick_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(
-    folder: Path, how: list[str]
+@pytest.mark.parametrize(
+    ("how", "pods", "nodes"),
+    [(["--quick"], 60, 100), ([*SMALL, "--as-shipped"], 20, 40)],
+    ids=["quick", "as shipped"],
+)
+def test_a_run_measures_a_gang_beside_bare_pods_and_leaves_nothing(
+    folder: Path, how: list[str], pods: int, nodes: int
 ) -> None:
-    with running(folder, *QUICK, *how) as bench:
+    with running(folder, "kubernetes", *how) as bench:
         out, _ = bench.communicate()
     said = (folder / "said").read_text()
     if "no PostgreSQL here" in said:
         pytest.skip(said)
     assert bench.returncode == 0, said
     figures = {(one["figure"], one["system"]): one for one in json.loads(out)["figures"]}
+    size = f"{pods} pods on {nodes} nodes"
     for system in ("holdfast", "bare create"):
-        assert figures[f"bound, {SIZE}", system]["median"] > 0
+        assert figures[f"bound, {size}", system]["median"] > 0
     for system in ("holdfast", "kubernetes.aio, typed"):
-        assert figures[f"first full list, {SIZE}", system]["notes"] == ["164 objects"]
-        assert figures[f"CPU of an event, {SIZE}", system]["median"] > 0
-    assert figures[f"condition to decision, median, {SIZE}", "holdfast"]["median"] > 0
-    assert figures[f"executors back, {SIZE}", "holdfast"]["median"] > 0
-    assert figures[f"restarts of the job beside, {SIZE}", "holdfast"]["median"] == 0
-    written = figures[f"writes of pods in all, {SIZE}", "holdfast"]
-    assert "62 create pods" in written["notes"][0]
-    until_it_runs = figures[f"writes of pods until it runs, {SIZE}", "holdfast"]
+        assert figures[f"first full list, {size}", system]["notes"] == [
+            f"{pods + 2 + nodes + 2} objects"
+        ]
+        assert figures[f"CPU of an event, {size}", system]["median"] > 0
+    assert figures[f"condition to decision, median, {size}", "holdfast"]["median"] > 0
+    assert figures[f"executors back, {size}", "holdfast"]["median"] > 0
+    assert figures[f"restarts of the job beside, {size}", "holdfast"]["median"] == 0
+    written = figures[f"writes of pods in all, {size}", "holdfast"]
+    assert f"{pods + 2} create pods" in written["notes"][0]
+    until_it_runs = figures[f"writes of pods until it runs, {size}", "holdfast"]
     assert until_it_runs["median"] <= 2.0, "a create, and a gate taken off"
     assert left_of(folder) == []
 
 
 @pytest.mark.timeout(300)
 def test_a_ctrl_c_leaves_nothing(folder: Path) -> None:
-    with running(folder, *QUICK, "--nodes", "40", "--gang", "10") as bench:
+    with running(folder, "kubernetes", *SMALL) as bench:
         said = folder / "said"
         eventually(lambda: "the same pods, bare" in said.read_text(), "it runs")
         assert left_of(folder) != []

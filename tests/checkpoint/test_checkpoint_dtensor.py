@@ -1,8 +1,7 @@
 """What PyTorch itself has sharded (FSDP2, tensor parallelism) comes back bit for bit."""
 
 import json
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from checkpoint_agent import Start  # noqa: E402 - after the check for torch
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
-from waiting import DEADLINE_S  # noqa: E402
+from forked import Forked, forked  # noqa: E402
 
 from holdfast.protocol.topology import Topology  # noqa: E402
 
@@ -21,13 +20,16 @@ pytestmark = [pytest.mark.torch, pytest.mark.slow]
 RANKS = Path(__file__).parent.parent / "helpers" / "dtensor_ranks.py"
 
 
-def run(do: str, tmp_path: Path, *, dp: int, tp: int, **told: Any) -> None:
-    told |= {"dp": dp, "tp": tp, "root": str(tmp_path), "store": f"file://{tmp_path / 'store'}"}
-    told |= {"meet": str(tmp_path / f"meet-{do}-{dp}-{tp}"), "whole": str(tmp_path / "whole.pt")}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(RANKS), do, json.dumps(told)],
-        capture_output=True, text=True, timeout=2 * DEADLINE_S, check=False,
-    )  # fmt: skip
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
+    with forked(tmp_path_factory.mktemp("ranks"), "dtensor_ranks", "torch._dynamo") as made:
+        yield made
+
+
+def run(processes: Forked, do: str, root: Path, *, dp: int, tp: int, **told: Any) -> None:
+    told |= {"dp": dp, "tp": tp, "root": str(root), "store": f"file://{root / 'store'}"}
+    told |= {"meet": str(root / f"meet-{do}-{dp}-{tp}"), "whole": str(root / "whole.pt")}
+    done = processes.run(RANKS, do, json.dumps(told))
     assert done.returncode == 0, done.stderr
 
 
@@ -38,15 +40,15 @@ def run(do: str, tmp_path: Path, *, dp: int, tp: int, **told: Any) -> None:
     ids=lambda axes: f"dp{axes[0]}-tp{axes[1]}",
 )
 def test_dtensors_come_back_on_as_many_ranks_and_on_another_number(
-    tmp_path: Path, start: Start, saved: tuple[int, int], loaded: tuple[int, int]
+    tmp_path: Path, start: Start, processes: Forked, saved: tuple[int, int], loaded: tuple[int, int]
 ) -> None:
     """Of layers that do not divide by the ranks: some have less, and some have nothing."""
     dp, tp = saved
     job = Job(tmp_path, dp * tp, Topology(dp=dp, tp=tp))
     agent = start()
     agent.give(job.order(*range(dp * tp)))
-    run("save", tmp_path, dp=dp, tp=tp)
+    run(processes, "save", tmp_path, dp=dp, tp=tp)
     agent.until(persisted(INTERVAL), "committed")
-    run("restore", tmp_path, dp=dp, tp=tp)
+    run(processes, "restore", tmp_path, dp=dp, tp=tp)
     folder = str(job.store / job.whole()[0])
-    run("load", tmp_path, dp=loaded[0], tp=loaded[1], folder=folder)
+    run(processes, "load", tmp_path, dp=loaded[0], tp=loaded[1], folder=folder)

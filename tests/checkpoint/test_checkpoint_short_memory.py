@@ -1,8 +1,7 @@
 """Ranks on a node whose memory folder is really small: snapshots go on as long as one fits."""
 
 import json
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,18 @@ import pytest
 
 pytest.importorskip("torch")
 
+from forked import Forked, forked
 from namespaces import own_mounts
 
 pytestmark = pytest.mark.torch
 
 PROGRAM = """
-import json, pathlib, sys, torch
+import ctypes, json, pathlib, subprocess, sys, torch
+NEW_MOUNTS = 0x20000  # CLONE_NEWNS, unshare(2)
+assert ctypes.CDLL(None).unshare(NEW_MOUNTS) == 0
+mount = ["mount", "-t", "tmpfs", "-o", f"size={sys.argv[4]}", "small", sys.argv[1]]
+subprocess.run(mount, check=True)
+
 from holdfast.checkpoint.checkpointer import Checkpointer
 from holdfast.checkpoint.memory import Memory
 from holdfast.checkpoint.settings import Settings
@@ -44,27 +49,40 @@ def say(**facts):
 """
 
 
-def on_a_small_tmpfs(
-    root: Path, size_mb: float, script: str, *, ranks: int = 1, store: int = 0
-) -> tuple[dict[str, Any], str]:
-    """What the script says, and its log. It runs where `root` is a tmpfs of this size."""
-    mount = f'mount -t tmpfs -o size={int(size_mb * 1e6)} small "$4" && exec "$@"'
-    root.mkdir(exist_ok=True)
-    program = [sys.executable, "-c", PROGRAM + script, str(root), str(store), str(ranks)]
-    done = subprocess.run(
-        [*own_mounts(), "sh", "-c", mount, "sh", *program],
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
+Play = Callable[..., tuple[dict[str, Any], str]]
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
+    """Whose mounts nobody else sees."""
+    folder, modules = (
+        tmp_path_factory.mktemp("memory"),
+        ("torch", "holdfast.checkpoint.checkpointer"),
     )
-    said = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")]
-    assert said, done.stdout + done.stderr
-    return json.loads(said[-1].removeprefix("FACTS ")), done.stderr
+    with forked(folder, *modules, prefix=own_mounts()) as made:
+        yield made
+
+
+@pytest.fixture
+def on_a_small_tmpfs(processes: Forked, tmp_path: Path) -> Play:
+    """Plays a script where `root` is a tmpfs of this size: what it says, and its log."""
+
+    def play(
+        root: Path, size_mb: float, script: str, *, ranks: int = 1, store: int = 0
+    ) -> tuple[dict[str, Any], str]:
+        root.mkdir(exist_ok=True)
+        (path := tmp_path.with_suffix(".py")).write_text(PROGRAM + script)
+        size = f"{size_mb * 1e6:.0f}"
+        done = processes.run(path, str(root), str(store), str(ranks), size)
+        said = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")]
+        assert said, done.stdout + done.stderr
+        return json.loads(said[-1].removeprefix("FACTS ")), done.stderr
+
+    return play
 
 
 def test_with_room_for_two_slots_every_save_is_made_and_the_newest_are_there(
-    tmp_path: Path,
+    tmp_path: Path, on_a_small_tmpfs: Play
 ) -> None:
     script = """
 agent.early.fill(float)
@@ -77,7 +95,9 @@ say(saved=[one for one, _ in kept], offered=[steps for _, steps in kept], skippe
     assert said["skipped"] == 0
 
 
-def test_with_room_for_one_slot_the_newest_snapshot_is_there(tmp_path: Path) -> None:
+def test_with_room_for_one_slot_the_newest_snapshot_is_there(
+    tmp_path: Path, on_a_small_tmpfs: Play
+) -> None:
     script = """
 kept = [(all(save(step, 2)), offered()) for step in range(1, 8)]
 say(saved=[one for one, _ in kept], offered=[steps for _, steps in kept])
@@ -88,7 +108,7 @@ say(saved=[one for one, _ in kept], offered=[steps for _, steps in kept])
 
 
 def test_what_the_store_waits_for_stays_in_short_memory_until_it_is_written(
-    tmp_path: Path,
+    tmp_path: Path, on_a_small_tmpfs: Play
 ) -> None:
     script = """
 before = [(all(save(step, 2)), offered()) for step in range(1, 15)]
@@ -103,7 +123,7 @@ say(saved=[one for one, _ in before + after], at_14=before[-1][1], at_17=after[-
 
 
 def test_a_state_that_grows_is_saved_as_long_as_it_fits_and_then_nothing_is_lost(
-    tmp_path: Path,
+    tmp_path: Path, on_a_small_tmpfs: Play
 ) -> None:
     script = """
 agent.early.fill(float)
@@ -122,7 +142,7 @@ say(saved=saved, offered=kept[-1][1], in_a_row=agent.skipped(1).in_a_row)
     assert "Give the node's memory folder more room, or save less." in log
 
 
-def test_two_ranks_share_what_there_is(tmp_path: Path) -> None:
+def test_two_ranks_share_what_there_is(tmp_path: Path, on_a_small_tmpfs: Play) -> None:
     script = """
 for one in made:
     one._folder.ask_room(2 * MB + 50_000)
@@ -191,7 +211,7 @@ finally:
     ids=lambda value: {TOGETHER: "together", APART: "apart"}.get(value, f"{value}"),
 )
 def test_step_after_step_reaches_the_store_from_few_slots(
-    tmp_path: Path, slots: int, ranks: int, drift: str
+    tmp_path: Path, on_a_small_tmpfs: Play, slots: int, ranks: int, drift: str
 ) -> None:
     room_mb = 2.1 * slots * ranks + 0.5
     script = drift + TRAINED
