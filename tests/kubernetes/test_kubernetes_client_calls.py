@@ -10,10 +10,10 @@ from api_clients import client_of, kubeconfig
 from fake_apiserver import PATH, FakeApiServer, OnCall, serving
 from waiting import eventually_async
 
-from holdfast.driver.adapters.kubernetes import errors, paths
-from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.cluster.cause import acting_for
 from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.kubeapi import errors, paths
+from holdfast.kubeapi.client import Client
 
 
 @pytest.fixture

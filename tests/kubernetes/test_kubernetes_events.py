@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from waiting import eventually_async
 
 from holdfast.driver.adapters.kubernetes import names
-from holdfast.driver.adapters.kubernetes.errors import AlreadyExists, Forbidden
 from holdfast.driver.adapters.kubernetes.events import (
     Braked,
     Met,
@@ -21,6 +20,7 @@ from holdfast.driver.adapters.kubernetes.events import (
 from holdfast.driver.adapters.kubernetes.notes import MAX_NOTE_BYTES
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.model import Brake, Failure, Incident, Job, Phase
+from holdfast.kubeapi.errors import AlreadyExists, Forbidden
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Task
 
