@@ -12,15 +12,9 @@ import msgspec
 
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
+from holdfast.kit.errors import PermanentError as PermanentError
+from holdfast.kit.errors import TemporaryError as TemporaryError
 from holdfast.protocol.messages import Desired, Hello, Observed
-
-
-class TemporaryError(Exception):
-    """It failed now and may work later; the message says what failed."""
-
-
-class PermanentError(Exception):
-    """It failed and will fail again; the message says what to change."""
 
 
 class InDoubt(TemporaryError):

@@ -14,10 +14,11 @@ from typing import Any, Self
 
 import yaml
 
-from holdfast.driver.adapters.kubernetes import paths, podspec
+from holdfast.driver.adapters.kubernetes import podspec
 from holdfast.keeper.state import KeeperState
 from holdfast.kit.files import private_folder
 from holdfast.kit.supervise import Child, Lifeline
+from holdfast.kubeapi import paths
 from holdfast.lab import replaying
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet import joined

@@ -41,7 +41,7 @@ Plant = Callable[[float], None]
 def _matrices(of: type[torch.Tensor]) -> Plant:
     def plant(healthy: float) -> None:
         good = compute.circulant
-        compute.circulant = lambda row: good(row).as_subclass(of)  # type: ignore[assignment]
+        compute.circulant = lambda row: good(row).as_subclass(of)
 
     return plant
 
@@ -54,7 +54,7 @@ def _slow_link(healthy: float) -> None:
         time.sleep((SLOWER - 1) * data.nbytes / (healthy * 1e6))
         good(data)
 
-    dist.all_reduce = late
+    dist.all_reduce = late  # type: ignore[assignment]
 
 
 def _stopped(healthy: float) -> None:

@@ -18,8 +18,8 @@ from holdfast.bench.kubernetes.benchmark import FAILURES, built
 from holdfast.bench.kubernetes.operator import Operator
 from holdfast.bench.kubernetes.stage import Stage
 from holdfast.bench.kubernetes.ways import Plain
-from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.adapters.kubernetes.wiring import USER_AGENT
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 OURS = "holdfast"

@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.driver.adapters.kubernetes import names, paths, podspec
-from holdfast.driver.adapters.kubernetes.client import Client, Limits
-from holdfast.driver.adapters.kubernetes.errors import NotFound
+from holdfast.driver.adapters.kubernetes import names, podspec
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client, Limits
+from holdfast.kubeapi.errors import NotFound
 from holdfast.lab.kubernetes.fake import FAKE
 from holdfast.protocol.nodeenv import Drivers
 

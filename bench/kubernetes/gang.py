@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from holdfast.bench.kubernetes import fleet, job
 from holdfast.bench.kubernetes.seen import following, pods_of
-from holdfast.driver.adapters.kubernetes import names, paths, pods, podspec
-from holdfast.driver.adapters.kubernetes.client import Client, Patch
+from holdfast.driver.adapters.kubernetes import names, pods, podspec
 from holdfast.driver.adapters.kubernetes.gang import NO_GATE
 from holdfast.driver.core.model import Phase
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client, Patch
 
 Object = dict[str, Any]
 

@@ -8,11 +8,11 @@ import time
 from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.operator import Operator
 from holdfast.bench.kubernetes.stage import Stage
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client, Patch
 from holdfast.driver.core.events import NodeVanished
 from holdfast.driver.core.node import Node
 from holdfast.driver.ports import Entry
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client, Patch
 
 WITHIN_S = 30.0
 NOT_READY = {

@@ -21,11 +21,12 @@ from kubernetes.aio.watch import Watch
 
 from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.usage import usage_of
-from holdfast.driver.adapters.kubernetes import names, paths
-from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.adapters.kubernetes.cluster import OF_NODES, OF_PODS
-from holdfast.driver.adapters.kubernetes.reflector import Reflector, Synced
 from holdfast.kit.together import until_first
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.reflector import Reflector, Synced
 
 SELECTOR = fleet.selecting(names.MANAGER)
 KINDS = 2

@@ -10,10 +10,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from holdfast.bench.kubernetes import fleet
-from holdfast.driver.adapters.kubernetes import paths, pods
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.mirror import key_of
-from holdfast.driver.adapters.kubernetes.reflector import Reflector, Synced
+from holdfast.driver.adapters.kubernetes import pods
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.mirror import key_of
+from holdfast.kubeapi.reflector import Reflector, Synced
 
 Object = dict[str, Any]
 

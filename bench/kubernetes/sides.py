@@ -14,7 +14,8 @@ from pathlib import Path
 from holdfast.bench.figures import Try
 from holdfast.bench.kubernetes import fleet, job
 from holdfast.bench.kubernetes.seen import Late, pods_of
-from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes import names
+from holdfast.kubeapi import paths
 
 SYSTEMS = {"ours": "holdfast", "typed": "kubernetes.aio, typed"}
 WITHIN_S = 120.0

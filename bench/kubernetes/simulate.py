@@ -19,14 +19,15 @@ from typing import Any
 from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.simulated import Driver, SimulatedNode
 from holdfast.bench.kubernetes.stage import NICENESS
-from holdfast.driver.adapters.kubernetes import names, paths, pods, podspec
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.errors import NotFound
+from holdfast.driver.adapters.kubernetes import names, pods, podspec
 from holdfast.driver.adapters.kubernetes.insist import insist
-from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed
 from holdfast.kit.limits import raise_open_files
 from holdfast.kit.tls import trusting
 from holdfast.kit.together import until_first
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.errors import NotFound
+from holdfast.kubeapi.reflector import Changed, Reflector, Removed
 from holdfast.protocol.paths import RunPaths
 
 Object = dict[str, Any]

@@ -16,7 +16,8 @@ from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.seen import Late, following
 from holdfast.bench.kubernetes.usage import usage_of
 from holdfast.bench.kubernetes.ways import Plain
-from holdfast.driver.adapters.kubernetes import facts, paths
+from holdfast.driver.adapters.kubernetes import facts
+from holdfast.kubeapi import paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.kubernetes import flags
 from holdfast.lab.kubernetes.fake import FakeNodes

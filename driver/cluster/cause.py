@@ -1,27 +1,13 @@
-"""What a call to the outside follows from, so that whoever is called can write it down.
+"""What a call to the outside follows from: the words of `kit.acting` for a journal entry.
 
-Said by `effect_runner` and by the operator around what they do; read where a call leaves this
-process (the client of an API server puts it into the User-Agent, which the audit log keeps).
-Whatever is awaited within, or begun there as a task, acts for the same. Must not be decided upon.
+Said by `effect_runner` and by the operator around what they do.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager
 
-_ACTING: ContextVar[str] = ContextVar("acting", default="")
+from holdfast.kit.acting import acting_on
 
 
-def acting() -> str:
-    """What is said now; "" where nobody said anything."""
-    return _ACTING.get()
-
-
-@contextmanager
-def acting_for(*, term: int, entry: int | None, doing: str) -> Iterator[None]:
+def acting_for(*, term: int, entry: int | None, doing: str) -> AbstractContextManager[None]:
     """Within it all is done for journal entry `entry` of `term`; `doing` says what, and to whom."""
-    token = _ACTING.set(f"term={term} entry={entry} {doing}")
-    try:
-        yield
-    finally:
-        _ACTING.reset(token)
+    return acting_on(f"term={term} entry={entry} {doing}")

@@ -12,8 +12,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import facts, paths
+from holdfast.driver.adapters.kubernetes import facts
 from holdfast.keeper import processes
+from holdfast.kubeapi import paths
 from holdfast.lab import guest
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, node

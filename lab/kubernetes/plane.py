@@ -22,6 +22,7 @@ from typing import Any, Self
 import httpx
 
 from holdfast.keeper import processes
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes import flags
 from holdfast.lab.kubernetes.flags import HOST, SERVICE_IP, Places
 from holdfast.lab.kubernetes.identities import Identities
@@ -239,7 +240,7 @@ class ControlPlane:
 
     def _settled(self) -> bool:
         """The controllers run: a pod may be made once its namespace has its service account."""
-        return self._answers("/api/v1/namespaces/default/serviceaccounts/default")
+        return self._answers(paths.service_accounts("default", "default"))
 
     def _answers(self, path: str) -> bool:
         try:

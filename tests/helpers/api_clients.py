@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 from fake_apiserver import FakeApiServer
 
-from holdfast.driver.adapters.kubernetes.client import Client, Limits
+from holdfast.kubeapi.client import Client, Limits
 
 
 def kubeconfig(folder: Path, url: str, **user: Any) -> Path:

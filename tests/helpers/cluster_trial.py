@@ -12,12 +12,13 @@ from typing import Any
 from made_nodes import MadeNodes
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.kubernetes import names, paths
-from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.ports import PermanentError
 from holdfast.kit.clock import SystemClock
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
 from holdfast.protocol.nodeenv import Drivers
 
 NODES = ("contract-1", "contract-2")

@@ -18,8 +18,9 @@ from postgres import Postgres
 from shipped_rights import Audit, grant, granted, reviews, revoke
 from unchecked_driver import UncheckedDriver, UncheckedDrivers
 
-from holdfast.driver.adapters.kubernetes import paths, rights
-from holdfast.driver.adapters.kubernetes.client import Client, Limits
+from holdfast.driver.adapters.kubernetes import rights
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client, Limits
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 AT_ONCE = 4

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from waiting import DEADLINE_S, eventually
 
-from holdfast.driver.adapters.kubernetes import paths
 from holdfast.keeper import processes
+from holdfast.kubeapi import paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 

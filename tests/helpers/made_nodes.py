@@ -10,9 +10,10 @@ from typing import Any
 
 from waiting import DEADLINE_S, LOOK_S
 
-from holdfast.driver.adapters.kubernetes import names, paths
-from holdfast.driver.adapters.kubernetes.client import Client, Patch
+from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.ports import TemporaryError
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client, Patch
 
 RENEW_S = 2.0
 """Of a lease that is over after 16 s on the tests' control planes."""

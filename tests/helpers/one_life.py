@@ -13,9 +13,10 @@ from waiting import DEADLINE_S
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake
 
-from holdfast.driver.adapters.kubernetes import names, paths
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.errors import NotFound
+from holdfast.driver.adapters.kubernetes import names
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.errors import NotFound
 
 Object = dict[str, Any]
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from made_nodes import MadeNodes
 from running_driver import DriverProcess
 from waiting import DEADLINE_S, eventually
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 

@@ -16,11 +16,12 @@ import httpx
 from waiting import eventually
 
 from holdfast.driver.adapters.journal_sqlite import read_only
-from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.core.encode import decode
 from holdfast.driver.core.model import Phase, State
 from holdfast.driver.settings import Settings
 from holdfast.keeper import processes
+from holdfast.kubeapi import paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.kubernetes.plane import ControlPlane
 

@@ -18,9 +18,9 @@ from deployed import DEPLOY
 from postgres import Postgres
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core.events import ExecutorConnected
 from holdfast.driver.ports import Entry
+from holdfast.kubeapi import paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 from holdfast.lab.emulator.nodes import SWITCH_ADDRESS

@@ -13,9 +13,9 @@ from typing import Any
 import yaml
 from deployed import DEPLOY
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.rights import Asked, Rule
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
 
 Object = dict[str, Any]
 

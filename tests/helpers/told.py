@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes.mirror import Change, Changed, Removed, Synced, key_of
-from holdfast.driver.adapters.kubernetes.reflector import Reflector
+from holdfast.kubeapi.mirror import Change, Changed, Removed, Synced, key_of
+from holdfast.kubeapi.reflector import Reflector
 
 
 class Told:

@@ -11,7 +11,7 @@ import torch
 from shipped_pair import apply_job
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import paths
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 RANKS = 2

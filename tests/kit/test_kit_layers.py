@@ -31,6 +31,9 @@ PLANTS = [
     ("lab.cluster", "holdfast.cli.find"),
     ("bench.recovery.guarded", "holdfast.cli.find"),
     ("driver.loop", "kubernetes"),
+    ("driver.loop", "holdfast.kubeapi.paths"),
+    ("daemon.signals.node", "holdfast.kubeapi.client"),
+    ("kubeapi.paths", "holdfast.protocol.version"),
     ("kit.files", "aiohttp"),
 ]
 

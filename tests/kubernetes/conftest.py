@@ -11,8 +11,8 @@ from cluster_trial import JOBS, Trial, there, training_job
 from shipped_driver import RUNNING, entries_in
 from waiting import DEADLINE_S, GRACE_S, eventually
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.given import KUBECONFIG, GivenCluster, NotPossible
 from holdfast.lab.kubernetes.plane import ControlPlane

@@ -17,8 +17,9 @@ from operated import Operated, operated
 from running_driver import DriverProcess
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.core.effects import Distrust
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = pytest.mark.kubernetes

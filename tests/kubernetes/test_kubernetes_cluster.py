@@ -10,9 +10,10 @@ from cluster_contract import PROMISES, first_facts, of_trials
 from cluster_trial import NODES, Trial, spec_of, training_job
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.kubernetes import identity, names, paths, pods
+from holdfast.driver.adapters.kubernetes import identity, names, pods
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.ports import Ended, Fits, PermanentError, TemporaryError, UnfitError
+from holdfast.kubeapi import paths
 
 pytestmark = pytest.mark.kubernetes
 

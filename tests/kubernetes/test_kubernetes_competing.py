@@ -18,7 +18,7 @@ import pytest
 from operated import Operated, operated, said
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import paths
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]

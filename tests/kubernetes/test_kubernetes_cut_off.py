@@ -23,11 +23,12 @@ from running_driver import DriverProcess
 from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.journal_postgres import open_postgres
-from holdfast.driver.adapters.kubernetes import names, paths
-from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.core.events import BrakeApplyRequested, NodeAppeared
 from holdfast.driver.lead.standby import STEP_DOWN_S
 from holdfast.driver.ports import Entry
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.protocol import exitcodes
 

@@ -14,9 +14,10 @@ from phases_reached import FOR_EVER, WAYS, Stage
 from shipped_driver import shipped_driver
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.core.model import Phase, Wanted
 from holdfast.keeper import processes
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.slow]

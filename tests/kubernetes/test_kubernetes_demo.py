@@ -81,9 +81,11 @@ class Play:
         return self.process.wait(DEADLINE_S)
 
     def wrote_status_of_pods(self) -> list[tuple[str, str]]:
-        """Who did, and the pod's node, "" before it has one, by the audit log."""
+        """Who did, and the pod's node, "" before it has one, by the audit log, whose last line may
+        be half of one: it is written in blocks.
+        """
         log = (self.folder / "kubernetes" / "audit.log").read_text()
-        events = map(json.loads, log.splitlines())
+        events = map(json.loads, log.rpartition("\n")[0].splitlines())
         return [
             (each["user"]["username"], each["responseObject"]["spec"].get("nodeName", ""))
             for each in events

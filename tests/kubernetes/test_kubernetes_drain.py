@@ -13,11 +13,11 @@ import pytest
 from shipped_driver import entries_in, shipped_driver, state_in
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.model import Incident
 from holdfast.driver.ports import Entry
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.protocol.faults import Kind
 

@@ -10,7 +10,6 @@ from made_jobs import made_job
 from waiting import eventually_async
 
 from holdfast.driver.adapters.kubernetes import names
-from holdfast.driver.adapters.kubernetes.errors import AlreadyExists, Forbidden
 from holdfast.driver.adapters.kubernetes.events import (
     Braked,
     Met,
@@ -22,6 +21,7 @@ from holdfast.driver.adapters.kubernetes.events import (
 from holdfast.driver.adapters.kubernetes.notes import MAX_NOTE_BYTES
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.model import Brake, Failure, Incident, Phase
+from holdfast.kubeapi.errors import AlreadyExists, Forbidden
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Task
 

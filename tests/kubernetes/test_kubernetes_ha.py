@@ -16,8 +16,9 @@ from shipped_driver import DRIVER
 from shipped_pair import DEPLOYMENT, Pair, apply_job, shipped_pair
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import facts, paths
+from holdfast.driver.adapters.kubernetes import facts
 from holdfast.driver.ports import Entry
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.slow]

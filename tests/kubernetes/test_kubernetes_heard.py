@@ -7,11 +7,12 @@ import pytest
 from cluster_trial import NODES, Trial, spec_of
 from waiting import DEADLINE_S, LOOK_S
 
-from holdfast.driver.adapters.kubernetes import identity, names, paths, pods
+from holdfast.driver.adapters.kubernetes import identity, names, pods
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
-from holdfast.driver.adapters.kubernetes.errors import Unreachable
 from holdfast.driver.ports import TemporaryError
 from holdfast.kit.clock import SystemClock
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.errors import Unreachable
 
 pytestmark = pytest.mark.kubernetes
 

@@ -8,10 +8,10 @@ import pytest
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.kubernetes import identity, names
-from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import TemporaryError
 from holdfast.kit.clock import SystemClock
+from holdfast.kubeapi.client import Client
 
 Object = dict[str, Any]
 

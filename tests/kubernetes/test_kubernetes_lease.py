@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.lease import LEASE_S, LeaseLead, lease
 from holdfast.driver.ports import TemporaryError
 from holdfast.driver.settings import Settings
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
 from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed
 from holdfast.protocol.version import FIELD_MANAGER
 

@@ -13,7 +13,8 @@ import pytest
 from operated import Operated, operated, said
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes import names
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = pytest.mark.kubernetes

@@ -10,8 +10,9 @@ from cluster_contract import first_facts
 from cluster_trial import NODES, Trial
 from waiting import DEADLINE_S, LOOK_S
 
-from holdfast.driver.adapters.kubernetes import marks, names, paths
-from holdfast.driver.adapters.kubernetes.client import Patch
+from holdfast.driver.adapters.kubernetes import marks, names
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Patch
 
 pytestmark = pytest.mark.kubernetes
 

@@ -8,12 +8,12 @@ import pytest
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.kubernetes import placing, pods, podspec
-from holdfast.driver.adapters.kubernetes.errors import Unavailable, error_of_answer
 from holdfast.driver.adapters.kubernetes.holds import Hold, stray
 from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.placing import Placing, Unwanted
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError
+from holdfast.kubeapi.errors import Unavailable, error_of_answer
 from holdfast.protocol.nodeenv import Drivers
 
 Object = dict[str, Any]

@@ -16,7 +16,7 @@ from policies import policy
 from shipped_rights import Audit
 from waiting import GRACE_S, eventually
 
-from holdfast.driver.adapters.kubernetes import paths
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes import flags
 from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed
 

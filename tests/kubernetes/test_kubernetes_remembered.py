@@ -10,11 +10,12 @@ from typing import Any, cast
 import pytest
 from authorities import NOW, WallClock
 
-from holdfast.driver.adapters.kubernetes import errors, identity, names
-from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes import identity, names
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.remembered import good_until
 from holdfast.driver.ports import TemporaryError
+from holdfast.kubeapi import errors
+from holdfast.kubeapi.client import Client
 
 Object = dict[str, Any]
 

@@ -21,10 +21,10 @@ from running_driver import DriverProcess
 from waiting import DEADLINE_S, LOOK_S, eventually_async
 
 from holdfast.driver.adapters.kubernetes import rights
-from holdfast.driver.adapters.kubernetes.client import Client, Limits
 from holdfast.driver.adapters.kubernetes.rights import Asked
 from holdfast.driver.ports import PermanentError
 from holdfast.driver.settings import Settings
+from holdfast.kubeapi.client import Client, Limits
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.protocol import exitcodes
 

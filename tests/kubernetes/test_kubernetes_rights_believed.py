@@ -5,10 +5,11 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.driver.adapters.kubernetes import paths, rights
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.errors import Forbidden, Unreachable
+from holdfast.driver.adapters.kubernetes import rights
 from holdfast.driver.ports import PermanentError
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.errors import Forbidden, Unreachable
 
 pytestmark = pytest.mark.looptime
 

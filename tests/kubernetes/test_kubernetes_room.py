@@ -16,12 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver.adapters.kubernetes import names, paths
-from holdfast.driver.adapters.kubernetes.errors import Forbidden
+from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.adapters.kubernetes.room import Room
 from holdfast.driver.adapters.kubernetes.tally import Tally
-from holdfast.driver.adapters.kubernetes.watching import Event
 from holdfast.driver.ports import Fits
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.errors import Forbidden
+from holdfast.kubeapi.watch_stream import Event
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"

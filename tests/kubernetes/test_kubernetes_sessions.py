@@ -13,7 +13,6 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from holdfast.driver.adapters.kubernetes import identity, names
-from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.identity import PodIdentity
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.sessions import Sessions
@@ -22,6 +21,7 @@ from holdfast.driver.serve.server import Server
 from holdfast.driver.watch import Settings as WatchSettings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import SystemClock
+from holdfast.kubeapi.client import Client
 from holdfast.protocol.messages import Hello, Refused, ToExecutor, Welcome
 from holdfast.protocol.version import PROTOCOL_VERSION
 from holdfast.protocol.wire import Decoder, encode

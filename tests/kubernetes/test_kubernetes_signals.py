@@ -21,8 +21,9 @@ from running_signals import SignalsProcess
 from shipped_rights import Audit
 from waiting import DEADLINE_S, eventually, eventually_async
 
-from holdfast.driver.adapters.kubernetes import facts, paths
+from holdfast.driver.adapters.kubernetes import facts
 from holdfast.driver.core.events import Found
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.version import FIELD_MANAGER

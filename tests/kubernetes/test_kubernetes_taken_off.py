@@ -16,7 +16,8 @@ from operated import Operated, operated
 from shipped_rights import Audit
 from waiting import DEADLINE_S, eventually
 
-from holdfast.driver.adapters.kubernetes import facts, names, paths
+from holdfast.driver.adapters.kubernetes import facts, names
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.kubectl import KubectlFailed
 from holdfast.lab.kubernetes.plane import ControlPlane
 

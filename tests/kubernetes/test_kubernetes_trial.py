@@ -12,9 +12,10 @@ import pytest
 from shipped_driver import DRIVER, entries_in, shipped_driver
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import names, paths
+from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.core.effects import Distrust, PutOnTrial, Trust
 from holdfast.driver.ports import Entry
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.torch]

@@ -6,9 +6,9 @@ from typing import cast
 import pytest
 
 from holdfast.driver.adapters.kubernetes import names, pods, trialpods
-from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.ports import PermanentError
+from holdfast.kubeapi.client import Client
 from holdfast.protocol.nodeenv import Drivers
 
 SPEC = {

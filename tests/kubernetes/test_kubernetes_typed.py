@@ -17,7 +17,7 @@ from shipped_driver import BASE, shipped_driver
 from waiting import eventually
 
 from holdfast.cli.main import app, main
-from holdfast.driver.adapters.kubernetes import paths
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths

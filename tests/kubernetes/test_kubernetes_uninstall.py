@@ -21,7 +21,8 @@ from running_driver import DriverProcess
 from shipped_driver import ACCOUNT, QUICK_LEASES
 from waiting import GRACE_S, eventually
 
-from holdfast.driver.adapters.kubernetes import names, paths, trialpods
+from holdfast.driver.adapters.kubernetes import names, trialpods
+from holdfast.kubeapi import paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 from holdfast.lab.emulator.nodes import DRIVER_URL

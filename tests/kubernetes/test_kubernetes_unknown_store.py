@@ -18,8 +18,8 @@ from shipped_pair import apply_job
 from waiting import eventually
 
 from holdfast.checkpoint import layout
-from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core.events import CheckpointStored
+from holdfast.kubeapi import paths
 from holdfast.lab.chaos.beginnings import by_themselves
 from holdfast.lab.kubernetes.plane import ControlPlane
 

@@ -16,10 +16,10 @@ import yaml
 from shipped_driver import ACCOUNT, BASE, DRIVER, entries_in, kept_in, shipped_driver
 from waiting import eventually
 
-from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core.effects import Allocate, Distrust, Release
 from holdfast.driver.core.model import Phase
 from holdfast.driver.ports import Entry, Kept
+from holdfast.kubeapi import paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.kubernetes.plane import ControlPlane
 

@@ -13,14 +13,11 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from holdfast.driver.adapters.kubernetes import facts, names, paths, pods, podspec, trialpods
-from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes import facts, names, pods, podspec, trialpods
 from holdfast.driver.adapters.kubernetes.holds import Hold, Holds, hold_of, stray, wanted
 from holdfast.driver.adapters.kubernetes.marking import Marking
-from holdfast.driver.adapters.kubernetes.mirror import version_of
 from holdfast.driver.adapters.kubernetes.placing import PLACED_WITHIN_S, Placing, Unwanted
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
-from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
 from holdfast.driver.adapters.kubernetes.room import Room
 from holdfast.driver.adapters.kubernetes.stuck import STUCK_S, Stuck
 from holdfast.driver.ports import (
@@ -35,6 +32,10 @@ from holdfast.driver.ports import (
     UnfitError,
 )
 from holdfast.kit.clock import Clock
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.mirror import version_of
+from holdfast.kubeapi.reflector import Changed, Reflector, Removed, Synced
 from holdfast.protocol.nodeenv import Drivers
 
 Object = dict[str, Any]

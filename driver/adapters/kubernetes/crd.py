@@ -18,7 +18,7 @@ from holdfast.driver.adapters.kubernetes.crd_rules import (
 )
 from holdfast.driver.adapters.kubernetes.crd_status import COLUMNS, STATUS
 from holdfast.driver.adapters.kubernetes.names import KIND
-from holdfast.driver.adapters.kubernetes.paths import GROUP, VERSION
+from holdfast.kubeapi.paths import GROUP, VERSION
 from holdfast.protocol.jobspec import schema
 
 Schema = dict[str, Any]

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from holdfast.driver.adapters.kubernetes import names, notes, paths
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.errors import AlreadyExists
+from holdfast.driver.adapters.kubernetes import names, notes
 from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.cluster.cause import acting_for
 from holdfast.driver.core.model import Brake, Incident, Job, Phase
 from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.errors import AlreadyExists
 from holdfast.protocol.faults import Kind
 
 Object = dict[str, Any]

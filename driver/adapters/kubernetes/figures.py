@@ -5,9 +5,9 @@ Called by the wiring at each scrape of `/metrics`. Must not count anything itsel
 
 from collections.abc import Iterator, Mapping
 
-from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
-from holdfast.driver.adapters.kubernetes.reflector import Reflector
 from holdfast.driver.ports import Figure
+from holdfast.kubeapi.queue import KeyedQueue
+from holdfast.kubeapi.reflector import Reflector
 
 
 def figures(reflectors: Mapping[str, Reflector], queue: KeyedQueue) -> Iterator[Figure]:

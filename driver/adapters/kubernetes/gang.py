@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import names, paths, pods
-from holdfast.driver.adapters.kubernetes.client import Client, Patch
-from holdfast.driver.adapters.kubernetes.errors import Conflict, NotFound
+from holdfast.driver.adapters.kubernetes import names, pods
 from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.patience import Patience
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.ports import BarredError, UnfitError
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client, Patch
+from holdfast.kubeapi.errors import Conflict, NotFound
 
 Object = dict[str, Any]
 

@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import names, paths, pods
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.errors import Unavailable, Unreachable
+from holdfast.driver.adapters.kubernetes import names, pods
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.remembered import Remembered, digest_of
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.clock import Clock
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.errors import Unavailable, Unreachable
 
 Object = dict[str, Any]
 

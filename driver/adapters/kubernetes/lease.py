@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client, Limits
-from holdfast.driver.adapters.kubernetes.errors import NotFound
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.kit.clock import Clock, SystemClock
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client, Limits
+from holdfast.kubeapi.errors import NotFound
 from holdfast.protocol.version import FIELD_MANAGER
 
 Object = dict[str, Any]

@@ -8,12 +8,13 @@ from typing import Any
 
 import structlog
 
-from holdfast.driver.adapters.kubernetes import marks, paths
-from holdfast.driver.adapters.kubernetes.client import Client, Patch
-from holdfast.driver.adapters.kubernetes.errors import AlreadyExists, NotFound
+from holdfast.driver.adapters.kubernetes import marks
 from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.clock import Clock
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client, Patch
+from holdfast.kubeapi.errors import AlreadyExists, NotFound
 
 Object = dict[str, Any]
 

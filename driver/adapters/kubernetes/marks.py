@@ -7,7 +7,8 @@ are written or taken away, each patch with what it must not overwrite as its pre
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import facts, names, notes, paths
+from holdfast.driver.adapters.kubernetes import facts, names, notes
+from holdfast.kubeapi import paths
 
 Json = Mapping[str, Any]
 Patch = dict[str, Any]

@@ -5,8 +5,8 @@ Used by the modules of this folder, and by no other: outside it nobody knows Kub
 
 from typing import NamedTuple
 
-from holdfast.driver.adapters.kubernetes.paths import GROUP as GROUP
-from holdfast.driver.adapters.kubernetes.paths import VERSION
+from holdfast.kubeapi.paths import GROUP as GROUP
+from holdfast.kubeapi.paths import VERSION
 from holdfast.protocol.xids import HARDWARE_FAULT, XID_ERRORS
 
 API_VERSION = f"{GROUP}/{VERSION}"

@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client
 from holdfast.driver.adapters.kubernetes.names import JOB, Jobs, Object
-from holdfast.driver.adapters.kubernetes.reflector import Reflector, Synced
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.reflector import Reflector, Synced
 
 
 class TrainingJobs:

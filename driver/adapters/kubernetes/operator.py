@@ -10,14 +10,10 @@ from typing import Any
 
 import structlog
 
-from holdfast.driver.adapters.kubernetes import jobs, paths, pods, status
-from holdfast.driver.adapters.kubernetes.bucket import TokenBucket
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.errors import Conflict, NotFound
+from holdfast.driver.adapters.kubernetes import jobs, pods, status
 from holdfast.driver.adapters.kubernetes.events import Braked, Met, Rejected, Teller, Turned
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
-from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
 from holdfast.driver.cluster.cause import acting_for
 from holdfast.driver.core.admission import DEFECT
 from holdfast.driver.core.model import Job, State
@@ -26,6 +22,11 @@ from holdfast.driver.loop import Loop, NotAccepting, Refused
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.bucket import TokenBucket
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.errors import Conflict, NotFound
+from holdfast.kubeapi.queue import KeyedQueue
 from holdfast.protocol.mistakes import BadDocument
 
 Object = dict[str, Any]

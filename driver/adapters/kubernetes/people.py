@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from holdfast.driver.adapters.kubernetes import errors, paths, rights
-from holdfast.driver.adapters.kubernetes.client import Client
+from holdfast.driver.adapters.kubernetes import rights
 from holdfast.driver.adapters.kubernetes.names import Jobs, Object
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.people.access import (
@@ -22,6 +21,8 @@ from holdfast.driver.people.access import (
     Wrong,
 )
 from holdfast.driver.ports import PermanentError
+from holdfast.kubeapi import errors, paths
+from holdfast.kubeapi.client import Client
 from holdfast.protocol.jobcheck import check
 
 HOW = "Set HOLDFAST_TOKEN to a token of the cluster, e.g. of: kubectl create token NAME"

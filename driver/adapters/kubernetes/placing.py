@@ -8,9 +8,18 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import facts, paths, pods, podspec, trialpods
-from holdfast.driver.adapters.kubernetes.client import Client, Limits
-from holdfast.driver.adapters.kubernetes.errors import (
+from holdfast.driver.adapters.kubernetes import facts, pods, podspec, trialpods
+from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
+from holdfast.driver.adapters.kubernetes.holds import Hold
+from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.driver.adapters.kubernetes.patience import Patience
+from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.adapters.kubernetes.podgroups import PodGroups
+from holdfast.driver.adapters.kubernetes.room import Room
+from holdfast.driver.ports import BarredError, PermanentError, TemporaryError, UnfitError
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client, Limits
+from holdfast.kubeapi.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
@@ -20,14 +29,6 @@ from holdfast.driver.adapters.kubernetes.errors import (
     PermanentAnswer,
     Unavailable,
 )
-from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
-from holdfast.driver.adapters.kubernetes.holds import Hold
-from holdfast.driver.adapters.kubernetes.insist import insist
-from holdfast.driver.adapters.kubernetes.patience import Patience
-from holdfast.driver.adapters.kubernetes.podbook import PodBook
-from holdfast.driver.adapters.kubernetes.podgroups import PodGroups
-from holdfast.driver.adapters.kubernetes.room import Room
-from holdfast.driver.ports import BarredError, PermanentError, TemporaryError, UnfitError
 from holdfast.protocol.nodeenv import Drivers
 
 Object = dict[str, Any]

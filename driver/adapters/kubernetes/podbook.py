@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names, pods
-from holdfast.driver.adapters.kubernetes.mirror import version_of
+from holdfast.kubeapi.mirror import version_of
 
 Object = dict[str, Any]
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import structlog
 
-from holdfast.driver.adapters.kubernetes import names, paths, podspec
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.errors import NotFound
+from holdfast.driver.adapters.kubernetes import names, podspec
 from holdfast.driver.adapters.kubernetes.gang import Gang
 from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.errors import NotFound
 
 Object = dict[str, Any]
 Json = Mapping[str, Any]

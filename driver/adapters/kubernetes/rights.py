@@ -9,11 +9,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.errors import Forbidden
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.backoff import full_jitter
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.errors import Forbidden
 
 Asked = dict[str, str]
 """The `resourceAttributes` of a SelfSubjectAccessReview: verb, group, resource, and where."""

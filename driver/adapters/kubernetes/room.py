@@ -13,11 +13,12 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import facts, paths, priorities, requests, rights
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.reflector import Changed, Reflector, Removed, Synced
+from holdfast.driver.adapters.kubernetes import facts, priorities, requests, rights
 from holdfast.driver.adapters.kubernetes.tally import Tally
 from holdfast.driver.ports import Fits, PermanentError, TemporaryError
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.reflector import Changed, Reflector, Removed, Synced
 
 Object = dict[str, Any]
 Json = Mapping[str, Any]

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.driver.adapters.kubernetes import names
-from holdfast.driver.adapters.kubernetes.mirror import Mirror, Object
 from holdfast.driver.adapters.kubernetes.requests import PODS, Amounts, PodSpec, request_of
+from holdfast.kubeapi.mirror import Mirror, Object
 
 Amount = tuple[tuple[str, int], ...]
 

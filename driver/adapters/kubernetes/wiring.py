@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 import structlog
 
 from holdfast.driver.adapters.kubernetes import rights
-from holdfast.driver.adapters.kubernetes.client import Client, Limits
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.adapters.kubernetes.figures import figures
 from holdfast.driver.adapters.kubernetes.identity import PodIdentity
@@ -19,7 +18,6 @@ from holdfast.driver.adapters.kubernetes.names import Jobs
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.operator import Operator
 from holdfast.driver.adapters.kubernetes.people import ClusterPeople
-from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
 from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.core.model import State
@@ -29,6 +27,8 @@ from holdfast.driver.ports import Figure, PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
+from holdfast.kubeapi.client import Client, Limits
+from holdfast.kubeapi.queue import KeyedQueue
 from holdfast.protocol.nodeenv import Drivers
 from holdfast.protocol.version import FIELD_MANAGER
 

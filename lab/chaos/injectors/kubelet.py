@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
-from holdfast.driver.adapters.kubernetes import facts, paths
+from holdfast.driver.adapters.kubernetes import facts
 from holdfast.keeper.state import NodeRecord
+from holdfast.kubeapi import paths
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, on_kubernetes
 from holdfast.lab.emulator.kubelet.knobs import Knobs

@@ -6,7 +6,8 @@ from random import Random
 
 from msgspec.structs import replace
 
-from holdfast.driver.adapters.kubernetes import names, paths, pods
+from holdfast.driver.adapters.kubernetes import names, pods
+from holdfast.kubeapi import paths
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector, on_kubernetes
 from holdfast.lab.on_kubernetes import KubernetesLab

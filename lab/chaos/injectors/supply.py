@@ -6,7 +6,7 @@ Each waits until the job says of itself what it lacks: a person has to be able t
 import json
 from random import Random
 
-from holdfast.driver.adapters.kubernetes import paths
+from holdfast.kubeapi import paths
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, on_kubernetes
 from holdfast.lab.on_kubernetes import KubernetesLab

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from holdfast.driver.adapters.kubernetes import paths
 from holdfast.driver.core.model import FINISHED
+from holdfast.kubeapi import paths
 from holdfast.lab import replaying
 from holdfast.lab.chaos import play
 from holdfast.lab.chaos.injectors import Done

@@ -10,9 +10,9 @@ from typing import Any
 
 import structlog
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.errors import ApiError
 from holdfast.keeper.state import NodeRecord
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.errors import ApiError
 from holdfast.lab.emulator.kubelet import orders
 from holdfast.lab.emulator.kubelet.heart import Heart
 from holdfast.lab.emulator.kubelet.nodeobject import Shape

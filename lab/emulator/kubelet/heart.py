@@ -12,10 +12,10 @@ from typing import Any
 
 import structlog
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client, Patch
-from holdfast.driver.adapters.kubernetes.errors import AlreadyExists, ApiError, NotFound
 from holdfast.keeper.state import NodeRecord
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client, Patch
+from holdfast.kubeapi.errors import AlreadyExists, ApiError, NotFound
 from holdfast.lab.emulator.kubelet import nodeobject
 from holdfast.lab.emulator.kubelet.knobs import KnobsOf
 from holdfast.lab.emulator.kubelet.nodeobject import Shape

@@ -21,6 +21,7 @@ from holdfast.keeper import processes
 from holdfast.keeper import state as states
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.supervise import Child, Lifeline
+from holdfast.kubeapi import paths
 from holdfast.lab.emulator.inside import in_switch
 from holdfast.lab.emulator.kubelet import knobs
 from holdfast.lab.emulator.kubelet.images import pushed_file
@@ -106,7 +107,7 @@ class Joined:
         def all_ready() -> bool:
             if states.load(self.root) is None:
                 return False  # nodes of these names that are there are of who was here before
-            listed = self._plane.read("/api/v1/nodes")["items"]
+            listed = self._plane.read(paths.nodes())["items"]
             return set(self.names) <= {node["metadata"]["name"] for node in listed if _ready(node)}
 
         self._until(all_ready, "all nodes are Ready", within_s)

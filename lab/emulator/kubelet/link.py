@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiohttp
 from kubernetes.aio.client import Configuration
 
-from holdfast.driver.adapters.kubernetes import credentials
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.transport import Transport
+from holdfast.kubeapi import credentials
+from holdfast.kubeapi.client import Client, Limits
 from holdfast.lab.emulator import namespaces
 from holdfast.lab.emulator.nodes import API_PORT, SWITCH_ADDRESS
 
@@ -52,24 +50,13 @@ class NodeClient(Client):
     """The API server as a node reaches it, by the gateway of its switch, as who the node is."""
 
     def __init__(self, kubeconfig: Path, host_pid: int) -> None:
-        super().__init__(by_the_gateway(kubeconfig), user_agent=USER_AGENT)
+        super().__init__(
+            by_the_gateway(kubeconfig),
+            user_agent=USER_AGENT,
+            limits=Limits(answer_within_s=ANSWER_WITHIN_S),
+            make_socket=self._socket,
+        )
         self.host_pid = host_pid
-
-    def _transport(self, *, most: int) -> Transport:
-        made = _NodeTransport(
-            self._configuration, USER_AGENT, most=most, answer_within_s=ANSWER_WITHIN_S
-        )
-        made.host_pid = self.host_pid
-        return made
-
-
-class _NodeTransport(Transport):
-    host_pid = 0
-
-    def _create_connector(self) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(
-            limit=self._most, ssl=self.ssl_context, socket_factory=self._socket
-        )
 
     def _socket(self, address: Any) -> socket.socket:
         family, kind, protocol, *_ = address

@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec import structs
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Patch
-from holdfast.driver.adapters.kubernetes.errors import Conflict, Forbidden, NotFound
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Patch
+from holdfast.kubeapi.errors import Conflict, Forbidden, NotFound
 from holdfast.lab.emulator.kubelet import orders, podspec, podstatus
 from holdfast.lab.emulator.kubelet.orders import Life, Phase
 from holdfast.lab.emulator.kubelet.podspec import BadReference

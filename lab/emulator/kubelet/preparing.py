@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.driver.adapters.kubernetes.errors import Conflict
 from holdfast.keeper.processes import RUN_MARK
+from holdfast.kubeapi.errors import Conflict
 from holdfast.lab.emulator.kubelet import orders, podspec, volumes
 from holdfast.lab.emulator.kubelet.images import Images
 from holdfast.lab.emulator.kubelet.knobs import KnobsOf

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import structlog
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.reflector import Reflector, Removed, Synced
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import with_our_python
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.files import write_atomic
 from holdfast.kit.logs import set_up_logs
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.reflector import Reflector, Removed, Synced
 from holdfast.lab.emulator import namespaces
 from holdfast.lab.emulator.kubelet import services
 from holdfast.lab.emulator.kubelet.agent import Agent

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.reflector import Reflector
 from holdfast.kit.files import write_atomic
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.reflector import Reflector
 from holdfast.lab.emulator.nodes import HOSTS, SERVICES, SWITCH_ADDRESS
 
 Object = dict[str, Any]

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.driver.adapters.kubernetes import paths
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.errors import Forbidden, NotFound
+from holdfast.kubeapi import paths
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.errors import Forbidden, NotFound
 from holdfast.lab.emulator.kubelet import orders, podspec
 from holdfast.lab.emulator.kubelet.podspec import BadReference, Here, Values
 from holdfast.lab.emulator.kubelet.quantities import whole

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import aiohttp
 import msgspec
 
-from holdfast.driver.adapters.kubernetes.errors import (
+from holdfast.kubeapi.errors import (
     Malformed,
     Silent,
     Unreachable,
     error_of_event,
 )
-from holdfast.driver.adapters.kubernetes.transport import unreachable
+from holdfast.kubeapi.transport import unreachable
 
 LONGEST_LINE_BYTES = 16 * 1024 * 1024
 """etcd takes objects of 1.5 MiB; their JSON with all its quotes is a few times that."""

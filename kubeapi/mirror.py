@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.driver.adapters.kubernetes.errors import Malformed
+from holdfast.kubeapi.errors import Malformed
 
 Object = dict[str, Any]
 Field = Sequence[str]

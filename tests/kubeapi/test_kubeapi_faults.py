@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from told import told_by
 from waiting import eventually_async
 
-from holdfast.driver.adapters.kubernetes.mirror import Mirror
-from holdfast.driver.adapters.kubernetes.reflector import Reflector
+from holdfast.kubeapi.mirror import Mirror
+from holdfast.kubeapi.reflector import Reflector
 
 NAMES = st.sampled_from("abcd")
 ROUNDS = st.lists(

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import structlog
 
-from holdfast.driver.adapters.kubernetes.bucket import TokenBucket
-from holdfast.driver.adapters.kubernetes.errors import ApiError
-from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.backoff import full_jitter
+from holdfast.kit.errors import PermanentError, TemporaryError
+from holdfast.kubeapi.bucket import TokenBucket
+from holdfast.kubeapi.errors import ApiError
 
 AGAIN_BASE_S = 0.1
 AGAIN_CAP_S = 30.0

@@ -19,10 +19,10 @@ from structlog.testing import capture_logs
 from told import Told, told_by
 from waiting import eventually_async
 
-from holdfast.driver.adapters.kubernetes import errors, paths
-from holdfast.driver.adapters.kubernetes.client import Client, Patch
-from holdfast.driver.adapters.kubernetes.mirror import key_of
-from holdfast.driver.adapters.kubernetes.reflector import Reflector
+from holdfast.kubeapi import errors, paths
+from holdfast.kubeapi.client import Client, Patch
+from holdfast.kubeapi.mirror import key_of
+from holdfast.kubeapi.reflector import Reflector
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = pytest.mark.kubernetes

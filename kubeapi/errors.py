@@ -1,8 +1,8 @@
 """What an API server can answer but yes: one class an answer, each a temporary or a permanent one.
 
 Raised by `client` and all that is built on it; whoever calls catches what it has an answer to and
-lets the rest through as `ports.TemporaryError` or `ports.PermanentError`. Must not be raised for
-anything but an answer, or the lack of one.
+lets the rest through as `TemporaryError` or `PermanentError`. Must not be raised for anything but
+an answer, or the lack of one.
 """
 
 import re
@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.driver.adapters.kubernetes.paths import GROUP
-from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.kit.errors import PermanentError, TemporaryError
+from holdfast.kubeapi.paths import GROUP
 
 NO_DEFINITION = "the cluster has no TrainingJobs, for their definition (CRD) is not installed."
 INSTALL = "Install it: kubectl apply -f deploy/kubernetes/base/crd.yaml"

@@ -10,10 +10,10 @@ from api_clients import client_of, kubeconfig
 from fake_apiserver import PATH, FakeApiServer, OnCall, serving
 from waiting import eventually_async
 
-from holdfast.driver.adapters.kubernetes import errors, paths
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.cluster.cause import acting_for
 from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.kit.acting import acting_on
+from holdfast.kubeapi import errors, paths
+from holdfast.kubeapi.client import Client
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_whatever_is_written_is_written_by_one_manager_of_fields(
 ) -> None:
     """Each User-Agent would be one else, and ours says what is being done."""
     for write in (client.create, client.replace, client.patch):
-        with acting_for(term=1, entry=7, doing="Distrust node-1"), contextlib.suppress(Exception):
+        with acting_on("entry=7 Distrust node-1"), contextlib.suppress(Exception):
             await write(PATH, {})
     managers = {request.query.get("fieldManager") for request in server.requests}
     assert (len(server.requests), managers) == (3, {"holdfast"})
@@ -178,7 +178,7 @@ async def test_a_disruption_budget_that_says_no_to_one_eviction_holds_nobody_els
 async def test_the_user_agent_says_for_which_effect_of_which_term_it_is(
     server: FakeApiServer, client: Client
 ) -> None:
-    with acting_for(term=3, entry=7, doing="Allocate node-1"):
+    with acting_on("term=3 entry=7 Allocate node-1"):
         await client.get(PATH)
     said = server.requests[0].headers["User-Agent"]
     assert said == "holdfast/test (term=3 entry=7 Allocate node-1)"

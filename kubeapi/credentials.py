@@ -19,7 +19,7 @@ from kubernetes.aio.config.incluster_config import (
     InClusterConfigLoader,
 )
 
-from holdfast.driver.ports import PermanentError
+from holdfast.kit.errors import PermanentError
 
 ANOTHER = "Name one with --kubeconfig FILE."
 

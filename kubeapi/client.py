@@ -1,9 +1,9 @@
 """An API server as a handful of calls on JSON: get, pages, create, replace, patch, delete, watch.
 
-Made by the driver's main (and the lab's kubelet) once per server and identity; used by `reflector`
-and by all that write. Reads and writes are limited by a token bucket, watches are not. A call is
-tried once (twice where the token had changed): whoever calls knows whether to try again. Must not
-keep objects.
+Made once per server and identity, by the driver, the lab's kubelet and benchmarks; used by
+`reflector` and by all that write. Reads and writes are limited by a token bucket, watches are not.
+A call is tried once (twice where the token had changed): whoever calls knows whether to try again.
+Must not keep objects.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -16,11 +16,11 @@ from urllib.parse import quote, urlencode
 import aiohttp
 import msgspec
 
-from holdfast.driver.adapters.kubernetes import credentials, watching
-from holdfast.driver.adapters.kubernetes.bucket import TokenBucket
-from holdfast.driver.adapters.kubernetes.errors import Malformed, TooMany, error_of_answer
-from holdfast.driver.adapters.kubernetes.transport import Request, Transport
-from holdfast.driver.ports import PermanentError
+from holdfast.kit.errors import PermanentError
+from holdfast.kubeapi import credentials, watch_stream
+from holdfast.kubeapi.bucket import TokenBucket
+from holdfast.kubeapi.errors import Malformed, TooMany, error_of_answer
+from holdfast.kubeapi.transport import MakeSocket, Request, Transport, kept_alive
 
 Object = dict[str, Any]
 """An object, a list or a Status, as JSON has it."""
@@ -55,11 +55,17 @@ class Client:
     """
 
     def __init__(
-        self, load: credentials.Load, *, user_agent: str, limits: Limits | None = None
+        self,
+        load: credentials.Load,
+        *,
+        user_agent: str,
+        limits: Limits | None = None,
+        make_socket: MakeSocket = kept_alive,
     ) -> None:
         self._credentials = credentials.Credentials(load)
         self._user_agent = user_agent
         self._limits = limits or Limits()
+        self._make_socket = make_socket
         self._bucket = TokenBucket(per_s=self._limits.calls_per_s, burst=self._limits.burst)
         self._may: Callable[[], Awaitable[None]] | None = None
 
@@ -93,7 +99,12 @@ class Client:
         if not token.isascii() or not token.isprintable() or " " in token:
             raise PermanentError("the token has characters that no bearer token has")
         load = credentials.as_bearer(self._configuration, token)
-        return Client(load, user_agent=self._user_agent, limits=self._limits)
+        return Client(
+            load,
+            user_agent=self._user_agent,
+            limits=self._limits,
+            make_socket=self._make_socket,
+        )
 
     def ask_before_changes(self, may: Callable[[], Awaitable[None]]) -> None:
         """Await `may` from now on before whatever changes something is sent."""
@@ -177,15 +188,15 @@ class Client:
 
     async def watch(
         self, path: str, *, since: str, quiet_s: float, lasting_s: int, **query: object
-    ) -> AsyncGenerator[watching.Event, None]:
+    ) -> AsyncGenerator[watch_stream.Event, None]:
         """Events after version `since`, with bookmarks, until the server ends it (`lasting_s`).
 
-        Raises as `watching.events` does. Close it (`aclosing`) where it is left early.
+        Raises as `watch_stream.events` does. Close it (`aclosing`) where it is left early.
         """
         asked = {"watch": True, "allowWatchBookmarks": True, "resourceVersion": since}
         at = _url(path, {**query, **asked, "timeoutSeconds": lasting_s})
         async with self._answer(self._watches, Request(verb="GET", at=at)) as response:
-            told = watching.events(f"watch {path}", response.content, quiet_s)
+            told = watch_stream.events(f"watch {path}", response.content, quiet_s)
             async with aclosing(told) as events:
                 async for event in events:
                     yield event
@@ -202,6 +213,7 @@ class Client:
             self._user_agent,
             most=most,
             answer_within_s=self._limits.answer_within_s,
+            make_socket=self._make_socket,
         )
 
     async def _call(self, request: Request, *, changes: bool = True) -> Object:

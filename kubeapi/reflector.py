@@ -12,8 +12,9 @@ from contextlib import aclosing
 
 import structlog
 
-from holdfast.driver.adapters.kubernetes.client import Client, Object
-from holdfast.driver.adapters.kubernetes.errors import (
+from holdfast.kit.backoff import full_jitter
+from holdfast.kubeapi.client import Client, Object
+from holdfast.kubeapi.errors import (
     ApiError,
     Forbidden,
     Silent,
@@ -21,7 +22,7 @@ from holdfast.driver.adapters.kubernetes.errors import (
     Unauthorized,
     Unreachable,
 )
-from holdfast.driver.adapters.kubernetes.mirror import (
+from holdfast.kubeapi.mirror import (
     Change,
     Changed,
     Field,
@@ -29,7 +30,6 @@ from holdfast.driver.adapters.kubernetes.mirror import (
     Removed,
     Synced,
 )
-from holdfast.kit.backoff import full_jitter
 
 __all__ = ["Change", "Changed", "Reflector", "Removed", "Synced"]
 

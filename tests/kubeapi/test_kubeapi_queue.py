@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from holdfast.driver.adapters.kubernetes.bucket import TokenBucket
-from holdfast.driver.adapters.kubernetes.errors import TooMany
-from holdfast.driver.adapters.kubernetes.queue import KeyedQueue
 from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.kubeapi.bucket import TokenBucket
+from holdfast.kubeapi.errors import TooMany
+from holdfast.kubeapi.queue import KeyedQueue
 
 pytestmark = pytest.mark.looptime
 Handle = Callable[[str], Awaitable[None]]

@@ -7,7 +7,7 @@ calls need. Must not judge a response: only its lack is an error here.
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,16 +18,18 @@ import msgspec
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 
-from holdfast.driver.adapters.kubernetes.errors import Unreachable
-from holdfast.driver.cluster.cause import acting
-from holdfast.driver.ports import PermanentError
+from holdfast.kit.acting import acting
+from holdfast.kit.errors import PermanentError
+from holdfast.kubeapi.errors import Unreachable
 
 DEAD_AFTER_S = 30
 """A peer that does not even acknowledge bytes for this long is gone (the kernel finds out)."""
 
-
 READ_BUFFER_BYTES = 2**21
 """Events of a watch are whole objects."""
+
+MakeSocket = Callable[[Any], socket.socket]
+"""A socket for an address, as `getaddrinfo` gives it."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,13 @@ class Transport(RESTClientObject):
     """Connections to the server of `configuration`, at most `most` at a time (0: no limit)."""
 
     def __init__(
-        self, configuration: Configuration, user_agent: str, *, most: int, answer_within_s: float
+        self,
+        configuration: Configuration,
+        user_agent: str,
+        *,
+        most: int,
+        answer_within_s: float,
+        make_socket: MakeSocket,
     ) -> None:
         try:
             super().__init__(configuration)
@@ -58,19 +66,16 @@ class Transport(RESTClientObject):
         self._user_agent = user_agent
         self._most = most
         self._answer_within_s = answer_within_s
+        self._make_socket = make_socket
         self._server = str(configuration.host).rstrip("/")
         self.proxy = self.proxy or _proxy_of(self._server)
 
     def _create_pool_manager(self) -> aiohttp.ClientSession:
         """Not with `trust_env`: that asks for the proxy, and ~/.netrc, in a thread at each call."""
-        return aiohttp.ClientSession(
-            connector=self._create_connector(), read_bufsize=READ_BUFFER_BYTES
+        connector = aiohttp.TCPConnector(
+            limit=self._most, ssl=self.ssl_context, socket_factory=self._make_socket
         )
-
-    def _create_connector(self) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(
-            limit=self._most, ssl=self.ssl_context, socket_factory=_kept_alive
-        )
+        return aiohttp.ClientSession(connector=connector, read_bufsize=READ_BUFFER_BYTES)
 
     async def body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
         """The whole body. Raises `Unreachable`."""
@@ -120,7 +125,7 @@ def _proxy_of(server: str) -> str | None:
     return None if proxy_bypass(url.netloc) else getproxies().get(url.scheme)
 
 
-def _kept_alive(address: Any) -> socket.socket:
+def kept_alive(address: Any) -> socket.socket:
     """A socket that notices a dead peer, also while nothing is said for long."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)

@@ -11,8 +11,8 @@ from fake_apiserver import PATH, FakeApiServer, OnCall, OnWatch, serving
 from told import Told, told_by
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver.adapters.kubernetes.client import Client
-from holdfast.driver.adapters.kubernetes.reflector import Reflector
+from holdfast.kubeapi.client import Client
+from holdfast.kubeapi.reflector import Reflector
 
 
 @pytest.fixture

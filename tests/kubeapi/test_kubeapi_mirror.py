@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from told import Told
 
-from holdfast.driver.adapters.kubernetes.mirror import Mirror
+from holdfast.kubeapi.mirror import Mirror
 
 NAMES = st.sampled_from("abc")
 STEPS = st.lists(st.tuples(st.sampled_from(["put", "delete"]), NAMES), max_size=30)

@@ -1,4 +1,4 @@
-"""Where each kind of object is at an API server. Pure.
+"""Where each kind of object is at an API server, TrainingJobs among them. Pure.
 
 Used with `client` and `reflector`. A name is one segment of a path; what would be more is
 refused, for names come from people. `namespace=""` is all namespaces: for lists and watches.
@@ -6,10 +6,11 @@ refused, for names come from people. `namespace=""` is all namespaces: for lists
 
 from urllib.parse import quote
 
-from holdfast.driver.ports import PermanentError
+from holdfast.kit.errors import PermanentError
 
 GROUP = "holdfast.dev"
 VERSION = "v1alpha1"
+"""Of TrainingJobs."""
 CORE = "/api/v1"
 DEFAULT = "default"
 """The namespace of Events about what is in none."""
