@@ -11,9 +11,13 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core.transitions import IllegalTransition
-from holdfast.lab.simulator import faults
+from holdfast.lab.simulator import people, processes
+from holdfast.lab.simulator.around import world_of
 from holdfast.lab.simulator.books import Outcome
-from holdfast.lab.simulator.invariants import Broken, unfinished, verdict
+from holdfast.lab.simulator.broken import Broken
+from holdfast.lab.simulator.closing import close
+from holdfast.lab.simulator.faults.table import inject, repair_all
+from holdfast.lab.simulator.rules.ends import unfinished, verdict
 from holdfast.lab.simulator.scenario import FAULTS_UNTIL_S, Scenario, draw
 from holdfast.lab.simulator.world import World
 
@@ -35,15 +39,15 @@ class Failure(msgspec.Struct, frozen=True):
 
 def end_of(scenario: Scenario) -> tuple[Outcome, Failure | None]:
     """Simulate: what it came to, and the rule that it broke, if any."""
-    world = World(scenario)
+    world = world_of(scenario)
     try:
         _play(world)
         _converge(world)
         verdict(world)
     except (Broken, IllegalTransition, AssertionError, KeyError, RecursionError) as error:
         rule = error.rule if isinstance(error, Broken) else type(error).__name__
-        return world.books.close(world, rule), Failure(scenario, rule, str(error), _story(world))
-    return world.books.close(world), None
+        return close(world, rule), Failure(scenario, rule, str(error), _story(world))
+    return close(world), None
 
 
 def run(scenario: Scenario) -> Failure | None:
@@ -53,7 +57,7 @@ def run(scenario: Scenario) -> Failure | None:
 
 def play(scenario: Scenario) -> World:
     """Simulate a scenario that breaks no rule, and give its world, journal and all."""
-    world = World(scenario)
+    world = world_of(scenario)
     _play(world)
     _converge(world)
     return world
@@ -62,20 +66,20 @@ def play(scenario: Scenario) -> World:
 def _play(world: World) -> None:
     world.driver.start()
     for machine in world.machines.values():
-        world.boot(machine)
+        processes.boot(world, machine)
     for job in world.scenario.jobs:
-        world.agenda.after(job.at_s, partial(world.submit, job))
+        world.agenda.after(job.at_s, partial(people.submit, world, job))
     for fault in world.scenario.faults:
-        world.agenda.after(fault.at_s, partial(faults.inject, world, fault))
+        world.agenda.after(fault.at_s, partial(inject, world, fault))
     _until(world, FAULTS_UNTIL_S)
 
 
 def _converge(world: World) -> None:
-    faults.repair_all(world)
+    repair_all(world)
     while left := unfinished(world):
         if world.agenda.now > QUIET_LIMIT_S:
             raise Broken("everything-converges", left)
-        faults.attend(world)
+        people.attend(world)
         _until(world, world.agenda.now + ATTEND_S)
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.lab.simulator import outcomes
 from holdfast.lab.simulator.books import Outcome
+from holdfast.lab.simulator.closing import close
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
 from holdfast.lab.simulator.simulate import end_of, play, run_many
 from holdfast.lab.simulator.streams import Streams
@@ -54,9 +55,9 @@ def test_an_eviction_is_counted_and_a_guilty_node_is_no_innocent() -> None:
 
 def test_an_eviction_without_a_cause_in_the_world_is_of_an_innocent() -> None:
     world = play(Scenario(seed=5, nodes=3, racks=1, jobs=(), faults=(Fault(1.0, *LOST),)))
-    assert world.books.close(world).innocent == 0
+    assert close(world).innocent == 0
     world.guilty.clear()
-    assert world.books.close(world).innocent == 1
+    assert close(world).innocent == 1
 
 
 @given(st.integers(0, 9), NAMES, NAMES, st.integers(0, 5))
