@@ -7,7 +7,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.model import State
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator import cluster, lines, processes
-from holdfast.lab.simulator.driver import POLICY, Driver
+from holdfast.lab.simulator.driver import Driver
 from holdfast.lab.simulator.rules.check import check
 from holdfast.lab.simulator.scenario import Scenario
 from holdfast.lab.simulator.world import World
@@ -43,7 +43,7 @@ class Around:
 
 def driver_of(world: World) -> Driver:
     """The driver of a world."""
-    return Driver(Around(world), world.agenda, world.streams, POLICY)
+    return Driver(Around(world), world.agenda, world.streams, world.scenario.policy)
 
 
 def world_of(scenario: Scenario) -> World:

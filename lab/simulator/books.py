@@ -48,10 +48,9 @@ class Books:
     def submitted(self, job: str, now: float) -> None:
         self.submitted_s.setdefault(job, now)
 
-    def began(self, job: str, start: int, *, best: int, possible: int) -> None:
-        """An attempt begins at `start`; `best` was reached, and `possible` could be restored."""
-        self.repeated[job] = self.repeated.get(job, 0) + max(0, best - start)
-        unavoidable = max(0, best - max(start, possible))
+    def began(self, job: str, *, repeated: int, unavoidable: int) -> None:
+        """An attempt begins, which will do so many steps again."""
+        self.repeated[job] = self.repeated.get(job, 0) + repeated
         self.unavoidable[job] = self.unavoidable.get(job, 0) + unavoidable
 
     def committed(self, before: State, decision: Decision, now: float) -> None:

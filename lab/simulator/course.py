@@ -8,6 +8,7 @@ from functools import partial
 from holdfast.lab.simulator import sights, stored
 from holdfast.lab.simulator.broken import Broken
 from holdfast.lab.simulator.machines import Machine, Process
+from holdfast.lab.simulator.rules import bounds
 from holdfast.lab.simulator.scenario import FIRST_STEP_S, STEP_S
 from holdfast.lab.simulator.training import Run
 from holdfast.lab.simulator.world import World
@@ -25,11 +26,21 @@ def run_of(world: World, desired: Desired, start: int) -> Run:
     if key not in world.runs:
         stored.check_restore(world, desired)
         stored.check_start(world, name, start)
-        best, possible = world.best[name], stored.possible(world, name)
-        world.books.began(name, start, best=best, possible=possible)
+        run = Run(world.jobs[name], desired.epoch, desired.seats, start)
+        _count(world, run)
         world.lines[name].append((desired.epoch, start))
-        world.runs[key] = Run(world.jobs[name], desired.epoch, desired.seats, start)
+        world.runs[key] = run
     return world.runs[key]
+
+
+def _count(world: World, run: Run) -> None:
+    """Steps that it will do again; and those that nobody, or nobody here, could have saved."""
+    name, best = run.job.name, world.best[run.job.name]
+    anywhere = stored.possible(world, name, world.machines)
+    here = stored.possible(world, name, run.nodes)
+    repeated = max(0, best - run.start)
+    world.books.began(name, repeated=repeated, unavoidable=max(0, best - max(run.start, anywhere)))
+    bounds.begins(world, name, repeated=repeated, unavoidable=max(0, best - max(run.start, here)))
 
 
 def ranks_start(world: World, machine: Machine, run: Run) -> None:
@@ -57,6 +68,7 @@ def ranks_meet(world: World, run: Run, rendezvous: Rendezvous | None) -> None:
 
 
 def _begin(world: World, run: Run) -> None:
+    bounds.went_on(world, run)
     steps = run.job.steps - run.start
     world.agenda.after(max(0.0, steps * STEP_S), lambda: _finish(world, run))
     sights.watch_progress(world, run)
@@ -112,7 +124,10 @@ def stand_still(world: World, run: Run, *, echo: bool = True) -> None:
     """The run gets no further: some peers die of it, the others wait for ever."""
     if run.ended is not None:
         return
+    trained = run.training
     run.stand_still(world.now)
+    if trained:
+        bounds.stopped(world, run)
     name = run.job.name
     world.best[name] = max(world.best[name], run.step(world.now))
     world.store[name] |= run.stored(world.now)

@@ -6,6 +6,7 @@ Kept by the world. What was committed survives a death; what it held in memory d
 from functools import partial
 from typing import Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core import effects as f
@@ -22,10 +23,6 @@ from holdfast.lab.simulator.agenda import Agenda
 from holdfast.lab.simulator.broken import require
 from holdfast.lab.simulator.streams import Streams
 from holdfast.protocol.messages import Desired
-
-POLICY = Policy(trial_after_s=8.0, trial_longest_s=64.0)
-"""Trials come while things go wrong, and before people have repaired everything."""
-
 
 READING_S = 0.5
 """In which a driver that stood still reads what was sent meanwhile."""
@@ -57,6 +54,13 @@ class Outside(Protocol):
     def died(self) -> None:
         """The driver's process is gone."""
         ...
+
+
+class Backup(msgspec.Struct, frozen=True):
+    """A journal as it once was."""
+
+    state: State
+    entries: tuple[Entry, ...]
 
 
 class Driver:
@@ -93,6 +97,17 @@ class Driver:
         self._deadlines = Deadlines(self.state)
         self.receive(e.DriverStarted(term=self.state.term + 1))
         self._outside.list_nodes()
+
+    def backup(self) -> Backup:
+        """The journal as it is now."""
+        return Backup(self.state, tuple(self.journal))
+
+    def put_back(self, backup: Backup, *, term: int) -> None:
+        """The journal is what it was. `term`: the largest that an executor has followed, which the
+        driver that starts next has raised its own to.
+        """
+        self.state = replace(backup.state, term=max(backup.state.term, term))
+        self.journal = list(backup.entries)
 
     def die(self) -> None:
         self.alive = False

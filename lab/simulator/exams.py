@@ -1,6 +1,6 @@
 """What tests of a simulated node find. Called by its executor."""
 
-from holdfast.lab.simulator.machines import Machine
+from holdfast.lab.simulator.machines import Exam, Machine
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
@@ -16,6 +16,10 @@ def _result(world: World, machine: Machine, order: DiagnosticOrder) -> Diagnosti
     tested = order.members or (machine.name,)
     bad = any(world.machines[name].bad for name in tested)
     apart = tuple(sorted(order.members)) in world.parted
+    if machine.exam is Exam.ACCUSES:
+        apart = bool(order.members)
+    elif machine.exam is Exam.PRAISES:
+        bad = apart = False
     return DiagnosticResult(
         id=order.id,
         test=order.test,

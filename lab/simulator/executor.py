@@ -7,7 +7,7 @@ refuses an older (term, epoch), goes on when nobody hears it, says everything ag
 from holdfast.driver.core import events as e
 from holdfast.lab.simulator import course, exams, lines, stored, words
 from holdfast.lab.simulator.broken import require
-from holdfast.lab.simulator.machines import Machine
+from holdfast.lab.simulator.machines import Exam, Machine
 from holdfast.lab.simulator.training import Run, start_of
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.messages import Desired, DiagnosticResult, RankStatus, Rendezvous, Stored
@@ -44,7 +44,8 @@ class Executor:
                 e.DesiredRefused(node=self.machine.name, generation=desired.generation, why=why)
             )
             return
-        if self.desired is not None and desired.generation <= self.generation:
+        same_term = desired.term == self.machine.accepted[0]  # a new one starts generations afresh
+        if self.desired is not None and same_term and desired.generation <= self.generation:
             _same_meaning(self.desired, desired)
             return
         self.machine.accepted = told
@@ -63,8 +64,22 @@ class Executor:
             delay_s += 0.5 if grace else 0.01
             if self.machine.unkillable:
                 return
+            if self.machine.dies_s:
+                self._die_slowly(self.run)
+                return
             self.kill()
         self.world.agenda.after(delay_s, lambda: self._settle(desired))
+
+    def _die_slowly(self, run: Run) -> None:
+        """Whatever is desired by then, only then it can be."""
+
+        def dead() -> None:
+            if self.run is run:
+                self.kill()
+            if self.desired is not None and not self.settled:
+                self._settle(self.desired)
+
+        self.world.agenda.after(self.machine.dies_s, dead)
 
     def _keeps(self, run: Run, desired: Desired) -> bool:
         own = any(seat.node == self.machine.name for seat in desired.seats)
@@ -90,7 +105,9 @@ class Executor:
             self._start(desired)
         if desired.host_store and not self.store_port and not self.store_lost:
             self._host_store(desired)
-        if desired.diagnostics and not any(order.members for order in desired.diagnostics):
+        if desired.diagnostics and self.machine.exam is Exam.HANGS:
+            pass
+        elif desired.diagnostics and not any(order.members for order in desired.diagnostics):
             takes_s = self.world.rng(self.machine.name, "is tested").uniform(0.1, 8.0)
             self.world.agenda.after(takes_s, lambda: self._tried(desired))
         elif desired.diagnostics:
@@ -191,11 +208,10 @@ class Executor:
 
     def say_stored(self, run: Run) -> None:
         """The newest checkpoint that ranks of this run wrote: only where rank 0 is."""
-        written = run.stored(self.world.now)
-        if written and 0 in run.ranks[self.machine.name]:
-            step, epoch = max(written)
-            node = self.machine.name
-            self.say(e.CheckpointStored(job=run.job.name, epoch=epoch, node=node, step=step))
+        step = run.newest_stored(self.world.now)
+        if step is not None and 0 in run.ranks[self.machine.name]:
+            job, node = run.job.name, self.machine.name
+            self.say(e.CheckpointStored(job=job, epoch=run.epoch, node=node, step=step))
 
     def rank_ends(self, rank: int, *, code: int = 0, signal: int = 0, error: str = "") -> None:
         """A rank ends by itself, or of something. `error` is an exception's name, or "echo"."""
@@ -203,6 +219,8 @@ class Executor:
         desired = self.desired
         if run is None or rank in self.exits or desired is None or desired.job is None:
             return
+        if self.machine.dies_s and run.epoch != desired.epoch:
+            return  # it is to be gone, and nobody asks how it ended
         if error != "echo" and (code or signal):
             self.world.victims.add((desired.job, rank))
         order, step = len(self.exits) + 1, run.step(self.world.now)

@@ -3,10 +3,20 @@
 Kept by the world. `Process` is the executor as all others see it; the one there is in `executor`.
 """
 
+from enum import StrEnum
 from typing import Protocol
 
 from holdfast.lab.simulator.training import Run
 from holdfast.protocol.messages import Desired, Snapshot
+
+
+class Exam(StrEnum):
+    """What tests of a node are worth."""
+
+    HONEST = "honest"
+    HANGS = "hangs"  # they never end
+    ACCUSES = "accuses"  # whoever is tested with it fails, it says, and it is well itself
+    PRAISES = "praises"  # all is well, it says, however bad it is
 
 
 class Process(Protocol):
@@ -41,6 +51,8 @@ class Machine:
         self.bad = False  # fails its tests
         self.lemon_s: float | None = None  # ranks here die so long after each start; tests pass
         self.unkillable = False
+        self.dies_s = 0.0  # how long ranks take to be gone once they are told to
+        self.exam = Exam.HONEST
         self.store_lives_s: float | None = None  # the next rendezvous store here, if it dies
         self.cordoned = False
         self.marked = False  # the cluster keeps others off it, for it is distrusted

@@ -16,8 +16,10 @@ from holdfast.lab.simulator.around import world_of
 from holdfast.lab.simulator.books import Outcome
 from holdfast.lab.simulator.broken import Broken
 from holdfast.lab.simulator.closing import close
-from holdfast.lab.simulator.faults.table import inject, repair_all
-from holdfast.lab.simulator.rules.ends import unfinished, verdict
+from holdfast.lab.simulator.families.table import FAMILIES
+from holdfast.lab.simulator.faults.table import inject, mend, repair_all
+from holdfast.lab.simulator.rules import bounds
+from holdfast.lab.simulator.rules.ends import unfinished, verdict, waits_for_people
 from holdfast.lab.simulator.scenario import FAULTS_UNTIL_S, Scenario, draw
 from holdfast.lab.simulator.world import World
 
@@ -26,6 +28,8 @@ QUIET_LIMIT_S = 8_000.0
 times the longest wait of the policy (600 s) plus the training itself."""
 ATTEND_S = 30.0
 """How often people look after the cluster then."""
+LOOKS = 86_400
+"""At most so many looks at the bounds before that: each second of a day, or each 30 of a month."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -71,15 +75,33 @@ def _play(world: World) -> None:
         world.agenda.after(job.at_s, partial(people.submit, world, job))
     for fault in world.scenario.faults:
         world.agenda.after(fault.at_s, partial(inject, world, fault))
-    _until(world, FAULTS_UNTIL_S)
+    if world.scenario.repairs_s is not None:
+        world.agenda.after(world.scenario.repairs_s, lambda: _repair(world))
+    _look(world, max(bounds.LOOK_S, world.scenario.until_s / LOOKS))
+    _until(world, world.scenario.until_s)
+
+
+def _repair(world: World) -> None:
+    """People come now and then: what is broken they repair, and the rest goes on going wrong."""
+    every_s = world.scenario.repairs_s
+    if every_s is not None and world.now < world.scenario.until_s:
+        mend(world)
+        people.attend(world)
+        world.agenda.after(every_s, lambda: _repair(world))
+
+
+def _look(world: World, every_s: float) -> None:
+    bounds.look(world)
+    world.agenda.after(every_s, lambda: _look(world, every_s))
 
 
 def _converge(world: World) -> None:
     repair_all(world)
-    while left := unfinished(world):
-        if world.agenda.now > QUIET_LIMIT_S:
+    while (left := unfinished(world)) and not waits_for_people(world):
+        if world.now > QUIET_LIMIT_S + world.scenario.until_s - FAULTS_UNTIL_S:
             raise Broken("everything-converges", left)
-        people.attend(world)
+        if world.scenario.attended:
+            people.attend(world)
         _until(world, world.agenda.now + ATTEND_S)
 
 
@@ -125,7 +147,7 @@ def explain(failure: Failure, *, lines: int = 60) -> str:
     return "\n".join(
         [
             f"seed {failure.scenario.seed} breaks {failure.text}",
-            f"again: python -m holdfast.lab.simulator {failure.scenario.seed}",
+            f"again: python -m holdfast.lab.simulator {failure.scenario.seed}{_family(failure)}",
             f"shrunk to {len(small.scenario.faults)} faults, {len(small.scenario.jobs)} jobs, "
             f"{small.scenario.nodes} nodes; there: {small.text}",
             *told,
@@ -135,21 +157,25 @@ def explain(failure: Failure, *, lines: int = 60) -> str:
     )
 
 
-def run_seed(seed: int) -> Failure | None:
-    return run(draw(seed))
+def _family(failure: Failure) -> str:
+    family = failure.scenario.family
+    return "" if family == "mixed" else f" --family {family}"
 
 
 def first_failure(seeds: range) -> Failure | None:
-    """The first failure among `seeds`, here and now."""
-    return next(filter(None, map(run_seed, seeds)), None)
+    """The first failure among these seeds of "mixed", here and now."""
+    return next(filter(None, map(run, map(draw, seeds))), None)
 
 
-def _end_of_seed(seed: int) -> tuple[Outcome, Failure | None]:
-    return end_of(draw(seed))
+def _end_of_seed(family: str, seed: int) -> tuple[Outcome, Failure | None]:
+    return end_of(FAMILIES[family](seed))
 
 
-def run_many(seeds: range, *, processes: int = 2) -> tuple[list[Outcome], list[Failure]]:
+def run_many(
+    seeds: range, *, family: str = "mixed", processes: int = 2
+) -> tuple[list[Outcome], list[Failure]]:
     """What each seed came to, and every failure, in the order of seeds, on several processors."""
+    chunk = max(1, min(50, len(seeds) // (2 * processes)))
     with get_context("spawn").Pool(processes) as pool:
-        ends = pool.map(_end_of_seed, seeds, chunksize=50)
+        ends = pool.map(partial(_end_of_seed, family), seeds, chunksize=chunk)
     return [outcome for outcome, _ in ends], [failure for _, failure in ends if failure is not None]

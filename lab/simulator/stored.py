@@ -5,6 +5,7 @@ after another: a later attempt that began before a point has left that point beh
 """
 
 from collections import Counter
+from collections.abc import Collection
 
 from holdfast.driver.core import events as e
 from holdfast.lab.simulator.broken import Broken, require
@@ -51,13 +52,13 @@ def acknowledged(world: World, event: e.CheckpointStored) -> None:
     world.told_stored[event.job].add((event.step, event.epoch))
 
 
-def possible(world: World, name: str) -> int:
-    """The last step that could be restored now by one who knew where everything is."""
+def possible(world: World, name: str, among: Collection[str]) -> int:
+    """The last step that could be restored now from the store and the memory of these nodes."""
     stored = {at for at in all_of(world, name) if (name, at) not in world.shelf.sick}
     held = Counter(
         point
         for machine in world.machines.values()
-        if machine.up
+        if machine.up and machine.name in among
         for point in {(s.step, s.epoch, s.rank) for s in machine.memory.get(name, ())}
     )
     ranks = world.jobs[name].nodes * world.jobs[name].ranks_per_node

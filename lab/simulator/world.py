@@ -17,6 +17,7 @@ from holdfast.lab.simulator.scenario import Scenario
 from holdfast.lab.simulator.shelf import Point, Shelf
 from holdfast.lab.simulator.streams import Streams
 from holdfast.lab.simulator.training import Run
+from holdfast.lab.simulator.waits import Waits
 
 
 class World:
@@ -51,6 +52,8 @@ class World:
         self.bugs: dict[str, int] = {}  # steps that a job's own code never gets past
         self.raised: Counter[tuple[str, int]] = Counter()  # by job and step: its own code raised
         self.books = Books()
+        self.waits = Waits()
+        self.blows = 0  # how often something went wrong
         self._count = 0
 
     @property

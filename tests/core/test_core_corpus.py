@@ -21,8 +21,7 @@ from holdfast.driver.core.model import FINISHED, Phase, State
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator import simulate
 from holdfast.lab.simulator.around import driver_of
-from holdfast.lab.simulator.driver import POLICY
-from holdfast.lab.simulator.scenario import Scenario, draw
+from holdfast.lab.simulator.scenario import POLICY, Scenario, draw
 from holdfast.lab.simulator.world import World
 
 FOLDER = Path(__file__).parent / "journals"

@@ -1,7 +1,8 @@
 """Faults of the driver, and what it is told wrongly."""
 
 from holdfast.driver.core import events as e
-from holdfast.lab.simulator import lines
+from holdfast.lab.simulator import lines, people
+from holdfast.lab.simulator.driver import Backup
 from holdfast.lab.simulator.faults import whom
 from holdfast.lab.simulator.scenario import Fault
 from holdfast.lab.simulator.world import World
@@ -31,3 +32,21 @@ def false_alarm(world: World, fault: Fault) -> None:
     )
     world.driver.receive(e.Found(finding=finding))
     world.driver.receive(e.RanksRunning(job=job.name, epoch=stale, node=job.host))
+
+
+def put_back(world: World, fault: Fault) -> None:
+    """The journal of now is put back up to 30 s later, with all that was decided since gone."""
+    backup = world.driver.backup()
+    world.agenda.after(30 * fault.size, lambda: _put_back(world, backup))
+
+
+def _put_back(world: World, backup: Backup) -> None:
+    if world.driver.alive:
+        world.driver.die()
+    followed = max(machine.accepted[0] for machine in world.machines.values())
+    world.driver.put_back(backup, term=followed)
+    known = world.driver.state.jobs
+    for name, job in world.jobs.items():
+        if name in world.submitted and name not in known:
+            world.told_stored[name].clear()  # it is made anew, from its beginning
+            people.submit(world, job)

@@ -8,6 +8,9 @@ from holdfast.lab.simulator.scenario import Fault
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.faults import Finding, Kind, Weight
 
+SLOWEST_S = 14.0
+"""Of the 20 s in which a node has to say that it has no ranks; what it says may be 5 s late."""
+
 
 def kill_executor(world: World, fault: Fault) -> None:
     machine = whom.machine(world, fault)
@@ -134,3 +137,25 @@ def killable(world: World, machine: Machine) -> None:
         machine.unkillable = False
         processes.end_executor(world, machine, noticed_s=0.0)
         processes.boot(world, machine)
+
+
+def slow_quiet(world: World, fault: Fault) -> None:
+    """Ranks here take long to be gone, though no longer than a node may without being evicted."""
+    whom.machine(world, fault).dies_s = SLOWEST_S * fault.size
+
+
+def renamed(world: World, fault: Fault) -> None:
+    """Another machine has the name at once, before anybody said that the first is gone; where the
+    size says so it is bad."""
+    machine = whom.machine(world, fault)
+    if not machine.up or machine.cut:
+        return
+    processes.end_executor(world, machine, noticed_s=world.rng(machine.name, "lost").uniform(0, 1))
+    machine.up = False
+    machine.memory.clear()
+    machine.accepted, machine.marked, machine.unkillable = (0, 0), False, False
+    machine.bad, machine.lemon_s = fault.size > 0.7, None
+    if machine.bad:
+        world.guilty.add(machine.name)
+    takes_s = 0.2 + 8 * fault.size
+    world.agenda.after(takes_s, lambda: come_back(world, machine))

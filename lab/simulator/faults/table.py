@@ -3,25 +3,33 @@
 from collections.abc import Callable
 
 from holdfast.lab.simulator import processes
-from holdfast.lab.simulator.faults import driver, nodes, ranks, store, wishes
+from holdfast.lab.simulator.faults import driver, exams, nodes, ranks, store, wishes
+from holdfast.lab.simulator.machines import Exam
 from holdfast.lab.simulator.scenario import Fault
 from holdfast.lab.simulator.world import World
 
 
 def inject(world: World, fault: Fault) -> None:
     """Do it to whom the dice choose."""
+    world.blows += 1
     HANDLERS[fault.kind](world, fault)
 
 
 def repair_all(world: World) -> None:
-    """People come: machines, links and store are well again, and nothing is lost any more."""
+    """Nothing goes wrong any more, not even on lines."""
     world.noisy = False
+    mend(world)
+
+
+def mend(world: World) -> None:
+    """People come: machines, links and store are well again, and a driver is there."""
     world.parted.clear()
     world.store_up = True
     world.shelf.repair()
     processes.driver_returns(world)
     for machine in world.machines.values():
         machine.bad, machine.lemon_s = False, None
+        machine.dies_s, machine.exam = 0.0, Exam.HONEST
         nodes.heal(world, machine)
         nodes.come_back(world, machine)
         nodes.killable(world, machine)
@@ -44,6 +52,11 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "lemon": nodes.lemon,
     "kernel-fault": nodes.kernel_fault,
     "unkillable": nodes.unkillable,
+    "slow-quiet": nodes.slow_quiet,
+    "renamed": nodes.renamed,
+    "exam-hangs": exams.hangs,
+    "exam-accuses": exams.accuses,
+    "exam-praises": exams.praises,
     "lose-rendezvous": store.lose_rendezvous,
     "store-down": store.store_down,
     "store-slow": store.store_slow,
@@ -51,6 +64,7 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "unreadable": store.unreadable,
     "kill-driver": driver.kill_driver,
     "freeze-driver": driver.freeze_driver,
+    "put-back": driver.put_back,
     "suspend": wishes.suspend,
     "resume": wishes.resume,
     "stop": wishes.stop,

@@ -2,6 +2,7 @@
 
 from holdfast.driver.core.model import Phase, State
 from holdfast.driver.core.node import Free
+from holdfast.lab.simulator import stored
 from holdfast.lab.simulator.broken import require
 from holdfast.lab.simulator.scenario import FREEZE, PART
 from holdfast.lab.simulator.world import World
@@ -24,6 +25,18 @@ def unfinished(world: World) -> str:
     for node in state.nodes.values():
         if not isinstance(node.holding, Free) or (node.quarantine and not node.quarantine.marked):
             return f"{node.name} is not given back"
+    return ""
+
+
+def waits_for_people(world: World) -> str:
+    """What only a person does, and nobody comes; "" where there is nothing."""
+    if world.scenario.attended:
+        return ""
+    if world.driver.state.brake.on:
+        return "the brake is on"
+    for name in world.jobs:
+        if not world.shelf.readable(name, stored.all_of(world, name)):
+            return f"nobody says where {name} begins"
     return ""
 
 
@@ -58,6 +71,19 @@ def _raised_alike(world: World, name: str) -> bool:
     return any(job == name and times > 1 for (job, _), times in world.raised.items())
 
 
+def a_stall_costs_nothing(world: World) -> None:
+    """A driver that stands still evicts nobody, and has no more attempts begun than there were
+    causes for one; nothing is trained again that was kept.
+    """
+    require("a-stall-evicts-nobody", not world.books.evicted, world.books.evicted)
+    causes = sum(fault.kind != FREEZE for fault in world.scenario.faults)
+    for name in world.jobs:
+        attempts, repeated = len(world.lines[name]), world.books.repeated.get(name, 0)
+        require("a-stall-restarts-nobody", attempts <= 1 + causes, f"{name}: {attempts}")
+        unavoidable = world.books.unavoidable.get(name, 0)
+        require("a-stall-loses-nothing", repeated <= unavoidable, f"{name}: {repeated} steps")
+
+
 def verdict(world: World) -> None:
     """Rules about the whole, once all has converged."""
     state = world.driver.state
@@ -65,7 +91,7 @@ def verdict(world: World) -> None:
     stopped = {"stop", "delete", "suspend", "bad-node", "bug"} & {fault.kind for fault in faults}
     for name, job in state.jobs.items():
         planned = job.plan.deadline_s is not None or bool(stopped)
-        excused = len(faults) >= 3 or planned or _cornered(world)
+        excused = len(faults) >= 3 or planned or _cornered(world) or bool(waits_for_people(world))
         require("a-job-is-not-given-up-lightly", job.phase is Phase.SUCCEEDED or excused, name)
         restarts = job.plan.user.restarts
         if job.failure is not None and job.failure.traceback:
@@ -75,6 +101,8 @@ def verdict(world: World) -> None:
             require("done-is-done", world.best[name] == world.jobs[name].steps, name)
     if faults and all(fault.kind in PEACEFUL for fault in world.scenario.faults):
         a_move_costs_nothing(world, state)
+    if world.scenario.family == "driver-stalled":
+        a_stall_costs_nothing(world)
     if all(fault.kind in ONE_SHOT for fault in faults):
         most = len(faults)
         count = state.incident_count
