@@ -2,6 +2,7 @@
 
 from holdfast.lab.simulator.books import JobOutcome, Outcome
 from holdfast.lab.simulator.training import Run
+from holdfast.lab.simulator.waits import Measured
 from holdfast.lab.simulator.world import World
 
 
@@ -17,6 +18,13 @@ def close(world: World, rule: str = "") -> Outcome:
         innocent=len(harmless),
         rule=rule,
     )
+
+
+def measured(world: World) -> Measured:
+    """How near it came to its bounds."""
+    begun, waits = world.books.submitted_s, world.waits
+    late_s = [at_s - begun[job] for job, at_s in waits.running_s.items() if job in begun]
+    return Measured(max(late_s, default=0.0), waits.longest_s, waits.dearest)
 
 
 def _job(world: World, name: str) -> JobOutcome:

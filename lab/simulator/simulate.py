@@ -15,12 +15,13 @@ from holdfast.lab.simulator import people, processes
 from holdfast.lab.simulator.around import world_of
 from holdfast.lab.simulator.books import Outcome
 from holdfast.lab.simulator.broken import Broken
-from holdfast.lab.simulator.closing import close
+from holdfast.lab.simulator.closing import close, measured
 from holdfast.lab.simulator.families.table import FAMILIES
 from holdfast.lab.simulator.faults.table import inject, mend, repair_all
 from holdfast.lab.simulator.rules import bounds
 from holdfast.lab.simulator.rules.ends import unfinished, verdict, waits_for_people
 from holdfast.lab.simulator.scenario import FAULTS_UNTIL_S, Scenario, draw
+from holdfast.lab.simulator.waits import Measured
 from holdfast.lab.simulator.world import World
 
 QUIET_LIMIT_S = 8_000.0
@@ -41,7 +42,15 @@ class Failure(msgspec.Struct, frozen=True):
     story: tuple[str, ...]
 
 
-def end_of(scenario: Scenario) -> tuple[Outcome, Failure | None]:
+class Life(msgspec.Struct, frozen=True):
+    """A scenario that was simulated."""
+
+    outcome: Outcome
+    measured: Measured
+    failure: Failure | None = None
+
+
+def live(scenario: Scenario) -> Life:
     """Simulate: what it came to, and the rule that it broke, if any."""
     world = world_of(scenario)
     try:
@@ -50,13 +59,14 @@ def end_of(scenario: Scenario) -> tuple[Outcome, Failure | None]:
         verdict(world)
     except (Broken, IllegalTransition, AssertionError, KeyError, RecursionError) as error:
         rule = error.rule if isinstance(error, Broken) else type(error).__name__
-        return close(world, rule), Failure(scenario, rule, str(error), _story(world))
-    return close(world), None
+        failure = Failure(scenario, rule, str(error), _story(world))
+        return Life(close(world, rule), measured(world), failure)
+    return Life(close(world), measured(world))
 
 
 def run(scenario: Scenario) -> Failure | None:
     """Simulate; None if every rule held and all converged."""
-    return end_of(scenario)[1]
+    return live(scenario).failure
 
 
 def play(scenario: Scenario) -> World:
@@ -167,15 +177,12 @@ def first_failure(seeds: range) -> Failure | None:
     return next(filter(None, map(run, map(draw, seeds))), None)
 
 
-def _end_of_seed(family: str, seed: int) -> tuple[Outcome, Failure | None]:
-    return end_of(FAMILIES[family](seed))
+def live_seed(family: str, seed: int) -> Life:
+    return live(FAMILIES[family](seed))
 
 
-def run_many(
-    seeds: range, *, family: str = "mixed", processes: int = 2
-) -> tuple[list[Outcome], list[Failure]]:
-    """What each seed came to, and every failure, in the order of seeds, on several processors."""
+def run_many(seeds: range, *, family: str = "mixed", processes: int = 2) -> list[Life]:
+    """What each seed came to, in the order of seeds, on several processors."""
     chunk = max(1, min(50, len(seeds) // (2 * processes)))
     with get_context("spawn").Pool(processes) as pool:
-        ends = pool.map(partial(_end_of_seed, family), seeds, chunksize=chunk)
-    return [outcome for outcome, _ in ends], [failure for _, failure in ends if failure is not None]
+        return pool.map(partial(live_seed, family), seeds, chunksize=chunk)

@@ -29,6 +29,14 @@ class Wait:
         self.unavoidable = 0  # of these
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """What one life came near to. Seconds are virtual."""
+
+    to_running_s: float  # from a job's submission until it trained first, the longest
+    longest_s: float  # that a job stood still, though it could have trained
+    dearest: float  # recovery, as many times the best possible
+
+
 class Waits:
     """Of one world."""
 
@@ -37,6 +45,8 @@ class Waits:
         self.owed: set[str] = set()  # jobs that were owed training then
         self.jobs: dict[str, Wait] = {}
         self.longest_s = 0.0
+        self.dearest = 0.0  # times the best possible
+        self.running_s: dict[str, float] = {}  # by job: when it trained first
         self.out_s: dict[str, float] = {}  # by node: evicted, though it is well
         self.recoveries: list[Recovery] = []
 

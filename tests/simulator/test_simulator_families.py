@@ -50,9 +50,10 @@ def test_a_seed_always_stands_for_the_same_scenario_of(family: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_driver_that_is_stopped_at_any_moment_evicts_nobody_and_loses_nothing() -> None:
-    ends, failed = run_many(range(STALLS), family="driver-stalled", processes=os.cpu_count() or 2)
+    lives = run_many(range(STALLS), family="driver-stalled", processes=os.cpu_count() or 2)
+    failed = [life.failure for life in lives if life.failure]
     assert not failed, f"{len(failed)} of {STALLS}\n{explain(failed[0])}"
-    assert sum(each.evicted for each in ends) == 0
+    assert sum(life.outcome.evicted for life in lives) == 0
 
 
 @pytest.mark.slow

@@ -139,6 +139,7 @@ def begins(world: World, name: str, *, repeated: int, unavoidable: int) -> None:
 def went_on(world: World, run: Run) -> None:
     """Training begins."""
     look(world)
+    world.waits.running_s.setdefault(run.job.name, world.now)
     wait = world.waits.of(run.job.name)
     if wait.recovering_s is None:
         return
@@ -146,7 +147,9 @@ def went_on(world: World, run: Run) -> None:
     done = Recovery(run.job.name, wait.recovering_s, wait.repeated, wait.unavoidable, blows)
     wait.recovering_s = None
     world.waits.recoveries.append(done)
-    require("a-recovery-is-not-dear", _cost_s(done) <= TIMES * _best_s(done), done)
+    times = _cost_s(done) / _best_s(done)
+    world.waits.dearest = max(world.waits.dearest, times)
+    require("a-recovery-is-not-dear", times <= TIMES, done)
 
 
 def _cost_s(done: Recovery) -> float:
