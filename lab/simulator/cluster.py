@@ -23,6 +23,7 @@ def list_nodes(world: World) -> None:
         if machine.up and not machine.cut:
             appear(world, machine)
         else:
+            world.guilty.add(machine.name)
             gone = e.NodeVanished(node=machine.name, why="not there at start")
             world.driver.receive(gone)
 

@@ -23,7 +23,7 @@ def run_of(world: World, desired: Desired, start: int) -> Run:
     assert desired.job is not None
     name = desired.job
     key = (name, desired.epoch)
-    if key not in world.runs:
+    if key not in world.runs or _is_over(world, world.runs[key]):
         stored.check_restore(world, desired)
         stored.check_start(world, name, start)
         run = Run(world.jobs[name], desired.epoch, desired.seats, start)
@@ -31,6 +31,12 @@ def run_of(world: World, desired: Desired, start: int) -> Run:
         world.lines[name].append((desired.epoch, start))
         world.runs[key] = run
     return world.runs[key]
+
+
+def _is_over(world: World, run: Run) -> bool:
+    """It came to its end and is left. After a journal was put back nodes are told to start it."""
+    left = not any(process_of(world, run, node) for node in run.nodes)
+    return run.ended == run.job.steps and left
 
 
 def _count(world: World, run: Run) -> None:

@@ -28,6 +28,7 @@ class Executor:
         self.settled = False  # what is desired is so
         self.run: Run | None = None
         self.exits: dict[int, RankStatus] = {}
+        self.ended = ("", 0)  # job and epoch of these
         self.results: dict[str, tuple[DiagnosticResult, ...]] = {}
         self.looked = 0  # the epoch for which the store has been looked through
         self.store_port = 0
@@ -53,8 +54,11 @@ class Executor:
         changed = self.desired is None or desired.epoch != self.desired.epoch
         self.desired = desired
         self.settled = False
-        if changed:
+        same = self.ended == (desired.job, desired.epoch)
+        unseated = same and not self._has_seats(desired)
+        if changed or (unseated and not same_term):  # by a journal that was put back
             self.exits = {}
+        if changed:
             self.store_port, self.store_lost = 0, False
         if desired.forget_job is not None:
             self.machine.memory.pop(desired.forget_job, None)
@@ -82,8 +86,10 @@ class Executor:
         self.world.agenda.after(self.machine.dies_s, dead)
 
     def _keeps(self, run: Run, desired: Desired) -> bool:
-        own = any(seat.node == self.machine.name for seat in desired.seats)
-        return own and run.epoch == desired.epoch
+        return self._has_seats(desired) and run.epoch == desired.epoch
+
+    def _has_seats(self, desired: Desired) -> bool:
+        return any(seat.node == self.machine.name for seat in desired.seats)
 
     def kill(self) -> None:
         """End the ranks that run here; their snapshots stay in memory."""
@@ -101,7 +107,7 @@ class Executor:
         if self.desired is not desired or self.machine.executor is not self:
             return
         self.settled = True
-        if any(seat.node == self.machine.name for seat in desired.seats) and self.run is None:
+        if self._has_seats(desired) and self.run is None:
             self._start(desired)
         if desired.host_store and not self.store_port and not self.store_lost:
             self._host_store(desired)
@@ -225,7 +231,7 @@ class Executor:
             self.world.victims.add((desired.job, rank))
         order, step = len(self.exits) + 1, run.step(self.world.now)
         status = words.ended(rank, code, signal, error, order=order, step=step)
-        self.exits[rank] = status
+        self.exits[rank], self.ended = status, (run.job.name, run.epoch)
         if set(self.exits) >= set(run.ranks[self.machine.name]):
             self.kill()
         if run.epoch == desired.epoch:

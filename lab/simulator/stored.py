@@ -49,7 +49,8 @@ def save(world: World, desired: Desired, point: Stored) -> None:
 
 def acknowledged(world: World, event: e.CheckpointStored) -> None:
     """The driver has it in its journal: somebody may rely on it from now on."""
-    world.told_stored[event.job].add((event.step, event.epoch))
+    if event.epoch > world.anew.get(event.job, -1):
+        world.told_stored[event.job].add((event.step, event.epoch))
 
 
 def possible(world: World, name: str, among: Collection[str]) -> int:

@@ -38,7 +38,7 @@ CAUGHT_BY = {
     "loss-of-a-rack-not-correlated": {"a-correlated-loss-is-one-incident"},
     "moved-without-saving": {"a-move-loses-no-step"},
     "node-to-be-free-is-given-out": {"a-node-to-be-free-gets-no-work"},
-    "pairs-are-forgotten": {"who-cannot-meet-is-not-seated"},
+    "pairs-are-forgotten": {"a-recovery-is-not-dear", "who-cannot-meet-is-not-seated"},
     "restore-beyond-the-end": {"restore-on-the-line"},
     "seated-before-quiet": {"KeyError", "restore-is-there", "one-epoch-at-a-time"},
     "silence-without-a-brake": {"few-are-evicted-for-silence", "never-too-many-evicted"},

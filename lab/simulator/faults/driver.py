@@ -49,4 +49,5 @@ def _put_back(world: World, backup: Backup) -> None:
     for name, job in world.jobs.items():
         if name in world.submitted and name not in known:
             world.told_stored[name].clear()  # it is made anew, from its beginning
+            world.anew[name] = max((epoch for epoch, _ in world.lines[name]), default=-1)
             people.submit(world, job)
