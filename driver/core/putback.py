@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import ladder
 from holdfast.driver.core.events import ExecutorConnected
-from holdfast.driver.core.model import Fault, Lived
+from holdfast.driver.core.model import Fault, Job, Lived
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -25,13 +25,15 @@ def learn(turn: Turn, event: ExecutorConnected) -> None:
         f"{event.node} has followed order {event.epoch}, and the journal gave none after {known}: "
         "it was put back from a backup"
     )
-    if node.job is not None and turn.jobs[node.job].seated:
-        _recover(turn, node.job, event)
+    if node.job is not None:
+        job = turn.jobs[node.job]  # on its way to ranks, too: what they saved meanwhile counts
+        job = turn.job(node.job, history=(*job.history, Lived(epoch=event.epoch)))
+        if job.seated:
+            _recover(turn, job, event)
 
 
-def _recover(turn: Turn, name: str, event: ExecutorConnected) -> None:
+def _recover(turn: Turn, job: Job, event: ExecutorConnected) -> None:
     """Whatever runs, it is not what the journal says."""
-    job = turn.job(name, history=(*turn.jobs[name].history, Lived(epoch=event.epoch)))
     text = f"it has followed order {event.epoch}, and the journal says {job.epoch}"
     fault = Fault(
         kind=Kind.JOURNAL_PUT_BACK,
@@ -40,4 +42,4 @@ def _recover(turn: Turn, name: str, event: ExecutorConnected) -> None:
         summary="the journal was put back from a backup",
         evidence=(Evidence(source=f"executor of {event.node}", text=text),),
     )
-    ladder.recover(turn, name, fault)
+    ladder.recover(turn, job.name, fault)
