@@ -23,7 +23,7 @@ def run_of(world: World, desired: Desired, start: int) -> Run:
     assert desired.job is not None
     name = desired.job
     key = (name, desired.epoch)
-    if key not in world.runs or _is_over(world, world.runs[key]):
+    if key not in world.runs or (world.put_back and _is_over(world, world.runs[key])):
         stored.check_restore(world, desired)
         stored.check_start(world, name, start)
         run = Run(world.jobs[name], desired.epoch, desired.seats, start)

@@ -56,7 +56,7 @@ class Executor:
         self.settled = False
         same = self.ended == (desired.job, desired.epoch)
         unseated = same and not self._has_seats(desired)
-        if changed or (unseated and not same_term):  # by a journal that was put back
+        if changed or (unseated and self.world.put_back):
             self.exits = {}
         if changed:
             self.store_port, self.store_lost = 0, False

@@ -100,8 +100,8 @@ def test_a_core_that_throws_away_what_was_kept_is_caught(monkeypatch: pytest.Mon
     monkeypatch.setattr("holdfast.driver.core.restore.chosen", lambda job: None)
     monkeypatch.setattr("holdfast.driver.core.restore.hindrance", lambda job, point: "")
     monkeypatch.setattr("holdfast.lab.simulator.stored.check_start", lambda *_: None)
-    late = replace(hit("kill-rank"), jobs=(SimJob("job-0", 0.1, 2, 1, 0, 400, 5),))
-    late = replace(late, faults=(Fault(150.0, "kill-rank", 0, 0.5),), until_s=300.0)
+    late = replace(hit("kill-rank"), jobs=(SimJob("job-0", 0.1, 2, 1, 0, 500, 5),))
+    late = replace(late, faults=(Fault(190.0, "kill-rank", 0, 0.5),), until_s=300.0)
     assert rule(late) == "a-recovery-is-not-dear"
 
 

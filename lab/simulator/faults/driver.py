@@ -43,6 +43,7 @@ def put_back(world: World, fault: Fault) -> None:
 def _put_back(world: World, backup: Backup) -> None:
     if world.driver.alive:
         world.driver.die()
+    world.put_back = True
     followed = max(machine.accepted[0] for machine in world.machines.values())
     world.driver.put_back(backup, term=followed)
     known = world.driver.state.jobs

@@ -16,9 +16,10 @@ LONGEST_S = 180.0
 boxes of one recovery that all run out, one after another. Until its ranks are gone 20 s, until its
 store listens 30 s, its tests 60 s, its start 60 s (as `people.plan_of` has them), and 10 s for
 words that come late."""
-TIMES = 15.0
-"""A recovery costs at most so many times the best possible. The dearest that there is: tests that
-hang are waited for as long as their box is open, 60 s, and whoever knows needs none."""
+TIMES = 30.0
+"""A recovery costs at most so many times the best possible. The dearest that there is: a place that
+moves waits 120 s for its last step, of which nothing gets to the store, and 30 s more until another
+look at checkpoints. (Tests that hang cost 60 s, as long as their box is open.)"""
 BLOW_S = 5.0
 """The best possible: whoever knows hears of each thing that goes wrong when the detectors tell of
 it, at the latest (4 s), restarts the ranks within a second, and only trains again what neither the
