@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import ladder
 from holdfast.driver.core.events import ExecutorConnected
-from holdfast.driver.core.model import Attempt, Fault
+from holdfast.driver.core.model import Attempt, Fault, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -25,15 +25,16 @@ def learn(turn: Turn, event: ExecutorConnected) -> None:
         f"{event.node} has followed order {event.epoch}, and the journal gave none after {known}: "
         "it was put back from a backup"
     )
-    if node.job is not None and turn.jobs[node.job].seated:
-        _recover(turn, node.job, event)
+    if node.job is not None:
+        job = turn.jobs[node.job]  # on its way to ranks, too: what they saved meanwhile counts
+        lost = Attempt(epoch=event.epoch, version=job.version.number)
+        job = turn.job(node.job, history=(*job.history, lost))
+        if job.seated:
+            _recover(turn, job, event)
 
 
-def _recover(turn: Turn, name: str, event: ExecutorConnected) -> None:
+def _recover(turn: Turn, job: Job, event: ExecutorConnected) -> None:
     """Whatever runs, it is not what the journal says."""
-    job = turn.jobs[name]
-    lost = Attempt(epoch=event.epoch, version=job.version.number)
-    turn.job(name, history=(*job.history, lost))
     text = f"it has followed order {event.epoch}, and the journal says {job.epoch}"
     fault = Fault(
         kind=Kind.JOURNAL_PUT_BACK,
@@ -42,4 +43,4 @@ def _recover(turn: Turn, name: str, event: ExecutorConnected) -> None:
         summary="the journal was put back from a backup",
         evidence=(Evidence(source=f"executor of {event.node}", text=text),),
     )
-    ladder.recover(turn, name, fault)
+    ladder.recover(turn, job.name, fault)

@@ -268,6 +268,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         longer=10,
     ),
     Scenario(
+        35,
+        "driver-stalled",
+        "a rank is killed, and the driver is stopped for 5 to 45 s while the job recovers",
+        driver.followed(_kill, driver.stalled),
+        _IN_PLACE,
+        longer=10,
+    ),
+    Scenario(
         40,
         "standby-fails-test",
         "a node that comes to stand by computes wrong",

@@ -4,41 +4,73 @@ Kept by the world. What was committed survives a death; what it held in memory d
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
 from holdfast.driver.core.admission import refuse
-from holdfast.driver.core.deadlines import Deadlines
+from holdfast.driver.core.deadlines import Deadlines, next_deadline
 from holdfast.driver.core.decide import decide
 from holdfast.driver.core.encode import decode, encode
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.ports import Entry
-from holdfast.lab.simulator import invariants
+from holdfast.lab.simulator.agenda import Agenda
+from holdfast.lab.simulator.broken import require
+from holdfast.lab.simulator.streams import Streams
 from holdfast.protocol.messages import Desired
-
-if TYPE_CHECKING:
-    from holdfast.lab.simulator.world import World
-
-
-POLICY = Policy(trial_after_s=8.0, trial_longest_s=64.0)
-"""Trials come while things go wrong, and before people have repaired everything."""
-
 
 READING_S = 0.5
 """In which a driver that stood still reads what was sent meanwhile."""
 
 
+class Outside(Protocol):
+    """What is around the driver: nodes, cluster, and who looks over its shoulder."""
+
+    def list_nodes(self) -> None:
+        """Have the cluster say what every node is."""
+        ...
+
+    def has_line(self, node: str) -> bool:
+        """Whether the node's executor is connected now."""
+        ...
+
+    def tell(self, desired: Desired) -> None:
+        """Send it to its node."""
+        ...
+
+    def call(self, node: str, outcome: e.AnyEvent) -> None:
+        """Have the cluster do what ends with this."""
+        ...
+
+    def committed(self, before: State, event: e.AnyEvent, decision: Decision) -> None:
+        """It is in the journal, and nothing of it is done yet."""
+        ...
+
+    def died(self) -> None:
+        """The driver's process is gone."""
+        ...
+
+
+class Backup(msgspec.Struct, frozen=True):
+    """A journal as it once was."""
+
+    state: State
+    entries: tuple[Entry, ...]
+
+
 class Driver:
     """One active driver. `fuse` counts down at each point where it may die; None: it does not."""
 
-    def __init__(self, world: "World") -> None:
-        self.world = world
-        self.policy = POLICY
+    def __init__(self, outside: Outside, agenda: Agenda, streams: Streams, policy: Policy) -> None:
+        self.policy = policy
+        self._outside = outside
+        self._agenda = agenda
+        self._streams = streams
         self.state = State()
         self._deadlines = Deadlines(self.state)
         self.journal: list[Entry] = []
@@ -64,15 +96,22 @@ class Driver:
         self.state = decode(encode(self.state))
         self._deadlines = Deadlines(self.state)
         self.receive(e.DriverStarted(term=self.state.term + 1))
-        for machine in self.world.machines.values():
-            if machine.up and not machine.cut:
-                self.world.appear(machine)
-            else:
-                self.receive(e.NodeVanished(node=machine.name, why="not there at start"))
+        self._outside.list_nodes()
+
+    def backup(self) -> Backup:
+        """The journal as it is now."""
+        return Backup(self.state, tuple(self.journal))
+
+    def put_back(self, backup: Backup, *, term: int) -> None:
+        """The journal is what it was. `term`: the largest that an executor has followed, which the
+        driver that starts next has raised its own to.
+        """
+        self.state = replace(backup.state, term=max(backup.state.term, term))
+        self.journal = list(backup.entries)
 
     def die(self) -> None:
         self.alive = False
-        self.world.driver_died()
+        self._outside.died()
 
     def request(self, event: e.AnyEvent) -> bool:
         """Put a person's request. False: it is refused, or nobody is there."""
@@ -88,7 +127,7 @@ class Driver:
         if self._unread is not None:
             self._unread.append(event)
             return
-        now = self.world.agenda.now
+        now = self._agenda.now
         decision = decide(self.state, event, now, self.policy)
         if decision.idle or self._dies():
             self._set_bell()
@@ -101,16 +140,15 @@ class Driver:
         self._set_bell()
 
     def _commit(self, event: e.AnyEvent, decision: Decision) -> None:
-        now = self.world.agenda.now
         self.journal.append(self._entry(event, decision))
-        invariants.check(self.world, self.state, event, decision, now)
-        self.world.books.committed(self.state, decision, now)
+        self._outside.committed(self.state, event, decision)
         self.state = decision.state
         self._deadlines.follow(self.state, decision.jobs, decision.nodes)
-        invariants.deadlines_are_known(self.state, self._deadlines.next_s())
+        wanted_s, known_s = next_deadline(self.state), self._deadlines.next_s()
+        require("deadlines-are-known", known_s == wanted_s, f"{known_s}, and not {wanted_s}")
 
     def _entry(self, event: e.AnyEvent, decision: Decision) -> Entry:
-        now = self.world.agenda.now
+        now = self._agenda.now
         return Entry(
             sequence=decision.state.sequence,
             term=decision.state.term,
@@ -141,7 +179,7 @@ class Driver:
             return
         unread: list[e.AnyEvent] = []
         self._unread = unread
-        self.world.agenda.after(for_s, lambda: self._thaw(unread, for_s))
+        self._agenda.after(for_s, lambda: self._thaw(unread, for_s))
 
     def stood_since(self, since_s: float) -> float:
         """Seconds of the standstills that ended after that."""
@@ -152,38 +190,41 @@ class Driver:
         if self._unread is not unread or not self.alive:
             return
         self._unread = None
-        self._standstills.append((self.world.agenda.now, stood_s))
+        self._standstills.append((self._agenda.now, stood_s))
         self.receive(e.Stalled(stood_s=stood_s))
         self._bell_s = None
         self._set_bell()
         for k, event in enumerate(unread):
             read_s = READING_S * (k + 1) / len(unread)
-            self.world.agenda.after(read_s, partial(self._read, event))
+            self._agenda.after(read_s, partial(self._read, event))
 
     def _read(self, event: e.AnyEvent) -> None:
         """An old connection's end is no news once the executor has a newer one."""
-        if isinstance(event, e.ExecutorDisconnected):
-            newest = self.world.machines[event.node].executor
-            if newest is not None and newest.connected:
-                return
-        self.receive(event)
+        stale = isinstance(event, e.ExecutorDisconnected) and self._outside.has_line(event.node)
+        if not stale:
+            self.receive(event)
 
     def _set_bell(self) -> None:
         due = self._deadlines.next_s()
         if due is None or not self.alive or (self._bell_s is not None and self._bell_s <= due):
             return
         self._bell_s = due
-        self.world.agenda.after(max(0.0, due - self.world.agenda.now), lambda: self._ring(due))
+        self._agenda.after(max(0.0, due - self._agenda.now), lambda: self._ring(due))
 
     def _ring(self, due: float) -> None:
         if self._bell_s != due or not self.alive or self.frozen:
             return
         self._bell_s = None
         wanted = self._deadlines.next_s()
-        if wanted is not None and wanted <= self.world.agenda.now:
+        if wanted is not None and wanted <= self._agenda.now:
             self.receive(e.Ticked())
-            invariants.no_deadline_stays(self.state, self.world.agenda.now, alive=self.alive)
+            self._check_nothing_is_due()
         self._set_bell()
+
+    def _check_nothing_is_due(self) -> None:
+        due, now = next_deadline(self.state), self._agenda.now
+        cleared = not self.alive or due is None or due > now
+        require("a-tick-clears-what-is-due", cleared, f"{due} at {now}")
 
     # ------------------------------------------------------------ effects
 
@@ -191,19 +232,19 @@ class Driver:
         match effect:
             case f.Instruct(desired=desired):
                 self.told[desired.node] = desired
-                self.world.tell(desired)
+                self._outside.tell(desired)
             case f.TakeStacks(job=job, incident=number, cause=cause):
                 taken = e.StacksTaken(job=job, incident=number, stacks={0: "…"}, cause=cause)
-                takes_s = self.world.rng(job, "stacks").uniform(0.0, 1.5)
-                self.world.agenda.after(takes_s, lambda: self.receive(taken))
+                takes_s = self._streams.of(job, "stacks").uniform(0.0, 1.5)
+                self._agenda.after(takes_s, lambda: self.receive(taken))
             case (
                 f.Allocate(job=job, node=node, cause=cause)
                 | f.PutOnTrial(job=job, node=node, cause=cause)
             ):
-                self.world.call(node, e.NodeAllocated(job=job, node=node, cause=cause))
+                self._outside.call(node, e.NodeAllocated(job=job, node=node, cause=cause))
             case f.Release(node=node, cause=cause):
-                self.world.call(node, e.NodeReleased(node=node, cause=cause))
+                self._outside.call(node, e.NodeReleased(node=node, cause=cause))
             case f.Distrust(node=node, cause=cause):
-                self.world.call(node, e.NodeDistrusted(node=node, cause=cause))
+                self._outside.call(node, e.NodeDistrusted(node=node, cause=cause))
             case f.Trust(node=node, cause=cause):
-                self.world.call(node, e.NodeTrusted(node=node, cause=cause))
+                self._outside.call(node, e.NodeTrusted(node=node, cause=cause))

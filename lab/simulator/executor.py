@@ -4,48 +4,21 @@ Kept by the world, one for each machine that is up. Behaves as protocol.messages
 refuses an older (term, epoch), goes on when nobody hears it, says everything again on reconnect.
 """
 
-from typing import TYPE_CHECKING
-
 from holdfast.driver.core import events as e
+from holdfast.lab.simulator import course, exams, lines, stored, words
+from holdfast.lab.simulator.broken import require
+from holdfast.lab.simulator.machines import Exam, Machine
 from holdfast.lab.simulator.training import Run, start_of
-from holdfast.protocol.messages import (
-    Desired,
-    DiagnosticOrder,
-    DiagnosticResult,
-    RankError,
-    RankStatus,
-    Rendezvous,
-    Snapshot,
-    Stored,
-)
+from holdfast.lab.simulator.world import World
+from holdfast.protocol.messages import Desired, DiagnosticResult, RankStatus, Rendezvous, Stored
 
-if TYPE_CHECKING:
-    from holdfast.lab.simulator.world import World
-
-
-class Machine:
-    """A node: what survives its executor (memory, accepted epoch), and what does not survive it."""
-
-    def __init__(self, name: str, rack: str) -> None:
-        self.name = name
-        self.rack = rack
-        self.up = True
-        self.cut = False  # nothing can be heard of it, nor it hear anything
-        self.bad = False  # fails its tests
-        self.lemon_s: float | None = None  # ranks here die so long after each start; tests pass
-        self.unkillable = False
-        self.store_lives_s: float | None = None  # the next rendezvous store here, if it dies
-        self.cordoned = False
-        self.marked = False  # the cluster keeps others off it, for it is distrusted
-        self.accepted = (0, 0)  # term and epoch, on disk
-        self.memory: dict[str, tuple[Snapshot, ...]] = {}
-        self.executor: Executor | None = None
+FIRST_PORT = 20_000
 
 
 class Executor:
     """One process; a new one after each death."""
 
-    def __init__(self, world: "World", machine: Machine, incarnation: str) -> None:
+    def __init__(self, world: World, machine: Machine, incarnation: str) -> None:
         self.world = world
         self.machine = machine
         self.incarnation = incarnation
@@ -55,6 +28,7 @@ class Executor:
         self.settled = False  # what is desired is so
         self.run: Run | None = None
         self.exits: dict[int, RankStatus] = {}
+        self.ended = ("", 0)  # job and epoch of these
         self.results: dict[str, tuple[DiagnosticResult, ...]] = {}
         self.looked = 0  # the epoch for which the store has been looked through
         self.store_port = 0
@@ -71,16 +45,20 @@ class Executor:
                 e.DesiredRefused(node=self.machine.name, generation=desired.generation, why=why)
             )
             return
-        if self.desired is not None and desired.generation <= self.generation:
-            self.world.same_generation(self.desired, desired)
+        same_term = desired.term == self.machine.accepted[0]  # a new one starts generations afresh
+        if self.desired is not None and same_term and desired.generation <= self.generation:
+            _same_meaning(self.desired, desired)
             return
         self.machine.accepted = told
         self.generation = desired.generation
         changed = self.desired is None or desired.epoch != self.desired.epoch
         self.desired = desired
         self.settled = False
-        if changed:
+        same = self.ended == (desired.job, desired.epoch)
+        unseated = same and not self._has_seats(desired)
+        if changed or (unseated and self.world.put_back):
             self.exits = {}
+        if changed:
             self.store_port, self.store_lost = 0, False
         if desired.forget_job is not None:
             self.machine.memory.pop(desired.forget_job, None)
@@ -90,12 +68,28 @@ class Executor:
             delay_s += 0.5 if grace else 0.01
             if self.machine.unkillable:
                 return
+            if self.machine.dies_s:
+                self._die_slowly(self.run)
+                return
             self.kill()
         self.world.agenda.after(delay_s, lambda: self._settle(desired))
 
+    def _die_slowly(self, run: Run) -> None:
+        """Whatever is desired by then, only then it can be."""
+
+        def dead() -> None:
+            if self.run is run:
+                self.kill()
+            if self.desired is not None and not self.settled:
+                self._settle(self.desired)
+
+        self.world.agenda.after(self.machine.dies_s, dead)
+
     def _keeps(self, run: Run, desired: Desired) -> bool:
-        own = any(seat.node == self.machine.name for seat in desired.seats)
-        return own and run.epoch == desired.epoch
+        return self._has_seats(desired) and run.epoch == desired.epoch
+
+    def _has_seats(self, desired: Desired) -> bool:
+        return any(seat.node == self.machine.name for seat in desired.seats)
 
     def kill(self) -> None:
         """End the ranks that run here; their snapshots stay in memory."""
@@ -103,21 +97,23 @@ class Executor:
         if run is None:
             return
         self.run = None
-        now = self.world.agenda.now
+        now = self.world.now
         mine = run.snapshots(self.machine.name, now)
         kept = self.machine.memory.get(run.job.name, ())
         self.machine.memory[run.job.name] = (*mine, *kept)[:8]
-        self.world.stand_still(run)
+        course.stand_still(self.world, run)
 
     def _settle(self, desired: Desired) -> None:
         if self.desired is not desired or self.machine.executor is not self:
             return
         self.settled = True
-        if any(seat.node == self.machine.name for seat in desired.seats) and self.run is None:
+        if self._has_seats(desired) and self.run is None:
             self._start(desired)
         if desired.host_store and not self.store_port and not self.store_lost:
             self._host_store(desired)
-        if desired.diagnostics and not any(order.members for order in desired.diagnostics):
+        if desired.diagnostics and self.machine.exam is Exam.HANGS:
+            pass
+        elif desired.diagnostics and not any(order.members for order in desired.diagnostics):
             takes_s = self.world.rng(self.machine.name, "is tested").uniform(0.1, 8.0)
             self.world.agenda.after(takes_s, lambda: self._tried(desired))
         elif desired.diagnostics:
@@ -137,14 +133,14 @@ class Executor:
 
         def written() -> None:
             if self.desired is desired and self.machine.executor is self:
-                self.world.save(desired, point)
+                stored.save(self.world, desired, point)
                 self.report()
 
         takes_s = self.world.rng(self.machine.name, "saves").uniform(0.1, 3.0)
         self.world.agenda.after(takes_s, written)
 
     def _host_store(self, desired: Desired) -> None:
-        self.store_port = port = self.world.port()
+        self.store_port = port = FIRST_PORT + self.world.number()
         lives_s, self.machine.store_lives_s = self.machine.store_lives_s, None
         if lives_s is not None:
             self.world.agenda.after(lives_s, lambda: self._store_ends(desired.epoch, port))
@@ -162,30 +158,15 @@ class Executor:
     def _start(self, desired: Desired) -> None:
         if self.exits or desired.job is None:
             return
-        run = self.world.run_of(desired, start_of(desired.restore))
+        run = course.run_of(self.world, desired, start_of(desired.restore))
         self.run = run
-        self.world.ranks_start(self.machine, run)
-        if run.node_up(self.machine.name, self.world.agenda.now):
-            self.world.ranks_meet(run, desired.rendezvous)
+        course.ranks_start(self.world, self.machine, run)
+        if run.node_up(self.machine.name, self.world.now):
+            course.ranks_meet(self.world, run, desired.rendezvous)
 
     def _test(self, number: str, desired: Desired) -> None:
-        if number in self.results:
-            return
-        self.results[number] = tuple(self._result(order) for order in desired.diagnostics)
-
-    def _result(self, order: DiagnosticOrder) -> DiagnosticResult:
-        tested = order.members or (self.machine.name,)
-        bad = any(self.world.machines[name].bad for name in tested)
-        apart = tuple(sorted(order.members)) in self.world.parted
-        return DiagnosticResult(
-            id=order.id,
-            test=order.test,
-            node=self.machine.name,
-            round=order.round,
-            members=order.members,
-            ok=not (bad or apart),
-            wrong=bad and not order.members,
-        )
+        if number not in self.results:
+            self.results[number] = exams.results(self.world, self.machine, desired.diagnostics)
 
     # ------------------------------------------------------------ saying
 
@@ -213,51 +194,30 @@ class Executor:
         if self.store_lost and self.run is not None:
             self.say(e.StoreLost(job=job, epoch=epoch, node=name))
         if self.exits:
-            self.say(self.exited(tuple(self.exits.values())))
+            self.say(words.exited(self.world, self.machine, desired, tuple(self.exits.values())))
 
     def _say_quiet(self, desired: Desired) -> None:
         """What is in memory at once; what the store holds when it has been looked through."""
         looks_s = self.world.shelf.looks_s if desired.host_store else 0.0
         if not looks_s or self.looked == desired.epoch:
-            self.say(self._quiet(desired, looks=desired.host_store))
+            self.say(words.quiet(self.world, self.machine, desired, looks=desired.host_store))
             return
-        self.say(self._quiet(desired, looking="nothing found so far"))
+        nothing = "nothing found so far"
+        self.say(words.quiet(self.world, self.machine, desired, looking=nothing))
 
         def looked() -> None:
             if self.desired is desired and self.machine.executor is self and self.run is None:
                 self.looked = desired.epoch
-                self.say(self._quiet(desired, looks=True))
+                self.say(words.quiet(self.world, self.machine, desired, looks=True))
 
         self.world.agenda.after(looks_s, looked)
 
-    def _quiet(self, desired: Desired, *, looks: bool = False, looking: str = "") -> e.NodeQuiet:
-        assert desired.job is not None
-        stored, damaged, error = self.world.look_up(desired.job) if looks else ((), (), "")
-        return e.NodeQuiet(
-            job=desired.job,
-            epoch=desired.epoch,
-            node=self.machine.name,
-            snapshots=self.machine.memory.get(desired.job, ()),
-            stored=stored,
-            looking=looking,
-            damaged=damaged,
-            store_error=error,
-        )
-
     def say_stored(self, run: Run) -> None:
         """The newest checkpoint that ranks of this run wrote: only where rank 0 is."""
-        written = run.stored(self.world.agenda.now)
-        if written and 0 in run.ranks[self.machine.name]:
-            step, epoch = max(written)
-            node = self.machine.name
-            self.say(e.CheckpointStored(job=run.job.name, epoch=epoch, node=node, step=step))
-
-    def exited(self, exits: tuple[RankStatus, ...]) -> e.RanksExited:
-        assert self.desired is not None
-        assert self.desired.job is not None
-        job, epoch = self.desired.job, self.desired.epoch
-        step = self.world.step_of(job, epoch)
-        return e.RanksExited(job=job, epoch=epoch, node=self.machine.name, exits=exits, step=step)
+        step = run.newest_stored(self.world.now)
+        if step is not None and 0 in run.ranks[self.machine.name]:
+            job, node = run.job.name, self.machine.name
+            self.say(e.CheckpointStored(job=job, epoch=run.epoch, node=node, step=step))
 
     def rank_ends(self, rank: int, *, code: int = 0, signal: int = 0, error: str = "") -> None:
         """A rank ends by itself, or of something. `error` is an exception's name, or "echo"."""
@@ -265,24 +225,24 @@ class Executor:
         desired = self.desired
         if run is None or rank in self.exits or desired is None or desired.job is None:
             return
+        if self.machine.dies_s and run.epoch != desired.epoch:
+            return  # it is to be gone, and nobody asks how it ended
         if error != "echo" and (code or signal):
             self.world.victims.add((desired.job, rank))
-        told = RankError(message=error, exception=error, in_collective=error == "echo")
-        status = RankStatus(
-            rank=rank,
-            state="exited",
-            exit_code=None if signal else code,
-            signal=signal or None,
-            error=told if error else None,
-            order=len(self.exits) + 1,
-            step=run.step(self.world.agenda.now),
-        )
-        self.exits[rank] = status
+        order, step = len(self.exits) + 1, run.step(self.world.now)
+        status = words.ended(rank, code, signal, error, order=order, step=step)
+        self.exits[rank], self.ended = status, (run.job.name, run.epoch)
         if set(self.exits) >= set(run.ranks[self.machine.name]):
             self.kill()
         if run.epoch == desired.epoch:
-            self.say(self.exited((status,)))
+            self.say(words.exited(self.world, self.machine, desired, (status,)))
 
     def say(self, event: e.AnyEvent) -> None:
         if self.connected:
-            self.world.send(event, self)
+            lines.send(self.world, event, self)
+
+
+def _same_meaning(old: Desired, new: Desired) -> None:
+    """The same generation never says two things."""
+    same = (old.generation, old.term) != (new.generation, new.term) or old == new
+    require("one-generation-one-meaning", same, f"{old} and {new}")

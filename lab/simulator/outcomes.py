@@ -85,3 +85,9 @@ def table(before: Sequence[Outcome], after: Sequence[Outcome]) -> str:
     told = f"{len(unlike)} of {len(seeds)} seeds came to something else"
     first = ", ".join(str(one.seed) for one, _ in unlike[:12])
     return "\n".join([head, *rows, f"{told}: {first}" if unlike else told]) + "\n"
+
+
+def sums(outcomes: Sequence[Outcome]) -> str:
+    """Each figure, a seed."""
+    found = figures(outcomes)
+    return "".join(f"{name:10} {found[name]:12.4f}  {FIGURES[name]}\n" for name in FIGURES)

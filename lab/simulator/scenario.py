@@ -7,6 +7,7 @@ from random import Random
 
 import msgspec
 
+from holdfast.driver.core.policy import Policy
 from holdfast.lab.simulator.streams import Streams
 
 KINDS: dict[str, int] = {
@@ -80,6 +81,12 @@ class SimJob(msgspec.Struct, frozen=True):
     suspend: bool = False
 
 
+POLICY = Policy(trial_after_s=8.0, trial_longest_s=64.0)
+"""Trials come while things go wrong, and before people have repaired everything."""
+FAULTS_UNTIL_S = 60.0
+"""Then people repair everything, and nothing goes wrong any more."""
+
+
 class Scenario(msgspec.Struct, frozen=True):
     """All that is drawn in advance."""
 
@@ -88,14 +95,17 @@ class Scenario(msgspec.Struct, frozen=True):
     racks: int
     jobs: tuple[SimJob, ...]
     faults: tuple[Fault, ...]
+    family: str = "mixed"
+    until_s: float = FAULTS_UNTIL_S  # when people repair everything
+    policy: Policy = POLICY
+    repairs_s: float | None = None  # how often they do so before; None: not before
+    attended: bool = True  # they restore, resume and release the brake when nothing is wrong
 
 
 STEP_S = 0.5
 """A training step."""
 FIRST_STEP_S = 60.0
 """A job without a step for so long hangs, whatever it waits for."""
-FAULTS_UNTIL_S = 60.0
-"""Then people repair everything, and nothing goes wrong any more."""
 
 
 def draw(seed: int) -> Scenario:

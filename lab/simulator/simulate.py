@@ -11,10 +11,17 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core.transitions import IllegalTransition
-from holdfast.lab.simulator import faults
+from holdfast.lab.simulator import people, processes
+from holdfast.lab.simulator.around import world_of
 from holdfast.lab.simulator.books import Outcome
-from holdfast.lab.simulator.invariants import Broken, unfinished, verdict
+from holdfast.lab.simulator.broken import Broken
+from holdfast.lab.simulator.closing import close, measured
+from holdfast.lab.simulator.families.table import FAMILIES
+from holdfast.lab.simulator.faults.table import inject, mend, repair_all
+from holdfast.lab.simulator.rules import bounds
+from holdfast.lab.simulator.rules.ends import unfinished, verdict, waits_for_people
 from holdfast.lab.simulator.scenario import FAULTS_UNTIL_S, Scenario, draw
+from holdfast.lab.simulator.waits import Measured
 from holdfast.lab.simulator.world import World
 
 QUIET_LIMIT_S = 8_000.0
@@ -22,6 +29,8 @@ QUIET_LIMIT_S = 8_000.0
 times the longest wait of the policy (600 s) plus the training itself."""
 ATTEND_S = 30.0
 """How often people look after the cluster then."""
+LOOKS = 86_400
+"""At most so many looks at the bounds before that: each second of a day, or each 30 of a month."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -33,27 +42,36 @@ class Failure(msgspec.Struct, frozen=True):
     story: tuple[str, ...]
 
 
-def end_of(scenario: Scenario) -> tuple[Outcome, Failure | None]:
+class Life(msgspec.Struct, frozen=True):
+    """A scenario that was simulated."""
+
+    outcome: Outcome
+    measured: Measured
+    failure: Failure | None = None
+
+
+def live(scenario: Scenario) -> Life:
     """Simulate: what it came to, and the rule that it broke, if any."""
-    world = World(scenario)
+    world = world_of(scenario)
     try:
         _play(world)
         _converge(world)
         verdict(world)
     except (Broken, IllegalTransition, AssertionError, KeyError, RecursionError) as error:
         rule = error.rule if isinstance(error, Broken) else type(error).__name__
-        return world.books.close(world, rule), Failure(scenario, rule, str(error), _story(world))
-    return world.books.close(world), None
+        failure = Failure(scenario, rule, str(error), _story(world))
+        return Life(close(world, rule), measured(world), failure)
+    return Life(close(world), measured(world))
 
 
 def run(scenario: Scenario) -> Failure | None:
     """Simulate; None if every rule held and all converged."""
-    return end_of(scenario)[1]
+    return live(scenario).failure
 
 
 def play(scenario: Scenario) -> World:
     """Simulate a scenario that breaks no rule, and give its world, journal and all."""
-    world = World(scenario)
+    world = world_of(scenario)
     _play(world)
     _converge(world)
     return world
@@ -62,20 +80,38 @@ def play(scenario: Scenario) -> World:
 def _play(world: World) -> None:
     world.driver.start()
     for machine in world.machines.values():
-        world.boot(machine)
+        processes.boot(world, machine)
     for job in world.scenario.jobs:
-        world.agenda.after(job.at_s, partial(world.submit, job))
+        world.agenda.after(job.at_s, partial(people.submit, world, job))
     for fault in world.scenario.faults:
-        world.agenda.after(fault.at_s, partial(faults.inject, world, fault))
-    _until(world, FAULTS_UNTIL_S)
+        world.agenda.after(fault.at_s, partial(inject, world, fault))
+    if world.scenario.repairs_s is not None:
+        world.agenda.after(world.scenario.repairs_s, lambda: _repair(world))
+    _look(world, max(bounds.LOOK_S, world.scenario.until_s / LOOKS))
+    _until(world, world.scenario.until_s)
+
+
+def _repair(world: World) -> None:
+    """People come now and then: what is broken they repair, and the rest goes on going wrong."""
+    every_s = world.scenario.repairs_s
+    if every_s is not None and world.now < world.scenario.until_s:
+        mend(world)
+        people.attend(world)
+        world.agenda.after(every_s, lambda: _repair(world))
+
+
+def _look(world: World, every_s: float) -> None:
+    bounds.look(world)
+    world.agenda.after(every_s, lambda: _look(world, every_s))
 
 
 def _converge(world: World) -> None:
-    faults.repair_all(world)
-    while left := unfinished(world):
-        if world.agenda.now > QUIET_LIMIT_S:
+    repair_all(world)
+    while (left := unfinished(world)) and not waits_for_people(world):
+        if world.now > QUIET_LIMIT_S + world.scenario.until_s - FAULTS_UNTIL_S:
             raise Broken("everything-converges", left)
-        faults.attend(world)
+        if world.scenario.attended:
+            people.attend(world)
         _until(world, world.agenda.now + ATTEND_S)
 
 
@@ -121,7 +157,7 @@ def explain(failure: Failure, *, lines: int = 60) -> str:
     return "\n".join(
         [
             f"seed {failure.scenario.seed} breaks {failure.text}",
-            f"again: python -m holdfast.lab.simulator {failure.scenario.seed}",
+            f"again: python -m holdfast.lab.simulator {failure.scenario.seed}{_family(failure)}",
             f"shrunk to {len(small.scenario.faults)} faults, {len(small.scenario.jobs)} jobs, "
             f"{small.scenario.nodes} nodes; there: {small.text}",
             *told,
@@ -131,21 +167,22 @@ def explain(failure: Failure, *, lines: int = 60) -> str:
     )
 
 
-def run_seed(seed: int) -> Failure | None:
-    return run(draw(seed))
+def _family(failure: Failure) -> str:
+    family = failure.scenario.family
+    return "" if family == "mixed" else f" --family {family}"
 
 
 def first_failure(seeds: range) -> Failure | None:
-    """The first failure among `seeds`, here and now."""
-    return next(filter(None, map(run_seed, seeds)), None)
+    """The first failure among these seeds of "mixed", here and now."""
+    return next(filter(None, map(run, map(draw, seeds))), None)
 
 
-def _end_of_seed(seed: int) -> tuple[Outcome, Failure | None]:
-    return end_of(draw(seed))
+def live_seed(family: str, seed: int) -> Life:
+    return live(FAMILIES[family](seed))
 
 
-def run_many(seeds: range, *, processes: int = 2) -> tuple[list[Outcome], list[Failure]]:
-    """What each seed came to, and every failure, in the order of seeds, on several processors."""
+def run_many(seeds: range, *, family: str = "mixed", processes: int = 2) -> list[Life]:
+    """What each seed came to, in the order of seeds, on several processors."""
+    chunk = max(1, min(50, len(seeds) // (2 * processes)))
     with get_context("spawn").Pool(processes) as pool:
-        ends = pool.map(_end_of_seed, seeds, chunksize=50)
-    return [outcome for outcome, _ in ends], [failure for _, failure in ends if failure is not None]
+        return pool.map(partial(live_seed, family), seeds, chunksize=chunk)

@@ -67,6 +67,12 @@ class Run:
         first = (self.start // every + 1) * every
         return {(step, self.epoch) for step in range(first, last + 1, every)}
 
+    def newest_stored(self, now: float) -> int | None:
+        """The last step of these; None where there is none."""
+        every = self.job.store_every
+        step = self.step(now) // every * every if every else 0
+        return step if step > self.start else None
+
 
 def start_of(restore: Restore | None) -> int:
     return restore.step if restore is not None else 0

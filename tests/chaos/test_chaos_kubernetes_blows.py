@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from made_seen import STARTED, asked, at, at_s, entry, seen
 
-from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
+from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected, Stalled
 from holdfast.driver.ports import Entry
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.kubernetes import blows, leading
@@ -22,6 +22,15 @@ def test_a_driver_that_was_killed_had_to_be_started_again() -> None:
     assert blows.driver_was_killed()(seen(driver_starts=2)) == []
     assert blows.driver_was_killed()(seen()) == ["the driver was started again 0 times, not 1"]
     assert blows.driver_was_killed(10)(seen(driver_starts=10)) != []
+
+
+def test_a_driver_that_was_stopped_has_stood_still_by_its_journal() -> None:
+    stood = entry(1, Stalled(stood_s=6.0), now=9.0)
+    assert blows.driver_stood_still(5.0)(seen(entries=[stood])) == []
+    assert blows.driver_stood_still(30.0)(seen(entries=[stood])) == [
+        "the driver stood still for 6.0 s, not 30"
+    ]
+    assert blows.driver_stood_still(5.0)(seen()) == ["the driver stood still for 0.0 s, not 5"]
 
 
 def test_a_kubelet_that_was_killed_lists_its_pods_once_more() -> None:

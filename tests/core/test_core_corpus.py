@@ -20,8 +20,8 @@ from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import FINISHED, Phase, State
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator import simulate
-from holdfast.lab.simulator.driver import POLICY
-from holdfast.lab.simulator.scenario import Scenario, draw
+from holdfast.lab.simulator.around import driver_of
+from holdfast.lab.simulator.scenario import POLICY, Scenario, draw
 from holdfast.lab.simulator.world import World
 
 FOLDER = Path(__file__).parent / "journals"
@@ -81,6 +81,7 @@ class Cutting(World):
 
     def __init__(self, scenario: Scenario, phase: Phase) -> None:
         super().__init__(scenario)
+        self.driver = driver_of(self)
         self.phase, self.cut, self.state = phase, 0, State()
         self.driver._commit, self._commit = self._committed, self.driver._commit
 

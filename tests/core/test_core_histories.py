@@ -13,8 +13,7 @@ from holdfast.driver.core.decide import decide
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
-from holdfast.lab.simulator.driver import POLICY
-from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
+from holdfast.lab.simulator.scenario import POLICY, Fault, Scenario, SimJob
 from holdfast.lab.simulator.simulate import play
 
 FOLDER = Path(__file__).parent / "histories"

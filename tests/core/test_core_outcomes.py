@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from holdfast.lab.simulator import outcomes
 from holdfast.lab.simulator.books import Outcome
+from holdfast.lab.simulator.closing import close
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
-from holdfast.lab.simulator.simulate import end_of, play, run_many
+from holdfast.lab.simulator.simulate import live, play, run_many
 from holdfast.lab.simulator.streams import Streams
 
 LOST = ("kernel-fault", 0, 0.5)
@@ -18,11 +19,9 @@ NAMES = st.text("abc -0", max_size=4)
 
 def _life(*faults: Fault, store_every: int = 0, nodes: int = 3) -> Outcome:
     jobs = (SimJob("job-0", 0.1, 2, 1, 0, 40, store_every),)
-    outcome, failure = end_of(
-        Scenario(seed=5, nodes=nodes, racks=1, jobs=jobs, faults=tuple(faults))
-    )
-    assert failure is None
-    return outcome
+    life = live(Scenario(seed=5, nodes=nodes, racks=1, jobs=jobs, faults=tuple(faults)))
+    assert life.failure is None
+    return life.outcome
 
 
 def test_a_quiet_life_repeats_nothing_and_evicts_nobody() -> None:
@@ -54,9 +53,9 @@ def test_an_eviction_is_counted_and_a_guilty_node_is_no_innocent() -> None:
 
 def test_an_eviction_without_a_cause_in_the_world_is_of_an_innocent() -> None:
     world = play(Scenario(seed=5, nodes=3, racks=1, jobs=(), faults=(Fault(1.0, *LOST),)))
-    assert world.books.close(world).innocent == 0
+    assert close(world).innocent == 0
     world.guilty.clear()
-    assert world.books.close(world).innocent == 1
+    assert close(world).innocent == 1
 
 
 @given(st.integers(0, 9), NAMES, NAMES, st.integers(0, 5))
@@ -69,8 +68,9 @@ def test_draws_of_one_stream_move_no_other(seed: int, one: str, other: str, draw
 
 
 def test_recorded_outcomes_are_read_as_written_and_compared_seed_by_seed(tmp_path: Path) -> None:
-    before, failures = run_many(range(6), processes=1)
-    assert not failures
+    lives = run_many(range(6), processes=1)
+    assert not any(life.failure for life in lives)
+    before = [life.outcome for life in lives]
     outcomes.write(tmp_path / "before.xz", reversed(before))
     assert outcomes.read(tmp_path / "before.xz") == before
     assert outcomes.differing(before, before) == []

@@ -12,8 +12,8 @@ from holdfast.driver.core.model import Brake, State
 from holdfast.driver.core.patches import apply, diff
 from holdfast.driver.journal.deltas import Deltas
 from holdfast.lab.simulator import simulate
+from holdfast.lab.simulator.around import world_of
 from holdfast.lab.simulator.scenario import draw
-from holdfast.lab.simulator.world import World
 
 PLAIN = st.none() | st.integers(-9, 9) | st.sampled_from(["", "a", "b"])
 
@@ -71,7 +71,7 @@ def test_a_row_that_grows_or_shrinks_by_one_is_a_patch_of_one() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_folded_after_every_entry_of_a_life_it_is_the_state(seed: int) -> None:
-    world, saving = World(draw(seed)), Deltas()
+    world, saving = world_of(draw(seed)), Deltas()
     journal: list[bytes] = []
     commit = world.driver._commit
     kinds = set()

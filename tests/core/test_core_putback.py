@@ -46,6 +46,19 @@ def test_what_the_newest_epoch_saved_is_gone_on_from(put_back) -> None:
     assert put_back.ordered(Distrust) == []
 
 
+def test_a_job_on_its_way_to_ranks_goes_on_from_what_the_newest_epoch_saved(training) -> None:
+    """The backup is of the middle of a recovery, whose attempt had begun before it was put back."""
+    life = training()
+    life.dies(0)
+    assert life.phase is Phase.SUSPENDING
+    life.do(e.DriverStarted(term=7))
+    come_back(life, "n0", epoch=9)
+    come_back(life, "n1", epoch=9)
+    assert life.job.epoch > 9
+    life.answer(stored=[(40, 9), (20, 1)])
+    assert life.job.restore == Restore(source="store", step=40, epoch=9)
+
+
 def test_it_is_found_once_and_the_others_follow(put_back) -> None:
     come_back(put_back, "n0", epoch=9)
     come_back(put_back, "n1", epoch=9)

@@ -10,15 +10,15 @@ from holdfast.driver.core.encode import _of_today
 from holdfast.driver.core.model import Job, State, Tally
 from holdfast.driver.core.node import Node
 from holdfast.lab.simulator import simulate
+from holdfast.lab.simulator.around import world_of
 from holdfast.lab.simulator.scenario import draw
-from holdfast.lab.simulator.world import World
 
 SEEDS = range(16)
 
 
 def lived(seed: int) -> list[State]:
     """The state after each entry of a simulated life."""
-    world, seen = World(draw(seed)), []
+    world, seen = world_of(draw(seed)), []
     commit = world.driver._commit
 
     def committed(event: Any, decision: Any) -> None:

@@ -30,6 +30,7 @@ PLANTS = [
     ("cli.jobs", "holdfast.lab.cluster"),
     ("lab.cluster", "holdfast.cli.find"),
     ("bench.recovery.guarded", "holdfast.cli.find"),
+    ("lab.simulator.world", "holdfast.lab.simulator.course"),
     ("driver.loop", "kubernetes"),
     ("driver.loop", "holdfast.kubeapi.paths"),
     ("daemon.signals.node", "holdfast.kubeapi.client"),

@@ -1,4 +1,6 @@
-"""Faults 35, 36 and 41: the driver is killed or cut off, or a second fault comes in a recovery."""
+"""Faults 35, 36 and 41: the driver is killed, stopped or cut off, or a second fault comes in a
+recovery.
+"""
 
 import os
 import signal
@@ -11,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.keeper import processes
+from holdfast.kit import procstat
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector, rank
 from holdfast.lab.cluster import Lab
@@ -20,6 +23,9 @@ RECOVERY_S = 1.5
 """About as long as a restart in place takes here: the second blow falls somewhere within."""
 CUT_OFF_S = 25.0
 """Longer than an executor may be away before its silence counts."""
+STALLED_S = (5.0, 45.0)
+"""Within which a driver is stopped: longer than ranks may take to be gone, and than an executor may
+be away."""
 LIFE_S = 2.5
 """Longest life of a driver that is killed often: it is up after about one second."""
 
@@ -29,6 +35,25 @@ def killed(lab: Lab, _job: str, _rng: Random) -> Done:
     pid = target.wait_for(lambda: lab.pid("driver") or None, "the driver", 10.0)
     os.kill(pid, signal.SIGKILL)
     return Done(said="SIGKILL to the driver")
+
+
+def stalled(lab: Lab, _job: str, rng: Random) -> Done:
+    """SIGSTOP to the driver, and SIGCONT a while later. Raises `NotThere` where it did not stop."""
+    pid = target.wait_for(lambda: lab.pid("driver") or None, "the driver", 10.0)
+    at_s, stalled_s = time.time(), rng.uniform(*STALLED_S)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        target.wait_for(lambda: _is_stopped(pid), "a driver that is stopped", 10.0)
+        time.sleep(stalled_s)
+        target.wait_for(lambda: _is_stopped(pid), "a driver that is still stopped", 0.0)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    return Done(said=f"the driver is stopped for {stalled_s:.1f} s", at_s=at_s)
+
+
+def _is_stopped(pid: int) -> bool:
+    seen = procstat.stat(pid)
+    return seen is not None and seen.state == "T"
 
 
 def cut_off(lab: Lab, _job: str, _rng: Random) -> Done:

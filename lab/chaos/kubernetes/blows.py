@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from math import inf
 
-from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
+from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected, Stalled
 from holdfast.lab.chaos.kubernetes import effects
 from holdfast.lab.chaos.kubernetes.seen import Object, Seen, at_s
 from holdfast.lab.chaos.kubernetes.witnesses import Witness, by_audit_log
@@ -33,6 +33,20 @@ def driver_was_killed(times: int = 1) -> Witness:
         return (
             [] if again >= times else [f"the driver was started again {again} times, not {times}"]
         )
+
+    return holds
+
+
+def driver_stood_still(for_s: float) -> Witness:
+    """By its journal: it was told so before all that waited in its sockets, for its job recovered
+    and something was waited for.
+    """
+
+    def holds(seen: Seen) -> list[str]:
+        stood = [each.event.stood_s for each in seen.entries if isinstance(each.event, Stalled)]
+        longest_s = max(stood, default=0.0)
+        enough = longest_s >= for_s * NEARLY
+        return [] if enough else [f"the driver stood still for {longest_s:.1f} s, not {for_s:g}"]
 
     return holds
 

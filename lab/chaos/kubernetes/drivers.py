@@ -60,6 +60,15 @@ DRIVERS: tuple[OnKubernetes, ...] = (
     ),
     OnKubernetes(
         35,
+        "driver-stalled",
+        "a rank is killed, and the driver is stopped for 5 to 45 s while the job recovers",
+        driver.followed(rows.kill, driver.stalled),
+        rows.IN_PLACE,
+        longer=rows.LONG,
+        there=(blows.driver_stood_still(min(driver.STALLED_S)),),
+    ),
+    OnKubernetes(
+        35,
         "leader-killed",
         "of two drivers the leader is killed for good, and a rank once the other leads",
         leader.killed_and(rows.kill),

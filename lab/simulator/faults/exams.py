@@ -1,0 +1,32 @@
+"""Faults of what is believed: tests that hang or lie, and bad nodes that pass them."""
+
+from holdfast.lab.simulator import course
+from holdfast.lab.simulator.faults import whom
+from holdfast.lab.simulator.machines import Exam, Machine
+from holdfast.lab.simulator.scenario import Fault
+from holdfast.lab.simulator.world import World
+
+
+def hangs(world: World, fault: Fault) -> None:
+    """Tests here do not end, from now on."""
+    _set(world, fault, Exam.HANGS)
+
+
+def accuses(world: World, fault: Fault) -> None:
+    """Tests here say of each partner that it fails."""
+    _set(world, fault, Exam.ACCUSES)
+
+
+def praises(world: World, fault: Fault) -> None:
+    """Ranks hang here, and tests say that all is well."""
+    machine = _set(world, fault, Exam.PRAISES)
+    machine.bad = True
+    if machine.executor is not None and machine.executor.run is not None:
+        course.stand_still(world, machine.executor.run, echo=False)
+
+
+def _set(world: World, fault: Fault, exam: Exam) -> Machine:
+    machine = whom.machine(world, fault)
+    world.guilty.add(machine.name)
+    machine.exam = exam
+    return machine

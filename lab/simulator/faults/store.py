@@ -1,0 +1,34 @@
+"""Faults of the store, and of the process at which ranks meet."""
+
+from holdfast.lab.simulator import stored
+from holdfast.lab.simulator.faults import whom
+from holdfast.lab.simulator.scenario import Fault
+from holdfast.lab.simulator.world import World
+
+
+def lose_rendezvous(world: World, fault: Fault) -> None:
+    """The next epoch's store process that begins here dies: with `size`, how soon."""
+    whom.machine(world, fault).store_lives_s = fault.size * 0.05
+
+
+def store_down(world: World, fault: Fault) -> None:
+    world.store_up = False
+    world.agenda.after(40 * fault.size, lambda: setattr(world, "store_up", True))
+
+
+def store_slow(world: World, fault: Fault) -> None:
+    world.shelf.looks_s = 20 + 100 * fault.size
+    world.agenda.after(60 * fault.size, lambda: setattr(world.shelf, "looks_s", 0.0))
+
+
+def list_lags(world: World, fault: Fault) -> None:
+    """What is stored from now on, and what was lately, is not shown for a while."""
+    name = whom.job(world, fault)
+    world.shelf.hide(name, stored.all_of(world, name), newest=fault.dice % 3)
+    world.agenda.after(60 * fault.size, lambda: world.shelf.show(name))
+
+
+def unreadable(world: World, fault: Fault) -> None:
+    name = whom.job(world, fault)
+    if found := stored.all_of(world, name):
+        world.shelf.sick.add((name, max(found)))

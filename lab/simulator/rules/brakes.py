@@ -1,0 +1,42 @@
+"""Rules about the brake on evictions."""
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.model import State
+from holdfast.driver.core.node import Node
+from holdfast.driver.core.turn import Decision
+from holdfast.lab.simulator.broken import require
+from holdfast.lab.simulator.world import World
+
+
+def brake_holds(world: World, before: State, after: State, decision: Decision, now: float) -> None:
+    """Written again, apart from the core: evictions within a minute, since a person looked."""
+    evicted = [
+        name
+        for name in decision.nodes
+        if after.nodes[name].quarantined
+        and not (name in before.nodes and before.nodes[name].quarantined)
+        and name not in world.asked
+    ]
+    if not evicted:
+        return
+    require("the-brake-holds", not before.brake.on, f"{evicted}: {before.brake.why}")
+    since_s = max(now - 60, before.brake.at_s)
+    lately = [node for node in after.nodes.values() if (node.record.evicted_s or 0.0) > since_s]
+    total = len(
+        {n.name for n in after.nodes.values() if _is_one(n, now)} | {n.name for n in lately}
+    )
+    require("never-too-many-evicted", len(lately) <= max(1, total // 2) + len(world.asked), evicted)
+    silent = [node for node in lately if node.record.silenced]
+    require("few-are-evicted-for-silence", len(silent) <= max(1, total // 5), evicted)
+
+
+def _is_one(node: Node, now: float) -> bool:
+    """Whether it counts among those that the brake's shares are of: it is there, held, or was."""
+    went = node.gone_s is not None and node.gone_s > now - 60
+    return node.present or node.job is not None or went
+
+
+def brake_is_a_persons_to_release(before: State, after: State, event: e.AnyEvent) -> None:
+    released = before.brake.on and not after.brake.on
+    asked = isinstance(event, e.BrakeReleaseRequested)
+    require("the-brake-is-released-by-people", asked or not released, after.brake.why)

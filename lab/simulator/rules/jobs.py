@@ -1,0 +1,105 @@
+"""Rules about jobs: their numbers, their ranks, their budgets, and how they end."""
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.model import FINISHED, Job, Phase, State, Wanted
+from holdfast.driver.core.node import Node
+from holdfast.lab.simulator.broken import require
+from holdfast.lab.simulator.world import World
+from holdfast.protocol.faults import Blame
+
+
+def numbers_only_grow(before: State, after: State) -> None:
+    require("sequence-grows-by-one", after.sequence == before.sequence + 1, after.sequence)
+    require("term-grows", after.term >= before.term, after.term)
+    require("epoch-grows", after.epoch >= before.epoch, after.epoch)
+    require("incidents-grow", after.incident_count >= before.incident_count, after.incident_count)
+
+
+def epochs_only_grow(old: Job | None, new: Job) -> None:
+    require("job-epoch-grows", old is None or new.epoch >= old.epoch, new.name)
+    seated_before = old is not None and old.seated and new.seated and old.epoch == new.epoch
+    if seated_before and old is not None:
+        require("one-table-an-epoch", old.seats == new.seats, f"{new.name}: {new.epoch}")
+
+
+def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) -> None:
+    """Written again, apart from the core: two nodes that could not reach each other are seated
+    together only where no other node is to be had.
+    """
+    pairs = [set(each.nodes) for each in after.apart if now - each.at_s < 3_600]
+    came = set(new.nodes) - set(old.nodes if old is not None else ())
+    together = [two for two in pairs if two <= set(new.nodes) and two & came]
+    others = [
+        node.name
+        for node in after.nodes.values()
+        if node.job is None
+        and node.present
+        and not (node.quarantined or node.releasing or _barred(node, now))
+        and not new.barred
+        and not {*new.unfit, *new.tried, *new.moved} & {node.name}
+        and not any(node.name in two and two & set(new.nodes) for two in pairs)
+    ]
+    kept = not (together and others)
+    require("who-cannot-meet-is-not-seated", kept, f"{new.name}: {together}, free: {others}")
+
+
+def _barred(node: Node, now: float) -> bool:
+    ends = [why.until_s for why in node.against.values()]
+    return any(until_s is None or until_s > now for until_s in ends)
+
+
+def ranks_have_good_nodes(state: State, job: Job) -> None:
+    for name in job.members:
+        node = state.nodes[name]
+        require("no-rank-on-an-evicted-node", not node.quarantined, f"{job.name} has {name}")
+        require("holder-and-held-agree", node.job == job.name, f"{job.name} has {name}")
+    require("a-node-has-one-place", len(set(job.members)) == len(job.members), job.members)
+
+
+def table_is_whole(job: Job) -> None:
+    if job.seated:
+        ranks = [seat.rank for seat in job.seats]
+        require("every-rank-has-a-seat", ranks == list(range(job.world_size)), job.name)
+        nodes = tuple(dict.fromkeys(seat.node for seat in job.seats))
+        require("seats-are-places", nodes == job.places, f"{job.name}: {nodes} {job.places}")
+
+
+def suspend_ends(job: Job, now: float) -> None:
+    """A suspend that a person asked for ends in bounded time, whatever happens; while the driver
+    stands still, which `now` leaves out, it can end nothing.
+    """
+    if job.phase is Phase.SUSPENDING and job.wanted is not Wanted.RUN:
+        limit_s = job.plan.grace_s + 20.0 + 15.0  # until quiet is given up; a driver that is away
+        require("every-suspend-ends", now - job.since_s <= limit_s, f"{job.name} {job.since_s}")
+
+
+def budget_is_kept(job: Job, now: float) -> None:
+    """Written again, apart from the core: a job that goes on has not used more than it may."""
+    if job.phase is Phase.FAILED:
+        return
+    for blame, budget in (
+        (Blame.USER, job.plan.user),
+        (Blame.INFRASTRUCTURE, job.plan.infrastructure),
+    ):
+        since = now - budget.window_s
+        used = sum(1 for spent in job.spent if spent.blame is blame and spent.at_s > since)
+        require("budgets-are-kept", used <= budget.restarts, f"{job.name}: {used} for {blame}")
+
+
+def finished_stays_finished(name: str, old: Job | None, new: Job | None) -> None:
+    if old is not None and old.phase in FINISHED:
+        same = new is None or new.phase is old.phase
+        require("a-finished-job-stays-finished", same, f"{name}: {old.phase} {new and new.phase}")
+    if new is not None and new.phase in FINISHED:
+        require("a-finished-job-holds-nothing", not new.members and not new.incident, name)
+
+
+def acknowledged_is_remembered(
+    world: World, event: e.AnyEvent, before: State, after: State
+) -> None:
+    for name in world.submitted:
+        if name not in after.jobs and name in before.jobs:
+            old = before.jobs[name]
+            asked = old.wanted is Wanted.DELETE or isinstance(event, e.DeleteRequested)
+            require("what-was-acknowledged-is-remembered", asked, name)
+            world.deleted.add(name)

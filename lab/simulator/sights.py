@@ -1,0 +1,61 @@
+"""What the driver's detectors see of simulated training, and when they tell of it."""
+
+from holdfast.driver.core import events as e
+from holdfast.lab.simulator.scenario import STEP_S
+from holdfast.lab.simulator.training import Run
+from holdfast.lab.simulator.world import World
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+
+STILL_S = 4.0
+"""After which ranks that stand still are found, and told of again."""
+
+
+def watch_progress(world: World, run: Run) -> None:
+    """Tell of the first step that no epoch had reached, as the driver's detectors would."""
+    if not run.training:
+        return
+    aim = world.best[run.job.name] + 1
+    if aim > run.job.steps or run.since_s is None:
+        return
+    due_s = run.since_s + (aim - run.start) * STEP_S + 0.01
+
+    def see() -> None:
+        if run.training and run.step(world.now) >= aim:
+            seen = e.ProgressSeen(job=run.job.name, epoch=run.epoch, step=aim)
+            world.driver.receive(seen)
+
+    world.agenda.after(max(0.0, due_s - world.now), see)
+
+
+def watch_still(world: World, run: Run, after_s: float = STILL_S) -> None:
+    """Ranks that stand still are found, for as long as they do."""
+    world.agenda.after(after_s, lambda: _look(world, run))
+
+
+def _look(world: World, run: Run) -> None:
+    if world.driver.frozen:
+        watch_still(world, run)
+        return
+    job = world.driver.state.jobs.get(run.job.name)
+    if job is None or job.finished or job.epoch != run.epoch or not job.seated:
+        return
+    if run.ended == run.job.steps:
+        return
+    world.driver.receive(e.Found(finding=_finding(world, run)))
+    watch_still(world, run)
+
+
+def _finding(world: World, run: Run) -> Finding:
+    culprits = [node for node in run.nodes if world.machines[node].bad]
+    apart = () if culprits else world.parted_in(run)
+    return Finding(
+        kind=Kind.UNREACHABLE if apart else Kind.HANG,
+        weight=Weight.SUSPECT,
+        blame=Blame.UNKNOWN,
+        job=run.job.name,
+        epoch=run.epoch,
+        node=None if apart else (*culprits, run.nodes[0])[0],
+        apart=apart,
+        step=run.step(world.now),
+        summary=f"ranks of {run.job.name} stand still",
+    )
