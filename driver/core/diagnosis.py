@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from holdfast.diagnostics.plan import orders
+from holdfast.diagnostics.plan import orders, partners
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.driver.core import elsewhere, eviction, exams, incidents, pairs
@@ -26,26 +26,47 @@ def begin(turn: Turn, name: str) -> None:
     if not suspects:
         turn.job(name, suspects=())
         return
-    number = f"{job.incident or 0}.{turn.sequence}"
+    _order(turn, job, suspects, there, accused=_accused(turn, job, suspects))
+
+
+def _accused(turn: Turn, job: Job, suspects: list[str]) -> list[str]:
+    """Whom a fault named. Where everyone is tested, those that were the root of one lately."""
+    if len(suspects) < len(job.nodes):
+        return suspects
+    return [node for node in suspects if turn.nodes[node].record.strikes]
+
+
+def _order(
+    turn: Turn,
+    job: Job,
+    suspects: list[str],
+    there: list[str],
+    *,
+    accused: list[str],
+    second: bool = False,
+) -> None:
+    """Have the suspects tested beside those that are there and helped least so far."""
+    number, limit_s = f"{job.incident or 0}.{turn.sequence}", job.plan.diagnose_s
     tests = orders(
         id=number,
         suspects=suspects,
         healthy=[node for node in there if node not in suspects],
         addresses={node: turn.nodes[node].address for node in there},
-        limit_s=job.plan.diagnose_s,
+        limit_s=limit_s,
     )
-    exam = exams.make(
-        turn,
-        number,
-        Purpose.DIAGNOSIS,
-        tests,
-        within_s=job.plan.diagnose_s,
+    exam = Exam(
+        id=number,
+        purpose=Purpose.DIAGNOSIS,
+        until_s=turn.now + limit_s,
+        orders=tests,
         suspects=tuple(suspects),
-        job=name,
+        accused=tuple(accused),
+        second=second,
+        job=job.name,
     )
     exams.begin(turn, exam)
-    turn.job(name, exam=number)
-    turn.say(f"{name} tests {', '.join(tests)} (suspect: {', '.join(suspects)})", name)
+    turn.job(job.name, exam=number)
+    turn.say(f"{job.name} tests {', '.join(tests)} (suspect: {', '.join(suspects)})", job.name)
 
 
 def _takes_part(turn: Turn, job: Job, node: str) -> bool:
@@ -73,8 +94,23 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     _acquit(turn, exam, verdict)
     for two in verdict.apart:
         _part(turn, job.name, two)
-    if not bad:
+    if verdict.again:
+        _examine_again(turn, job.name, exam, verdict)
+    elif not bad:
         turn.say(f"tests of {', '.join(exam.orders)} find no fault with any node", job.name)
+
+
+def _examine_again(turn: Turn, name: str, exam: Exam, verdict: Verdict) -> None:
+    """Who failed, and whom nobody had accused, is tested once more, beside others: of many healthy
+    nodes some fail once."""
+    job = turn.jobs[name]
+    there = [node for node in job.members if _takes_part(turn, job, node)]
+    failed = [node for node in verdict.again if node in there]
+    good = [node for node in there if node not in {*failed, *verdict.undecided}]
+    if failed:
+        helpers = partners(failed, good, before=exam.orders)
+        turn.say(f"{', '.join(failed)} failed, and nothing but that speaks against it", name)
+        _order(turn, job, failed, [*failed, *helpers], accused=failed, second=True)
 
 
 def _part(turn: Turn, name: str, two: tuple[str, str]) -> None:
@@ -94,7 +130,8 @@ def _acquit(turn: Turn, exam: Exam, verdict: Verdict) -> None:
     for name in exam.suspects:
         node = turn.nodes[name]
         record = node.record
-        if record.strikes and not node.quarantined and name not in verdict.bad:
+        failed = name in verdict.bad or name in verdict.again
+        if record.strikes and not (node.quarantined or failed):
             lately = tuple(at_s for at_s in record.acquitted if at_s > since)
             turn.node(name, record=replace(record, acquitted=(*lately, turn.now)))
 
@@ -106,7 +143,7 @@ def _verdict(job: Job, exam: Exam) -> tuple[Thresholds, Verdict]:
         compute_gflops=job.plan.compute_gflops,
         allreduce_mb_per_s=job.plan.allreduce_mb_per_s,
     )
-    return least, judge(exam.orders, found, least)
+    return least, judge(exam.orders, found, least, accused=exam.accused, second=exam.second)
 
 
 def _name(turn: Turn, number: int, bad: Mapping[str, str]) -> None:

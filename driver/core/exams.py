@@ -5,14 +5,11 @@ a standby's self-test. Pure. It begins exams, files what comes in and says when 
 an exam means, and what follows, is its caller's: `examined` tells them.
 """
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import DiagnosticEnded
 from holdfast.driver.core.model import Exam, Purpose
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.messages import DiagnosticOrder
 
 
 def begin(turn: Turn, exam: Exam) -> None:
@@ -21,27 +18,6 @@ def begin(turn: Turn, exam: Exam) -> None:
         leave(turn, node)
         turn.node(node, exam=exam.id)
     turn.put_exam(exam)
-
-
-def make(
-    turn: Turn,
-    id: str,  # noqa: A002 - the name that the message has for it
-    purpose: Purpose,
-    orders: Mapping[str, tuple[DiagnosticOrder, ...]],
-    *,
-    within_s: float,
-    suspects: tuple[str, ...] = (),
-    job: str | None = None,
-) -> Exam:
-    """An exam that has to be over within so many seconds; of all its nodes where none is named."""
-    return Exam(
-        id=id,
-        purpose=purpose,
-        until_s=turn.now + within_s,
-        orders=dict(orders),
-        suspects=suspects or tuple(orders),
-        job=job,
-    )
 
 
 def file(turn: Turn, event: DiagnosticEnded) -> Exam | None:

@@ -44,8 +44,15 @@ def _begin(turn: Turn, job: Job, node: Node) -> None:
     number, limit_s = turn.sequence, turn.policy.standby_test_s
     id_ = f"standby.{number}.{node.name}"
     orders = alone(id=id_, node=node.name, limit_s=min(limit_s, job.plan.diagnose_s))
-    tests = {node.name: orders}
-    exams.begin(turn, exams.make(turn, id_, Purpose.STANDBY, tests, within_s=limit_s, job=job.name))
+    exam = Exam(
+        id=id_,
+        purpose=Purpose.STANDBY,
+        until_s=turn.now + limit_s,
+        orders={node.name: orders},
+        suspects=(node.name,),
+        job=job.name,
+    )
+    exams.begin(turn, exam)
     turn.say(f"standby {node.name} tests itself")
 
 

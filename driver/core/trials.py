@@ -53,9 +53,15 @@ def _begin(turn: Turn, node: Node) -> None:
     number = turn.sequence
     id_ = f"trial.{number}"  # those of jobs begin with the number of their incident
     tests = {node.name: alone(id=id_, node=node.name, limit_s=setup.diagnose_s)}
-    within_s = turn.policy.connect_s + setup.diagnose_s
+    exam = Exam(
+        id=id_,
+        purpose=Purpose.REQUALIFICATION,
+        until_s=turn.now + turn.policy.connect_s + setup.diagnose_s,
+        orders=tests,
+        suspects=(node.name,),
+    )
     turn.node(node.name, holding=Lent(), told=replace(node.told, called=number))
-    exams.begin(turn, exams.make(turn, id_, Purpose.REQUALIFICATION, tests, within_s=within_s))
+    exams.begin(turn, exam)
     turn.order(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))
     turn.say(f"{node.name} is put on trial: its tests say whether it is used again")
 

@@ -224,13 +224,42 @@ def test_stacks_are_taken_before_ranks_that_hang_are_ended(training) -> None:
     assert life.incident.faults == 1
 
 
-def test_the_tests_evict_the_bad_node_and_spare_the_suspect(training) -> None:
+@pytest.fixture
+def accusing(training):
+    """n1 is suspected and tested beside others, of which n2 has failed; nobody had accused that."""
     life = training(nodes=4, standbys=1)
     hang(life, "n1")
     life.wait()
     life.answer()
     assert life.phase is Phase.DIAGNOSING
     assert "n1" in life.state.exams[life.job.exam].orders
+    life.tests_end(bad="n2")
+    return life
+
+
+def test_who_was_not_accused_is_tested_once_more_beside_others(accusing) -> None:
+    life = accusing
+    assert life.evicted == []
+    exam = life.state.exams[life.job.exam]
+    assert (exam.suspects, exam.second) == (("n2",), True)
+    assert "n2 failed, and nothing but that speaks against it" in life.whys[-1]
+    life.tests_end()
+    assert life.evicted == []
+    life.answer()
+    assert life.phase is Phase.RUNNING
+
+
+def test_the_accused_is_evicted_at_its_first_failure(training) -> None:
+    life = training(nodes=4, standbys=1)
+    hang(life, "n1")
+    life.wait()
+    life.answer()
+    life.tests_end(bad="n1")
+    assert life.evicted == ["n1"]
+
+
+def test_the_tests_evict_the_bad_node_and_spare_the_suspect(accusing) -> None:
+    life = accusing
     life.tests_end(bad="n2")
     assert life.evicted == ["n2"]
     assert life.job.places == ("n0", "n1", "n4", "n3")
