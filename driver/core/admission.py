@@ -8,7 +8,7 @@ import msgspec
 from holdfast.driver.core import events as e
 from holdfast.driver.core import restore
 from holdfast.driver.core.model import Job, Phase, State, Wanted
-from holdfast.driver.core.node import Quarantined, Source
+from holdfast.driver.core.node import Quarantined, Source, Trusted
 
 DEFECT = "defect"
 """The code of a refusal that is our fault: the same request is refused again until we mend it."""
@@ -167,7 +167,8 @@ def _node(state: State, event: NodeRequest) -> Refusal | None:
             f"`holdfast nodes restore {node.name}` takes that back.",
         )
     noticed = Source.PERSON in node.against
-    if isinstance(event, e.NodeRestoreRequested) and not (node.quarantined or noticed):
+    doubted = not isinstance(node.trust, Trusted)
+    if isinstance(event, e.NodeRestoreRequested) and not (doubted or noticed):
         return Refusal(
             "usable-node", f"node: {node.name!r} is not evicted. There is nothing to restore."
         )

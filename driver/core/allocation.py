@@ -161,7 +161,7 @@ def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
         may = nearest(turn, job, _for_a_place(turn, job, free))
         if standby := _best_standby(turn, job, may):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
-            exams.leave(turn, standby, Purpose.STANDBY)
+            exams.leave(turn, standby, but=Purpose.DIAGNOSIS)
             turn.say(f"standby {standby} takes over {job.layout.told(index)} of {name}", name)
         elif may:
             standby = may[0]
@@ -271,6 +271,7 @@ def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
 def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
     """Have the cluster give these nodes to the job."""
     for node in nodes:
+        exams.leave(turn, node)
         called = replace(turn.nodes[node].told, called=turn.sequence)
         turn.node(node, holding=Promised(job=name), told=called)
         turn.order(Allocate(job=name, node=node))

@@ -10,7 +10,7 @@ from typing import Literal
 
 from holdfast.driver.core import trials
 from holdfast.driver.core.model import Brake, Job, State
-from holdfast.driver.core.node import Node
+from holdfast.driver.core.node import Node, Trusted
 
 LEAST_STALE = 1_000
 """So many that hold no longer may be kept, and as many as there are that hold."""
@@ -35,7 +35,7 @@ class Deadlines:
     def __init__(self, state: State) -> None:
         self._due: dict[_Subject, float] = {}
         self._heap: list[tuple[float, _Subject]] = []
-        self._tried: dict[str, None] = {}  # nodes in quarantine: on trial, or waiting
+        self._tried: dict[str, None] = {}  # nodes that are tested, or wait for it
         self.follow(state, state.jobs, state.nodes)
 
     def follow(self, state: State, jobs: Iterable[str], nodes: Iterable[str]) -> None:
@@ -60,7 +60,7 @@ class Deadlines:
 
     def _follow_node(self, name: str, node: Node | None) -> None:
         self._put(("node", name), _of_node(self._state, node) if node is not None else ())
-        if node is not None and node.quarantined:
+        if node is not None and not isinstance(node.trust, Trusted):
             self._tried[name] = None
         else:
             self._tried.pop(name, None)

@@ -41,6 +41,10 @@ HOLDING: Edges = {
     (n.Free, n.Returning): "whoever is left there is to go",
 }
 TRUST: Edges = {
+    (n.Trusted, n.Suspect): "a fault names it, and a warm standby takes its place",
+    (n.Suspect, n.Suspect): "it could not be tested, and that is tried again",
+    (n.Suspect, n.Trusted): "its tests find nothing, or cannot be held; or a person restores it",
+    (n.Suspect, n.Quarantined): "its tests convict it, or it is evicted",
     (n.Trusted, n.Quarantined): "it is evicted",
     (n.Quarantined, n.Quarantined): "the mark, the next tests, or a person's word changes",
     (n.Quarantined, n.Trusted): "it passed its tests, or a person restores it",

@@ -12,7 +12,17 @@ from holdfast.driver.core.allocation import leave, rest
 from holdfast.driver.core.effects import Trust
 from holdfast.driver.core.events import BrakeApplyRequested, BrakeReleaseRequested
 from holdfast.driver.core.model import Brake, Job
-from holdfast.driver.core.node import ExamSetup, Node, Quarantined, Record, Source, Trusted
+from holdfast.driver.core.node import (
+    ExamSetup,
+    Held,
+    Lent,
+    Node,
+    Promised,
+    Quarantined,
+    Record,
+    Source,
+    Trusted,
+)
 from holdfast.driver.core.outstanding import mark
 from holdfast.driver.core.turn import Turn
 
@@ -68,16 +78,19 @@ def evict(
     silent: bool = False,
     asked: bool = False,
     compute_gflops: float = 0.0,
+    setup: ExamSetup | None = None,
 ) -> None:
     """Take the node from its job and, within the brake, out of use: until it passes its tests, or
     a person restores it.
 
     `asked`: a person decided; no brake, and no tests. `compute_gflops`: what it was measured
-    against, and has to reach when it is alone.
+    against, and has to reach when it is alone. `setup`: what it is tested with where no job has it.
     """
     job = turn.jobs.get(turn.nodes[node].job or "")
-    if turn.nodes[node].job is not None:
+    if isinstance(turn.nodes[node].holding, Promised | Held | Lent):
         leave(turn, node)
+    if job is not None:
+        setup = setup_of(job, compute_gflops)
     if not asked and not may_evict(turn, silent=silent):
         _hold_back(turn, node, reason)
         return
@@ -85,11 +98,11 @@ def evict(
         why=reason,
         incident=incident,
         by_person=asked,
-        setup=_setup(job, compute_gflops) if job else None,
+        setup=setup,
     )
     record = replace(turn.nodes[node].record, evicted_s=turn.now, silenced=silent)
     turn.node(node, trust=quarantine, record=record)
-    if job and not asked:
+    if setup and not asked:
         wait_for_exam(turn, node)
     turn.order(mark(node, quarantine))
     turn.say(f"{node} is evicted")
@@ -97,7 +110,8 @@ def evict(
     turn.incident(incident, evicted=evicted if node in evicted else (*evicted, node))
 
 
-def _setup(job: Job, compute_gflops: float) -> ExamSetup:
+def setup_of(job: Job, compute_gflops: float = 0.0) -> ExamSetup:
+    """What a node is tested with that was the job's."""
     plan = job.plan
     return ExamSetup(
         job=job.name,

@@ -5,7 +5,7 @@ Called by `decide` for each node's results, and by ticks. Pure.
 
 from collections.abc import Callable, Mapping
 
-from holdfast.driver.core import diagnosis, exams, standbys, trials
+from holdfast.driver.core import diagnosis, exams, standbys, suspicion, trials
 from holdfast.driver.core.events import DiagnosticEnded
 from holdfast.driver.core.model import Exam, Purpose
 from holdfast.driver.core.turn import Turn
@@ -15,6 +15,7 @@ OUT_OF_TIME = "no result came in time"
 CALLERS: Mapping[Purpose, Callable[[Turn, Exam, str], None]] = {
     Purpose.DIAGNOSIS: diagnosis.conclude,
     Purpose.REQUALIFICATION: trials.conclude,
+    Purpose.SUSPICION: suspicion.conclude,
     Purpose.STANDBY: standbys.conclude,
 }
 """Who acts on what the nodes of an exam found; the string says why some did not answer."""

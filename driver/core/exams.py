@@ -38,11 +38,11 @@ def _takes_part(turn: Turn, exam: Exam, node: str) -> bool:
     return node in turn.nodes and turn.nodes[node].exam == exam.id
 
 
-def leave(turn: Turn, node: str, purpose: Purpose | None = None) -> None:
-    """The node takes part no longer, in whatever exam it is, or in one for this purpose only. One
-    that nobody takes part in is dropped."""
+def leave(turn: Turn, node: str, *, but: Purpose | None = None) -> None:
+    """The node takes part no longer, in whatever exam it is, `but` in one for that. An exam that
+    nobody takes part in is dropped."""
     exam = turn.exams.get(turn.nodes[node].exam or "")
-    if exam is None or purpose not in (None, exam.purpose):
+    if exam is None or exam.purpose is but:
         return
     turn.node(node, exam=None)
     if not any(_takes_part(turn, exam, other) for other in exam.orders):

@@ -6,11 +6,11 @@ see `gone`.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import exams, gone, ladder, putback
+from holdfast.driver.core import exams, gone, ladder, putback, suspicion
 from holdfast.driver.core.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.core.model import Fault, Purpose, Timer
-from holdfast.driver.core.node import Broken, Connected, Node
+from holdfast.driver.core.node import Broken, Connected, Lent, Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -36,8 +36,9 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
         turn.returned_s = turn.now
     first = new and not node.incarnation
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
-    if new:
-        exams.leave(turn, event.node, Purpose.STANDBY)
+    if new and not isinstance(node.holding, Lent):  # of such a node it was waited for
+        exams.leave(turn, event.node, but=Purpose.DIAGNOSIS)
+    suspicion.convene(turn, event.node)
     putback.learn(turn, event)
     if new and node.job is not None:
         _ranks_died(turn, event.node, node.job)

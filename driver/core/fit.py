@@ -22,6 +22,8 @@ from holdfast.driver.core.node import (
     Quarantined,
     Returning,
     Source,
+    Suspect,
+    Trusted,
     Unknown,
 )
 from holdfast.driver.core.value import Value
@@ -33,7 +35,7 @@ class Use(StrEnum):
     PLACE = "place"  # to run ranks of a job: free, or a standby that the job has
     STANDBY = "standby"  # to stand by for a job
     BORROW = "borrow"  # to be given back by the job whose standby it is, for another job
-    EXAM = "exam"  # to be tested alone after it was evicted
+    EXAM = "exam"  # to be tested without a job, since it was evicted or is suspected
     PARTNER = "partner"  # to take part in tests of a job's nodes
 
 
@@ -46,6 +48,7 @@ class Bar(StrEnum):
     LENT = "it is being tested"
     RETURNING = "it is being given back"
     QUARANTINED = "it is quarantined"
+    SUSPECT = "it is to be tested first"
     TRUSTED = "nothing is proved against it"
     BY_PERSON = "a person evicted it"
     UNMARKED = "the cluster has not noted yet that it is quarantined"
@@ -72,7 +75,8 @@ class Reason(Value, frozen=True):
 _THERE = frozenset({Bar.UNKNOWN, Bar.GONE})
 _NOTICED = frozenset({Bar.PERSON, Bar.DRAIN, Bar.EXECUTOR})
 _TAKEN = frozenset({Bar.HELD, Bar.LENT, Bar.RETURNING})
-_SOUND = _THERE | _NOTICED | {Bar.QUARANTINED, Bar.CORDON}
+_DOUBTED = frozenset({Bar.QUARANTINED, Bar.SUSPECT})
+_SOUND = _THERE | _NOTICED | _DOUBTED | {Bar.CORDON}
 _NEW = _SOUND | _TAKEN | {Bar.REST, Bar.UNFIT}
 
 KEPT_FROM: Mapping[Use, frozenset[Bar]] = {
@@ -80,7 +84,7 @@ KEPT_FROM: Mapping[Use, frozenset[Bar]] = {
     Use.STANDBY: _NEW,
     Use.BORROW: _SOUND | {Bar.UNFIT},
     Use.EXAM: _THERE | _NOTICED | _TAKEN | {Bar.TRUSTED, Bar.BY_PERSON, Bar.UNMARKED, Bar.NO_SETUP},
-    Use.PARTNER: frozenset({Bar.SILENT}),
+    Use.PARTNER: _DOUBTED | {Bar.SILENT},
 }
 """Which reasons count for which use."""
 
@@ -143,15 +147,22 @@ def _of_holding(job: Job | None, node: Node) -> Iterator[Reason]:
 
 
 def _of_trust(node: Node) -> Iterator[Reason]:
-    if not isinstance(node.trust, Quarantined):
-        yield Reason(bar=Bar.TRUSTED)
-        return
-    yield Reason(bar=Bar.QUARANTINED, detail=node.trust.why)
-    if node.trust.by_person:
-        yield Reason(bar=Bar.BY_PERSON, detail=node.trust.why)
-    if not node.trust.marked:
+    match node.trust:
+        case Trusted():
+            yield Reason(bar=Bar.TRUSTED)
+        case Suspect(why=why):
+            yield Reason(bar=Bar.SUSPECT, detail=f"it is tested first: {why}")
+        case Quarantined():
+            yield from _of_quarantine(node.trust)
+
+
+def _of_quarantine(quarantine: Quarantined) -> Iterator[Reason]:
+    yield Reason(bar=Bar.QUARANTINED, detail=quarantine.why)
+    if quarantine.by_person:
+        yield Reason(bar=Bar.BY_PERSON, detail=quarantine.why)
+    if not quarantine.marked:
         yield Reason(bar=Bar.UNMARKED)
-    if node.trust.setup is None:
+    if quarantine.setup is None:
         yield Reason(bar=Bar.NO_SETUP)
 
 

@@ -18,6 +18,7 @@ from holdfast.driver.core import (
     points,
     repeats,
     spots,
+    suspicion,
 )
 from holdfast.driver.core.allocation import leave, schedule
 from holdfast.driver.core.candidates import moved_off
@@ -197,6 +198,7 @@ def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> 
     rung = rung_for(turn.policy, incident, fault, strikes=_strikes(turn, name, fault))
     moves = _moves_first(turn, name, fault, rung)
     rung = rung if moves is None else REPLACE
+    aside = rung == DIAGNOSE and suspicion.may_begin(turn, turn.jobs[name], fault.node)
     turn.incident(number, rung=max(rung, incident.rung))
     if rung == GIVE_UP:
         tries = sum(incident.tries.values())
@@ -204,11 +206,14 @@ def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> 
         _give_up(turn, name, fault, number, reason)
         return
     action = f"try its place on another node than {moves}" if moves else _ACTION[rung]
+    action = ASIDE if aside else action
     turn.say(f"{fault.summary}: {action}", name)
     if moves is not None:
         elsewhere.move(turn, name, moves)
     elif rung == REPLACE:
         _evict(turn, fault, number)
+    elif aside and fault.node is not None:
+        suspicion.begin(turn, turn.jobs[name], fault.node, fault)
     elif rung == DIAGNOSE and fault.node is not None:
         _suspect(turn, name, (fault.node,))
     elif rung == DIAGNOSE_ALL:
@@ -244,6 +249,8 @@ def _give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> N
         turn.job(name, spent=job.spent[:-1])
     finish.fail(turn, name, Failure(traceback=fault.traceback, reason=reason))
 
+
+ASIDE = "a warm standby takes its place, and the node is tested off the job"
 
 _ACTION = {
     IN_PLACE: "restart the ranks on the same nodes",

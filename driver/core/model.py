@@ -185,6 +185,7 @@ class Purpose(StrEnum):
 
     DIAGNOSIS = "diagnosis"  # a job whose ranks have ended wants to know which node it was
     REQUALIFICATION = "requalification"  # an evicted node is to be used again
+    SUSPICION = "suspicion"  # a node that a fault named, and that its job goes on without
     STANDBY = "standby"  # a node that stands by is to be known as good
 
 

@@ -129,6 +129,15 @@ class Trusted(Value, frozen=True, tag="trusted"):
     unmark: bool = False
 
 
+class Suspect(Value, frozen=True, tag="suspect"):
+    """A fault named it, and its job goes on without it: not used before its tests are over."""
+
+    why: str
+    setup: ExamSetup
+    exam_s: float  # when it is to be tested
+    tries: int = 0  # of exams that could not be held
+
+
 class Quarantined(Value, frozen=True, tag="quarantined"):
     """It was evicted, and is not used until it passes its tests or a person restores it."""
 
@@ -140,7 +149,7 @@ class Quarantined(Value, frozen=True, tag="quarantined"):
     exam_s: float | None = None  # when it may be tested; None: never by itself
 
 
-Trust = Trusted | Quarantined
+Trust = Trusted | Suspect | Quarantined
 
 # ---------------------------------------------------------------- beside the facets
 

@@ -29,7 +29,7 @@ def calls_for(node: Node) -> list[AnyEffect]:
     calls: list[AnyEffect] = []
     if isinstance(node.holding, Promised):
         calls.append(Allocate(job=node.holding.job, node=node.name))
-    setup = node.quarantine.setup if node.quarantine else None
+    setup = None if isinstance(node.trust, Trusted) else node.trust.setup
     if isinstance(node.holding, Lent) and setup:  # asked again it is no other
         number = node.told.called
         calls.append(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))

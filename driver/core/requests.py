@@ -30,7 +30,7 @@ from holdfast.driver.core.events import (
     SuspendRequested,
 )
 from holdfast.driver.core.model import Fault, Job, Phase, Timer, Wanted
-from holdfast.driver.core.node import Against, Source
+from holdfast.driver.core.node import Against, Source, Trusted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Evidence, Kind, Weight
 
@@ -151,11 +151,12 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
 
 def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
     node = turn.nodes.get(event.node)
-    if node is None or not (node.quarantined or Source.PERSON in node.against):
+    doubted = node is not None and not isinstance(node.trust, Trusted)
+    if node is None or not (doubted or Source.PERSON in node.against):
         return
     moves.withdraw(turn, event.node, Source.PERSON)
     turn.say(f"{_who(event.by)} wants {event.node} used again: {event.reason}")
-    if node.quarantined:
+    if doubted:
         trials.end(turn, event.node)
         eviction.trust(turn, event.node, asked=True)
 

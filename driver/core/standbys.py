@@ -27,7 +27,7 @@ def keep(turn: Turn) -> None:
         for name in job.standbys:
             node = turn.nodes[name]
             if node.exam is not None and not training:  # it is tested once its job trains again
-                exams.leave(turn, name, Purpose.STANDBY)
+                exams.leave(turn, name, but=Purpose.DIAGNOSIS)
             elif training and _is_due(turn, job, node):
                 _begin(turn, job, node)
 

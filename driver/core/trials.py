@@ -12,22 +12,27 @@ from msgspec.structs import replace
 
 from holdfast.diagnostics.plan import alone
 from holdfast.diagnostics.verdict import judge_alone
-from holdfast.driver.core import eviction, exams
+from holdfast.driver.core import eviction, exams, suspicion
 from holdfast.driver.core.allocation import leave
 from holdfast.driver.core.effects import PutOnTrial
 from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Brake, Exam, Purpose
-from holdfast.driver.core.node import Lent, Node
+from holdfast.driver.core.node import Lent, Node, Suspect, Trusted
 from holdfast.driver.core.turn import Turn
 
 
 def following(nodes: Mapping[str, Node], brake: Brake) -> Node | None:
     """Which node is put on trial next, of those that can be now; None while one is."""
-    out = [node for node in nodes.values() if node.quarantined]
+    out = [node for node in nodes.values() if not isinstance(node.trust, Trusted)]
     if brake.on or any(isinstance(node.holding, Lent) for node in out):
         return None
     can = [node for node in out if due_s(node) is not None and _can(node)]
-    return min(can, key=lambda node: (due_s(node) or 0.0, node.name), default=None)
+    return min(can, key=_turn_of, default=None)
+
+
+def _turn_of(node: Node) -> tuple[bool, float, str]:
+    """Suspects come first: nobody uses them meanwhile, and nothing may be wrong with them."""
+    return node.quarantined, due_s(node) or 0.0, node.name
 
 
 def _can(node: Node) -> bool:
@@ -36,7 +41,7 @@ def _can(node: Node) -> bool:
 
 def due_s(node: Node) -> float | None:
     """When the node may be tested; None: not by itself, or it is being tested."""
-    return node.quarantine.exam_s if node.quarantine else None
+    return None if isinstance(node.trust, Trusted) else node.trust.exam_s
 
 
 def on_tick(turn: Turn) -> None:
@@ -44,7 +49,10 @@ def on_tick(turn: Turn) -> None:
     due = following(turn.nodes, turn.brake)
     if due is not None and (due_s(due) or 0.0) <= turn.now:
         for _ in turn.each_node((due.name,)):
-            _begin(turn, due)
+            if isinstance(due.trust, Suspect):
+                suspicion.hold(turn, due, due.trust)
+            else:
+                _begin(turn, due)
 
 
 def _begin(turn: Turn, node: Node) -> None:
@@ -90,6 +98,9 @@ def _failed(node: Node, exam: Exam) -> str:
 
 def put_off(turn: Turn, node: str, why: str) -> None:
     """It could not be tested, which says nothing about it: it waits as long as before."""
+    if isinstance(turn.nodes[node].trust, Suspect):
+        suspicion.put_off(turn, node, why)
+        return
     end(turn, node)
     wait_s = turn.nodes[node].record.exam_wait_s
     eviction.put_exam(turn, node, wait_s)
@@ -98,7 +109,11 @@ def put_off(turn: Turn, node: str, why: str) -> None:
 
 def object_to(turn: Turn, node: str, why: str) -> None:
     """Something is against the node; where it is on trial it has not passed it."""
-    if isinstance(turn.nodes[node].holding, Lent):
+    if not isinstance(turn.nodes[node].holding, Lent):
+        return
+    if isinstance(turn.nodes[node].trust, Suspect):
+        suspicion.put_off(turn, node, why)
+    else:
         _fail(turn, node, why)
 
 

@@ -167,6 +167,7 @@ def test_a_node_that_the_tests_convict_is_named_though_another_was_suspected(tra
     life = training(nodes=4)
     suspect(life, "n2")
     life.tests_end(slow="n1")
+    life.tests_end(slow="n1")  # nobody had accused it: it has failed twice, beside others
     assert (life.incident.kind, life.incident.node) == (Kind.DIAGNOSTIC_FAILED, "n1")
     assert (life.incident.rank, life.incident.blame) == (None, Blame.INFRASTRUCTURE)
     assert life.evicted == ["n1"]

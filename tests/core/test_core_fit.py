@@ -34,6 +34,7 @@ BARRED: Mapping[Bar, Node] = {
     Bar.LENT: replace(GOOD, holding=n.Lent()),
     Bar.RETURNING: replace(GOOD, holding=n.Returning()),
     Bar.QUARANTINED: replace(GOOD, trust=OUT),
+    Bar.SUSPECT: replace(GOOD, trust=n.Suspect(why="a hang", setup=SETUP, exam_s=1.0)),
     Bar.TRUSTED: GOOD,
     Bar.BY_PERSON: replace(GOOD, trust=replace(OUT, by_person=True)),
     Bar.UNMARKED: replace(GOOD, trust=replace(OUT, marked=False)),

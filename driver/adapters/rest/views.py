@@ -316,11 +316,12 @@ def brake_view(state: State, *, dry_run: bool) -> BrakeView:
     return BrakeView(on=brake.on, why=brake.why, since_s=brake.at_s, dry_run=dry_run)
 
 
-SAID = frozenset({Bar.QUARANTINED, *SOURCES.values()})
+SAID = frozenset({Bar.QUARANTINED, Bar.SUSPECT, *SOURCES.values()})
 """Reasons in somebody's words."""
 
 STATES = {
     Bar.QUARANTINED: "quarantined",
+    Bar.SUSPECT: "suspect",
     Bar.UNKNOWN: "unknown",
     Bar.GONE: "gone",
     Bar.HELD: "held",

@@ -3,7 +3,7 @@
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Phase, Purpose, State
-from holdfast.driver.core.node import Lent, Node, Source
+from holdfast.driver.core.node import Lent, Node, Source, Trusted
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator.broken import require
 from holdfast.lab.simulator.world import World
@@ -63,7 +63,8 @@ def only_the_guilty_are_evicted(world: World, before: State, after: State, name:
 def only_the_evicted_are_tried(state: State, name: str) -> None:
     node = state.nodes[name]
     if isinstance(node.holding, Lent):
-        require("only-the-evicted-are-tried", node.quarantined and node.exam is not None, name)
+        doubted = not isinstance(node.trust, Trusted) and node.exam is not None
+        require("only-the-evicted-are-tried", doubted, name)
         lent = [each.name for each in state.nodes.values() if isinstance(each.holding, Lent)]
         others = [other for other in lent if other != name]
         require("one-trial-at-a-time", not others, f"{name} and {others}")
@@ -109,5 +110,7 @@ def trust_is_earned(
         tests = event.results if isinstance(event, e.DiagnosticEnded) else ()
         passed = isinstance(old.holding, Lent) and bool(tests) and all(each.ok for each in tests)
         require("trust-is-earned", new.quarantined or passed, f"{name}: {old.trust}")
-        begun = isinstance(new.holding, Lent) and not isinstance(old.holding, Lent)
+        begun = (
+            new.quarantined and isinstance(new.holding, Lent) and not isinstance(old.holding, Lent)
+        )
         require("no-trial-under-the-brake", not (begun and before.brake.on), name)
