@@ -198,7 +198,8 @@ def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> 
     rung = rung_for(turn.policy, incident, fault, strikes=_strikes(turn, name, fault))
     moves = _moves_first(turn, name, fault, rung)
     rung = rung if moves is None else REPLACE
-    aside = rung == DIAGNOSE and suspicion.may_begin(turn, turn.jobs[name], fault.node)
+    alone = tried and rung == DIAGNOSE
+    aside = alone and suspicion.may_begin(turn, turn.jobs[name], fault.node)
     turn.incident(number, rung=max(rung, incident.rung))
     if rung == GIVE_UP:
         tries = sum(incident.tries.values())

@@ -34,7 +34,9 @@ TRIES = 2
 def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
     """Whether the node's place can go to a warm standby now, and the node be tested off the job."""
     held_back = turn.brake.on or turn.policy.dry_run
-    if node is None or held_back or node not in job.places or not turn.nodes[node].connected:
+    if node is None or held_back or node not in job.places or node in job.leaving:
+        return False
+    if not turn.nodes[node].connected or not isinstance(turn.nodes[node].trust, Trusted):
         return False
     known = unwanted(turn, job, without=node)
     own = (turn.nodes[standby] for standby in job.standbys if standby not in known)
@@ -48,10 +50,10 @@ def _is_warm(turn: Turn, job: Job, node: Node) -> bool:
 
 
 def begin(turn: Turn, job: Job, node: str, fault: Fault) -> None:
-    """The job leaves the node, which is tested as soon as it is given back."""
-    leave(turn, node)
+    """The job leaves the node, its last step saved first; it is tested once it is given back."""
     setup = eviction.setup_of(job)
     turn.node(node, trust=Suspect(why=fault.summary, setup=setup, exam_s=turn.now))
+    turn.job(job.name, leaving=(*job.leaving, node))
     turn.say(f"{node} is tested before anybody uses it again", job.name)
 
 

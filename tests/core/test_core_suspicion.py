@@ -1,0 +1,195 @@
+"""A suspect is tested off the job: a warm standby has its place, and training goes on meanwhile."""
+
+import pytest
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.effects import Allocate, Distrust, PutOnTrial, Release
+from holdfast.driver.core.encode import decode, encode
+from holdfast.driver.core.fit import Use, fits
+from holdfast.driver.core.model import Phase
+from holdfast.driver.core.node import Free, Lent, Quarantined, Source, Suspect, Trusted
+from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
+from holdfast.protocol.messages import DiagnosticResult
+
+
+def hang(life, node: str) -> None:
+    """It has lasted; its stacks are not to be had, and all that ran has ended since."""
+    finding = Finding(
+        kind=Kind.HANG, weight=Weight.SUSPECT, job="job", node=node, rank=2, epoch=life.job.epoch,
+        summary="rank 2 hangs", evidence=(Evidence(source="detector", text="rank 2 hangs"),),
+        step=7,
+    )  # fmt: skip
+    life.do(e.Found(finding=finding))
+    life.wait()
+    life.answer()
+
+
+def settle(life) -> None:
+    """The cluster does at once what it was asked for."""
+    for name, node in life.state.nodes.items():
+        if node.releasing:
+            life.do(e.NodeReleased(node=name))
+    life.do(e.Ticked())
+
+
+def ends(life, node: str, *, bad: tuple[str, ...] = ()) -> None:
+    """Its tests are over: those failed in which one of `bad` took part."""
+    exam = life.state.exams[life.state.nodes[node].exam]
+    for member, orders in exam.orders.items():
+        results = tuple(
+            DiagnosticResult(
+                id=each.id, test=each.test, node=member, round=each.round, members=each.members,
+                ok=not set(bad) & set(each.members or (member,)), value=50.0,
+            )
+            for each in orders
+        )  # fmt: skip
+        life.do(e.DiagnosticEnded(node=member, id=exam.id, results=results))
+
+
+@pytest.fixture
+def aside(training):
+    """n1 of (n0, n1) is suspected; n2 stood by and has its place; n3 stands by then, n4 and n5 are
+    free."""
+    life = training(standbys=1, spare=3, spec=b"{}")
+    life.answer()  # n2 is there, and has answered
+    hang(life, "n1")
+    return life
+
+
+def test_the_job_trains_on_a_standby_while_the_suspect_is_tested_beside_free_nodes(aside) -> None:
+    life = aside
+    assert any("a warm standby takes its place" in why for why in life.whys)
+    life.answer()
+    assert (life.phase, life.job.places) == (Phase.RUNNING, ("n0", "n2"))
+    assert life.job.exam is None
+    settle(life)
+    assert isinstance(life.state.nodes["n1"].holding, Lent)
+    (order,) = life.ordered(PutOnTrial)
+    assert (order.node, order.job, order.spec) == ("n1", "job", b"{}")
+    exam = life.state.exams[life.state.nodes["n1"].exam]
+    assert set(exam.orders) == {"n1", "n4", "n5"}
+    assert life.told("n4").diagnostics == exam.orders["n4"]
+    assert life.evicted == []
+
+
+def test_a_suspect_is_no_place_until_its_tests_are_over(aside) -> None:
+    life = aside
+    settle(life)
+    assert not fits(Use.PLACE, None, life.state.nodes["n1"], life.now)
+    ends(life, "n1")
+    settle(life)
+    node = life.state.nodes["n1"]
+    assert (node.trust, node.exam) == (Trusted(), None)
+    assert fits(Use.PLACE, None, node, life.now) or node.job is not None
+    assert len(node.record.acquitted) == 1, "what found nothing is counted"
+
+
+def test_a_suspect_that_fails_is_evicted_and_waits_for_its_next_tests(aside) -> None:
+    life = aside
+    settle(life)
+    ends(life, "n1", bad=("n1",))
+    trust = life.state.nodes["n1"].trust
+    assert isinstance(trust, Quarantined)
+    assert trust.why == "its compute failed the tests"
+    assert trust.exam_s is not None
+    assert life.evicted == ["n1"]
+    assert life.phase is Phase.RUNNING or life.phase is Phase.RESTORING
+    assert life.ordered(Distrust)
+
+
+def test_a_helper_that_a_job_needs_leaves_the_exam_and_the_suspect_is_not_convicted_for_it(
+    aside,
+) -> None:
+    life = aside
+    settle(life)
+    exam = life.state.exams[life.state.nodes["n1"].exam]
+    helper = "n4"
+    assert helper in exam.orders
+    life.submit("other", nodes=1)
+    asked = [order.node for order in life.ordered(Allocate) if order.job == "other"]
+    assert asked == [helper]
+    assert life.state.nodes[helper].exam is None
+    orders = exam.orders["n1"]
+    life.do(
+        e.DiagnosticEnded(
+            node="n1",
+            id=exam.id,
+            results=tuple(
+                DiagnosticResult(
+                    id=each.id, test=each.test, node="n1", round=each.round,
+                    members=each.members, ok=not each.members, value=50.0,
+                )
+                for each in orders
+            ),
+        )
+    )  # fmt: skip
+    life.wait(until_s=life.now + 120)
+    assert life.evicted == []
+
+
+def test_a_suspect_that_cannot_be_tested_is_tried_twice_and_then_rests(aside) -> None:
+    life = aside
+    settle(life)
+    for _ in range(2):
+        assert isinstance(life.state.nodes["n1"].holding, Lent)
+        cause = life.state.nodes["n1"].told.called
+        life.do(e.AllocationFailed(job="job", node="n1", why="no room", cause=cause))
+        life.do(e.NodeReleased(node="n1"))
+        life.wait(until_s=life.now + life.policy.rest_s + 1)
+    node = life.state.nodes["n1"]
+    assert isinstance(node.trust, Trusted)
+    assert life.evicted == []
+
+
+def test_a_driver_that_takes_over_goes_on_with_the_exam(aside) -> None:
+    life = aside
+    settle(life)
+    life.state = decode(encode(life.state))
+    decision = life.do(e.DriverStarted(term=2))
+    assert PutOnTrial in map(type, decision.effects)
+    for name in life.state.nodes:
+        life.connect(name, f"{name}-first")
+    ends(life, "n1", bad=("n1",))
+    assert life.evicted == ["n1"]
+
+
+def test_a_suspect_with_proof_against_it_needs_no_tests(aside) -> None:
+    life = aside
+    settle(life)
+    finding = Finding(
+        kind=Kind.KERNEL_FAULT, weight=Weight.CONCLUSIVE, node="n1", summary="XID 79 on n1"
+    )
+    life.do(e.Found(finding=finding))
+    node = life.state.nodes["n1"]
+    assert node.quarantined
+    assert node.exam is None
+    assert life.ordered(Release)[-1].node == "n1"
+
+
+@pytest.mark.parametrize("asked", ["evict", "restore"])
+def test_a_persons_word_ends_the_exam(aside, asked: str) -> None:
+    life = aside
+    settle(life)
+    kind = e.NodeEvictRequested if asked == "evict" else e.NodeRestoreRequested
+    life.do(kind(node="n1", reason="known"))
+    node = life.state.nodes["n1"]
+    assert node.exam is None
+    assert node.quarantined == (asked == "evict")
+    settle(life)
+    assert isinstance(life.state.nodes["n1"].holding, Free) or life.state.nodes["n1"].job
+
+
+@pytest.mark.parametrize("lack", ["no standby", "nobody beside", "the brake is on"])
+def test_else_the_job_stands_still_for_the_tests_as_before(training, lack: str) -> None:
+    life = training(
+        nodes=3,
+        standbys=0 if lack == "no standby" else 1,
+        spare=0 if lack == "nobody beside" else 2,
+    )
+    life.answer()
+    if lack == "the brake is on":
+        life.do(e.BrakeApplyRequested(reason="a look first"))
+    hang(life, "n1")
+    assert life.phase is Phase.DIAGNOSING
+    assert not isinstance(life.state.nodes["n1"].trust, Suspect)
+    assert Source.REST not in life.state.nodes["n1"].against
