@@ -56,8 +56,7 @@ def test_a_job_on_its_way_to_ranks_goes_on_from_what_the_newest_epoch_saved(trai
     come_back(life, "n1", epoch=9)
     assert life.job.epoch > 9
     life.answer(stored=[(40, 9), (20, 1)])
-    assert life.job.restore is not None
-    assert (life.job.restore.step, life.job.restore.epoch) == (40, 9)
+    assert life.told("n0").restore == Restore(source="store", step=40, epoch=9)
 
 
 def test_it_is_found_once_and_the_others_follow(put_back) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
+from holdfast.driver.core.restorepoints import Choice
 from holdfast.lab.simulator.families.table import FAMILIES
 from holdfast.lab.simulator.rules import bounds
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
@@ -97,7 +98,7 @@ def test_a_recovery_that_costs_too_much_is_caught(monkeypatch: pytest.MonkeyPatc
 
 def test_a_core_that_throws_away_what_was_kept_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """No snapshot and no checkpoint is ever gone on from, and no step counts as acknowledged."""
-    monkeypatch.setattr("holdfast.driver.core.restore.chosen", lambda job: None)
+    monkeypatch.setattr("holdfast.driver.core.restore.chosen", lambda job: Choice(None))
     monkeypatch.setattr("holdfast.driver.core.restore.hindrance", lambda job, point: "")
     monkeypatch.setattr("holdfast.lab.simulator.stored.check_start", lambda *_: None)
     late = replace(hit("kill-rank"), jobs=(SimJob("job-0", 0.1, 2, 1, 0, 500, 5),))
