@@ -1,4 +1,4 @@
-"""Ten thousand simulated lives of cluster and jobs, with the real decision core."""
+"""Thousands of simulated lives of cluster and jobs, with the real decision core."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,9 @@ from holdfast.lab.simulator import outcomes
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob, draw
 from holdfast.lab.simulator.simulate import explain, play, run, run_many, shrink
 
-SEEDS = 10_000
+RECORDED_SEEDS = 10_000
+SEEDS = int(os.environ.get("HOLDFAST_TEST_SEEDS", "2500"))
+"""All of them take a minute and a half of CPU: CI plays them, and who changes the core should."""
 AGAIN = """
 Is that what the change is for? Then write down what they come to now:
 python -m holdfast.lab.simulator 0 10000 --record tests/core/outcomes.jsonl.xz
@@ -22,7 +24,7 @@ RECORDED = Path(__file__).parent / "outcomes.jsonl.xz"
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_every_rule_holds_and_ten_thousand_seeds_come_to_what_they_did() -> None:
+def test_every_rule_holds_and_each_seed_comes_to_what_it_did() -> None:
     lives = run_many(range(SEEDS), processes=os.cpu_count() or 2)
     ends, failures = (
         [each.outcome for each in lives],
@@ -31,7 +33,7 @@ def test_every_rule_holds_and_ten_thousand_seeds_come_to_what_they_did() -> None
     seeds = [failure.scenario.seed for failure in failures]
     assert not failures, f"{len(failures)} seeds fail {seeds[:20]}\n{explain(failures[0])}"
     before = outcomes.read(RECORDED)
-    assert len(before) == SEEDS
+    assert len(before) == RECORDED_SEEDS >= SEEDS == len(ends)
     assert not outcomes.differing(before, ends), outcomes.table(before, ends) + AGAIN
 
 
