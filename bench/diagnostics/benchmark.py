@@ -47,6 +47,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     exams: int
     wrong: int
     at_most: float  # the rate of being wrong, at 95 %
+    late: int  # rounds, of two an exam, that came to no end in time
     reached: float | None  # median over all rounds, in the unit of the test
     least: float  # that passes: half of what the median healthy node reached alone
 
@@ -104,6 +105,7 @@ def _row(case: Case, exams: Exams, least: float) -> Row:
         exams=len(exams),
         wrong=wrong,
         at_most=upper_bound(wrong, len(exams)),
+        late=sum(each.ok is not True and not each.wrong for rounds in exams for each in rounds),
         reached=_median(exams),
         least=least,
     )
@@ -121,11 +123,12 @@ def _median(exams: Exams) -> float | None:
 
 def _show(console: Console, rows: list[Row], load: float) -> None:
     table = Table("test", "node", "beside it", title=f"load before: {load:.1f}; bounds at 95 %")
-    for heading in ("exams", "wrong", "at most", "reached", "least"):
+    for heading in ("exams", "wrong", "at most", "late", "reached", "least"):
         table.add_column(heading, justify="right")
     for row in rows:
         reached = "-" if row.reached is None else f"{row.reached:.0f}"
-        counts = [str(row.exams), str(row.wrong), f"{row.at_most:.1%}", reached, f"{row.least:.0f}"]
+        rate, least = f"{row.at_most:.1%}", f"{row.least:.0f}"
+        counts = [str(row.exams), str(row.wrong), rate, str(row.late), reached, least]
         table.add_row(row.case.test, row.case.node, row.case.beside, *counts)
     console.print(table)
     for test in TESTS:
