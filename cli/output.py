@@ -22,6 +22,7 @@ TONES = {
     "lost its driver": "red",
     "cut short": "yellow",
     "maintenance": "yellow",
+    "suspect": "yellow",
     "Stopped": "yellow",
     "Suspended": "yellow",
     "Pending": "yellow",

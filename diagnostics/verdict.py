@@ -36,7 +36,6 @@ def judge(
     thresholds: Thresholds,
     *,
     accused: Collection[str] | None = None,
-    second: bool = False,
 ) -> Verdict:
     """Whom the results convict. A result that is missing at its time counts as a failure.
 
@@ -45,8 +44,7 @@ def judge(
     ends of a match tell differently says nothing.
 
     Of a node that nobody accused (`accused`; None: each was) one exam is not enough, for of many
-    that are healthy some fail. It is convicted where it has failed one with other partners before
-    (`second`).
+    that are healthy some fail. Who failed is accused in the next one.
     """
     if not orders:
         return Verdict(bad={}, undecided=(), evidence=())
@@ -55,7 +53,7 @@ def judge(
     together = [matches.finding(test, known) for test in known.tests(2)]
     found = (*alone, *together)
     failed, doubt = _no_majority(_failed(found, known), len(orders))
-    again = set() if accused is None or second else set(failed) - set(accused)
+    again = set() if accused is None else set(failed) - set(accused)
     return Verdict(
         bad={node: part for node, part in sorted(failed.items()) if node not in again},
         undecided=_sorted(set(orders) - set(failed) - _good(orders, found)),

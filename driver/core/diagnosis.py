@@ -94,7 +94,7 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     _acquit(turn, exam, verdict)
     for two in verdict.apart:
         _part(turn, job.name, two)
-    if verdict.again:
+    if verdict.again and not exam.second:
         _examine_again(turn, job.name, exam, verdict)
     elif not bad:
         turn.say(f"tests of {', '.join(exam.orders)} find no fault with any node", job.name)
@@ -143,7 +143,7 @@ def _verdict(job: Job, exam: Exam) -> tuple[Thresholds, Verdict]:
         compute_gflops=job.plan.compute_gflops,
         allreduce_mb_per_s=job.plan.allreduce_mb_per_s,
     )
-    return least, judge(exam.orders, found, least, accused=exam.accused, second=exam.second)
+    return least, judge(exam.orders, found, least, accused=exam.accused)
 
 
 def _name(turn: Turn, number: int, bad: Mapping[str, str]) -> None:

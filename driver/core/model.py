@@ -198,7 +198,7 @@ class Exam(Value, frozen=True):
     orders: dict[str, tuple[DiagnosticOrder, ...]]  # by node: those in question, and who helps
     suspects: tuple[str, ...]  # those in question
     accused: tuple[str, ...] = ()  # of these, whom something but this exam speaks against
-    second: bool = False  # those in question have failed one before, with other partners
+    second: bool = False  # those in question have failed one before: no third one follows
     results: dict[str, tuple[DiagnosticResult, ...]] = {}
     job: str | None = None  # for which
 

@@ -18,6 +18,7 @@ STYLES = {
     "held": "green",
     "free": "cyan",
     "maintenance": "yellow",
+    "suspect": "yellow",
     "quarantined": "red",
     "gone": "red",
     "unknown": "yellow",

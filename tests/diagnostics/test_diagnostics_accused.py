@@ -41,14 +41,10 @@ def told(tests: Orders, failing: dict[str, str]) -> list[DiagnosticResult]:
 
 
 def examined(
-    tests: Orders,
-    failing: dict[str, str],
-    accused: Collection[str] | None = None,
-    *,
-    second: bool = False,
+    tests: Orders, failing: dict[str, str], accused: Collection[str] | None = None
 ) -> Verdict:
     results = told(tests, failing)
-    return judge(tests, results, thresholds(results), accused=accused, second=second)
+    return judge(tests, results, thresholds(results), accused=accused)
 
 
 def alarms(seed: int, nodes: Collection[str]) -> dict[str, str]:
@@ -90,7 +86,7 @@ def test_a_bad_node_is_convicted_by_the_first_if_it_is_accused_else_by_the_secon
     good = [node for node in NODES if node not in subjects]
     help_ = partners(subjects, good, met)
     assert not met & set(help_)
-    twice = examined(planned(subjects, help_), {bad: kind}, (), second=True)
+    twice = examined(planned(subjects, help_), {bad: kind}, subjects)
     assert list(twice.bad) == [bad]
     assert (twice.again, twice.undecided) == ((), ())
 
