@@ -18,8 +18,7 @@ def unsaved(job: Job) -> Stored | None:
     """What a restart would go back to, where only the nodes' memory has it: neither does a look at
     the store show it, whose list may lag, nor was it acknowledged.
     """
-    task = job.plan.task
-    if job.vacant or not (task.store_url and task.store_interval_steps):
+    if job.vacant or not can_save(job):
         return None
     point = best(points.told(job)).point
     if point is None or point.where is Where.STORE:
@@ -28,6 +27,12 @@ def unsaved(job: Job) -> Stored | None:
     shown = any(found in quiet.stored for quiet in job.quiet.values())
     known = any(stored.saved == point.saved for stored in points.in_store(job))
     return None if shown or known else found
+
+
+def can_save(job: Job) -> bool:
+    """Whether the job has a store to which its last step can go before a node is left."""
+    task = job.plan.task
+    return bool(task.store_url and task.store_interval_steps)
 
 
 def begin(turn: Turn, job: Job, point: Stored, *, by_s: float | None) -> None:

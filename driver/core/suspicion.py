@@ -1,9 +1,10 @@
 """Suspects are tested off the job: a warm standby takes the place, and training goes on meanwhile.
 
 Called by the ladder, by trials and by whoever hears of the node. Pure. It is done where enough
-healthy nodes are there to be tested beside: free ones, and standbys of whatever job. Else, and
-while the brake is on, the job's ranks stand still and its own nodes help: see `diagnosis`. Nobody
-uses a suspect before its tests are over; no step of any job is risked for it.
+healthy nodes are there to be tested beside: free ones, and standbys of whatever job; and where the
+last step can be saved, for what only the suspect's memory has is lost with it. Else, and while the
+brake is on, the job's ranks stand still and its own nodes help: see `diagnosis`. Nobody uses a
+suspect before its tests are over.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from holdfast.diagnostics.plan import alone, orders
 from holdfast.diagnostics.thresholds import thresholds
 from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
-from holdfast.driver.core import eviction, exams, incidents, pairs
+from holdfast.driver.core import eviction, exams, incidents, pairs, saving
 from holdfast.driver.core.allocation import leave, ready, rest
 from holdfast.driver.core.candidates import unwanted
 from holdfast.driver.core.effects import PutOnTrial
@@ -33,7 +34,7 @@ TRIES = 2
 
 def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
     """Whether the node's place can go to a warm standby now, and the node be tested off the job."""
-    held_back = turn.brake.on or turn.policy.dry_run
+    held_back = turn.brake.on or turn.policy.dry_run or not saving.can_save(job)
     if node is None or held_back or node not in job.places or node in job.leaving:
         return False
     if not turn.nodes[node].connected or not isinstance(turn.nodes[node].trust, Trusted):

@@ -11,6 +11,8 @@ from holdfast.driver.core.node import Free, Lent, Quarantined, Source, Suspect, 
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 
+STORING = e.Task(command=("train",), workdir=".", store_url="file:///s", store_interval_steps=5)
+
 
 def hang(life, node: str) -> None:
     """It has lasted; its stacks are not to be had, and all that ran has ended since."""
@@ -50,7 +52,7 @@ def ends(life, node: str, *, bad: tuple[str, ...] = ()) -> None:
 def aside(training):
     """n1 of (n0, n1) is suspected; n2 stood by and has its place; n3 stands by then, n4 and n5 are
     free."""
-    life = training(standbys=1, spare=3, spec=b"{}")
+    life = training(standbys=1, spare=3, spec=b"{}", task=STORING)
     life.answer()  # n2 is there, and has answered
     hang(life, "n1")
     return life
@@ -179,12 +181,13 @@ def test_a_persons_word_ends_the_exam(aside, asked: str) -> None:
     assert isinstance(life.state.nodes["n1"].holding, Free) or life.state.nodes["n1"].job
 
 
-@pytest.mark.parametrize("lack", ["no standby", "nobody beside", "the brake is on"])
+@pytest.mark.parametrize("lack", ["no standby", "nobody beside", "the brake is on", "no store"])
 def test_else_the_job_stands_still_for_the_tests_as_before(training, lack: str) -> None:
     life = training(
         nodes=3,
         standbys=0 if lack == "no standby" else 1,
         spare=0 if lack == "nobody beside" else 2,
+        **({} if lack == "no store" else {"task": STORING}),
     )
     life.answer()
     if lack == "the brake is on":
