@@ -39,7 +39,7 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
     if new and not isinstance(node.holding, Lent):  # of such a node it was waited for
         exams.leave(turn, event.node, but=Purpose.DIAGNOSIS)
     suspicion.convene(turn, event.node)
-    putback.learn(turn, event)
+    putback.learn(turn, node, event)
     if new and node.job is not None:
         _ranks_died(turn, event.node, node.job)
     if node.job is not None:

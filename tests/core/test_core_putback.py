@@ -80,3 +80,47 @@ def test_executors_that_know_no_more_than_the_journal_change_nothing(put_back) -
     come_back(put_back, "n1", epoch=1)
     assert (put_back.phase, put_back.job.epoch) == (Phase.RUNNING, 1)
     assert put_back.state.incidents == {}
+
+
+def comes_with(life, node: str, *, epoch: int, ahead: int) -> None:
+    """The executor of before comes back, with so many orders more than the journal has given."""
+    known = life.state.nodes[node]
+    life.do(
+        e.ExecutorConnected(
+            node=node,
+            incarnation=known.incarnation,
+            address=known.address,
+            epoch=epoch,
+            generation=known.told.generation + ahead,
+        )
+    )
+
+
+def test_orders_of_the_same_epoch_that_the_journal_lacks_are_noticed_once(put_back) -> None:
+    """The backup is of the epoch in which the executors still are, which has gone on since: it was
+    seated again, and trained twice under one name."""
+    old = put_back.job.epoch
+    comes_with(put_back, "n0", epoch=old, ahead=0)  # as many as this driver counts up to itself
+    assert put_back.incident.kind is Kind.JOURNAL_PUT_BACK
+    assert put_back.job.epoch == old + 1
+    comes_with(put_back, "n1", epoch=old, ahead=0)
+    assert put_back.job.epoch == old + 1
+    assert put_back.state.incident_count == 1
+
+
+def test_who_has_followed_what_the_journal_gave_is_believed(put_back) -> None:
+    old = put_back.job.epoch
+    comes_with(put_back, "n0", epoch=old, ahead=-1)
+    comes_with(put_back, "n1", epoch=old, ahead=-1)
+    assert (put_back.job.epoch, put_back.phase) == (old, Phase.RUNNING)
+    assert put_back.state.incident_count == 0
+
+
+def test_a_later_epoch_of_one_node_does_not_hide_that_of_another(put_back) -> None:
+    """A free node tells of it first: the nodes of the job know of it, too."""
+    put_back.do(e.ExecutorConnected(node="n2", incarnation="n2-first", address="10.0.0.2", epoch=9))
+    assert put_back.job.epoch < 9
+    come_back(put_back, "n0", epoch=9)
+    assert put_back.job.epoch == 10
+    put_back.answer(stored=[(40, 9), (20, 1)])
+    assert put_back.job.restore.step == 40
