@@ -20,7 +20,7 @@ from holdfast.driver.core.candidates import (
     unwanted,
 )
 from holdfast.driver.core.effects import Allocate, Release
-from holdfast.driver.core.fit import Bar, Reason, Use, fit, fits
+from holdfast.driver.core.fit import TOLD, Reason, Use, fit, fits
 from holdfast.driver.core.model import Job, Phase, Purpose, Timer, Unfit, Wanted
 from holdfast.driver.core.node import (
     Against,
@@ -38,8 +38,6 @@ SAID_NODES = 3
 """Of the nodes that a job cannot have, those that are told with their reason."""
 SAID_JOBS = 3
 """Of the jobs that have nodes which another waits for, those that are told."""
-TOLD = frozenset({Bar.CORDON, Bar.PERSON, Bar.DRAIN, Bar.EXECUTOR, Bar.REST, Bar.UNFIT})
-"""Reasons that tell who waits why a free node is not for it."""
 
 
 def sound(node: Node, now: float) -> bool:
@@ -136,8 +134,7 @@ def _too_few(turn: Turn, job: Job, free: int) -> str:
 
 
 def _told(turn: Turn, job: Job, node: Node) -> Reason | None:
-    """Why a node that nobody has is not the job's, in somebody's words; of an eviction, and of a
-    node on its way back, its own story tells."""
+    """Why a node that nobody has is not the job's, in somebody's words."""
     reasons = fit(Use.PLACE, job, node, turn.now)
     return next((each for each in reasons if each.bar in TOLD), None)
 

@@ -97,6 +97,27 @@ SOURCES: Mapping[Source, Bar] = {
 }
 
 
+STATES: Mapping[Bar, str] = {
+    Bar.QUARANTINED: "quarantined",
+    Bar.SUSPECT: "suspect",
+    Bar.UNKNOWN: "unknown",
+    Bar.GONE: "gone",
+    Bar.HELD: "held",
+    Bar.PERSON: "maintenance",
+    Bar.DRAIN: "maintenance",
+    Bar.EXECUTOR: "maintenance",
+    Bar.CORDON: "closed",
+}
+"""One word for a node that has this against its use as a place; of the others it has none."""
+
+TOLD = frozenset({Bar.CORDON, Bar.PERSON, Bar.DRAIN, Bar.EXECUTOR, Bar.REST, Bar.UNFIT})
+"""Reasons that tell who waits why a free node is not for it. Of an eviction, and of a node on its
+way back, its own story tells."""
+
+WORDED = frozenset({Bar.QUARANTINED, Bar.SUSPECT, *SOURCES.values()})
+"""Reasons in the words of whoever gave them, which are told of the node."""
+
+
 def fit(use: Use, job: Job | None, node: Node, now: float) -> tuple[Reason, ...]:
     """Why `job` may not use `node` so at driver second `now`; () where it may. The job is None
     where it is nobody's in particular. The weightiest reason comes first.

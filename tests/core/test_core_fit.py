@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import node as n
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.fit import KEPT_FROM, Bar, Use, fit, fits
+from holdfast.driver.core.fit import KEPT_FROM, STATES, TOLD, Bar, Use, fit, fits
 from holdfast.driver.core.model import Phase, Unfit
 from holdfast.driver.core.node import Against, Node, Source
 from holdfast.protocol.messages import Task
@@ -64,6 +64,18 @@ def test_each_reason_is_met_and_keeps_a_node_from_just_what_the_table_says() -> 
 
 def test_each_reason_keeps_a_node_from_something() -> None:
     assert frozenset(Bar) == frozenset().union(*KEPT_FROM.values())
+
+
+def test_each_reason_has_a_word_for_the_node_and_is_told_or_is_named_here() -> None:
+    """So that a new one is not shown as free, nor kept from who waits, by being forgotten."""
+    wordless = {Bar.LENT, Bar.RETURNING, Bar.REST, Bar.TRUSTED, Bar.BY_PERSON, Bar.UNMARKED}
+    wordless |= {Bar.NO_SETUP, Bar.UNFIT, Bar.SILENT}
+    assert set(STATES) | wordless == set(Bar)
+    assert not set(STATES) & wordless
+    untold = {Bar.UNKNOWN, Bar.GONE, Bar.HELD, Bar.LENT, Bar.RETURNING, Bar.QUARANTINED}
+    untold |= {Bar.SUSPECT, Bar.TRUSTED, Bar.BY_PERSON, Bar.UNMARKED, Bar.NO_SETUP, Bar.SILENT}
+    assert TOLD | untold == set(Bar)
+    assert not TOLD & untold
 
 
 def test_a_reason_speaks_in_the_words_of_who_gave_it() -> None:

@@ -25,7 +25,7 @@ from holdfast.driver.ports import Fact
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import JobProgress
 from holdfast.protocol.faults import Blame, Kind, Weight
-from holdfast.protocol.jobspec import TrainingJob
+from holdfast.protocol.jobspec import NodeClass, TrainingJob
 from holdfast.protocol.messages import Seat, Task
 from holdfast.protocol.paths import RunPaths
 from holdfast.protocol.topology import Topology
@@ -62,6 +62,14 @@ def test_a_plan_has_all_that_the_spec_says() -> None:
     assert plan.task.memory_interval_steps == 3
     assert (plan.task.command, plan.task.env) == (("python", "train.py"), {"A": "b"})
     assert TrainingJob.model_validate_json(plan.spec) == spec
+
+
+def test_whatever_a_job_says_that_a_node_has_to_reach_is_in_its_plan() -> None:
+    """A test of nodes whose least value was left out here would never be judged by it."""
+    names = NodeClass.model_fields
+    said = {field.alias or name: 7.0 for name, field in names.items()}
+    plan = plan_of(job(nodeClass=said), PATHS, life="life-1")
+    assert {name: getattr(plan, name) for name in names} == dict.fromkeys(names, 7.0)
 
 
 def test_a_finished_job_is_kept_a_week_or_as_long_as_its_spec_says() -> None:

@@ -20,7 +20,7 @@ from holdfast.driver.adapters.rest.points import (
     restore_points,
 )
 from holdfast.driver.adapters.rest.view import View
-from holdfast.driver.core.fit import SOURCES, Bar, Reason, Use, fit
+from holdfast.driver.core.fit import STATES, WORDED, Reason, Use, fit
 from holdfast.driver.core.gather import root
 from holdfast.driver.core.model import Incident, Job, State
 from holdfast.driver.core.node import Exited, Lent, Node
@@ -305,7 +305,7 @@ def _at_rest(node: Node, seen: Observed | None) -> bool:
 
 def _reason(node: Node) -> str:
     """The weightiest thing that somebody said against its use; "" where nobody did."""
-    reason = next((each for each in reasons(node) if each.bar in SAID), None)
+    reason = next((each for each in reasons(node) if each.bar in WORDED), None)
     if reason is None:
         return ""
     return f"it is to be free: {reason}" if STATES.get(reason.bar) == "maintenance" else f"{reason}"
@@ -314,23 +314,6 @@ def _reason(node: Node) -> str:
 def brake_view(state: State, *, dry_run: bool) -> BrakeView:
     brake = state.brake
     return BrakeView(on=brake.on, why=brake.why, since_s=brake.at_s, dry_run=dry_run)
-
-
-SAID = frozenset({Bar.QUARANTINED, Bar.SUSPECT, *SOURCES.values()})
-"""Reasons in somebody's words."""
-
-STATES = {
-    Bar.QUARANTINED: "quarantined",
-    Bar.SUSPECT: "suspect",
-    Bar.UNKNOWN: "unknown",
-    Bar.GONE: "gone",
-    Bar.HELD: "held",
-    Bar.PERSON: "maintenance",
-    Bar.DRAIN: "maintenance",
-    Bar.EXECUTOR: "maintenance",
-    Bar.CORDON: "closed",
-}
-"""One word for a node that has this against its use as a place."""
 
 
 def reasons(node: Node) -> tuple[Reason, ...]:
