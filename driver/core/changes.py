@@ -43,6 +43,7 @@ class NodeChanges(TypedDict, total=False):
 
     rack: str
     machine: str
+    former: tuple[str, ...]
     presence: Presence
     link: Link
     holding: Holding

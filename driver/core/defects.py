@@ -9,7 +9,7 @@ from holdfast.driver.core import exams
 from holdfast.driver.core.decide import Decision, follow
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.model import State
-from holdfast.driver.core.node import Awaited, Broken, Source
+from holdfast.driver.core.node import Awaited, Broken, Source, Trusted
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.turn import Subject, Turn
 
@@ -33,14 +33,14 @@ def put_off(state: State, node: str, why: str, now: float, policy: Policy) -> De
     turn = Turn(state, now, policy)
     later_s = now + REST_S
     known = state.nodes[node]
-    link, rest, out = known.link, known.against.get(Source.REST), known.quarantine
+    link, rest, out = known.link, known.against.get(Source.REST), known.trust
     if isinstance(link, Awaited | Broken) and _due(link.check_s, now):
         turn.node(node, link=replace(link, check_s=later_s))
     if _due(known.retry_s, now):
         turn.node(node, retry_s=later_s)
     if rest is not None and _due(rest.until_s, now):
         turn.object_to(node, Source.REST, replace(rest, until_s=later_s))
-    if out is not None and _due(out.exam_s, now):
+    if not isinstance(out, Trusted) and _due(out.exam_s, now):
         turn.node(node, trust=replace(out, exam_s=later_s))
     exam = state.exams.get(known.exam or "")
     if exam is not None and _due(exam.until_s, now):

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from holdfast.diagnostics.plan import orders, partners
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
-from holdfast.diagnostics.verdict import Verdict, judge
+from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
 from holdfast.driver.core import elsewhere, eviction, exams, incidents, pairs
 from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Exam, Fault, Job, Purpose
+from holdfast.driver.core.node import Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -31,9 +32,14 @@ def begin(turn: Turn, name: str) -> None:
 
 def _accused(turn: Turn, job: Job, suspects: list[str]) -> list[str]:
     """Whom a fault named. Where everyone is tested, those that were the root of one lately."""
-    if len(suspects) < len(job.nodes):
+    if len(job.suspects) < len(job.nodes):
         return suspects
-    return [node for node in suspects if turn.nodes[node].record.strikes]
+    since = turn.now - turn.policy.strike_window_s
+    return [node for node in suspects if _struck(turn.nodes[node], since)]
+
+
+def _struck(node: Node, since: float) -> bool:
+    return any(at_s > since for at_s in node.record.strikes)
 
 
 def _order(
@@ -47,6 +53,8 @@ def _order(
 ) -> None:
     """Have the suspects tested beside those that are there and helped least so far."""
     number, limit_s = f"{job.incident or 0}.{turn.sequence}", job.plan.diagnose_s
+    if number in turn.exams:  # another job's, of the same incident
+        number = f"{number}.{job.name}"
     tests = orders(
         id=number,
         suspects=suspects,
@@ -143,6 +151,10 @@ def _verdict(job: Job, exam: Exam) -> tuple[Thresholds, Verdict]:
         compute_gflops=job.plan.compute_gflops,
         allreduce_mb_per_s=job.plan.allreduce_mb_per_s,
     )
+    if len(exam.orders) == 1:  # nobody was left to help
+        (alone,) = exam.orders
+        gflops = job.plan.compute_gflops
+        return least, judge_alone(alone, exam.orders[alone], found, compute_gflops=gflops)
     return least, judge(exam.orders, found, least, accused=exam.accused)
 
 

@@ -21,6 +21,7 @@ from holdfast.driver.core.node import (
     Quarantined,
     Record,
     Source,
+    Suspect,
     Trusted,
 )
 from holdfast.driver.core.outstanding import mark
@@ -89,8 +90,11 @@ def evict(
     job = turn.jobs.get(turn.nodes[node].job or "")
     if isinstance(turn.nodes[node].holding, Promised | Held | Lent):
         leave(turn, node)
+    known = turn.nodes[node].trust
     if job is not None:
         setup = setup_of(job, compute_gflops)
+    elif isinstance(known, Suspect):
+        setup = known.setup
     if not asked and not may_evict(turn, silent=silent):
         _hold_back(turn, node, reason)
         return
@@ -117,6 +121,7 @@ def setup_of(job: Job, compute_gflops: float = 0.0) -> ExamSetup:
         job=job.name,
         spec=plan.spec,
         compute_gflops=plan.compute_gflops or compute_gflops,
+        allreduce_mb_per_s=plan.allreduce_mb_per_s,
         diagnose_s=plan.diagnose_s,
     )
 

@@ -110,7 +110,7 @@ STATES: Mapping[Bar, str] = {
 }
 """One word for a node that has this against its use as a place; of the others it has none."""
 
-TOLD = frozenset({Bar.CORDON, Bar.PERSON, Bar.DRAIN, Bar.EXECUTOR, Bar.REST, Bar.UNFIT})
+TOLD = frozenset({Bar.SUSPECT, *SOURCES.values(), Bar.UNFIT})
 """Reasons that tell who waits why a free node is not for it. Of an eviction, and of a node on its
 way back, its own story tells."""
 

@@ -1,8 +1,8 @@
 """What the driver knows: cluster, jobs and incidents as frozen values, and nothing that can act.
 
 Read by the machines of the core, REST, the command line and the simulator; changed only by
-`decide`. Seconds are those of the driver's own clock, kept across restarts. Encoded whole with each
-entry.
+`decide`. Seconds are those of the driver's own clock, kept across restarts. Each commit writes what
+it changed.
 """
 
 from collections.abc import Mapping

@@ -13,7 +13,7 @@ from holdfast.driver.core.allocation import leave, ready
 from holdfast.driver.core.epochs import open_epoch
 from holdfast.driver.core.events import ExecutorEnding
 from holdfast.driver.core.model import Fault, Job, Phase, Timer, Wanted
-from holdfast.driver.core.node import Against, Node, Source
+from holdfast.driver.core.node import Against, Node, Source, Suspect, Trusted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -67,7 +67,9 @@ def withdraw(turn: Turn, node: str, source: Source) -> None:
     turn.say(f"{node} need not be free any more")
     job = turn.jobs.get(turn.nodes[node].job or "")
     if job is not None:
-        job = turn.job(job.name, leaving=tuple(other for other in job.leaving if other != node))
+        kept = isinstance(turn.nodes[node].trust, Suspect)  # which it leaves for another reason
+        leaving = tuple(other for other in job.leaving if other != node or kept)
+        job = turn.job(job.name, leaving=leaving)
         if not job.leaving:
             turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS)
         _set_time(turn, job.name)
@@ -184,19 +186,42 @@ def left(turn: Turn, name: str) -> bool:
     Asked when all its ranks have ended, for whatever reason.
     """
     job = turn.jobs[name]
-    if not job.leaving or not (job.save or _may_leave(turn, job)):
+    if not job.leaving:
+        return True
+    if not (job.save or _may_leave(turn, job)):
+        _keep_suspects(turn, job)
         return True
     point = saving.unsaved(job)
     if point is not None and job.save is None:
-        saving.begin(turn, job, point, by_s=min(_times(turn, job), default=None))
+        saving.begin(turn, job, point, by_s=min(_saved_by(turn, job), default=None))
     if point is not None and saving.goes_on(turn, job.name):
         return False
+    if point is not None:  # it cannot be saved: no step is risked for a suspicion
+        job = _keep_suspects(turn, job)
     _leave(turn, job)
     return True
+
+
+def _saved_by(turn: Turn, job: Job) -> Iterator[float]:
+    """When the last step has to be saved: suspects are not worth a longer wait than their tests."""
+    yield from _times(turn, job)
+    if any(isinstance(turn.nodes[node].trust, Suspect) for node in job.leaving):
+        yield turn.now + job.plan.diagnose_s
+
+
+def _keep_suspects(turn: Turn, job: Job) -> Job:
+    """Suspects that cannot be left are tested in their places, while the job stands still."""
+    suspects = [node for node in job.leaving if isinstance(turn.nodes[node].trust, Suspect)]
+    for node in suspects:
+        turn.node(node, trust=Trusted())
+        turn.say(f"{node} cannot be left now: {job.name} stands still for its tests", job.name)
+    leaving = tuple(node for node in job.leaving if node not in suspects)
+    return turn.job(job.name, leaving=leaving, suspects=(*job.suspects, *suspects))
 
 
 def _leave(turn: Turn, job: Job) -> None:
     turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS, Timer.MOVE)
     for node in job.leaving:
         leave(turn, node)
-    turn.say(f"{job.name} has left {', '.join(job.leaving)}", job.name)
+    if job.leaving:
+        turn.say(f"{job.name} has left {', '.join(job.leaving)}", job.name)

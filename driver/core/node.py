@@ -120,6 +120,7 @@ class ExamSetup(Value, frozen=True):
     job: str
     spec: bytes = b""  # the job's, whole, for the cluster; the core never looks inside
     compute_gflops: float = 0.0
+    allreduce_mb_per_s: float = 0.0
     diagnose_s: float = 60.0
 
 
@@ -201,6 +202,7 @@ class Node(Value, frozen=True):
     name: str
     rack: str = ""
     machine: str = ""  # which one has the name; "" where the cluster cannot say
+    former: tuple[str, ...] = ()  # machines that had it before, the latest last
     presence: Presence = Unknown()
     link: Link = Never()
     holding: Holding = Free()

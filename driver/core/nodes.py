@@ -40,11 +40,16 @@ from holdfast.driver.core.node import (
     Promised,
     Quarantined,
     Source,
+    Suspect,
     Trusted,
 )
 from holdfast.driver.core.outstanding import mark
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+
+FORMER = 8
+"""Machines that had a name before and are remembered: so that two that have it in turn, for
+somebody's mistake, are not taken for ever new ones."""
 
 
 def on_appeared(turn: Turn, event: NodeAppeared) -> None:
@@ -59,8 +64,9 @@ def on_appeared(turn: Turn, event: NodeAppeared) -> None:
         closed = f", closed to new work: {event.closed}" if event.closed else ""
         turn.say(f"{event.node} is there{closed}")
     if event.machine and event.machine != known.machine:
-        turn.node(event.node, machine=event.machine)
-        if known.machine:
+        former = (*known.former, known.machine)[-FORMER:] if known.machine else ()
+        turn.node(event.node, machine=event.machine, former=former)
+        if known.machine and event.machine not in known.former:  # else it is one that was there
             _forget_the_other(turn, turn.nodes[event.node])
     if event.unmarked and known.quarantine and known.quarantine.marked:
         _mark_again(turn, known, known.quarantine)
@@ -73,6 +79,8 @@ def _forget_the_other(turn: Turn, node: Node) -> None:
     """
     turn.node(node.name, record=replace(node.record, strikes=(), acquitted=()))
     turn.say(f"{node.name} is another machine now")
+    if isinstance(node.trust, Suspect) and not isinstance(node.holding, Lent):
+        turn.node(node.name, trust=Trusted())
     if node.quarantine is not None and node.quarantine.exam_s is not None:
         turn.node(node.name, trust=replace(node.quarantine, exam_s=turn.now))
 
@@ -125,7 +133,8 @@ def _forget_long_gone(turn: Turn) -> None:
 
 def _kept(node: Node) -> bool:
     """Whether something is open with it, or against it."""
-    nobodys = isinstance(node.holding, Free) and node.trust == Trusted()
+    open_words = isinstance(node.trust, Quarantined) or node.trust == Trusted(unmark=True)
+    nobodys = isinstance(node.holding, Free) and not open_words
     return node.connected or not nobodys or Source.PERSON in node.against
 
 

@@ -45,7 +45,8 @@ def _exams(state: Plain) -> Iterator[Plain]:
         if diagnosis := job.get("diagnosis"):
             orders = {n: o for n, o in diagnosis["orders"].items() if n in state["nodes"]}
             until_s = job.get("timers", {}).get("diagnose", 0.0)
-            known = {**diagnosis, "orders": orders, "until_s": until_s, "job": name}
+            accused = {"accused": diagnosis["suspects"]}  # then whoever failed was convicted
+            known = {**diagnosis, **accused, "orders": orders, "until_s": until_s, "job": name}
             yield {"purpose": "diagnosis", **known}
     for name, node in state["nodes"].items():
         for kind, purpose in (("trial", "requalification"), ("selftest", "standby")):

@@ -1,7 +1,7 @@
 """Suspects are tested off the job: a warm standby takes the place, and training goes on meanwhile.
 
 Called by the ladder, by trials and by whoever hears of the node. Pure. It is done where enough
-healthy nodes are there to be tested beside: free ones, and standbys of whatever job; and where the
+healthy nodes are there to be tested beside: the job's own standbys, and free ones; and where the
 last step can be saved, for what only the suspect's memory has is lost with it. Else, and while the
 brake is on, the job's ranks stand still and its own nodes help: see `diagnosis`. Nobody uses a
 suspect before its tests are over.
@@ -12,9 +12,10 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from holdfast.diagnostics.plan import alone, orders
+from holdfast.diagnostics.plan import orders
+from holdfast.diagnostics.thresholds import of_class as of_node_class
 from holdfast.diagnostics.thresholds import thresholds
-from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
+from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.driver.core import eviction, exams, incidents, pairs, saving
 from holdfast.driver.core.allocation import leave, ready, rest
 from holdfast.driver.core.candidates import unwanted
@@ -22,14 +23,14 @@ from holdfast.driver.core.effects import PutOnTrial
 from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Exam, Fault, Job, Purpose
 from holdfast.driver.core.moves import trains
-from holdfast.driver.core.node import ExamSetup, Lent, Node, Suspect, Trusted
+from holdfast.driver.core.node import ExamSetup, Free, Lent, Node, Suspect, Trusted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
 HELPERS = 2
 """So many stand beside the suspect in the ring: with one, nobody knows which of the two it was."""
 TRIES = 2
-"""Of exams that could not be held; then the node is used again, after a rest."""
+"""Of exams of which nobody told anything; then the node is used again, after a rest."""
 
 
 def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
@@ -41,9 +42,10 @@ def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
         return False
     known = unwanted(turn, job, without=node)
     own = (turn.nodes[standby] for standby in job.standbys if standby not in known)
-    warm = next((each.name for each in own if _is_warm(turn, job, each)), "")
-    beside = (each for each in _helpers(turn) if each.name not in (node, warm))
-    return bool(warm) and len(list(islice(beside, HELPERS))) == HELPERS
+    warm = [each.name for each in own if _is_warm(turn, job, each)]
+    needed = len(job.leaving) + 1  # what it has to leave besides takes one each
+    beside = (each for each in _helpers(turn, job) if each.name not in (node, *warm[:needed]))
+    return len(warm) >= needed and len(list(islice(beside, HELPERS))) == HELPERS
 
 
 def _is_warm(turn: Turn, job: Job, node: Node) -> bool:
@@ -58,13 +60,15 @@ def begin(turn: Turn, job: Job, node: str, fault: Fault) -> None:
     turn.say(f"{node} is tested before anybody uses it again", job.name)
 
 
-def _helpers(turn: Turn) -> Iterator[Node]:
-    """Healthy nodes that can be tested beside another without disturbing anybody."""
-    for job in turn.jobs.values():
-        if trains(job):
-            yield from (n for n in map(turn.nodes.__getitem__, job.standbys) if _is_idle(turn, n))
-    for node in turn.nodes.values():
-        if node.exam is None and fits(Use.PLACE, None, node, turn.now) and node.connected:
+def _helpers(turn: Turn, job: Job | None) -> Iterator[Node]:
+    """Healthy nodes that can be tested beside the job's without disturbing anybody: its own
+    standbys, then free ones that it might be given."""
+    if job is not None and trains(job):
+        own = map(turn.nodes.__getitem__, job.standbys)
+        yield from (node for node in own if _is_idle(turn, node))
+    free = (node for node in turn.nodes.values() if isinstance(node.holding, Free))
+    for node in free:
+        if node.exam is None and node.connected and fits(Use.PLACE, job, node, turn.now):
             yield node
 
 
@@ -99,17 +103,21 @@ def convene(turn: Turn, name: str) -> None:
     waits = exam is not None and exam.purpose is Purpose.SUSPICION and not exam.orders[name]
     if exam is None or not (waits and node.connected and isinstance(node.trust, Suspect)):
         return
-    helpers = [each.name for each in islice(_helpers(turn), HELPERS)]
-    limit_s = node.trust.setup.diagnose_s
-    tests = {name: alone(id=exam.id, node=name, limit_s=limit_s)}
-    if len(helpers) == HELPERS:
-        addresses = {each: turn.nodes[each].address for each in (name, *helpers)}
-        tests = orders(
-            id=exam.id, suspects=[name], healthy=helpers, addresses=addresses, limit_s=limit_s
-        )
-    exams.begin(turn, replace(exam, orders=tests, until_s=turn.now + limit_s))
-    beside = f" beside {' and '.join(helpers)}" if len(tests) > 1 else " alone"
-    turn.say(f"{name} is tested{beside}")
+    setup = node.trust.setup
+    helpers = list(islice(_helpers(turn, turn.jobs.get(setup.job)), HELPERS))
+    if len(helpers) < HELPERS:
+        tries = node.trust.tries + 1
+        put_off(turn, name, "nobody is there to be tested beside it", tries=tries)
+        return
+    tests = orders(
+        id=exam.id,
+        suspects=[name],
+        healthy=[each.name for each in helpers],
+        addresses={each.name: each.address for each in (node, *helpers)},
+        limit_s=setup.diagnose_s,
+    )
+    exams.begin(turn, replace(exam, orders=tests, until_s=turn.now + setup.diagnose_s))
+    turn.say(f"{name} is tested beside {' and '.join(each.name for each in helpers)}")
 
 
 def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
@@ -119,26 +127,34 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     if not isinstance(node.trust, Suspect):
         exams.drop(turn, exam.id)
         return
-    if name not in exam.results:
-        put_off(turn, name, late or "it gave no result")
+    beside = any(other in exam.results for other in exam.orders if other != name)
+    if name not in exam.results and not beside:
+        put_off(turn, name, late or "it gave no result", tries=node.trust.tries + 1)
         return
-    verdict = _verdict(exam, node.trust)
+    verdict = _verdict(turn, exam, node.trust)
+    if name in verdict.undecided:
+        put_off(turn, name, "its tests say nothing", tries=node.trust.tries + 1)
+        return
     _end(turn, name)
     for two in verdict.apart:
         pairs.note(turn, *two)
     if name in verdict.bad:
         _convict(turn, name, verdict, node.trust.setup)
     else:
-        _clear(turn, name)
+        _clear(turn, name, node.trust.setup)
 
 
-def _verdict(exam: Exam, suspect: Suspect) -> Verdict:
-    (name,) = exam.suspects
+def _verdict(turn: Turn, exam: Exam, suspect: Suspect) -> Verdict:
+    """Of being slow only its node class convicts it, where any who helped is not of its job: what
+    such a one reaches says nothing of what this has to."""
+    setup = suspect.setup
     found = [result for results in exam.results.values() for result in results]
-    least_gflops = suspect.setup.compute_gflops
-    if len(exam.orders) == 1:
-        return judge_alone(name, exam.orders[name], found, compute_gflops=least_gflops)
-    least = thresholds(found, compute_gflops=least_gflops)
+    of_class = {
+        "compute_gflops": setup.compute_gflops,
+        "allreduce_mb_per_s": setup.allreduce_mb_per_s,
+    }
+    own = all(turn.nodes[each].job == setup.job for each in exam.orders if each != exam.suspects[0])
+    least = thresholds(found, **of_class) if own else of_node_class(of_class)
     return judge(exam.orders, found, least, accused=exam.accused)
 
 
@@ -153,14 +169,15 @@ def _convict(turn: Turn, node: str, verdict: Verdict, setup: ExamSetup) -> None:
         evidence=tuple(Evidence(source="diagnosis", text=line) for line in verdict.evidence),
     )
     incident = incidents.open_or_join(turn, None, fault)
-    turn.say(fault.summary)
+    turn.say(fault.summary, setup.job)
     why = f"its {part} failed the tests"
+    turn.node(node, trust=Trusted())  # while the brake is on it only rests
     eviction.evict(turn, node, incident.id, why, setup=setup)
     if not incident.waiting and not incident.outage:
         incidents.close(turn, incident.id, "no job was using the node")
 
 
-def _clear(turn: Turn, name: str) -> None:
+def _clear(turn: Turn, name: str, setup: ExamSetup) -> None:
     """Tests that find nothing are no cure: of a node that faults come from, they are counted."""
     record = turn.nodes[name].record
     since = turn.now - turn.policy.strike_window_s
@@ -168,17 +185,18 @@ def _clear(turn: Turn, name: str) -> None:
     if record.strikes:
         record = replace(record, acquitted=(*lately, turn.now))
     turn.node(name, trust=Trusted(), record=record)
-    turn.say(f"the tests of {name} find nothing against it: it is used again")
+    turn.say(f"the tests of {name} find nothing against it: it is used again", setup.job)
 
 
-def put_off(turn: Turn, node: str, why: str) -> None:
-    """It could not be tested, which says nothing about it."""
+def put_off(turn: Turn, node: str, why: str, *, tries: int | None = None) -> None:
+    """It could not be tested, which says nothing about it. `tries`: of exams that were ordered."""
     _end(turn, node)
     suspect = turn.nodes[node].trust
     if not isinstance(suspect, Suspect):
         return
-    if suspect.tries + 1 < TRIES:
-        later = replace(suspect, tries=suspect.tries + 1, exam_s=turn.now + turn.policy.rest_s)
+    tries = suspect.tries if tries is None else tries
+    if tries < TRIES:
+        later = replace(suspect, tries=tries, exam_s=turn.now + turn.policy.rest_s)
         turn.node(node, trust=later)
         turn.say(f"{node} could not be tested ({why}); that is tried again")
         return

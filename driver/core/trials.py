@@ -22,11 +22,13 @@ from holdfast.driver.core.turn import Turn
 
 
 def following(nodes: Mapping[str, Node], brake: Brake) -> Node | None:
-    """Which node is put on trial next, of those that can be now; None while one is."""
+    """Which node is tested next, of those that can be now; None while one is. While the brake is
+    on suspects alone are."""
     out = [node for node in nodes.values() if not isinstance(node.trust, Trusted)]
-    if brake.on or any(isinstance(node.holding, Lent) for node in out):
+    if any(isinstance(node.holding, Lent) for node in out):
         return None
-    can = [node for node in out if due_s(node) is not None and _can(node)]
+    may = [node for node in out if not (brake.on and node.quarantined)]
+    can = [node for node in may if due_s(node) is not None and _can(node)]
     return min(can, key=_turn_of, default=None)
 
 

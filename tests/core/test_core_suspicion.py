@@ -34,18 +34,23 @@ def settle(life) -> None:
     life.do(e.Ticked())
 
 
+def results(exam, member: str, *, bad: tuple[str, ...] = ()) -> tuple[DiagnosticResult, ...]:
+    """What the node tells of its tests: those failed in which one of `bad` took part."""
+    return tuple(
+        DiagnosticResult(
+            id=each.id, test=each.test, node=member, round=each.round, members=each.members,
+            ok=not set(bad) & set(each.members or (member,)), value=50.0,
+        )
+        for each in exam.orders[member]
+    )  # fmt: skip
+
+
 def ends(life, node: str, *, bad: tuple[str, ...] = ()) -> None:
     """Its tests are over: those failed in which one of `bad` took part."""
     exam = life.state.exams[life.state.nodes[node].exam]
-    for member, orders in exam.orders.items():
-        results = tuple(
-            DiagnosticResult(
-                id=each.id, test=each.test, node=member, round=each.round, members=each.members,
-                ok=not set(bad) & set(each.members or (member,)), value=50.0,
-            )
-            for each in orders
-        )  # fmt: skip
-        life.do(e.DiagnosticEnded(node=member, id=exam.id, results=results))
+    for member in exam.orders:
+        told = results(exam, member, bad=bad)
+        life.do(e.DiagnosticEnded(node=member, id=exam.id, results=told))
 
 
 @pytest.fixture
@@ -129,18 +134,144 @@ def test_a_helper_that_a_job_needs_leaves_the_exam_and_the_suspect_is_not_convic
     assert life.evicted == []
 
 
-def test_a_suspect_that_cannot_be_tested_is_tried_twice_and_then_rests(aside) -> None:
+def test_a_suspect_of_whose_tests_nobody_tells_is_tried_twice_and_then_rests(aside) -> None:
     life = aside
+    life.answer()  # and n3 stands by
     settle(life)
     for _ in range(2):
         assert isinstance(life.state.nodes["n1"].holding, Lent)
-        cause = life.state.nodes["n1"].told.called
-        life.do(e.AllocationFailed(job="job", node="n1", why="no room", cause=cause))
+        life.wait(until_s=life.now + life.job.plan.diagnose_s + 1)
         life.do(e.NodeReleased(node="n1"))
         life.wait(until_s=life.now + life.policy.rest_s + 1)
     node = life.state.nodes["n1"]
     assert isinstance(node.trust, Trusted)
+    assert node.record.acquitted == (), "what was not tested is no acquittal"
     assert life.evicted == []
+
+
+def test_a_suspect_that_answers_nothing_while_its_helpers_tell_of_failures_is_convicted(
+    aside,
+) -> None:
+    life = aside
+    settle(life)
+    exam = life.state.exams[life.state.nodes["n1"].exam]
+    for member in exam.orders:
+        if member != "n1":
+            told = results(exam, member, bad=("n1",))
+            life.do(e.DiagnosticEnded(node=member, id=exam.id, results=told))
+    life.wait(until_s=life.now + life.job.plan.diagnose_s + 1)
+    assert life.evicted == ["n1"]
+
+
+def test_a_refusal_of_the_cluster_is_no_try(aside) -> None:
+    life = aside
+    life.answer()  # and n3 stands by
+    settle(life)
+    for _ in range(4):
+        cause = life.state.nodes["n1"].told.called
+        life.do(e.AllocationFailed(job="job", node="n1", why="no room", cause=cause))
+        life.do(e.NodeReleased(node="n1"))
+        life.wait(until_s=life.now + life.policy.rest_s + 1)
+    assert isinstance(life.state.nodes["n1"].trust, Suspect)
+    ends(life, "n1")
+    assert isinstance(life.state.nodes["n1"].trust, Trusted)
+
+
+def test_a_suspect_whose_helpers_left_is_not_cleared_by_what_it_says_alone(aside) -> None:
+    life = aside
+    settle(life)
+    exam = life.state.exams[life.state.nodes["n1"].exam]
+    for helper in ("n4", "n5"):
+        incarnation = life.state.nodes[helper].incarnation
+        life.do(e.ExecutorDisconnected(node=helper, incarnation=incarnation))
+        life.connect(helper, f"{helper}-second")
+    assert life.state.nodes["n4"].exam is None
+    life.do(e.DiagnosticEnded(node="n1", id=exam.id, results=results(exam, "n1")))
+    node = life.state.nodes["n1"]
+    assert isinstance(node.trust, Suspect)
+    assert node.record.acquitted == ()
+
+
+def test_while_the_brake_is_on_a_suspect_is_tested_and_only_rests_where_it_fails(aside) -> None:
+    life = aside
+    life.do(e.BrakeApplyRequested(reason="a look first"))
+    settle(life)
+    assert isinstance(life.state.nodes["n1"].holding, Lent)
+    ends(life, "n1", bad=("n1",))
+    node = life.state.nodes["n1"]
+    assert isinstance(node.trust, Trusted)
+    assert Source.REST in node.against
+    assert life.evicted == []
+
+
+def test_a_drain_that_is_withdrawn_meanwhile_does_not_keep_the_suspect(training) -> None:
+    life = training(standbys=1, spare=3, task=STORING)
+    life.answer()
+    finding = Finding(
+        kind=Kind.HANG, weight=Weight.SUSPECT, job="job", node="n1", rank=2, epoch=life.job.epoch,
+        summary="rank 2 hangs", step=7,
+    )  # fmt: skip
+    life.do(e.Found(finding=finding))
+    life.wait()
+    assert life.job.leaving == ("n1",)
+    life.do(e.NodeMaintainRequested(node="n1", reason="new kernel"))
+    life.do(e.NodeRestoreRequested(node="n1", reason="no, n2"))
+    assert isinstance(life.state.nodes["n1"].trust, Trusted) or life.job.leaving == ("n1",)
+    life.answer()
+    assert "n1" not in life.job.places
+
+
+def test_where_the_last_step_cannot_be_saved_the_suspect_is_tested_in_its_place(training) -> None:
+    life = training(standbys=1, spare=3, task=STORING)
+    life.answer()
+    old = life.job.epoch
+    finding = Finding(
+        kind=Kind.HANG, weight=Weight.SUSPECT, job="job", node="n1", rank=2, epoch=old,
+        summary="rank 2 hangs", step=7,
+    )  # fmt: skip
+    life.do(e.Found(finding=finding))
+    life.wait()
+    began_s = life.now
+    while life.phase is Phase.SUSPENDING and life.now < began_s + 200:
+        life.answer(snapshots=[(7, old)], store_error="it hangs")
+        life.wait()
+    assert life.phase is Phase.DIAGNOSING
+    assert life.job.places == ("n0", "n1"), "no step is risked for a suspicion"
+    assert isinstance(life.state.nodes["n1"].trust, Trusted)
+    assert life.now - began_s <= life.job.plan.diagnose_s + life.policy.quiet_s + 1
+
+
+def test_two_that_have_to_be_left_need_two_warm_standbys(training) -> None:
+    life = training(nodes=3, standbys=1, spare=3, task=STORING)
+    life.answer()
+    life.do(e.NodeMaintainRequested(node="n0", reason="new kernel"))
+    life.state.jobs["job"]  # it trains on until another node is warm for n0
+    warm = [name for name in life.job.standbys if life.state.nodes[name].allocated]
+    hang(life, "n1")
+    held = life.state.nodes["n1"]
+    assert len(warm) > 1 or not (isinstance(held.trust, Suspect) and held.job == "job")
+
+
+@pytest.mark.parametrize("gone", ["is gone for long", "is another machine"])
+def test_what_was_suspected_of_a_machine_goes_with_it(aside, gone: str) -> None:
+    life = aside
+    life.do(e.NodeReleased(node="n1"))
+    if gone == "is another machine":
+        life.do(e.AllocationFailed(job="job", node="n1", why="x", cause=None))
+        life.do(e.NodeReleased(node="n1"))
+        life.do(e.NodeAppeared(node="n1", machine="one"))
+        life.do(e.NodeAppeared(node="n1", machine="two"))
+        assert isinstance(life.state.nodes["n1"].trust, Trusted)
+        return
+    incarnation = life.state.nodes["n1"].incarnation
+    life.do(e.NodeVanished(node="n1"))
+    life.do(e.ExecutorDisconnected(node="n1", incarnation=incarnation))
+    for name, node in life.state.nodes.items():
+        if node.releasing:
+            life.do(e.NodeReleased(node=name))
+    life.now += life.policy.forget_s + 1
+    life.do(e.NodeVanished(node="n5"))
+    assert "n1" not in life.state.nodes
 
 
 def test_a_driver_that_takes_over_goes_on_with_the_exam(aside) -> None:
@@ -166,6 +297,7 @@ def test_a_suspect_with_proof_against_it_needs_no_tests(aside) -> None:
     assert node.quarantined
     assert node.exam is None
     assert life.ordered(Release)[-1].node == "n1"
+    assert node.quarantine.setup is not None, "it is tested again by itself"
 
 
 @pytest.mark.parametrize("asked", ["evict", "restore"])

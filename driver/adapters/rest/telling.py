@@ -26,7 +26,7 @@ from holdfast.driver.core.events import (
     RanksExited,
 )
 from holdfast.driver.core.model import Incident, Job, Phase, State
-from holdfast.driver.core.node import Lent, Node, Quarantined, Source
+from holdfast.driver.core.node import Lent, Node, Quarantined, Source, Suspect
 from holdfast.driver.core.story import Line, lines_of
 from holdfast.driver.core.trials import due_s
 from holdfast.driver.ports import Entry, Journal
@@ -313,12 +313,17 @@ def _node_headline(node: Node, since: str, trial: str, absent: str) -> str:
         "gone": "is gone",
         "held": f"works for {node.job}",
         "maintenance": "is kept free",
+        "suspect": f"is tested before it is used again: {_suspicion(node)}",
         "free": "is free",
         "closed": f"gets no new work: {_cordon(node)}",
         "unknown": "is there, and no executor of it is connected",
     }
     why = absent or (node.notice.why if node.notice else "")
     return f"{node.name} {words[state]}" + (f": {why}" if why else "")
+
+
+def _suspicion(node: Node) -> str:
+    return node.trust.why if isinstance(node.trust, Suspect) else ""
 
 
 def _cordon(node: Node) -> str:
