@@ -40,13 +40,13 @@ def _takes_part(turn: Turn, exam: Exam, node: str) -> bool:
 
 def leave(turn: Turn, node: str, *, but: Purpose | None = None) -> None:
     """The node takes part no longer, in whatever exam it is, `but` in one for that. An exam that
-    nobody takes part in is dropped."""
+    has lost all whom it is about is dropped."""
     exam = turn.exams.get(turn.nodes[node].exam or "")
     if exam is None or exam.purpose is but:
         return
     turn.node(node, exam=None)
-    if not any(_takes_part(turn, exam, other) for other in exam.orders):
-        turn.drop_exam(exam.id)
+    if not any(_takes_part(turn, exam, suspect) for suspect in exam.suspects):
+        drop(turn, exam.id)
 
 
 def later(turn: Turn, exam: Exam, until_s: float) -> None:

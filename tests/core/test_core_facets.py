@@ -69,7 +69,7 @@ def test_a_way_that_no_table_has_is_a_defect() -> None:
         edges.check(HERE, replace(HERE, presence=n.Unknown()))
 
 
-@pytest.mark.parametrize("field", edges.GROW)
+@pytest.mark.parametrize("field", ["generation", "epoch", "called"])
 def test_what_a_node_was_told_only_grows(field: str) -> None:
     told = replace(HERE, told=n.Told(generation=2, epoch=2, called=2))
     edges.check(told, replace(told, told=replace(told.told, **{field: 3})))
@@ -171,6 +171,25 @@ def test_what_a_person_evicted_is_not_tested_though_another_machine_has_the_name
     life.do(e.NodeAppeared(node="n1", machine="uuid-2"))
     life.wait(until_s=life.now + 2 * WAIT_S)
     assert not examined(life)
+
+
+def test_two_machines_that_have_a_name_in_turn_are_no_new_ones_each_time(evicted) -> None:
+    life = evicted
+    back(life)
+    for machine in ("uuid-1", "uuid-2", "uuid-1"):
+        life.do(e.NodeAppeared(node="n1", machine=machine))
+    decision = life.do(e.NodeAppeared(node="n1", machine="uuid-2"))
+    assert "another machine" not in decision.why
+
+
+def test_a_node_that_is_trusted_again_rests_no_more(evicted) -> None:
+    life = evicted
+    back(life)
+    rest = {Source.REST: n.Against(why="slow", until_s=life.now + 1_000)}
+    known = replace(life.state.nodes["n1"], against=rest)
+    life.state = replace(life.state, nodes={**life.state.nodes, "n1": known})
+    life.do(e.NodeRestoreRequested(node="n1", reason="mended"))
+    assert life.state.nodes["n1"].against == {}
 
 
 @pytest.mark.parametrize("kept", ["nothing", "quarantine", "a person's word"])

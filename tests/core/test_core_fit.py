@@ -62,6 +62,20 @@ def test_each_reason_is_met_and_keeps_a_node_from_just_what_the_table_says() -> 
             assert fits(use, JOB, node, NOW) == (not bars)
 
 
+NEVER = {
+    Use.PLACE: {Bar.QUARANTINED, Bar.SUSPECT, Bar.GONE, Bar.HELD, Bar.PERSON, Bar.CORDON, Bar.REST},
+    Use.BORROW: {Bar.QUARANTINED, Bar.SUSPECT, Bar.GONE, Bar.PERSON, Bar.CORDON, Bar.UNFIT},
+    Use.EXAM: {Bar.GONE, Bar.HELD, Bar.RETURNING, Bar.BY_PERSON, Bar.UNMARKED, Bar.TRUSTED},
+    Use.PARTNER: {Bar.QUARANTINED, Bar.SUSPECT, Bar.SILENT},
+}
+"""Written again, apart from the table: what must never be used so."""
+
+
+def test_what_must_never_be_used_is_not() -> None:
+    for use, bars in NEVER.items():
+        assert [bar for bar in bars if fits(use, JOB, BARRED[bar], NOW)] == [], use
+
+
 def test_each_reason_keeps_a_node_from_something() -> None:
     assert frozenset(Bar) == frozenset().union(*KEPT_FROM.values())
 

@@ -1,13 +1,17 @@
 """A suspect is tested off the job: a warm standby has its place, and training goes on meanwhile."""
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
+from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate, Distrust, PutOnTrial, Release
 from holdfast.driver.core.encode import decode, encode
 from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Phase
 from holdfast.driver.core.node import Free, Lent, Quarantined, Source, Suspect, Trusted
+from holdfast.driver.core.trials import following
+from holdfast.driver.journal.draft import Draft
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 
@@ -328,3 +332,78 @@ def test_else_the_job_stands_still_for_the_tests_as_before(training, lack: str) 
     assert life.phase is Phase.DIAGNOSING
     assert not isinstance(life.state.nodes["n1"].trust, Suspect)
     assert Source.REST not in life.state.nodes["n1"].against
+
+
+def test_a_driver_that_only_says_whom_it_would_evict_tests_in_place(training) -> None:
+    life = training(standbys=1, spare=3, task=STORING)
+    life.answer()
+    life.policy = replace(life.policy, dry_run=True)
+    hang(life, "n1")
+    assert life.phase is Phase.DIAGNOSING
+
+
+def test_suspects_come_before_the_evicted(aside) -> None:
+    life = aside
+    suspect = life.state.nodes["n1"]
+    assert isinstance(suspect.trust, Suspect)
+    out = Quarantined(why="bad", marked=True, setup=suspect.trust.setup, exam_s=0.5)
+    free = replace(suspect, holding=Free())
+    evicted = replace(life.state.nodes["n5"], name="n0a", trust=out)
+    first = following({"n0a": evicted, "n1": free}, life.state.brake)
+    assert first is not None
+    assert first.name == "n1"
+
+
+def test_what_came_from_a_node_that_left_an_exam_is_not_filed(aside) -> None:
+    life = aside
+    settle(life)
+    exam = life.state.exams[life.state.nodes["n1"].exam]
+    life.submit("other", nodes=1)
+    assert life.state.nodes["n4"].exam is None
+    life.do(e.DiagnosticEnded(node="n4", id=exam.id, results=results(exam, "n4")))
+    assert "n4" not in life.state.exams[exam.id].results
+
+
+def test_an_exam_that_has_lost_whom_it_is_about_is_dropped(aside) -> None:
+    life = aside
+    settle(life)
+    life.do(e.NodeEvictRequested(node="n1", reason="known"))
+    assert not [exam for exam in life.state.exams.values() if "n1" in exam.orders]
+    assert life.state.nodes["n4"].exam is None
+
+
+def test_a_defect_in_a_suspects_exam_puts_off_that_node_alone(
+    aside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each tick was refused for ever: its exam stayed due."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("a defect of ours")
+
+    life = aside
+    monkeypatch.setattr("holdfast.driver.core.suspicion.hold", broken)
+    for name, node in life.state.nodes.items():
+        if node.releasing:
+            life.do(e.NodeReleased(node=name))
+    draft = Draft(state=life.state, now=life.now, at="", policy=life.policy)
+    draft.add(e.Ticked())
+    due_s = next_deadline(draft.state)
+    assert due_s is None or due_s > life.now
+    assert any("n1 is looked at again" in entry.why for entry in draft.entries)
+
+
+def test_a_lone_second_exam_convicts_by_wrong_products(training) -> None:
+    """In a job of two nobody is left to help: its only node could never be convicted."""
+    life = training(nodes=2)
+    hang(life, "n1")
+    for _ in range(2):
+        exam = life.state.exams[life.job.exam]
+        for member in exam.orders:
+            told = tuple(
+                replace(each, wrong=not each.ok and not each.members)
+                for each in results(exam, member, bad=("n0",))
+            )
+            life.do(e.DiagnosticEnded(node=member, id=exam.id, results=told))
+        if life.job.exam is None:
+            break
+    assert life.evicted == ["n0"]

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.telling import why_node
+from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core import events as e
+from holdfast.driver.core import node as n
 from holdfast.driver.core.model import State
 from holdfast.driver.core.node import Connected, Here, Node, Quarantined, Record
 from holdfast.driver.ports import Entry
@@ -24,6 +27,23 @@ CONNECTED = e.ExecutorConnected(node="n0", incarnation="a", address="10.0.0.1")
 DISCONNECTED = e.ExecutorDisconnected(node="n0", incarnation="a")
 RELEASED = e.NodeReleased(node="n0")
 TESTED = e.DiagnosticEnded(node="n0", id="trial.3", results=())
+
+
+NODES = [
+    replace(FREE, **{facet: state})
+    for facet, states in {
+        "presence": [n.Unknown(), n.Gone(since_s=1.0)],
+        "holding": [n.Promised(job="a"), n.Held(job="a"), n.Lent(), n.Returning()],
+        "trust": [
+            n.Suspect(why="a hang", setup=n.ExamSetup(job="a"), exam_s=1.0),
+            n.Quarantined(why="bad"),
+            n.Quarantined(why="bad", by_person=True),
+        ],
+        "against": [{source: n.Against(why="so")} for source in n.Source],
+    }.items()
+    for state in states
+]
+STATE = {n.Suspect: "suspect", n.Quarantined: "quarantined", n.Trusted: None}
 
 
 class Written:
@@ -67,3 +87,12 @@ def test_no_incident_is_denied_that_is_only_kept_no_longer() -> None:
     assert details(EVICTED, let_go=7) == ["incident 7 is kept no longer"]
     assert details(FREE, let_go=7) == ["it is in none of the incidents that are kept"]
     assert details(FREE) == ["it was in no incident"]
+
+
+@pytest.mark.parametrize("node", NODES, ids=lambda node: type(node.trust).__name__)
+def test_whatever_is_against_a_node_it_is_told(node: Node) -> None:
+    """A new state of a node was a KeyError in `why`."""
+    state = State(nodes={node.name: node})
+    told = why_node(Written([]), state, node)  # type: ignore[arg-type]
+    assert told.headline.startswith(node.name)
+    assert STATE[type(node.trust)] in (None, node_view(state, node).state)
