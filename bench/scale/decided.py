@@ -25,6 +25,11 @@ from holdfast.driver.loop import Loop
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Desired, RankError, RankStatus, Rendezvous, Task
 
+try:
+    from holdfast.kit.garbage import kept
+except ImportError:  # an earlier commit has it where it was used
+    from holdfast.driver.main import _kept as kept
+
 JOB, RANKS_EACH = "job", 8
 LONGEST_S = 400.0
 """Of a stage: what takes longer is told as not having come."""
@@ -115,7 +120,8 @@ class Stages:
         await self.loop.start(perform=self.fleet.perform, follow=lambda state: None)
         working = asyncio.create_task(self.loop.run())
         try:
-            await self._stage("come", self.fleet.come, self._all_there)
+            with kept():
+                await self._stage("come", self.fleet.come, self._all_there)
             await self._stage("start", self._submit, self._runs)
             await self._stage("exits", lambda: self.fleet.exit(_killed), self._runs)
             await self._stage("end", lambda: self.fleet.exit(_done), self._given_back)
