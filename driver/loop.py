@@ -288,8 +288,8 @@ class Loop:
         if not draft.entries:
             self._trouble = None  # nothing waits to be committed
             return True
-        draft.state = settled(draft.state)
         state, change = self._deltas.of(self.state, draft.state)
+        draft.state = settled(draft.state)
         in_doubt = False
         while True:
             try:

@@ -1,4 +1,4 @@
-"""How a process of ours that keeps thousands of objects has Python's garbage collector look at them.
+"""How a process that keeps many objects has Python's garbage collector look at them.
 
 Used by the driver's process, and by the benchmark that measures its parts in another one.
 """
