@@ -42,7 +42,7 @@ from holdfast.driver.ports import (
 )
 from holdfast.kit.clock import Clock
 
-MAX_BATCH = 64
+MAX_BATCH = 256
 """Events decided and committed together: bounds how long the first of them waits."""
 
 LEAST_TICK_S = 0.02
