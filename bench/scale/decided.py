@@ -10,7 +10,8 @@ import json
 import sys
 import time
 import types
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -127,18 +128,30 @@ class Stages:
             came = yield waits
 
     async def run(self) -> None:
-        await self.loop.start(perform=self.fleet.perform, follow=lambda state: None)
-        working = asyncio.create_task(self.loop.run())
-        try:
+        async with self.working():
             with kept():
                 await self._stage("come", self.fleet.come, self._all_there)
             await self._stage("start", self._submit, self._runs)
             await self._stage("exits", lambda: self.fleet.exit(_killed), self._runs)
             await self._stage("end", lambda: self.fleet.exit(_done), self._given_back)
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        await self.loop.start(perform=self.fleet.perform, follow=lambda state: None)
+        working = asyncio.create_task(self.loop.run())
+        try:
+            yield
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
             self._journal.close()
+
+    async def start(self) -> None:
+        """All nodes come, and the job runs on them."""
+        self.fleet.come()
+        await self._until(self._all_there)
+        self._submit()
+        await self._until(self._runs)
 
     async def _stage(
         self, name: str, begin: Callable[[], None], over: Callable[[State], bool]
@@ -146,9 +159,7 @@ class Stages:
         self._passes_s = []
         cpu_s, wrote = time.process_time(), _written_bytes()
         begin()
-        async with asyncio.timeout(LONGEST_S):
-            while self.loop._queue.qsize() or not over(self.loop.state):
-                await self.loop.committed_beyond(self.loop.sequence)
+        await self._until(over)
         found = {
             "stage": name,
             "nodes": self._nodes,
@@ -157,6 +168,11 @@ class Stages:
             "written_bytes": _written_bytes() - wrote,
         }
         print(json.dumps(found), flush=True)
+
+    async def _until(self, over: Callable[[State], bool]) -> None:
+        async with asyncio.timeout(LONGEST_S):
+            while self.loop._queue.qsize() or not over(self.loop.state):
+                await self.loop.committed_beyond(self.loop.sequence)
 
     def _submit(self) -> None:
         task = Task(command=("train",), workdir=".")

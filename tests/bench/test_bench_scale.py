@@ -50,7 +50,7 @@ def _driver_in(sources: Path) -> Path:
 
 def test_where_there_is_no_holdfast_nothing_is_measured(tmp_path: Path) -> None:
     with pytest.raises(Incomplete, match="there is no Holdfast in"):
-        benchmark._run("decided.py", tmp_path, 30, "some")
+        benchmark._run("decided.py", sources=tmp_path, nodes=30, system="some")
 
 
 def test_a_commit_that_is_none_is_refused() -> None:
