@@ -23,7 +23,7 @@ def _measured(**options: object) -> list[Try]:
 def test_a_job_starts_loses_its_ranks_and_ends_and_every_stage_costs_something() -> None:
     found = figures(_measured())
     stages = {one.figure.split(",")[0] for one in found}
-    assert stages == {"come", "start", "exits", "end", "heartbeat"}
+    assert stages == {"come", "start", "exits", "end", "heartbeat", "fault"}
     assert all(one.median is not None and one.median > 0 for one in found)
 
 
