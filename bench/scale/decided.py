@@ -30,7 +30,7 @@ from holdfast.protocol.messages import Desired, RankError, RankStatus, Rendezvou
 try:
     from holdfast.kit.garbage import kept
 except ImportError:  # an earlier commit has it where it was used
-    from holdfast.driver.main import _kept as kept
+    from holdfast.driver.main import _kept as kept  # type: ignore[attr-defined, no-redef]
 
 JOB, RANKS_EACH = "job", 8
 LONGEST_S = 400.0
@@ -111,7 +111,7 @@ class Stages:
         self.fleet = Fleet(nodes, self.loop.post)
         self._passes_s: list[float] = []
         self._work = self.loop._work
-        self.loop._work = self._timed  # type: ignore[method-assign]
+        self.loop._work = self._timed  # type: ignore[method-assign, assignment]
 
     @types.coroutine
     def _timed(self, batch: Any) -> Generator[Any, Any, None]:

@@ -18,8 +18,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import structlog
-from decided import Stages, kept
-from ingested import _beat, _watch
+from decided import Stages, kept  # type: ignore[import-not-found]  # beside this script
+from ingested import _beat, _watch  # type: ignore[import-not-found]
 from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.events import written

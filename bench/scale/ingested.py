@@ -21,7 +21,7 @@ from holdfast.protocol.wire import Decoder, encode
 try:
     from holdfast.kit.garbage import kept
 except ImportError:  # an earlier commit has it where it was used
-    from holdfast.driver.main import _kept as kept
+    from holdfast.driver.main import _kept as kept  # type: ignore[attr-defined, no-redef]
 
 RANKS_EACH = 8
 PERIOD_S, STEP_S = 0.5, 1.0
