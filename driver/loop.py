@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -42,8 +43,17 @@ from holdfast.driver.ports import (
 )
 from holdfast.kit.clock import Clock
 
-MAX_BATCH = 64
-"""Events decided and committed together: bounds how long the first of them waits."""
+MAX_BATCH = 256
+"""Events decided and committed together: bounds how long the first of them waits, by some 20 ms of
+deciding. A commit looks along all nodes once, so that smaller ones cost more each with more nodes.
+"""
+
+MANY_NODES = 1_000
+"""From so many on a batch is decided on a thread, while this one hears nodes and people: to end the
+ranks of 12,500 took .3 s here, those of 1,000 took 30 ms."""
+
+EFFECTS_AT_ONCE = 500
+"""Begun before whoever else has something to do has his turn."""
 
 LEAST_TICK_S = 0.02
 """Between two ticks: a deadline that a defect leaves in the state must not spin."""
@@ -64,6 +74,8 @@ that found the term ours may be when something outside is changed, which then wa
 takes a Lease no sooner than twice that after its holder was last heard."""
 
 _log = structlog.get_logger()
+
+_Done = TypeVar("_Done")
 
 
 class Refused(Exception):
@@ -268,8 +280,7 @@ class Loop:
                 policy=self._policy,
                 rank_tables=self._rank_tables,
             )
-            put = ((item.reply, self._put(item, draft, earlier)) for item in batch)
-            replies = [(reply, entry) for reply, entry in put if entry]
+            replies = await self._decided(batch, draft, earlier)
             if await self._commit(draft):
                 for reply, entry in replies:
                     _answer(reply, entry)
@@ -278,6 +289,25 @@ class Loop:
             batch = _without_requests(batch, self._trouble or "")
             await asyncio.sleep(COMMIT_AGAIN_S)
         self._trouble = None  # nothing waits to be committed
+
+    async def _decided(
+        self, batch: Sequence[Item], draft: Draft, earlier: dict[str, _Earlier]
+    ) -> list[tuple[asyncio.Future[Entry], Entry]]:
+        """Have the draft decided. Requests that cannot be are refused; the others, each with its
+        entry, are answered after the commit."""
+        put = await self._beside(lambda: [self._put(item, draft, earlier) for item in batch])
+        found = [(item.reply, each) for item, each in zip(batch, put, strict=True)]
+        for reply, each in found:
+            if isinstance(each, Exception) and reply is not None and not reply.done():
+                reply.set_exception(each)
+        return [(reply, each) for reply, each in found if reply and isinstance(each, Entry)]
+
+    async def _beside(self, work: Callable[[], _Done]) -> _Done:
+        """On a thread where it may take long. What it reads is frozen, and what it writes its own:
+        this task alone changes the state, and waits for it."""
+        if len(self.state.nodes) < MANY_NODES:
+            return work()
+        return await asyncio.to_thread(work)
 
     async def _commit(self, draft: Draft) -> bool:
         """Make the draft true, then act on it. False: nothing was written, and nothing done.
@@ -288,8 +318,8 @@ class Loop:
         if not draft.entries:
             self._trouble = None  # nothing waits to be committed
             return True
+        state, change = await self._beside(lambda: self._deltas.of(self.state, draft.state))
         draft.state = settled(draft.state)
-        state, change = self._deltas.of(self.state, draft.state)
         in_doubt = False
         while True:
             try:
@@ -302,7 +332,7 @@ class Loop:
                 await asyncio.sleep(COMMIT_AGAIN_S)
             else:
                 self._deltas.done(state, change=change)
-                self._committed(draft)
+                await self._committed(draft)
                 return True
 
     def _in_trouble(self, why: str) -> None:
@@ -331,8 +361,10 @@ class Loop:
             return None
         return claim, self._journal.entries(after=claim.sequence - 1, limit=1)[0]
 
-    def _put(self, item: Item, draft: Draft, earlier: dict[str, _Earlier]) -> Entry | None:
-        """Add to the draft, unless it is a request that must not be; the entry of a request."""
+    def _put(
+        self, item: Item, draft: Draft, earlier: dict[str, _Earlier]
+    ) -> Entry | Exception | None:
+        """Add to the draft; the entry of a request, or why it must not be."""
         if item.reply is None:
             draft.add(item.event)
             return None
@@ -341,8 +373,7 @@ class Loop:
         try:
             return _first(item.key, draft, earlier) or self._admitted(item, draft)
         except (Refused, KeyReused, NotAccepting) as error:
-            item.reply.set_exception(error)
-            return None
+            return error
 
     def _admitted(self, item: Item, draft: Draft) -> Entry:
         """Raises `Refused` or `NotAccepting`, with the draft as it was."""
@@ -355,19 +386,26 @@ class Loop:
         except Defect as defect:
             raise Refused(of_defect(item.event, str(defect))) from defect
 
-    def _committed(self, draft: Draft) -> None:
+    async def _committed(self, draft: Draft) -> None:
         """From here on it is true: show it, then do what it orders."""
         self._trouble = None
         self.state, self.sequence = draft.state, draft.state.sequence
         for entry in draft.entries:
             self._deadlines.follow(self.state, entry.jobs, entry.nodes)
         self._follow(self.state)
-        for entry in draft.entries:
+        await self._act(draft.entries)
+        self._bell.set()
+        self._bell = asyncio.Event()
+
+    async def _act(self, entries: Sequence[Entry]) -> None:
+        begun = 0
+        for entry in entries:
             _log.info("decided", sequence=entry.sequence, why=entry.why, jobs=entry.jobs)
             for effect in entry.effects:
                 self._perform(effect)
-        self._bell.set()
-        self._bell = asyncio.Event()
+                begun += 1
+                if begun % EFFECTS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
 
 
 async def _unanswered(look: asyncio.Task[None], *, within_s: float) -> str | None:
@@ -414,8 +452,8 @@ def _first(key: Key | None, draft: Draft, earlier: dict[str, _Earlier]) -> Entry
     return entry
 
 
-def _answer(reply: asyncio.Future[Entry] | None, entry: Entry) -> None:
-    if reply is not None and not reply.done():
+def _answer(reply: asyncio.Future[Entry], entry: Entry) -> None:
+    if not reply.done():
         reply.set_result(entry)
 
 

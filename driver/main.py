@@ -8,10 +8,9 @@ everything.
 
 import asyncio
 import contextlib
-import gc
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import structlog
@@ -35,6 +34,7 @@ from holdfast.driver.serve.server import Server
 from holdfast.driver.serve.tls import Tls, open_tls
 from holdfast.driver.settings import Settings
 from holdfast.driver.wiring import Driver
+from holdfast.kit import garbage
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.files import private_folder
 from holdfast.kit.limits import raise_open_files
@@ -46,9 +46,6 @@ from holdfast.protocol.nodeenv import Drivers
 
 SEEN_WITHIN_S = 3.0
 """A node that connects gives up after 5 s."""
-
-GARBAGE_AFTER = 10_000
-"""Containers made, less those freed: Python's 700 would look at each pod that is decoded."""
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -179,7 +176,7 @@ async def _serve_on(
                 await driver.start(group)
                 await asyncio.gather(loading, _seen(around))
 
-            with _kept():
+            with garbage.kept():
                 await until_first(begin(), _told(server))
             if not server.told.is_set():
                 driver.answers(readiness)
@@ -196,20 +193,6 @@ async def _serve_on(
 async def _told(server: Server) -> None:
     """Until this driver is to end, which it can before it serves."""
     await server.told.wait()
-
-
-@contextlib.contextmanager
-def _kept() -> Iterator[None]:
-    """What is made within stays: Python's garbage collector would look at it again and again, for
-    half of the time that a list of 3,500 objects takes.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.set_threshold(GARBAGE_AFTER)
-        gc.enable()
 
 
 async def _seen(around: Outside) -> None:

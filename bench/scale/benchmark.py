@@ -17,7 +17,12 @@ from holdfast.bench.figures import Incomplete, Try
 
 HERE = Path(__file__).resolve().parent  # in the repository, not in `src` where a link leads there
 SOURCES = HERE.parents[1] / "src"
-SCRIPTS = ("decided.py", "ingested.py")
+SCRIPTS = (
+    ("decided.py",),
+    ("ingested.py", "tp 8, dp N"),
+    ("ingested.py", "one group"),
+    ("faulted.py",),
+)
 LIMIT_S = 590.0
 """Of one script: four stages of a job on 12,500 nodes took less on two cores, or did not end."""
 TOLD = {
@@ -26,8 +31,11 @@ TOLD = {
     "written_bytes": ("written a node", "KB", 1e-3),
     "heartbeat_s": ("CPU a heartbeat", "us", 1e6),
     "tick_s": ("CPU a tick", "ms", 1e3),
+    "decided_s": ("until its decision", "ms", 1e3),
+    "decided_p99_s": ("until its decision, 99th percentile", "ms", 1e3),
+    "held_bytes": ("memory a node", "KB", 1e-3),
 }
-A_NODE = {"cpu_s", "written_bytes"}
+A_NODE = {"cpu_s", "written_bytes", "held_bytes"}
 
 
 def measure(
@@ -45,7 +53,7 @@ def measure(
                 for system, sources in trees.items():
                     say(f"round {turn + 1} of {rounds}: {nodes:,} nodes, {system}")
                     for script in SCRIPTS:
-                        for found in _run(script, sources, nodes, system):
+                        for found in _run(*script, sources=sources, nodes=nodes, system=system):
                             for each in _tries(system, found):
                                 take(each)
 
@@ -67,11 +75,13 @@ def _trees(before: str) -> Iterator[dict[str, Path]]:
         yield {"holdfast": SOURCES, before: Path(folder) / "src"}
 
 
-def _run(script: str, sources: Path, nodes: int, system: str) -> list[dict[str, Any]]:
+def _run(
+    script: str, *options: str, sources: Path, nodes: int, system: str
+) -> list[dict[str, Any]]:
     """What the script printed. Raises `Incomplete`."""
     if not (sources / "holdfast" / "driver" / "__init__.py").exists():
         raise Incomplete(f"{system}: there is no Holdfast in {sources}, so nothing is measured")
-    command = [sys.executable, str(HERE / script), str(nodes)]
+    command = [sys.executable, str(HERE / script), str(nodes), *options]
     try:
         done = subprocess.run(
             command,

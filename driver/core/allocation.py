@@ -121,8 +121,8 @@ def _comes_first(turn: Turn, job: Job, may: list[str]) -> bool:
 
 
 def _take_out(free: list[str], nodes: Iterable[str]) -> None:
-    for node in nodes:
-        free.remove(node)
+    taken = set(nodes)
+    free[:] = [node for node in free if node not in taken]
 
 
 def _too_few(turn: Turn, job: Job, free: int) -> str:

@@ -1,13 +1,16 @@
-"""Which free nodes a job may be given, and whose turn it is.
+"""Which free nodes a job may be given, whose turn it is, and which are near each other.
 
 Called by `allocation`. Pure. No node is asked for again before every other that may be had was:
-a job remembers, in order, which ones it had to do without, until it runs.
+a job remembers, in order, which ones it had to do without, until it runs. Ranks talk all the time,
+and best within a rack; one that nobody named is a rack like any other.
 """
+
+from collections import Counter
+from collections.abc import Sequence
 
 from holdfast.driver.core import pairs
 from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Job, Tried
-from holdfast.driver.core.racks import near, together
 from holdfast.driver.core.turn import Turn
 
 
@@ -92,3 +95,21 @@ def forget(turn: Turn, name: str) -> None:
     still = {node: at for node, at in job.tried.items() if node in job.unfit}
     if still != job.tried:
         turn.job(name, tried=still)
+
+
+def together(turn: Turn, nodes: Sequence[str], count: int) -> list[str]:
+    """So many of the nodes in few racks: the smallest rack that has all, else the largest first."""
+    racks: dict[str, list[str]] = {}
+    for node in nodes:
+        racks.setdefault(turn.nodes[node].rack, []).append(node)
+    whole = [rack for rack in racks.values() if len(rack) >= count]
+    if whole:
+        return min(whole, key=len)[:count]
+    largest_first = sorted(racks.values(), key=len, reverse=True)
+    return [node for rack in largest_first for node in rack][:count]
+
+
+def near(turn: Turn, job: Job, nodes: Sequence[str]) -> list[str]:
+    """The nodes, those first in whose rack the job has most of its own; else as they came."""
+    own = Counter(turn.nodes[node].rack for node in job.nodes)
+    return sorted(nodes, key=lambda node: -own[turn.nodes[node].rack])

@@ -5,6 +5,7 @@ taken is decided elsewhere, whether it exists is decided here.
 """
 
 from collections.abc import Mapping
+from operator import attrgetter, lt
 
 from holdfast.driver.core import node as n
 from holdfast.driver.core.node import Node
@@ -69,11 +70,17 @@ class IllegalEdge(Exception):
         )
 
 
+_states, _grown = attrgetter(*FACETS), attrgetter(*GROW)
+
+
 def check(old: Node, new: Node) -> None:
     """Raise `IllegalEdge` unless each facet that changed may change so."""
-    for facet, edges in FACETS.items():
-        before, after = getattr(old, facet), getattr(new, facet)
-        if before is not after and (type(before), type(after)) not in edges and before != after:
+    for facet, before, after in zip(FACETS, _states(old), _states(new), strict=True):
+        if before is not after and not _may_become(facet, before, after):
             raise IllegalEdge(old, facet, after)
-    if old.told is not new.told and any(getattr(new.told, g) < getattr(old.told, g) for g in GROW):
+    if old.told is not new.told and any(map(lt, _grown(new.told), _grown(old.told))):
         raise IllegalEdge(old, "told", new.told)
+
+
+def _may_become(facet: str, before: Value, after: Value) -> bool:
+    return (type(before), type(after)) in FACETS[facet] or before == after

@@ -40,7 +40,9 @@ def encode(state: State) -> bytes:
 
 def encode_change(before: State, after: State) -> bytes:
     """What makes `after` of `before`."""
-    return _ENCODER.encode((VERSION, diff(settled(before), settled(after))))
+    before = settled(before)
+    after = after if before.nodes else settled(after)  # the first nodes are written whole
+    return _ENCODER.encode((VERSION, diff(before, after)))
 
 
 def settled(state: State) -> State:

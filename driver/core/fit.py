@@ -189,6 +189,8 @@ def _of_quarantine(quarantine: Quarantined) -> Iterator[Reason]:
 
 def _of_sources(node: Node, now: float) -> Iterator[Reason]:
     """Of those that want the node left in peace, in their order."""
+    if not node.against:
+        return  # nearly always: asked of thousands
     for source in Source:
         known = node.against.get(source)
         if source is Source.CORDON or known is None:

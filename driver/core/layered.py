@@ -27,6 +27,10 @@ class Layered(Mapping[str, V], Generic[V]):
         elif isinstance(before, Layered):
             self._base = plain(before)
 
+    def over(self, before: Mapping[str, V]) -> Mapping[str, V] | None:
+        """What was put over this very mapping; None where it lies over another."""
+        return self._top if self._base is before else None
+
     def put(self, key: str, value: V) -> None:
         if key not in self._top:
             self._added += key not in self._base

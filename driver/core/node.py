@@ -242,12 +242,12 @@ class Node(Value, frozen=True):
     @property
     def silent_check_s(self) -> float | None:
         """When its silence is looked at (again); None where nobody waits for it."""
-        return self.link.check_s if isinstance(self.link, Awaited | Broken) else None
+        return self.link.check_s if isinstance(self.link, (Awaited, Broken)) else None
 
     @property
     def job(self) -> str | None:
         """Who has it, or is to have it."""
-        return self.holding.job if isinstance(self.holding, Promised | Held) else None
+        return self.holding.job if isinstance(self.holding, (Promised, Held)) else None
 
     @property
     def held(self) -> Held | None:
@@ -264,7 +264,7 @@ class Node(Value, frozen=True):
 
     @property
     def forget(self) -> str | None:
-        return self.holding.forget if isinstance(self.holding, Free | Returning) else None
+        return self.holding.forget if isinstance(self.holding, (Free, Returning)) else None
 
     @property
     def quarantine(self) -> Quarantined | None:

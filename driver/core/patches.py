@@ -6,14 +6,16 @@ each tuple that was made anew. Applied to what msgspec made of the value (mappin
 an earlier form of a value can be patched without its class.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
-from itertools import compress, islice
+from itertools import compress, count, islice
 from operator import is_, is_not
 from typing import Any
 
 import msgspec
 from msgspec.structs import FieldInfo, astuple, fields
+
+from holdfast.driver.core.layered import Layered, plain
 
 REPLACED, FIELDS, ITEMS, ELEMENTS = range(4)
 PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
@@ -24,6 +26,9 @@ Patch = list[Any]
 
 def diff(old: Any, new: Any) -> Patch:
     """The patch that makes `new` of `old`, the order of its mappings too."""
+    if isinstance(new, Layered):
+        put = new.over(old)
+        return diff(old, plain(new)) if put is None else _of_put(old, put)
     if type(old) is type(new) and old:
         if isinstance(new, msgspec.Struct) and not new.__struct_config__.array_like:
             return [FIELDS, _of_fields(old, new)]
@@ -88,19 +93,38 @@ def _of_grown(old: dict[Any, Any], new: dict[Any, Any]) -> Patch:
     return [ITEMS, changed + added, []]
 
 
+def _of_put(old: dict[Any, Any], put: Mapping[Any, Any]) -> Patch:
+    """Of a mapping that has all of `old`, with these put over it."""
+    changed = [
+        [key, diff(old[key], value) if key in old else [REPLACED, value]]
+        for key, value in put.items()
+        if key not in old or not _same(old[key], value)
+    ]
+    return [ITEMS, changed, []]
+
+
 def _of_elements(old: tuple[Any, ...], new: tuple[Any, ...]) -> Patch | None:
     """None where `new` is not `old` without some and with more at the end, or where that is most
-    of it."""
-    if len(old) <= len(new) and all(map(is_, old, new)):  # the usual case, in C
-        return [ELEMENTS, [], new[len(old) :]]
-    gone, at = [], 0
-    for index, element in enumerate(old):
-        if at < len(new) and _same(element, new[at]):
+    of it. What is usual is found in C: more at the end, or some of those in a row gone."""
+    same = _same_at_first(old, new)
+    if same == len(old):
+        return [ELEMENTS, [], new[same:]]
+    rest = new[same:]
+    if same + len(rest) < len(old) and all(map(is_, reversed(old), reversed(rest))):
+        return [ELEMENTS, list(range(same, len(old) - len(rest))), []]
+    gone, at = list[int](), same
+    for index in range(same, len(old)):
+        if at < len(new) and _same(old[index], new[at]):
             at += 1
         else:
             gone.append(index)
     added = new[at:]
     return [ELEMENTS, gone, added] if len(gone) + len(added) < len(new) else None
+
+
+def _same_at_first(old: tuple[Any, ...], new: tuple[Any, ...]) -> int:
+    """How many from the first one on are the same objects: counted in C, for they are thousands."""
+    return next(compress(count(), map(is_not, old, new)), min(len(old), len(new)))
 
 
 def apply(value: Any, patch: Patch) -> Any:

@@ -248,12 +248,11 @@ class Turn:
         for name in self.each_node(self._affected()):
             old, new = self.before.nodes.get(name), self.nodes[name]
             wanted = _wanted_of(after, new)
-            told = _wanted_of(self.before, old) if old is not None else None
             if wanted is None:
                 continue
             if wanted.job is None and not (new.told.generation or wanted.diagnostics):
                 continue  # never told anything, and nothing to tell
-            if told == wanted and name not in self.resend:
+            if name not in self.resend and _was_told(self.before, old, wanted):
                 continue
             generation = new.told.generation + 1
             orders = replace(new.told, generation=generation, epoch=wanted.epoch)
@@ -275,3 +274,10 @@ def _wanted_of(state: State, node: Node) -> Desired | None:
     """None where its job is parked: it is told nothing, and goes on as it is."""
     job = state.jobs.get(node.job) if node.job is not None else None
     return None if job is not None and job.parked else desired_of(state, node)
+
+
+def _was_told(before: State, node: Node | None, wanted: Desired) -> bool:
+    """Whether the same was wanted of it before. A later epoch is news, whatever else it is."""
+    if node is None or wanted.epoch > node.told.epoch:
+        return False
+    return _wanted_of(before, node) == wanted

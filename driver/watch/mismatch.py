@@ -83,7 +83,10 @@ def _drop(marks: Marks, mine: dict[int, int], step: int) -> None:
         return
     marks.whole.discard(step)
     marks.held[step] -= 1
-    marks.tallies[step] -= Counter({count: 1})
+    tally = marks.tallies[step]
+    tally[count] -= 1
+    if not tally[count]:
+        del tally[count]
     if not marks.held[step]:
         del marks.held[step], marks.tallies[step]
 

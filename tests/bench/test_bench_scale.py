@@ -23,7 +23,7 @@ def _measured(**options: object) -> list[Try]:
 def test_a_job_starts_loses_its_ranks_and_ends_and_every_stage_costs_something() -> None:
     found = figures(_measured())
     stages = {one.figure.split(",")[0] for one in found}
-    assert stages == {"come", "start", "exits", "end", "heartbeat"}
+    assert stages == {"come", "start", "exits", "end", "heartbeat", "fault"}
     assert all(one.median is not None and one.median > 0 for one in found)
 
 
@@ -50,7 +50,7 @@ def _driver_in(sources: Path) -> Path:
 
 def test_where_there_is_no_holdfast_nothing_is_measured(tmp_path: Path) -> None:
     with pytest.raises(Incomplete, match="there is no Holdfast in"):
-        benchmark._run("decided.py", tmp_path, 30, "some")
+        benchmark._run("decided.py", sources=tmp_path, nodes=30, system="some")
 
 
 def test_a_commit_that_is_none_is_refused() -> None:
