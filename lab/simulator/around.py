@@ -30,7 +30,9 @@ class Around:
     def tell(self, desired: Desired) -> None:
         lines.tell(self._world, desired)
 
-    def call(self, node: str, outcome: e.AnyEvent) -> None:
+    def call(self, node: str, outcome: e.AnyEvent, *, trial: bool = False) -> None:
+        if trial:
+            self._world.holders.lend(node, outcome.cause)
         cluster.call(self._world, node, outcome)
 
     def committed(self, before: State, event: e.AnyEvent, decision: Decision) -> None:

@@ -6,7 +6,7 @@ Called by executors whose ranks start or end, and by faults.
 from functools import partial
 
 from holdfast.lab.simulator import sights, stored
-from holdfast.lab.simulator.broken import Broken
+from holdfast.lab.simulator.broken import Broken, require
 from holdfast.lab.simulator.machines import Machine, Process
 from holdfast.lab.simulator.rules import bounds
 from holdfast.lab.simulator.scenario import FIRST_STEP_S, STEP_S
@@ -14,6 +14,10 @@ from holdfast.lab.simulator.training import Run
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.messages import Desired, Rendezvous
 
+MOST_KILLS = 6
+"""A job that one step kills is given up by then, where it has one node and there is no other to
+try: after the first kill the user's three restarts pay, however many steps are done again. (One
+more where a driver that died did not hear of a kill.)"""
 BAD_S = 1.2
 """After which ranks on a bad node hang."""
 
@@ -24,6 +28,8 @@ def run_of(world: World, desired: Desired, start: int) -> Run:
     name = desired.job
     key = (name, desired.epoch)
     if key not in world.runs or (world.put_back and _is_over(world, world.runs[key])):
+        last = world.promises.resting.get(name, desired.epoch)
+        require("what-people-suspend-rests", desired.epoch <= last, f"{name} starts {key}")
         stored.check_restore(world, desired)
         stored.check_start(world, name, start)
         run = Run(world.jobs[name], desired.epoch, desired.seats, start)
@@ -135,8 +141,9 @@ def stand_still(world: World, run: Run, *, echo: bool = True) -> None:
     if trained:
         bounds.stopped(world, run)
     name = run.job.name
-    world.best[name] = max(world.best[name], run.step(world.now))
-    world.store[name] |= run.stored(world.now)
+    if world.promises.is_own(name, run.epoch):
+        world.best[name] = max(world.best[name], run.step(world.now))
+        world.store[name] |= run.stored(world.now)
     sights.watch_still(world, run)
     if not echo:
         return
@@ -157,6 +164,16 @@ def raise_in(world: World, run: Run, executor: Process) -> None:
     """The user's own code raises in one rank; its peers lose it."""
     world.raised[run.job.name, run.step(world.now)] += 1
     executor.rank_ends(run.ranks[executor.machine.name][0], code=1, error="ValueError")
+    stand_still(world, run)
+
+
+def starve(world: World, run: Run, executor: Process) -> None:
+    """The kernel kills a rank, which needs more memory here than there is."""
+    at = (run.job.name, run.step(world.now))
+    world.killed[at] += 1
+    few = world.killed[at] <= MOST_KILLS or len(world.machines) > 1
+    require("what-comes-again-is-given-up", few, f"{at}: {world.killed[at]} times")
+    executor.rank_ends(run.ranks[executor.machine.name][0], signal=9)
     stand_still(world, run)
 
 
@@ -186,5 +203,9 @@ def _approach_bug(world: World, run: Run) -> None:
 
 def _meet_bug(world: World, run: Run) -> None:
     executor = process_of(world, run, run.nodes[-1])
-    if run.training and executor is not None:
+    if not run.training or executor is None:
+        return
+    if run.job.name in world.greedy:
+        starve(world, run, executor)
+    else:
         raise_in(world, run, executor)

@@ -43,8 +43,8 @@ class Outside(Protocol):
         """Send it to its node."""
         ...
 
-    def call(self, node: str, outcome: e.AnyEvent) -> None:
-        """Have the cluster do what ends with this."""
+    def call(self, node: str, outcome: e.AnyEvent, *, trial: bool = False) -> None:
+        """Have the cluster do what ends with this. `trial`: no job has the node for its work."""
         ...
 
     def committed(self, before: State, event: e.AnyEvent, decision: Decision) -> None:
@@ -237,11 +237,11 @@ class Driver:
                 taken = e.StacksTaken(job=job, incident=number, stacks={0: "…"}, cause=cause)
                 takes_s = self._streams.of(job, "stacks").uniform(0.0, 1.5)
                 self._agenda.after(takes_s, lambda: self.receive(taken))
-            case (
-                f.Allocate(job=job, node=node, cause=cause)
-                | f.PutOnTrial(job=job, node=node, cause=cause)
-            ):
+            case f.Allocate(job=job, node=node, cause=cause):
                 self._outside.call(node, e.NodeAllocated(job=job, node=node, cause=cause))
+            case f.PutOnTrial(job=job, node=node, cause=cause):
+                given = e.NodeAllocated(job=job, node=node, cause=cause)
+                self._outside.call(node, given, trial=True)
             case f.Release(node=node, cause=cause):
                 self._outside.call(node, e.NodeReleased(node=node, cause=cause))
             case f.Distrust(node=node, cause=cause):

@@ -15,6 +15,12 @@ def results(
 def _result(world: World, machine: Machine, order: DiagnosticOrder) -> DiagnosticResult:
     tested = order.members or (machine.name,)
     bad = any(world.machines[name].bad for name in tested)
+    if (
+        not (bad or order.members)
+        and (job := world.holders.works_for(machine.name)) in world.misled
+    ):
+        bad = True
+        world.misjudged[machine.name] = job
     apart = tuple(sorted(order.members)) in world.parted
     if machine.exam is Exam.ACCUSES:
         apart = bool(order.members)

@@ -13,6 +13,8 @@ from holdfast.lab.simulator.world import World
 from holdfast.protocol.messages import Desired, DiagnosticResult, RankStatus, Rendezvous, Stored
 
 FIRST_PORT = 20_000
+LOOK_AGAIN_S = 5.0
+"""How often an executor looks again at a store that hangs."""
 
 
 class Executor:
@@ -116,6 +118,9 @@ class Executor:
         elif desired.diagnostics and not any(order.members for order in desired.diagnostics):
             takes_s = self.world.rng(self.machine.name, "is tested").uniform(0.1, 8.0)
             self.world.agenda.after(takes_s, lambda: self._tried(desired))
+        elif desired.diagnostics and self.world.tests_s:
+            takes_s = self.world.rng(self.machine.name, "tests").uniform(1.0, self.world.tests_s)
+            self.world.agenda.after(takes_s, lambda: self._tried(desired))
         elif desired.diagnostics:
             self._test(desired.diagnostics[0].id, desired)
         self.report()
@@ -123,7 +128,7 @@ class Executor:
             self._save(desired, desired.save)
 
     def _tried(self, desired: Desired) -> None:
-        """Tests of one node alone are over: they took a while, in which much may have happened."""
+        """Its tests are over: they took a while, in which much may have happened."""
         if self.desired is desired and self.machine.executor is self:
             self._test(desired.diagnostics[0].id, desired)
             self.report()
@@ -165,6 +170,7 @@ class Executor:
             course.ranks_meet(self.world, run, desired.rendezvous)
 
     def _test(self, number: str, desired: Desired) -> None:
+        self.world.tested.add((self.machine.name, number))
         if number not in self.results:
             self.results[number] = exams.results(self.world, self.machine, desired.diagnostics)
 
@@ -198,6 +204,9 @@ class Executor:
 
     def _say_quiet(self, desired: Desired) -> None:
         """What is in memory at once; what the store holds when it has been looked through."""
+        if desired.host_store and self.machine.name in self.world.shelf.hung:
+            self._look_in_vain(desired)
+            return
         looks_s = self.world.shelf.looks_s if desired.host_store else 0.0
         if not looks_s or self.looked == desired.epoch:
             self.say(words.quiet(self.world, self.machine, desired, looks=desired.host_store))
@@ -211,6 +220,17 @@ class Executor:
                 self.say(words.quiet(self.world, self.machine, desired, looks=True))
 
         self.world.agenda.after(looks_s, looked)
+
+    def _look_in_vain(self, desired: Desired) -> None:
+        """The store hangs here: what it holds is not known until it does no more."""
+        error = "the store does not answer"
+        self.say(words.quiet(self.world, self.machine, desired, looking=error, error=error))
+
+        def again() -> None:
+            if self.desired is desired and self.machine.executor is self and self.run is None:
+                self._say_quiet(desired)
+
+        self.world.agenda.after(LOOK_AGAIN_S, again)
 
     def say_stored(self, run: Run) -> None:
         """The newest checkpoint that ranks of this run wrote: only where rank 0 is."""

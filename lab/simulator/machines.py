@@ -51,10 +51,13 @@ class Machine:
         self.bad = False  # fails its tests
         self.lemon_s: float | None = None  # ranks here die so long after each start; tests pass
         self.unkillable = False
+        self.wedged = False  # it is there, and no executor comes up
+        self.flaps_s = 0.0  # so long its line lasts; 0: as long as it is needed
         self.dies_s = 0.0  # how long ranks take to be gone once they are told to
         self.exam = Exam.HONEST
         self.store_lives_s: float | None = None  # the next rendezvous store here, if it dies
         self.cordoned = False
+        self.full = False  # the cluster has no room there
         self.marked = False  # the cluster keeps others off it, for it is distrusted
         self.accepted = (0, 0)  # term and epoch, on disk
         self.memory: dict[str, tuple[Snapshot, ...]] = {}

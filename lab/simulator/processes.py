@@ -20,7 +20,7 @@ def boot(world: World, machine: Machine) -> None:
 
 def boot_again(world: World, machine: Machine) -> None:
     """As its init does, where it has none."""
-    if machine.up and machine.executor is None:
+    if machine.up and machine.executor is None and not machine.wedged:
         boot(world, machine)
 
 

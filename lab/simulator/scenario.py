@@ -79,6 +79,7 @@ class SimJob(msgspec.Struct, frozen=True):
     store_every: int  # steps; 0: no store
     deadline_s: float | None = None
     suspend: bool = False
+    memory_every: int = 1  # steps
 
 
 POLICY = Policy(trial_after_s=8.0, trial_longest_s=64.0)

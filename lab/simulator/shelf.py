@@ -15,11 +15,19 @@ class Shelf:
         self.looks_s = 0.0  # how long a look takes
         self.lagging: dict[str, set[Point]] = {}  # by job: what is shown until it catches up
         self.sick: set[tuple[str, Point]] = set()  # cannot be read
+        self.hung: frozenset[str] = frozenset()  # nodes where a look comes to no end
+        self.unmounted: frozenset[str] = frozenset()  # and those where a look finds nothing
         self.was_sick: set[tuple[str, Point]] = set()  # and was told so once
 
     def repair(self) -> None:
         self.looks_s = 0.0
         self.lagging = {}
+        self.hung, self.unmounted = frozenset(), frozenset()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each node sees it, at once."""
+        return not (self.looks_s or self.hung or self.unmounted)
 
     def hide(self, job: str, stored: set[Point], *, newest: int) -> None:
         """Show no more than is there now, without the `newest` so many."""

@@ -18,9 +18,9 @@ from holdfast.lab.simulator.broken import Broken
 from holdfast.lab.simulator.closing import close, measured
 from holdfast.lab.simulator.families.table import FAMILIES
 from holdfast.lab.simulator.faults.table import inject, mend, repair_all
-from holdfast.lab.simulator.rules import bounds
+from holdfast.lab.simulator.rules import bounds, notices
 from holdfast.lab.simulator.rules.ends import unfinished, verdict, waits_for_people
-from holdfast.lab.simulator.scenario import FAULTS_UNTIL_S, Scenario, draw
+from holdfast.lab.simulator.scenario import FAULTS_UNTIL_S, Scenario
 from holdfast.lab.simulator.waits import Measured
 from holdfast.lab.simulator.world import World
 
@@ -102,6 +102,7 @@ def _repair(world: World) -> None:
 
 def _look(world: World, every_s: float) -> None:
     bounds.look(world)
+    notices.look(world)
     world.agenda.after(every_s, lambda: _look(world, every_s))
 
 
@@ -172,9 +173,9 @@ def _family(failure: Failure) -> str:
     return "" if family == "mixed" else f" --family {family}"
 
 
-def first_failure(seeds: range) -> Failure | None:
-    """The first failure among these seeds of "mixed", here and now."""
-    return next(filter(None, map(run, map(draw, seeds))), None)
+def first_failure(seeds: range, *, family: str = "mixed") -> Failure | None:
+    """The first failure among these seeds, here and now."""
+    return next(filter(None, map(run, map(FAMILIES[family], seeds))), None)
 
 
 def live_seed(family: str, seed: int) -> Life:

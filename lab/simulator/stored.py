@@ -16,7 +16,8 @@ from holdfast.protocol.messages import Desired, Restore, Stored
 
 def all_of(world: World, job: str) -> set[Point]:
     """Everything whole that is in the store for a job."""
-    live = [run for (name, _), run in world.runs.items() if name == job and run.training]
+    runs = [run for (name, _), run in world.runs.items() if name == job and run.training]
+    live = [run for run in runs if world.promises.is_own(job, run.epoch)]
     return world.store[job].union(*(run.stored(world.now) for run in live))
 
 
@@ -78,6 +79,8 @@ def check_restore(world: World, desired: Desired) -> None:
     point = desired.restore
     if point is None or desired.job is None:
         return
+    own = world.promises.is_own(desired.job, point.epoch)
+    require("restore-is-of-the-same-job", own, f"{point} is of an earlier {desired.job}")
     later = [start for epoch, start in world.lines[desired.job] if epoch > point.epoch]
     if any(start < point.step for start in later):
         raise Broken("restore-on-the-line", f"{point} was rolled back by a start from {later}")

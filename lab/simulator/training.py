@@ -50,8 +50,9 @@ class Run:
 
     def snapshots(self, node: str, now: float) -> tuple[Snapshot, ...]:
         """The two newest sealed snapshots of the node's ranks; what was not trained has none."""
-        newest = self.step(now)
-        steps = [step for step in (newest, newest - 1) if step > self.start]
+        every = self.job.memory_every
+        newest = self.step(now) // every * every
+        steps = [step for step in (newest, newest - every) if step > self.start]
         return tuple(
             Snapshot(rank=rank, step=step, epoch=self.epoch)
             for rank in self.ranks[node]

@@ -8,11 +8,18 @@ from holdfast.protocol.messages import Desired, RankError, RankStatus
 
 
 def quiet(
-    world: World, machine: Machine, desired: Desired, *, looks: bool = False, looking: str = ""
+    world: World,
+    machine: Machine,
+    desired: Desired,
+    *,
+    looks: bool = False,
+    looking: str = "",
+    error: str = "",
 ) -> e.NodeQuiet:
     """No rank is left here; `looks`: and this is what the store holds."""
     assert desired.job is not None
-    points, damaged, error = stored.look_up(world, desired.job) if looks else ((), (), "")
+    looks = looks and machine.name not in world.shelf.unmounted
+    points, damaged, failed = stored.look_up(world, desired.job) if looks else ((), (), error)
     return e.NodeQuiet(
         job=desired.job,
         epoch=desired.epoch,
@@ -21,7 +28,7 @@ def quiet(
         stored=points,
         looking=looking,
         damaged=damaged,
-        store_error=error,
+        store_error=failed,
     )
 
 

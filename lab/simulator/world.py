@@ -12,7 +12,9 @@ from random import Random
 from holdfast.lab.simulator.agenda import Agenda
 from holdfast.lab.simulator.books import Books
 from holdfast.lab.simulator.driver import Driver
+from holdfast.lab.simulator.holders import Holders
 from holdfast.lab.simulator.machines import Machine
+from holdfast.lab.simulator.promises import Promises
 from holdfast.lab.simulator.scenario import Scenario
 from holdfast.lab.simulator.shelf import Point, Shelf
 from holdfast.lab.simulator.streams import Streams
@@ -39,6 +41,8 @@ class World:
         self.best: dict[str, int] = dict.fromkeys(self.jobs, 0)
         self.store: dict[str, set[Point]] = {name: set() for name in self.jobs}
         self.store_up = True
+        self.tests_s = 0.0  # how long tests of nodes with others may take
+        self.calls_s = 0.0  # how long calls to the cluster may take
         self.shelf = Shelf()
         self.told_stored: dict[str, set[Point]] = {name: set() for name in self.jobs}
         self.anew: dict[str, int] = {}  # jobs that were made anew after this epoch
@@ -51,9 +55,23 @@ class World:
         self.parted: set[tuple[str, str]] = set()  # machines that cannot reach each other
         self.asked: set[str] = set()  # machines that a person wanted out
         self.kept_out: set[str] = set()  # those that are out by a person's word
+        self.outs: dict[
+            str, tuple[int, float]
+        ] = {}  # by machine: evictions, and the last one's time
         self.bugs: dict[str, int] = {}  # steps that a job's own code never gets past
+        self.greedy: set[str] = set()  # of these jobs, those that are killed there for memory
+        self.killed: Counter[tuple[str, int]] = Counter()  # by job and step: so often they were
+        self.tested: set[tuple[str, str]] = set()  # by machine: exams that it ran to their end
+        self.misled: set[str] = set()  # jobs whose tests of a node alone are wrong
+        self.victims_of: dict[str, list[str]] = {name: [] for name in self.jobs}
+        self.misjudged: dict[str, str] = {}  # machines that failed such tests, and whose
         self.raised: Counter[tuple[str, int]] = Counter()  # by job and step: its own code raised
         self.books = Books()
+        self.holders = Holders()
+        self.promises = Promises()
+        self.robbed: dict[
+            str, str
+        ] = {}  # by machine that a job gave back while it needed it: the job
         self.waits = Waits()
         self.blows = 0  # how often something went wrong
         self._count = 0
@@ -80,6 +98,23 @@ class World:
         """The last step that all ranks of an epoch have completed; None where it had none."""
         run = self.runs.get((job, epoch))
         return run.step(self.now) if run is not None else None
+
+    def newest_run(self, job: str) -> Run | None:
+        """The job's last attempt that began."""
+        begun = self.lines[job]
+        return self.runs[job, begun[-1][0]] if begun else None
+
+    def begin_life(self, job: str) -> None:
+        """The job's name is used again: nothing of the one before is its own."""
+        self.promises.begin_life(job, self.driver.state.epoch)
+        self.lines[job], self.best[job] = [], 0
+        self.store[job], self.told_stored[job] = set(), set()
+        self.waits.jobs.pop(job, None)
+        self.books.submitted_s.pop(job, None)
+        self.books.finished_s.pop(job, None)
+        self.deleted.discard(job)
+        self.granted.discard(job)
+        self.shelf.show(job)
 
     def parted_in(self, run: Run) -> tuple[str, ...]:
         """Two nodes of the run that cannot reach each other; () where all can."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from random import Random
 
-from holdfast.lab.simulator.scenario import KINDS, Fault, SimJob
+from holdfast.lab.simulator.scenario import KINDS, Fault, Scenario, SimJob
 from holdfast.lab.simulator.streams import Streams
 
 HARMLESS = {"kill-rank": 3, "blip": 1, "raise": 1, "kill-executor": 2, "hang": 2}
@@ -41,4 +41,34 @@ def job(rng: Random, number: int, nodes: int, *, steps: int) -> SimJob:
         standbys=rng.choice((0, 0, 1)),
         steps=steps,
         store_every=rng.choice((0, 5, 5)),
+    )
+
+
+def filling(streams: Streams, rng: Random, nodes: int, *, steps: int) -> tuple[SimJob, ...]:
+    """Two jobs that have nearly all nodes."""
+    first = rng.randint(1, nodes - 2)
+    sizes = (first, nodes - first - rng.randint(0, 1))
+    return tuple(
+        job(streams.of(f"job-{k}", "draw"), k, size, steps=steps) for k, size in enumerate(sizes)
+    )
+
+
+def of_family(
+    seed: int,
+    family: str,
+    jobs: tuple[SimJob, ...],
+    drawn: tuple[Fault, ...],
+    *,
+    nodes: int,
+    until_s: float,
+    racks: int = 2,
+) -> Scenario:
+    return Scenario(
+        seed=seed,
+        nodes=nodes,
+        racks=racks,
+        jobs=jobs,
+        faults=drawn,
+        family=family,
+        until_s=until_s,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from holdfast.lab.simulator import scenario
-from holdfast.lab.simulator.families import long, short
+from holdfast.lab.simulator.families import cluster, long, people, short, twice
 from holdfast.lab.simulator.scenario import Scenario
 
 FAMILIES: dict[str, Callable[[int], Scenario]] = {
@@ -15,6 +15,21 @@ FAMILIES: dict[str, Callable[[int], Scenario]] = {
     "renamed": short.renamed,
     "lemons": short.lemons,
     "unattended": short.unattended,
+    "same-name": people.same_name,
+    "slow-calls": cluster.slow_calls,
+    "wrong-tests": twice.wrong_tests,
+    "flapping": cluster.flapping,
+    "maintenance": people.maintenance,
+    "mounts": twice.mounts,
+    "hungry": twice.hungry,
+    "queue": people.queue,
+    "apart": cluster.apart,
+    "crowded": cluster.crowded,
+    "switch": cluster.switch,
+    "overruled": people.overruled,
+    "exams-again": twice.exams_again,
+    "again-and-again": twice.again_and_again,
+    "people-evict": people.people_evict,
     "hundreds": long.hundreds,
     "month": long.month,
 }

@@ -44,6 +44,8 @@ def _put_back(world: World, backup: Backup) -> None:
     if world.driver.alive:
         world.driver.die()
     world.put_back = True
+    world.promises.forget()
+    world.outs.clear()
     followed = max(machine.accepted[0] for machine in world.machines.values())
     world.driver.put_back(backup, term=followed)
     known = world.driver.state.jobs

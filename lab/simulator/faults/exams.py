@@ -25,6 +25,16 @@ def praises(world: World, fault: Fault) -> None:
         course.stand_still(world, machine.executor.run, echo=False)
 
 
+def take_long(world: World, fault: Fault) -> None:
+    """Tests of nodes with others take seconds from now on."""
+    world.tests_s = 2 + 8 * fault.size
+
+
+def misleads(world: World, fault: Fault) -> None:
+    """A library in the job's image is broken: every node fails its tests of one node alone."""
+    world.misled.add(whom.job(world, fault))
+
+
 def _set(world: World, fault: Fault, exam: Exam) -> Machine:
     machine = whom.machine(world, fault)
     world.guilty.add(machine.name)

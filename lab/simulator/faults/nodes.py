@@ -62,6 +62,13 @@ def cut_node(world: World, fault: Fault) -> None:
     cut(world, whom.machine(world, fault), fault)
 
 
+def cut_rack(world: World, fault: Fault) -> None:
+    rack = whom.machine(world, fault).rack
+    for machine in world.machines.values():
+        if machine.rack == rack:
+            cut(world, machine, fault)
+
+
 def cut_all(world: World, fault: Fault) -> None:
     for machine in world.machines.values():
         cut(world, machine, fault)
@@ -154,6 +161,7 @@ def renamed(world: World, fault: Fault) -> None:
     machine.up = False
     machine.memory.clear()
     machine.accepted, machine.marked, machine.unkillable = (0, 0), False, False
+    world.outs.pop(machine.name, None)
     machine.bad, machine.lemon_s = fault.size > 0.7, None
     if machine.bad:
         world.guilty.add(machine.name)

@@ -36,6 +36,12 @@ def bug(world: World, fault: Fault) -> None:
     course.plant_bug(world, name, 1 + fault.dice % world.jobs[name].steps)
 
 
+def hungry(world: World, fault: Fault) -> None:
+    """From now on a rank of the job is killed for memory at this step, always."""
+    world.greedy.add(whom.job(world, fault))
+    bug(world, fault)
+
+
 def hang(world: World, fault: Fault) -> None:
     if executor := whom.busy(world, fault):
         run = executor.run

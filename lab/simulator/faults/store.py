@@ -5,6 +5,8 @@ from holdfast.lab.simulator.faults import whom
 from holdfast.lab.simulator.scenario import Fault
 from holdfast.lab.simulator.world import World
 
+HUNG, UNMOUNTED = 1, 2
+
 
 def lose_rendezvous(world: World, fault: Fault) -> None:
     """The next epoch's store process that begins here dies: with `size`, how soon."""
@@ -19,6 +21,13 @@ def store_down(world: World, fault: Fault) -> None:
 def store_slow(world: World, fault: Fault) -> None:
     world.shelf.looks_s = 20 + 100 * fault.size
     world.agenda.after(60 * fault.size, lambda: setattr(world.shelf, "looks_s", 0.0))
+
+
+def mounts(world: World, fault: Fault) -> None:
+    """On some nodes the store hangs, on some it is not mounted, as two bits of the dice say."""
+    bits = {name: fault.dice >> 2 * k & 3 for k, name in enumerate(world.machines)}
+    world.shelf.hung = frozenset(name for name, two in bits.items() if two == HUNG)
+    world.shelf.unmounted = frozenset(name for name, two in bits.items() if two == UNMOUNTED)
 
 
 def list_lags(world: World, fault: Fault) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from holdfast.lab.simulator import processes
-from holdfast.lab.simulator.faults import driver, exams, nodes, ranks, store, wishes
+from holdfast.lab.simulator.faults import driver, exams, executors, nodes, ranks, store, wishes
 from holdfast.lab.simulator.machines import Exam
 from holdfast.lab.simulator.scenario import Fault
 from holdfast.lab.simulator.world import World
@@ -26,13 +26,17 @@ def mend(world: World) -> None:
     world.parted.clear()
     world.store_up = True
     world.shelf.repair()
+    world.misled.clear()
+    world.calls_s = world.tests_s = 0.0
     processes.driver_returns(world)
     for machine in world.machines.values():
         machine.bad, machine.lemon_s = False, None
         machine.dies_s, machine.exam = 0.0, Exam.HONEST
+        machine.flaps_s, machine.full = 0.0, False
         nodes.heal(world, machine)
         nodes.come_back(world, machine)
         nodes.killable(world, machine)
+        executors.unwedge(world, machine)
         wishes.uncordon(world, machine)
 
 
@@ -41,10 +45,12 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "blip": ranks.blip,
     "raise": ranks.raise_once,
     "bug": ranks.bug,
+    "hungry": ranks.hungry,
     "kill-executor": nodes.kill_executor,
     "lose-node": nodes.lose_node,
     "lose-rack": nodes.lose_rack,
     "cut-node": nodes.cut_node,
+    "cut-rack": nodes.cut_rack,
     "cut-all": nodes.cut_all,
     "hang": ranks.hang,
     "bad-node": nodes.bad_node,
@@ -54,19 +60,28 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "unkillable": nodes.unkillable,
     "slow-quiet": nodes.slow_quiet,
     "renamed": nodes.renamed,
+    "wedge": executors.wedge,
+    "late": executors.late,
+    "flap": executors.flap,
+    "refuse": executors.refuse,
+    "slow-calls": executors.slow_calls,
     "exam-hangs": exams.hangs,
     "exam-accuses": exams.accuses,
     "exam-praises": exams.praises,
+    "slow-tests": exams.take_long,
+    "exam-misleads": exams.misleads,
     "lose-rendezvous": store.lose_rendezvous,
     "store-down": store.store_down,
     "store-slow": store.store_slow,
     "list-lags": store.list_lags,
+    "mounts": store.mounts,
     "unreadable": store.unreadable,
     "kill-driver": driver.kill_driver,
     "freeze-driver": driver.freeze_driver,
     "put-back": driver.put_back,
     "suspend": wishes.suspend,
     "resume": wishes.resume,
+    "anew": wishes.anew,
     "stop": wishes.stop,
     "delete": wishes.delete,
     "evict": wishes.evict,

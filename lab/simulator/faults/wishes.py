@@ -1,7 +1,7 @@
 """What people wish in the middle of it: no faults, but they come at any moment, too."""
 
 from holdfast.driver.core import events as e
-from holdfast.lab.simulator import cluster, processes
+from holdfast.lab.simulator import cluster, people, processes
 from holdfast.lab.simulator.faults import whom
 from holdfast.lab.simulator.machines import Machine
 from holdfast.lab.simulator.scenario import Fault
@@ -9,11 +9,15 @@ from holdfast.lab.simulator.world import World
 
 
 def suspend(world: World, fault: Fault) -> None:
-    world.driver.request(e.SuspendRequested(job=whom.job(world, fault)))
+    people.suspend(world, whom.job(world, fault))
 
 
 def resume(world: World, fault: Fault) -> None:
-    world.driver.request(e.ResumeRequested(job=whom.job(world, fault)))
+    people.resume(world, whom.job(world, fault))
+
+
+def anew(world: World, fault: Fault) -> None:
+    people.begin_anew(world, world.jobs[whom.job(world, fault)])
 
 
 def stop(world: World, fault: Fault) -> None:
@@ -38,9 +42,7 @@ def brake(world: World, fault: Fault) -> None:
 
 def maintain(world: World, fault: Fault) -> None:
     within_s = None if fault.size < 0.3 else 200 * fault.size
-    node = whom.machine(world, fault).name
-    event = e.NodeMaintainRequested(node=node, reason="new kernel", within_s=within_s)
-    world.driver.request(event)
+    people.maintain(world, whom.machine(world, fault).name, within_s)
 
 
 def drain(world: World, fault: Fault) -> None:
@@ -82,5 +84,4 @@ def uncordon(world: World, machine: Machine) -> None:
 
 
 def restore(world: World, fault: Fault) -> None:
-    node = whom.machine(world, fault).name
-    world.driver.request(e.NodeRestoreRequested(node=node, reason="looked at"))
+    people.restore(world, whom.machine(world, fault).name, "looked at")

@@ -65,7 +65,9 @@ def _look_at_nodes(world: World, since_s: float) -> None:
 def _is_out(world: World, node: Node) -> bool:
     """It is evicted, is well, and waits for nothing but its trial."""
     quarantine = node.quarantine
-    if quarantine is None or quarantine.setup is None or node.name in world.kept_out:
+    if quarantine is None or quarantine.setup is None:
+        return False
+    if node.name in world.kept_out or node.name in world.promises.free_by:
         return False
     machine = world.machines[node.name]
     honest = machine.exam is Exam.HONEST
@@ -73,13 +75,8 @@ def _is_out(world: World, node: Node) -> bool:
 
 
 def _furthest(world: World, name: str) -> int:
-    run = _newest(world, name)
+    run = world.newest_run(name)
     return max(world.best[name], run.step(world.now) if run is not None else 0)
-
-
-def _newest(world: World, name: str) -> Run | None:
-    begun = world.lines[name]
-    return world.runs[name, begun[-1][0]] if begun else None
 
 
 def _owed(world: World) -> set[str]:
@@ -93,7 +90,7 @@ def _owed(world: World) -> set[str]:
 
 
 def _trains(world: World, name: str) -> bool:
-    run = _newest(world, name)
+    run = world.newest_run(name)
     return run is not None and run.training
 
 
@@ -101,7 +98,7 @@ def _wants(world: World, name: str) -> bool:
     job = world.driver.state.jobs.get(name)
     if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
         return False
-    readable = world.store_up and name not in world.shelf.lagging and not world.shelf.looks_s
+    readable = world.store_up and name not in world.shelf.lagging and world.shelf.is_whole
     return job.phase is not Phase.SUSPENDED and readable and name not in world.bugs
 
 
@@ -119,7 +116,7 @@ def _usable(world: World, machine: Machine, jobs: set[str]) -> bool:
 
 
 def is_well(machine: Machine) -> bool:
-    sick = machine.bad or machine.unkillable or machine.lemon_s is not None
+    sick = machine.bad or machine.unkillable or machine.wedged or machine.lemon_s is not None
     return machine.up and not (machine.cut or machine.cordoned or sick)
 
 

@@ -4,7 +4,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.model import State
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator import stored
-from holdfast.lab.simulator.rules import brakes, incidents, jobs, nodes
+from holdfast.lab.simulator.rules import brakes, exams, incidents, jobs, nodes
 from holdfast.lab.simulator.world import World
 
 
@@ -21,6 +21,7 @@ def check(world: World, before: State, event: e.AnyEvent, decision: Decision, no
             jobs.ranks_have_good_nodes(after, new)
             jobs.table_is_whole(new)
             jobs.budget_is_kept(new, now)
+            jobs.who_came_first_starts_first(world, old, new, after)
             jobs.who_can_meet_is_seated(old, new, after, now)
     for job in after.jobs.values():
         jobs.suspend_ends(job, now - world.driver.stood_since(job.since_s))
@@ -33,8 +34,10 @@ def check(world: World, before: State, event: e.AnyEvent, decision: Decision, no
         nodes.only_the_guilty_are_evicted(world, before, after, name)
         nodes.only_the_evicted_are_tried(after, name)
         nodes.trust_is_earned(world, event, before, after, name)
+        exams.who_fails_again_waits_longer(world, event, before, after, name, now)
         nodes.only_standbys_test_themselves(after, name)
     nodes.a_standbys_test_costs_nothing(before, after, event)
+    exams.who_answers_was_tested(world, before, after, event)
     brakes.brake_is_a_persons_to_release(before, after, event)
     if decision.nodes:
         brakes.brake_holds(world, before, after, decision, now)

@@ -88,7 +88,9 @@ def verdict(world: World) -> None:
     """Rules about the whole, once all has converged."""
     state = world.driver.state
     faults = tuple(fault for fault in world.scenario.faults if fault.kind != FREEZE)
-    stopped = {"stop", "delete", "suspend", "bad-node", "bug"} & {fault.kind for fault in faults}
+    stopped = {"stop", "delete", "suspend", "bad-node", "bug", "hungry"} & {
+        fault.kind for fault in faults
+    }
     for name, job in state.jobs.items():
         planned = job.plan.deadline_s is not None or bool(stopped)
         excused = len(faults) >= 3 or planned or _cornered(world) or bool(waits_for_people(world))
@@ -99,6 +101,9 @@ def verdict(world: World) -> None:
             require("a-users-fault-is-the-users", fair, f"{name}: {job.failure.reason}")
         if job.phase is Phase.SUCCEEDED:
             require("done-is-done", world.best[name] == world.jobs[name].steps, name)
+    held = world.holders.held()
+    excused = world.put_back or bool(waits_for_people(world))
+    require("what-nobody-has-is-given-back", excused or not held, held)
     if faults and all(fault.kind in PEACEFUL for fault in world.scenario.faults):
         a_move_costs_nothing(world, state)
     if world.scenario.family == "driver-stalled":

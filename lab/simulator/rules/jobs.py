@@ -64,6 +64,19 @@ def table_is_whole(job: Job) -> None:
         require("seats-are-places", nodes == job.places, f"{job.name}: {nodes} {job.places}")
 
 
+def who_came_first_starts_first(world: World, old: Job | None, new: Job, after: State) -> None:
+    """No job starts on nodes with which one that was submitted before it could have started."""
+    if old is None or old.phase is not Phase.PENDING or new.phase is not Phase.ALLOCATING:
+        return
+    came_s = world.books.submitted_s
+    for other in after.jobs.values():
+        waits = other.phase is Phase.PENDING and other.wanted is Wanted.RUN and not other.barred
+        earlier = came_s.get(other.name, world.now) < came_s.get(new.name, world.now)
+        could = [node for node in new.nodes if node not in other.unfit and node not in other.tried]
+        late = waits and earlier and len(could) >= other.layout.nodes
+        require("who-came-first-starts-first", not late, f"{new.name} before {other.name}")
+
+
 def suspend_ends(job: Job, now: float) -> None:
     """A suspend that a person asked for ends in bounded time, whatever happens; while the driver
     stands still, which `now` leaves out, it can end nothing.

@@ -6,6 +6,7 @@ from holdfast.driver.core.model import Phase, Purpose, State
 from holdfast.driver.core.node import Lent, Node, Source, Trusted
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator.broken import require
+from holdfast.lab.simulator.rules import exams
 from holdfast.lab.simulator.world import World
 
 
@@ -57,7 +58,10 @@ def only_the_guilty_are_evicted(world: World, before: State, after: State, name:
     old, new = before.nodes.get(name), after.nodes[name]
     if new.quarantined and (old is None or not old.quarantined):
         guilty = name in world.guilty or name in world.asked
-        require("no-innocent-is-evicted", guilty, f"{name}: {new.trust}")
+        misjudged = not guilty and name in world.misjudged
+        require("no-innocent-is-evicted", guilty or misjudged, f"{name}: {new.trust}")
+        if misjudged:
+            exams.a_wrong_test_is_given_up(world, name)
 
 
 def only_the_evicted_are_tried(state: State, name: str) -> None:
