@@ -87,7 +87,7 @@ def on_resume(turn: Turn, event: ResumeRequested) -> None:
 def _goes_on(job: Job) -> str:
     """Where a job begins that was suspended, as far as is known before its nodes have looked."""
     if stored := points.newest_stored(job):
-        return f"{job.name} goes on from step {stored.step}, which is in its store"
+        return f"{job.name} goes on from step {stored.step}, which is in its store, or a later one"
     where = "unless one is found its script begins where it has saved itself, or anew"
     return f"no checkpoint of {job.name} is known: {where}"
 

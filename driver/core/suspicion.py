@@ -18,7 +18,7 @@ from holdfast.diagnostics.thresholds import thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.driver.core import eviction, exams, incidents, pairs, saving
 from holdfast.driver.core.allocation import leave, ready, rest
-from holdfast.driver.core.candidates import unwanted
+from holdfast.driver.core.candidates import moved_off, unwanted
 from holdfast.driver.core.effects import PutOnTrial
 from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Exam, Fault, Job, Purpose
@@ -56,7 +56,9 @@ def begin(turn: Turn, job: Job, node: str, fault: Fault) -> None:
     """The job leaves the node, its last step saved first; it is tested once it is given back."""
     setup = eviction.setup_of(job)
     turn.node(node, trust=Suspect(why=fault.summary, setup=setup, exam_s=turn.now))
-    turn.job(job.name, leaving=(*job.leaving, node))
+    known = moved_off(turn, job)
+    moved = {other: at_s for other, at_s in job.moved.items() if other in known}
+    turn.job(job.name, leaving=(*job.leaving, node), moved={**moved, node: turn.now})
     turn.say(f"{node} is tested before anybody uses it again", job.name)
 
 
@@ -76,12 +78,21 @@ def _is_idle(turn: Turn, node: Node) -> bool:
     return node.exam is None and ready(node) and fits(Use.PARTNER, None, node, turn.now)
 
 
+def _beside(turn: Turn, setup: ExamSetup) -> list[Node]:
+    """Those who stand beside the suspect; fewer where so many are not there."""
+    return list(islice(_helpers(turn, turn.jobs.get(setup.job)), HELPERS))
+
+
 # ---------------------------------------------------------------- the exam
 
 
 def hold(turn: Turn, node: Node, suspect: Suspect) -> None:
     """Have an executor on the suspect; once it is there, it is told what to run with whom."""
     number, setup = turn.sequence, suspect.setup
+    if len(_beside(turn, setup)) < HELPERS:
+        why = "nobody is there to be tested beside it"
+        put_off(turn, node.name, why, tries=suspect.tries + 1)
+        return
     exam = Exam(
         id=f"suspect.{number}",
         purpose=Purpose.SUSPICION,
@@ -104,10 +115,8 @@ def convene(turn: Turn, name: str) -> None:
     if exam is None or not (waits and node.connected and isinstance(node.trust, Suspect)):
         return
     setup = node.trust.setup
-    helpers = list(islice(_helpers(turn, turn.jobs.get(setup.job)), HELPERS))
-    if len(helpers) < HELPERS:
-        tries = node.trust.tries + 1
-        put_off(turn, name, "nobody is there to be tested beside it", tries=tries)
+    helpers = _beside(turn, setup)
+    if len(helpers) < HELPERS:  # they have gone since: it ends by its time
         return
     tests = orders(
         id=exam.id,

@@ -163,4 +163,4 @@ def test_who_resumes_a_job_is_told_the_step_that_is_in_its_store(storing) -> Non
     assert "no checkpoint" not in storing.do(e.SuspendRequested(job="job")).why
     storing.answer(stored=[(10, storing.job.history[0].epoch)])
     resumed = storing.do(e.ResumeRequested(job="job"))
-    assert "job goes on from step 10, which is in its store" in resumed.why
+    assert "job goes on from step 10, which is in its store, or a later one" in resumed.why
