@@ -20,8 +20,8 @@ from holdfast.checkpoint.declared import check_keys, checked_shards
 from holdfast.checkpoint.fetch import Foreign, Identity, Refused, fetch, refuse
 from holdfast.checkpoint.filling import Area, Claim
 from holdfast.checkpoint.layout import PLAN_KEY, Layout, Shard, ShardPlan, Spec, lay_out, parse_head
+from holdfast.checkpoint.load_state import Fitting
 from holdfast.checkpoint.plan import writers
-from holdfast.checkpoint.putback import Fitting
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.settings import Settings, from_environment
 from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder

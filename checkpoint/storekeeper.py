@@ -19,8 +19,8 @@ from holdfast.checkpoint.memory import forget
 from holdfast.checkpoint.neighbour import Neighbour, neighbour
 from holdfast.checkpoint.slots import SlotFolder
 from holdfast.checkpoint.stores import Store, StoreError
-from holdfast.checkpoint.stores.timed import Answers, Timed
 from holdfast.checkpoint.sweeping import Sweeper
+from holdfast.checkpoint.timed_store import Answers, Timed
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.clock import Clock
 from holdfast.protocol.messages import Stored

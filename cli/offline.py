@@ -22,7 +22,7 @@ class Recorded:
     """A run's journal, as if its driver were asked. `others`: runs that it does not know."""
 
     def __init__(self, root: Path, others: Sequence[str] = ()) -> None:
-        from holdfast.driver.adapters.journal_sqlite import read_only
+        from holdfast.driver.adapters.sql.sqlite import read_only
         from holdfast.driver.core.encode import UnreadableState, decode
         from holdfast.driver.core.model import State
         from holdfast.driver.ports import PermanentError, TemporaryError
@@ -77,9 +77,9 @@ class Recorded:
 
     def incidents(self, job: str) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import incident_view
-        from holdfast.driver.core import lives
+        from holdfast.driver.core import job_lives
 
-        found = lives.incidents_of(self._state, job)
+        found = job_lives.incidents_of(self._state, job)
         return [_plain(incident_view(each)) for each in found]
 
     def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import structlog
 from holdfast.daemon.link import Link
 from holdfast.daemon.probes import responder
 from holdfast.daemon.probes.prober import Prober
-from holdfast.daemon.samplers.fence import Fence
+from holdfast.daemon.samplers.guard import Guard
 from holdfast.daemon.samplers.logs import KernelLog
 from holdfast.daemon.samplers.nics import Nics
 from holdfast.daemon.samplers.outputs import Outputs
@@ -64,7 +64,7 @@ class Daemon:
         self._outputs = Outputs(paths.outputs, paths.outputs_read)
         self._pressure = HostPressure(paths.scratch)
         self._executor = Sibling(parent)
-        self._fence = Fence()
+        self._guard = Guard()
         self._prober = Prober(clock, settings.probe_port)
         self._link = Link(settings, _hello(settings, incarnation))
         self._period_s = 1.0
@@ -96,7 +96,7 @@ class Daemon:
         A rank may have lived for milliseconds, and the node may go because of its end.
         """
         now, none = self._clock.monotonic_s(), list[LogHit]()
-        hits = self._fence.ask("outputs", lambda: self._outputs.last_hits(now), none)
+        hits = self._guard.ask("outputs", lambda: self._outputs.last_hits(now), none)
         self._hits.extend((0, hit) for hit in hits)
         if not self._hits:
             return
@@ -147,7 +147,7 @@ class Daemon:
 
     def _look(self) -> bool:
         """Look at all that may be urgent; whether something is."""
-        now, ask = self._clock.monotonic_s(), self._fence.ask
+        now, ask = self._clock.monotonic_s(), self._guard.ask
         none: list[LogHit] = []
         ranks = ask("progress", lambda: self._progress.sample(now), False)
         down = ask("nics", self._nics.went_down, False)
@@ -172,7 +172,7 @@ class Daemon:
                 continue
 
     def _heartbeat(self, urgent: bool) -> Heartbeat:
-        now, ask = self._clock.monotonic_s(), self._fence.ask
+        now, ask = self._clock.monotonic_s(), self._guard.ask
         self._sequence += 1
         self._hits = deque(((at or self._sequence, hit) for at, hit in self._hits), maxlen=HITS)
         return Heartbeat(

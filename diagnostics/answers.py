@@ -1,6 +1,6 @@
 """What was asked of whom, what came back, and what it had to reach. Pure.
 
-Called by `verdict` and by what reads one test for it: `singles` and `matches`.
+Called by `verdict` and by what reads one test for it: `one_node` and `node_pairs`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ class Answers(msgspec.Struct, frozen=True):
         return any(name == node for name, _, _ in self.results)
 
 
-class Match(msgspec.Struct, frozen=True):
+class PairRun(msgspec.Struct, frozen=True):
     """One round of one test between two nodes. `passed` is None where it says nothing."""
 
     members: Pair
@@ -51,12 +51,12 @@ class Match(msgspec.Struct, frozen=True):
     slow: bool = False  # it came to an end, below what it should reach
 
 
-class Finding(msgspec.Struct, frozen=True):
+class TestOutcome(msgspec.Struct, frozen=True):
     """What one test says of each node that was to run it: True good, False bad, None neither."""
 
     test: Test
     nodes: dict[str, bool | None]
-    matches: tuple[Match, ...] = ()  # of a test of two
+    runs: tuple[PairRun, ...] = ()  # of a test of two
 
     def part(self, node: str, answers: Answers) -> Part:
         """What is bad of a node that failed."""

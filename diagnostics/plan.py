@@ -1,7 +1,7 @@
 """Which node runs which test with whom. Pure; called by the driver's core.
 
 Must not know what became of a test: that is `verdict`'s. The nodes under test stand in a ring and
-every edge of the ring is one match of each test of two, so each node is tested with two different
+every edge of the ring is one run of each test of two, so each node is tested with two different
 partners: in two rounds where the ring is even, in three where it is odd.
 """
 
@@ -47,10 +47,10 @@ def orders(
                 plan[node].append(each)
     port, boxes = first_port, 0.0
     for test in tests_of(2):
-        for turn, matches in enumerate(pairs * test.rounds):
+        for turn, runs in enumerate(pairs * test.rounds):
             # A partner may have spent the earlier rounds' boxes on another that is dead.
             boxes += test.cost
-            for first, second in matches:
+            for first, second in runs:
                 order = DiagnosticOrder(
                     id=id,
                     test=test.name,

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from holdfast.diagnostics import matches, singles
-from holdfast.diagnostics.answers import Answers, Finding, Orders, answers
+from holdfast.diagnostics import node_pairs, one_node
+from holdfast.diagnostics.answers import Answers, Orders, TestOutcome, answers
 from holdfast.diagnostics.registry import Part
 from holdfast.diagnostics.thresholds import Thresholds, of_class
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
@@ -39,9 +39,9 @@ def judge(
 ) -> Verdict:
     """Whom the results convict. A result that is missing at its time counts as a failure.
 
-    A node is cleared by one match that it passed, and convicted by failing every match it was in,
+    A node is cleared by one run that it passed, and convicted by failing every run it was in,
     one of them with a cleared partner, or by failing every round of a test of its own. What the two
-    ends of a match tell differently says nothing.
+    ends of a run tell differently says nothing.
 
     Of a node that nobody accused (`accused`; None: each was) one exam is not enough, for of many
     that are healthy some fail. Who failed is accused in the next one.
@@ -49,8 +49,8 @@ def judge(
     if not orders:
         return Verdict(bad={}, undecided=(), evidence=())
     known = answers(orders, results, thresholds)
-    alone = [singles.finding(test, known) for test in known.tests(1)]
-    together = [matches.finding(test, known) for test in known.tests(2)]
+    alone = [one_node.outcome(test, known) for test in known.tests(1)]
+    together = [node_pairs.outcome(test, known) for test in known.tests(2)]
     found = (*alone, *together)
     failed, doubt = _no_majority(_failed(found, known), len(orders))
     again = set() if accused is None else set(failed) - set(accused)
@@ -76,8 +76,8 @@ def judge_alone(
     (`compute_gflops=…`), for a busy machine looks the same.
     """
     known = answers({node: orders}, results, of_class(node_class))
-    found = [singles.finding(test, known) for test in known.tests(1)]
-    bad = [each.test.part for each in found if singles.convicts_alone(node, each.test, known)]
+    found = [one_node.outcome(test, known) for test in known.tests(1)]
+    bad = [each.test.part for each in found if one_node.convicts_alone(node, each.test, known)]
     return Verdict(
         bad={node: bad[0]} if bad else {},
         undecided=() if bad else _sorted({node} - _good({node}, found)),
@@ -85,7 +85,7 @@ def judge_alone(
     )
 
 
-def _failed(found: Iterable[Finding], known: Answers) -> dict[str, str]:
+def _failed(found: Iterable[TestOutcome], known: Answers) -> dict[str, str]:
     """Node -> part; of several tests that a node failed the first says which."""
     failed: dict[str, str] = {}
     for each in found:
@@ -95,7 +95,7 @@ def _failed(found: Iterable[Finding], known: Answers) -> dict[str, str]:
     return failed
 
 
-def _good(nodes: Iterable[str], found: Collection[Finding]) -> set[str]:
+def _good(nodes: Iterable[str], found: Collection[TestOutcome]) -> set[str]:
     """Whom every test that they ran clears, of those that ran one."""
     said = {node: [each.nodes[node] for each in found if node in each.nodes] for node in nodes}
     return {node for node, each in said.items() if each and all(each)}
@@ -108,15 +108,15 @@ def _no_majority(failed: dict[str, str], tested: int) -> tuple[dict[str, str], l
 
 
 def _evidence(
-    known: Answers, alone: list[Finding], together: list[Finding], failed: Mapping[str, str]
+    known: Answers, alone: list[TestOutcome], together: list[TestOutcome], failed: Mapping[str, str]
 ) -> list[str]:
-    lines = [line for each in alone for line in singles.lines(each.test, known)]
+    lines = [line for each in alone for line in one_node.lines(each.test, known)]
     for each in together:
         mine = [node for node, good in each.nodes.items() if good is False]
         blamed = {
             node: part for node in mine if (part := failed.get(node)) == each.part(node, known)
         }
-        lines.append(matches.line(each, blamed))
+        lines.append(node_pairs.line(each, blamed))
     return lines
 
 
@@ -127,8 +127,8 @@ def _unaccused(again: set[str]) -> list[str]:
     ]
 
 
-def _apart(together: list[Finding], sound: set[str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted({two for each in together for two in matches.apart(each, sound)}))
+def _apart(together: list[TestOutcome], sound: set[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted({two for each in together for two in node_pairs.apart(each, sound)}))
 
 
 def _sorted(nodes: set[str]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from holdfast.driver.core.events import (
 )
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
-from holdfast.driver.follow.stall import LOOK_S, Looks
+from holdfast.driver.follow.running_clock import LOOK_S, Looks
 from holdfast.driver.journal.deltas import Deltas
 from holdfast.driver.journal.draft import Defect, Draft
 from holdfast.driver.journal.rank_tables import RankTables

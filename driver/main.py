@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from pydantic_settings import CliApp
 from starlette.types import Receive, Scope, Send
 
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.adapters.tokens import Tokens, load_tokens
 from holdfast.driver.cluster.outside import Outside, check_rights, outside
 from holdfast.driver.journal.opening import check_journal, open_journal

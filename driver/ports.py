@@ -149,7 +149,7 @@ class Fits(msgspec.Struct, frozen=True, kw_only=True):
     node: str
 
 
-Told = Fact | Ending | Ended | Lingering | Starved | Fits
+AnyFact = Fact | Ending | Ended | Lingering | Starved | Fits
 """What a cluster tells of its nodes, and of the executors there."""
 
 
@@ -286,7 +286,7 @@ class Journal(Protocol):
 class Cluster(Protocol):
     """Where nodes come from. Local (keeper) and Kubernetes."""
 
-    def facts(self) -> AsyncIterator[Told]:
+    def facts(self) -> AsyncIterator[AnyFact]:
         """Every node once, then each change, without end; survives a lost connection."""
         ...
 

@@ -8,14 +8,14 @@ import math
 
 from starlette.types import ASGIApp
 
-from holdfast.driver.adapters.sessions import Sessions
+from holdfast.driver.adapters.websocket.sessions import Sessions
 from holdfast.driver.cluster.effect_runner import EffectRunner
 from holdfast.driver.cluster.outside import Outside
 from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.follow.feed import Feed
-from holdfast.driver.follow.fence import Fence
-from holdfast.driver.follow.stall import RunningClock
+from holdfast.driver.follow.guard import Guard
+from holdfast.driver.follow.running_clock import RunningClock
 from holdfast.driver.journal.lastlines import KEEPS_BYTES, LastLinesKeeper
 from holdfast.driver.journal.pruning import Pruner
 from holdfast.driver.lead.standby import STEP_DOWN_S
@@ -54,9 +54,9 @@ class Driver:
             standby_test_s=settings.standby_test_s,
         )
         self.loop = Loop(journal, clock=clock, policy=policy)
-        fence = Fence(self.loop.post, costs="nobody sees whether it stands still")
+        guard = Guard(self.loop.post, costs="nobody sees whether it stands still")
         seen = WatchSettings(heartbeat_period_s=settings.heartbeat_period_s)
-        watch = self._watch = Watch(seen, fence=fence.around)
+        watch = self._watch = Watch(seen, guard=guard.around)
         running = self._running = RunningClock(self.loop.now, watch.stood_still)
         self._last_lines = LastLinesKeeper(last_lines, lambda: self.loop.state)
         self._pruner = Pruner(entries, lambda: self.loop.state, keep=settings.keep_entries)
@@ -72,7 +72,7 @@ class Driver:
         )
         self._feed = Feed(
             watch,
-            fence=fence,
+            guard=guard,
             daemons=self.sessions.daemons,
             emit=self.loop.post,
             now=running.now,

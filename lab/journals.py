@@ -1,7 +1,7 @@
 """The journal of a laboratory's driver, wherever it is, for whoever looks at it from outside."""
 
-from holdfast.driver.adapters.journal import SqlJournal
-from holdfast.driver.adapters.journal_sqlite import read_only
+from holdfast.driver.adapters.sql.journal import SqlJournal
+from holdfast.driver.adapters.sql.sqlite import read_only
 from holdfast.protocol.paths import RunPaths
 
 
@@ -12,6 +12,6 @@ def opened(url: str, run: RunPaths) -> SqlJournal:
     """
     if not url:
         return read_only(run.journal)[0]
-    from holdfast.driver.adapters.journal_postgres import open_postgres  # needs an extra
+    from holdfast.driver.adapters.sql.postgres import open_postgres  # needs an extra
 
     return open_postgres(url)

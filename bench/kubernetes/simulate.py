@@ -20,7 +20,7 @@ from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.simulated import Driver, SimulatedNode
 from holdfast.bench.kubernetes.stage import NICENESS
 from holdfast.driver.adapters.kubernetes import names, pods, podspec
-from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.driver.adapters.kubernetes.retry import retry
 from holdfast.kit.limits import raise_open_files
 from holdfast.kit.tls import trusting
 from holdfast.kit.together import until_first
@@ -62,7 +62,7 @@ class Fleet:
 
     async def _node(self, pod: Object) -> None:
         try:
-            answer = await insist(lambda: self._client.create(*_token_request(pod)))
+            answer = await retry(lambda: self._client.create(*_token_request(pod)))
         except NotFound:
             return  # the pod went meanwhile
         node = SimulatedNode(pods.node_of(pod), answer["status"]["token"], self._driver)

@@ -18,7 +18,7 @@ from typing import Any
 
 import structlog
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Phase, State

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from holdfast.daemon.samplers import processes
-from holdfast.daemon.samplers.moves import Moves
+from holdfast.daemon.samplers.activity import Moves
 from holdfast.daemon.samplers.sockets import Sockets
 from holdfast.kit import procstat
 from holdfast.protocol.messages import GroupProgress, RankProgress, Recent

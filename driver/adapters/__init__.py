@@ -1,1 +1,1 @@
-"""One file a technology: journal, node sessions, clusters, REST. Each owns its exceptions."""
+"""One file or folder a technology: SQL, WebSockets, clusters, REST. Each owns its exceptions."""

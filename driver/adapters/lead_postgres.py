@@ -8,7 +8,7 @@ import asyncio
 
 import psycopg
 
-from holdfast.driver.adapters.journal_postgres import (
+from holdfast.driver.adapters.sql.postgres import (
     ANSWER_S,
     Connection,
     connection_arguments,

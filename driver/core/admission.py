@@ -6,7 +6,7 @@ Called by the loop for each request. A refusal names field, value and fix, and c
 import msgspec
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core import restore
+from holdfast.driver.core import restore_step
 from holdfast.driver.core.model import Job, Phase, State, Wanted
 from holdfast.driver.core.node import Quarantined, Source, Trusted
 
@@ -123,7 +123,7 @@ def _not_from(job: Job, step: int) -> Refusal | None:
             f"job: {job.name!r} is {job.phase}, and does not wait to learn which "
             "checkpoints its store has. Suspend it first, or leave it to go on by itself.",
         )
-    known = restore.found(job)
+    known = restore_step.found(job)
     if step and step not in known:
         shown = ", ".join(str(each) for each in known[:SHOWN]) or "none"
         return Refusal(

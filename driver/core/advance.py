@@ -6,7 +6,7 @@ stands, never what just happened, so late, repeated or reordered facts lead to t
 
 from collections.abc import Callable
 
-from holdfast.driver.core import candidates, diagnosis, exams, finish, incidents, moves, tally
+from holdfast.driver.core import candidates, diagnosis, exams, finish, incidents, maintenance, tally
 from holdfast.driver.core.allocation import ready, undo_start
 from holdfast.driver.core.epochs import all_set, open_epoch, seat
 from holdfast.driver.core.model import Job, Phase, Timer, Wanted
@@ -106,7 +106,7 @@ def _suspending(turn: Turn, job: Job) -> bool:
     if job.wanted is not Wanted.RUN:
         _rest(turn, job)
         return True
-    if not moves.left(turn, job.name):
+    if not maintenance.left(turn, job.name):
         return False
     job = turn.jobs[job.name]
     incidents.note(turn, job, suspended_s=turn.now)

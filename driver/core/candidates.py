@@ -56,7 +56,7 @@ def nearest(turn: Turn, job: Job, fit: list[str]) -> list[str]:
 
 
 def moved_off(turn: Turn, job: Job) -> frozenset[str]:
-    """Nodes that it has moved off within the window in which strikes count, see `elsewhere`."""
+    """Nodes that it moved off within the window in which strikes count, see `move_on_suspicion`."""
     since = turn.now - turn.policy.strike_window_s
     return frozenset(node for node, at_s in job.moved.items() if at_s > since)
 

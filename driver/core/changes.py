@@ -25,15 +25,15 @@ from holdfast.driver.core.model import (
 from holdfast.driver.core.node import (
     Against,
     Exited,
+    Fencing,
     Holding,
     Link,
     Presence,
     Record,
     Source,
-    Told,
     Trust,
 )
-from holdfast.driver.core.restorepoints import RestorePoint
+from holdfast.driver.core.restore_point import RestorePoint
 from holdfast.protocol.faults import Blame, Evidence, Kind
 from holdfast.protocol.messages import Rendezvous, Seat, Stored
 
@@ -49,7 +49,7 @@ class NodeChanges(TypedDict, total=False):
     holding: Holding
     trust: Trust
     against: dict[Source, Against]
-    told: Told
+    told: Fencing
     exam: str | None
     record: Record
     retry_s: float | None

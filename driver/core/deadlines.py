@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Literal
 
-from holdfast.driver.core import trials
+from holdfast.driver.core import requalification
 from holdfast.driver.core.model import Brake, Job, State
 from holdfast.driver.core.node import Node, Trusted
 
@@ -94,7 +94,7 @@ def _of_node(state: State, node: Node) -> Iterator[float]:
 
 
 def _of_trials(nodes: Mapping[str, Node], brake: Brake) -> Iterator[float]:
-    following = trials.following(nodes, brake)
-    due_s = trials.due_s(following) if following is not None else None
+    following = requalification.following(nodes, brake)
+    due_s = requalification.due_s(following) if following is not None else None
     if due_s is not None:
         yield due_s

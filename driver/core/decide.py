@@ -10,17 +10,17 @@ from typing import Any
 from holdfast.driver.core import events as e
 from holdfast.driver.core import (
     eviction,
-    examined,
+    exam_callers,
     exams,
     executors,
     findings,
-    moves,
+    maintenance,
     nodes,
+    oom_killed,
     ranks,
     requests,
     stalls,
     standbys,
-    starved,
     ticks,
 )
 from holdfast.driver.core.advance import advance
@@ -69,7 +69,7 @@ def park(state: State, job: str, why: str, now: float, policy: Policy) -> Decisi
 def settle(turn: Turn) -> None:
     """Give out nodes and advance jobs until nothing more follows."""
     for _ in range(MAX_ROUNDS):
-        moves.begin(turn)
+        maintenance.begin(turn)
         schedule(turn)
         moved = [name for name in turn.each_job(_concerned(turn)) if advance(turn, name)]
         if not moved:
@@ -133,9 +133,9 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.NodeVanished: nodes.on_vanished,
     e.NodeFits: nodes.on_fits,
     e.ExecutorEnded: nodes.on_ended,
-    e.ExecutorEnding: moves.on_ending,
+    e.ExecutorEnding: maintenance.on_ending,
     e.ExecutorLingers: nodes.on_lingers,
-    e.ExecutorStarved: starved.on_starved,
+    e.ExecutorStarved: oom_killed.on_starved,
     e.ExecutorConnected: executors.on_connected,
     e.ExecutorDisconnected: executors.on_disconnected,
     e.NodeQuiet: ranks.on_quiet,
@@ -145,7 +145,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.RanksRunning: ranks.on_running,
     e.RanksExited: ranks.on_exited,
     e.DesiredRefused: findings.on_refused,
-    e.DiagnosticEnded: examined.on_ended,
+    e.DiagnosticEnded: exam_callers.on_ended,
     e.Found: findings.on_found,
     e.StepsRepeated: ranks.on_repeated,
     e.RanksLeft: requests.on_left,

@@ -1,6 +1,6 @@
 """Testing suspects and their neighbours while the job is quiet, and evicting whom the tests name.
 
-Called by `advance`, and by `examined` once the exam is over. Pure: which tests to run and what
+Called by `advance`, and by `exam_callers` once the exam is over. Pure: which tests to run and what
 results mean is in `holdfast.diagnostics`, pure as well.
 """
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.diagnostics.plan import orders, partners
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
-from holdfast.driver.core import elsewhere, eviction, exams, incidents, pairs
+from holdfast.driver.core import eviction, exams, incidents, move_on_suspicion, pairs
 from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Exam, Fault, Job, Purpose
 from holdfast.driver.core.node import Node
@@ -126,10 +126,10 @@ def _part(turn: Turn, name: str, two: tuple[str, str]) -> None:
     pairs.note(turn, *two)
     turn.say(f"{' and '.join(two)} could not reach each other, and neither is convicted", name)
     job = turn.jobs[name]
-    node = elsewhere.one_of(turn, job, two) if set(two) <= set(job.places) else None
+    node = move_on_suspicion.one_of(turn, job, two) if set(two) <= set(job.places) else None
     if node is not None:
         turn.say(f"try its place on another node than {node}", name)
-        elsewhere.move(turn, name, node)
+        move_on_suspicion.move(turn, name, node)
 
 
 def _acquit(turn: Turn, exam: Exam, verdict: Verdict) -> None:

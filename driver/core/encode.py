@@ -9,9 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core import older, tally
-from holdfast.driver.core.layered import plain
 from holdfast.driver.core.model import Job, State
 from holdfast.driver.core.node import Node
+from holdfast.driver.core.overlay import plain
 from holdfast.driver.core.patches import apply, diff
 
 VERSION = 3

@@ -6,10 +6,10 @@ a node is told follows from the fields that change here; see `orders`.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import exams, incidents, points, restore
+from holdfast.driver.core import exams, incidents, known_points, restore_step
 from holdfast.driver.core.layout import Layout
 from holdfast.driver.core.model import Attempt, Job, Tally, Timer
-from holdfast.driver.core.restorepoints import Choice
+from holdfast.driver.core.restore_point import Choice
 from holdfast.driver.core.turn import Turn
 
 PER_EPOCH = (
@@ -73,9 +73,9 @@ def seat(turn: Turn, name: str) -> bool:
     if job.rendezvous is None:
         _await_store(turn, job)
         return False
-    choice = restore.chosen(job)
+    choice = restore_step.chosen(job)
     point = choice.point
-    if why := restore.hindrance(job, point):
+    if why := restore_step.hindrance(job, point):
         _hold(turn, job, why)
         return False
     step = point.step if point else 0
@@ -87,18 +87,18 @@ def seat(turn: Turn, name: str) -> bool:
         attempt=job.attempt + 1,
         restore=point,
         stop="kill",
-        history=(*points.close_epochs(job.history, step), _begun(job)),
-        points=points.after_start(job, step),
+        history=(*known_points.close_epochs(job.history, step), _begun(job)),
+        points=known_points.after_start(job, step),
         granted=None,
         reached=None,
         unsure_s=None,
         waiting="",
     )
     turn.set_timer(name, Timer.START, job.plan.start_s)
-    before = max(job.best_step or 0, restore.reached(job) or 0)
+    before = max(job.best_step or 0, restore_step.reached(job) or 0)
     turn.say(f"{name} starts attempt {job.attempt + 1} {_origin(job, choice, before)}", name)
     if point is not None or job.best_step is not None:
-        incidents.note_restored(turn, job, step, restore.reached(job))
+        incidents.note_restored(turn, job, step, restore_step.reached(job))
     return True
 
 
@@ -138,10 +138,10 @@ def _origin(job: Job, choice: Choice, before: int) -> str:
     """
     why = f", {choice.why}" if choice.why else ""
     if point := choice.point:
-        return f"from {point}{why}{restore.again(before, point.step)}"
+        return f"from {point}{why}{restore_step.again(before, point.step)}"
     if not job.attempt:
         return "from the beginning"
-    return f"where its script begins{why}{restore.again(before, 0, most='up to ')}"
+    return f"where its script begins{why}{restore_step.again(before, 0, most='up to ')}"
 
 
 def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:

@@ -31,7 +31,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the core needs of a job spec; made at the edge by `driver.people.plan.plan_of`."""
+    """What the core needs of a job spec; made at the edge by `spec_to_plan.plan_of`."""
 
     task: Task
     nodes: int

@@ -2,7 +2,7 @@
 
 One machine for all who want to know of nodes: a job's diagnosis, an evicted node's requalification,
 a standby's self-test. Pure. It begins exams, files what comes in and says when one is over; what
-an exam means, and what follows, is its caller's: `examined` tells them.
+an exam means, and what follows, is its caller's: `exam_callers` tells them.
 """
 
 from msgspec.structs import replace

@@ -1,12 +1,12 @@
 """Executors that come and go: by their connections, and by not coming at all.
 
 Called by `decide` and by ticks. Pure. A connection that ends is no fault: an executor reconnects;
-see `gone`.
+see `node_loss`.
 """
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import exams, gone, ladder, putback, suspicion
+from holdfast.driver.core import exams, journal_restored, ladder, node_loss, suspicion
 from holdfast.driver.core.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.core.model import Fault, Purpose, Timer
@@ -32,19 +32,19 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
         turn.node(event.node, holding=replace(node.held, came=True, tested=tested, starved_s=None))
     if behind:
         turn.resend[event.node] = None
-    if gone.to_return(node):
+    if node_loss.to_return(node):
         turn.returned_s = turn.now
     first = new and not node.incarnation
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
     if new and not isinstance(node.holding, Lent):  # of such a node it was waited for
         exams.leave(turn, event.node, but=Purpose.DIAGNOSIS)
     suspicion.convene(turn, event.node)
-    putback.learn(turn, node, event)
+    journal_restored.learn(turn, node, event)
     if new and node.job is not None:
         _ranks_died(turn, event.node, node.job)
     if node.job is not None:
-        gone.end_doubt(turn, turn.jobs[node.job])
-    gone.end_outage(turn)
+        node_loss.end_doubt(turn, turn.jobs[node.job])
+    node_loss.end_outage(turn)
 
 
 def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
@@ -63,7 +63,7 @@ def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
         check_s=check_s if had_come else None,  # else it was that of whoever had the node before
     )
     turn.node(event.node, link=link)
-    gone.gone(turn, event.node)
+    node_loss.confirm(turn, event.node)
 
 
 def forget_stranger(turn: Turn, node: Node) -> None:

@@ -5,7 +5,7 @@ Called by `decide`. Pure.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import eviction, gather, incidents, ladder, stacks, trials
+from holdfast.driver.core import eviction, incidents, ladder, requalification, root_cause, stacks
 from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.model import Fault, Job, Timer
@@ -122,7 +122,7 @@ def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
     if fault.kind is Kind.CHECKPOINT_CORRUPT:
         fault = replace(fault, spoils=True)
     if fault.kind in STUCK:
-        fault = gather.explained(exits_of(turn.nodes, job), fault)
+        fault = root_cause.explained(exits_of(turn.nodes, job), fault)
     if fault.kind not in STUCK or not job.seated:
         ladder.recover(turn, job.name, fault)
     elif job.held is None:
@@ -132,14 +132,14 @@ def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
 def _explain(turn: Turn, job: Job, fault: Fault) -> None:
     """Keep what explains deaths in a collective; those that wait for it are judged now."""
     turn.job(job.name, unlike=replace(fault, weight=Weight.RESTART))
-    if Timer.GATHER in job.timers and gather.in_question(job):
+    if Timer.GATHER in job.timers and root_cause.in_question(job):
         turn.set_timer(job.name, Timer.GATHER, turn.policy.gather_s)
 
 
 def _free_node(turn: Turn, node: str, fault: Fault) -> None:
     """A bad node that no job uses."""
     if turn.nodes[node].quarantined:
-        trials.object_to(turn, node, fault.summary)
+        requalification.object_to(turn, node, fault.summary)
         return
     incident = incidents.open_or_join(turn, None, fault)
     turn.say(fault.summary)

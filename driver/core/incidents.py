@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import lives, loss
-from holdfast.driver.core.another import is_another
+from holdfast.driver.core import job_lives, loss
+from holdfast.driver.core.another_fault import is_another
 from holdfast.driver.core.model import Fault, Incident, Job
 from holdfast.driver.core.tally import exits_of
 from holdfast.driver.core.turn import Turn
@@ -132,7 +132,7 @@ def _same_lately(turn: Turn, fault: Fault, job: Job | None) -> Incident | None:
         if job is not None and _another_standstill(incident, fault, job):
             return None
         same = (incident.kind, incident.node, incident.rank) == (fault.kind, fault.node, fault.rank)
-        other = job is not None and job.name in incident.jobs and not lives.hit(incident, job)
+        other = job is not None and job.name in incident.jobs and not job_lives.hit(incident, job)
         if same and not other and turn.now - incident.found_s <= turn.policy.report_again_s:
             return incident
     return None

@@ -9,15 +9,15 @@ everyone; 6 give up with the evidence.
 from msgspec.structs import replace
 
 from holdfast.driver.core import (
-    elsewhere,
+    crash_signature,
     eviction,
     finish,
-    gather,
+    hang_sites,
     incidents,
+    known_points,
+    move_on_suspicion,
     pairs,
-    points,
-    repeats,
-    spots,
+    root_cause,
     suspicion,
 )
 from holdfast.driver.core.allocation import leave, schedule
@@ -54,8 +54,8 @@ def recover(
         pairs.note(turn, *fault.apart)
     tried = job.seated or attempt
     if tried:
-        fault = spots.noted(turn, name, fault, incident)
-        repeats.note(turn, name, fault)
+        fault = hang_sites.noted(turn, name, fault, incident)
+        crash_signature.note(turn, name, fault)
         _count(turn, name, incident, fault)
     if reason := _no_more_tries(turn, name, fault) if tried else "":
         _give_up(turn, name, fault, incident.id, reason)
@@ -128,12 +128,12 @@ def _in_the_ranks(turn: Turn, job: Job, fault: Fault) -> bool:
     nothing then, or the move did not help. Whether the job gets further between the deaths is no
     sign of either.
     """
-    if not (fault.own or repeats.killed_again(job, fault)):
+    if not (fault.own or crash_signature.killed_again(job, fault)):
         return False
     if moved_off(turn, job):
         return True
     alone = job.layout.nodes == 1 or _acquitted(turn, fault)
-    return alone and not elsewhere.may_move(turn, job, fault.node)
+    return alone and not move_on_suspicion.may_move(turn, job, fault.node)
 
 
 def _acquitted(turn: Turn, fault: Fault) -> bool:
@@ -147,15 +147,19 @@ def _acquitted(turn: Turn, fault: Fault) -> bool:
 def _no_more_tries(turn: Turn, name: str, fault: Fault) -> str:
     """Why another try is refused, or of no use; "" where the job may try again."""
     job = turn.jobs[name]
-    never = gather.unstartable(job, exits_of(turn.nodes, job)) if job.wanted is Wanted.RUN else ""
-    hopeless = _hopeless(turn, job, fault) or spots.used_up(turn, job, fault)
+    never = (
+        root_cause.unstartable(job, exits_of(turn.nodes, job)) if job.wanted is Wanted.RUN else ""
+    )
+    hopeless = _hopeless(turn, job, fault) or hang_sites.used_up(turn, job, fault)
     return never or hopeless or _spent_out(turn, name, fault)
 
 
 def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
     if job.wanted is not Wanted.RUN:
         return ""
-    return repeats.hopeless(job, fault, elsewhere=elsewhere.may_move(turn, job, fault.node))
+    return crash_signature.hopeless(
+        job, fault, elsewhere=move_on_suspicion.may_move(turn, job, fault.node)
+    )
 
 
 def _spent_out(turn: Turn, name: str, fault: Fault) -> str:
@@ -170,7 +174,7 @@ def _spent_out(turn: Turn, name: str, fault: Fault) -> str:
     used = sum(1 for entry in spent if entry.blame is payer and entry.at_s > since)
     if job.wanted is not Wanted.RUN or used <= budget.restarts:
         return ""
-    return f"{fault.summary}. {repeats.killed(job, fault)}{_used_up(budget, payer)}"
+    return f"{fault.summary}. {crash_signature.killed(job, fault)}{_used_up(budget, payer)}"
 
 
 def _used_up(budget: Budget, payer: Blame) -> str:
@@ -189,7 +193,7 @@ def _taint(turn: Turn, name: str, fault: Fault) -> None:
     if fault.spoils and job.restore is not None:
         point = job.restore
         why = f"once ranks had started from it, {fault.summary}"
-        turn.job(name, points=points.taint(job, point, why, turn.now))
+        turn.job(name, points=known_points.taint(job, point, why, turn.now))
         turn.say(f"{point} is not used again", name)
 
 
@@ -210,7 +214,7 @@ def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> 
     action = ASIDE if aside else action
     turn.say(f"{fault.summary}: {action}", name)
     if moves is not None:
-        elsewhere.move(turn, name, moves)
+        move_on_suspicion.move(turn, name, moves)
     elif rung == REPLACE:
         _evict(turn, fault, number)
     elif aside and fault.node is not None:
@@ -224,7 +228,7 @@ def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> 
 
 def _strikes(turn: Turn, name: str, fault: Fault) -> int:
     """The node's; enough to have it tested where a rank died there as one did before."""
-    if fault.own and repeats.came_again(turn.jobs[name], fault):
+    if fault.own and crash_signature.came_again(turn.jobs[name], fault):
         return turn.policy.strikes
     node = turn.nodes.get(fault.node or "")
     return len(node.record.strikes) if node is not None else 0
@@ -233,11 +237,11 @@ def _strikes(turn: Turn, name: str, fault: Fault) -> int:
 def _moves_first(turn: Turn, name: str, fault: Fault, rung: int) -> str | None:
     """The node whose place is tried on another one, rather than what the rung is for."""
     job = turn.jobs[name]
-    again = fault.own and repeats.came_again(job, fault)
-    apart = bool(elsewhere.cut_off(turn, job, fault))
+    again = fault.own and crash_signature.came_again(job, fault)
+    apart = bool(move_on_suspicion.cut_off(turn, job, fault))
     reason = again or apart or rung == GIVE_UP or _acquitted(turn, fault)
-    first = (rung >= DIAGNOSE and reason) or spots.at_last(turn, job, fault)
-    return elsewhere.to_move(turn, job, fault) if first else None
+    first = (rung >= DIAGNOSE and reason) or hang_sites.at_last(turn, job, fault)
+    return move_on_suspicion.to_move(turn, job, fault) if first else None
 
 
 def _give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> None:

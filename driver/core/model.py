@@ -11,7 +11,7 @@ from enum import StrEnum
 from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.layout import Layout
 from holdfast.driver.core.node import Exited, Node
-from holdfast.driver.core.restorepoints import RestorePoint
+from holdfast.driver.core.restore_point import RestorePoint
 from holdfast.driver.core.value import Value
 from holdfast.driver.core.versions import Version
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
@@ -138,7 +138,7 @@ class Spent(Value, frozen=True):
 
 
 class Mark(Value, frozen=True):
-    """What ends of ranks share that are the same, see `repeats`."""
+    """What ends of ranks share that are the same, see `crash_signature`."""
 
     how: str  # signal or exit code, the script's line, the words without numbers
     step: int  # that the rank had completed, as it counts them
@@ -251,7 +251,7 @@ class Job(Value, frozen=True):
     held: Fault | None = None  # acted on once the stacks of the stuck ranks are taken
     progressed: bool = False  # this epoch went beyond all before it
     history: tuple[Attempt, ...] = ()
-    points: tuple[RestorePoint, ...] = ()  # in its store, or tainted: see `restore`; newest last
+    points: tuple[RestorePoint, ...] = ()  # stored or tainted: see `restore_step`; newest last
     granted: int | None = None  # a person's word: ranks start from this step, 0 is the beginning
     unsure_s: float | None = None  # since when it is held back by what the store may hold
     best_step: int | None = None  # highest step known to be completed by all ranks
@@ -395,7 +395,7 @@ class State(Value, frozen=True):
     epoch: int = 0  # highest ever given out, over all jobs: executors refuse an older one
     incident_count: int = 0
     jobs: dict[str, Job] = {}
-    nodes: Mapping[str, Node] = {}  # a dict, but within a batch of decisions: see `layered`
+    nodes: Mapping[str, Node] = {}  # a dict, but within a batch of decisions: see `overlay`
     exams: dict[str, Exam] = {}
     apart: tuple[Apart, ...] = ()  # the latest last
     brake: Brake = Brake()

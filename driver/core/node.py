@@ -178,7 +178,7 @@ class Against(Value, frozen=True):
     returns: bool = False  # a notice: a new executor may come to the same node at once
 
 
-class Told(Value, frozen=True):
+class Fencing(Value, frozen=True):
     """What only grows: newer is told from older by it."""
 
     generation: int = 0  # of the newest desired state that was ordered
@@ -208,7 +208,7 @@ class Node(Value, frozen=True):
     holding: Holding = Free()
     trust: Trust = Trusted()
     against: dict[Source, Against] = {}  # at most one reason a source
-    told: Told = Told()
+    told: Fencing = Fencing()
     exam: str | None = None  # that it takes part in
     record: Record = Record()
     retry_s: float | None = None  # when a failed call to the cluster is made again

@@ -1,11 +1,11 @@
 """Nodes as the cluster tells of them: that they are there or gone, given, given back, or marked.
 
-Called by `decide`. Pure. What it says of a node's end is one source of two; see `gone`.
+Called by `decide`. Pure. What it says of a node's end is one source of two; see `node_loss`.
 """
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import gone, ladder, moves, trials
+from holdfast.driver.core import ladder, maintenance, node_loss, requalification
 from holdfast.driver.core.allocation import (
     bar,
     came,
@@ -98,9 +98,9 @@ def _notice(turn: Turn, event: NodeAppeared) -> None:
     """What the cluster says of maintenance, beside what people say."""
     if event.notice:
         by_s = None if event.within_s is None else turn.now + event.within_s
-        moves.give(turn, event.node, Source.DRAIN, Against(why=event.notice, by_s=by_s))
+        maintenance.give(turn, event.node, Source.DRAIN, Against(why=event.notice, by_s=by_s))
     else:
-        moves.withdraw(turn, event.node, Source.DRAIN)
+        maintenance.withdraw(turn, event.node, Source.DRAIN)
 
 
 def on_fits(turn: Turn, event: NodeFits) -> None:
@@ -118,8 +118,8 @@ def on_vanished(turn: Turn, event: NodeVanished) -> None:
         return
     turn.node(event.node, presence=Gone(since_s=turn.now))
     turn.say(f"the cluster says that {event.node} is gone ({event.why or 'no reason given'})")
-    gone.gone(turn, event.node)
-    gone.explain_echoes(turn, event.node)
+    node_loss.confirm(turn, event.node)
+    node_loss.explain_echoes(turn, event.node)
     _forget_long_gone(turn)
 
 
@@ -154,7 +154,7 @@ def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
         _learn_late(turn, event)
         return
     if isinstance(node.holding, Lent):
-        trials.put_off(turn, event.node, event.why)
+        requalification.put_off(turn, event.node, event.why)
     if node.holding != Promised(job=event.job):
         return
     if event.barred:
@@ -218,7 +218,7 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
     """
     node = turn.nodes.get(event.node)
     if node is not None and isinstance(node.holding, Lent):
-        trials.put_off(turn, event.node, event.why)
+        requalification.put_off(turn, event.node, event.why)
         return
     if node is None or node.job != event.job or not node.allocated:
         return

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import FieldInfo, astuple, fields
 
-from holdfast.driver.core.layered import Layered, plain
+from holdfast.driver.core.overlay import Overlay, plain
 
 REPLACED, FIELDS, ITEMS, ELEMENTS = range(4)
 PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
@@ -26,7 +26,7 @@ Patch = list[Any]
 
 def diff(old: Any, new: Any) -> Patch:
     """The patch that makes `new` of `old`, the order of its mappings too."""
-    if isinstance(new, Layered):
+    if isinstance(new, Overlay):
         put = new.over(old)
         return diff(old, plain(new)) if put is None else _of_put(old, put)
     if type(old) is type(new) and old:

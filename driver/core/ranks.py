@@ -4,14 +4,14 @@ Called by `decide`. Pure. Whatever belongs to an epoch that is over is ignored h
 """
 
 from holdfast.driver.core import (
-    gather,
+    crash_signature,
+    hang_sites,
     incidents,
+    known_points,
     ladder,
-    points,
-    repeats,
-    restore,
+    restore_step,
+    root_cause,
     saving,
-    spots,
     tally,
 )
 from holdfast.driver.core.allocation import without
@@ -73,7 +73,7 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         job.name,
         quiet={**job.quiet, event.node: quiet},
         ending=without(job.ending, event.node),
-        points=points.acknowledge(job, event.stored),
+        points=known_points.acknowledge(job, event.stored),
     )
     if event.node not in job.quiet:
         turn.say(f"no earlier rank is left on {event.node}")
@@ -91,7 +91,7 @@ def on_stored(turn: Turn, event: CheckpointStored) -> None:
     if job is None or job.finished:
         return
     stored = Stored(step=event.step, epoch=event.epoch)
-    known = points.acknowledge(job, [stored], written_s=turn.now)
+    known = known_points.acknowledge(job, [stored], written_s=turn.now)
     if known != job.points:
         turn.job(job.name, points=known)
         turn.say(f"the checkpoint of step {event.step} is in the store")
@@ -181,7 +181,7 @@ def _gather(turn: Turn, name: str) -> None:
     due = job.timers.get(Timer.GATHER)
     if due is not None and turn.now + min(policy.echo_s, policy.gather_s) >= due:
         return  # however it is, it is looked at soon enough
-    asked = gather.only_echoes(job) or (gather.in_question(job) and job.unlike is None)
+    asked = root_cause.only_echoes(job) or (root_cause.in_question(job) and job.unlike is None)
     after_s = policy.echo_s if asked else policy.gather_s
     if due is None or turn.now + after_s < due:
         turn.set_timer(name, Timer.GATHER, after_s)
@@ -198,7 +198,9 @@ def on_repeated(turn: Turn, event: StepsRepeated) -> None:
     incidents.note_repeats(turn, job, event.since, event.before)
     where = f"from step {event.since}, as far as its script had saved"
     where = where if event.since else "from the beginning"
-    turn.say(f"{job.name} began again {where}{restore.again(event.before, event.since)}", job.name)
+    turn.say(
+        f"{job.name} began again {where}{restore_step.again(event.before, event.since)}", job.name
+    )
 
 
 def on_progress(turn: Turn, event: ProgressSeen) -> None:
@@ -209,9 +211,9 @@ def on_progress(turn: Turn, event: ProgressSeen) -> None:
         return
     turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
     if job.restore is not None:
-        turn.job(job.name, points=points.verify(job, job.restore))
-    repeats.passed(turn, job.name, event)
-    spots.got_on(turn, job.name)
+        turn.job(job.name, points=known_points.verify(job, job.restore))
+    crash_signature.passed(turn, job.name, event)
+    hang_sites.got_on(turn, job.name)
     turn.say(f"{job.name} {_went_on(turn, job, event)}", job.name)
     incidents.note_resumed(turn, job, event.before)
     incidents.back(

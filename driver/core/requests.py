@@ -9,11 +9,11 @@ from holdfast.driver.core import (
     eviction,
     finish,
     incidents,
+    known_points,
     ladder,
     layout,
-    moves,
-    points,
-    trials,
+    maintenance,
+    requalification,
     versions,
 )
 from holdfast.driver.core.epochs import open_epoch
@@ -64,7 +64,7 @@ def on_suspend(turn: Turn, event: SuspendRequested) -> None:
         return
     turn.job(job.name, wanted=Wanted.SUSPEND)
     turn.say(f"{_who(event.by)} wants {job.name} suspended", job.name)
-    if job.seated and points.newest_stored(job) is None:
+    if job.seated and known_points.newest_stored(job) is None:
         how = "with no checkpoint in its store so far"
         again = "what its script has not saved itself by then is done again"
         turn.say(f"{job.name} is being suspended {how}: {again}", job.name)
@@ -86,7 +86,7 @@ def on_resume(turn: Turn, event: ResumeRequested) -> None:
 
 def _goes_on(job: Job) -> str:
     """Where a job begins that was suspended, as far as is known before its nodes have looked."""
-    if stored := points.newest_stored(job):
+    if stored := known_points.newest_stored(job):
         return f"{job.name} goes on from step {stored.step}, which is in its store, or a later one"
     where = "unless one is found its script begins where it has saved itself, or anew"
     return f"no checkpoint of {job.name} is known: {where}"
@@ -128,7 +128,7 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
         return
     wanted = f"{_who(event.by)} wants {event.node} out: {event.reason}"
     if node.quarantine:
-        trials.end(turn, event.node)
+        requalification.end(turn, event.node)
         turn.node(event.node, trust=replace(node.quarantine, by_person=True, exam_s=None))
         turn.say(f"{wanted}; only a person restores it now")
         return
@@ -154,10 +154,10 @@ def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
     doubted = node is not None and not isinstance(node.trust, Trusted)
     if node is None or not (doubted or Source.PERSON in node.against):
         return
-    moves.withdraw(turn, event.node, Source.PERSON)
+    maintenance.withdraw(turn, event.node, Source.PERSON)
     turn.say(f"{_who(event.by)} wants {event.node} used again: {event.reason}")
     if doubted:
-        trials.end(turn, event.node)
+        requalification.end(turn, event.node)
         eviction.trust(turn, event.node, asked=True)
 
 
@@ -166,7 +166,7 @@ def on_maintain(turn: Turn, event: NodeMaintainRequested) -> None:
         return
     by_s = None if event.within_s is None else turn.now + event.within_s
     why = f"{_who(event.by)} wants to work on it: {event.reason}"
-    moves.give(turn, event.node, Source.PERSON, Against(why=why, by_s=by_s))
+    maintenance.give(turn, event.node, Source.PERSON, Against(why=why, by_s=by_s))
 
 
 def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:

@@ -1,15 +1,15 @@
 """A job's last step on its way to the store, before nodes are left: how long it is waited for.
 
-Called by `moves`, `ranks` and ticks. Pure. A store that is slow is no failing one: while bytes of
-the step reach it the move waits, within bounds. Where nothing does, and an agent has an error to
-tell, the step is given up after seconds.
+Called by `maintenance`, `ranks` and ticks. Pure. A store that is slow is no failing one: while
+bytes of the step reach it the move waits, within bounds. Where nothing does, and an agent has an
+error to tell, the step is given up after seconds.
 """
 
 from msgspec.structs import replace
 
-from holdfast.driver.core import points
+from holdfast.driver.core import known_points
 from holdfast.driver.core.model import Job, Saving, Timer
-from holdfast.driver.core.restorepoints import Where, best
+from holdfast.driver.core.restore_point import Where, best
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.messages import Stored
 
@@ -20,12 +20,12 @@ def unsaved(job: Job) -> Stored | None:
     """
     if job.vacant or not can_save(job):
         return None
-    point = best(points.told(job)).point
+    point = best(known_points.told(job)).point
     if point is None or point.where is Where.STORE:
         return None
     found = Stored(step=point.step, epoch=point.epoch)
     shown = any(found in quiet.stored for quiet in job.quiet.values())
-    known = any(stored.saved == point.saved for stored in points.in_store(job))
+    known = any(stored.saved == point.saved for stored in known_points.in_store(job))
     return None if shown or known else found
 
 
@@ -87,7 +87,7 @@ def out_of_time(turn: Turn, job: Job) -> None:
 
 
 def _do_without(turn: Turn, job: Job, point: Stored, why: str) -> None:
-    last = points.newest_stored(job)
+    last = known_points.newest_stored(job)
     goes_on = "with what its store has"
     if last is not None:
         goes_on = f"from step {last.step}, the last in its store"

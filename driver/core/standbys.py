@@ -12,8 +12,8 @@ from holdfast.diagnostics.plan import alone
 from holdfast.diagnostics.verdict import Verdict, judge_alone
 from holdfast.driver.core import exams, ladder
 from holdfast.driver.core.allocation import ready
+from holdfast.driver.core.maintenance import trains
 from holdfast.driver.core.model import Exam, Fault, Job, Purpose
-from holdfast.driver.core.moves import trains
 from holdfast.driver.core.node import Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight

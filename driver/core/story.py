@@ -12,8 +12,8 @@ import msgspec
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
-from holdfast.driver.core.exits import Ends
 from holdfast.driver.core.model import Incident
+from holdfast.driver.core.story_exits import Ends
 from holdfast.driver.ports import Entry
 from holdfast.protocol.faults import Evidence
 from holdfast.protocol.messages import DiagnosticResult

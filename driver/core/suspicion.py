@@ -21,8 +21,8 @@ from holdfast.driver.core.allocation import leave, ready, rest
 from holdfast.driver.core.candidates import moved_off, unwanted
 from holdfast.driver.core.effects import PutOnTrial
 from holdfast.driver.core.fit import Use, fits
+from holdfast.driver.core.maintenance import trains
 from holdfast.driver.core.model import Exam, Fault, Job, Purpose
-from holdfast.driver.core.moves import trains
 from holdfast.driver.core.node import ExamSetup, Free, Lent, Node, Suspect, Trusted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight

@@ -10,9 +10,9 @@ from signal import SIGABRT
 
 from msgspec.structs import replace
 
+from holdfast.driver.core.crash_signature import own_signal
 from holdfast.driver.core.model import Job, Tally
 from holdfast.driver.core.node import Exited, Node
-from holdfast.driver.core.repeats import own_signal
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.messages import RankStatus
 

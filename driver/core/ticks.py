@@ -7,19 +7,19 @@ from collections.abc import Callable
 
 from holdfast.driver.core import (
     allocation,
-    elsewhere,
     eviction,
-    examined,
+    exam_callers,
     executors,
     findings,
     finish,
-    gather,
-    gone,
     incidents,
     ladder,
-    restore,
+    move_on_suspicion,
+    node_loss,
+    requalification,
+    restore_step,
+    root_cause,
     saving,
-    trials,
 )
 from holdfast.driver.core.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.epochs import open_epoch
@@ -44,9 +44,9 @@ def on_tick(turn: Turn) -> None:
         rest = node.against.get(Source.REST)
         if rest is not None and rest.until_s is not None and rest.until_s <= turn.now:
             turn.object_to(name, Source.REST, None)
-    gone.check_silence(turn)
-    examined.on_tick(turn)
-    trials.on_tick(turn)
+    node_loss.check_silence(turn)
+    exam_callers.on_tick(turn)
+    requalification.on_tick(turn)
 
 
 def _job(turn: Turn, name: str) -> None:
@@ -61,10 +61,10 @@ def _job(turn: Turn, name: str) -> None:
 
 
 def _gathered(turn: Turn, job: Job) -> None:
-    away = gone.away(turn, job)
-    if not (away and gather.only_echoes(job)):
+    away = node_loss.away(turn, job)
+    if not (away and root_cause.only_echoes(job)):
         _judged(turn, job)
-    elif gone.lose_missed(turn, job):
+    elif node_loss.lose_missed(turn, job):
         return
     elif Timer.DOUBT not in job.timers:
         turn.set_timer(job.name, Timer.DOUBT, turn.policy.doubt_s)
@@ -72,7 +72,7 @@ def _gathered(turn: Turn, job: Job) -> None:
 
 
 def _judged(turn: Turn, job: Job) -> None:
-    fault = gather.judge(job, exits_of(turn.nodes, job))
+    fault = root_cause.judge(job, exits_of(turn.nodes, job))
     if fault is not None:
         ladder.recover(turn, job.name, fault)
 
@@ -131,8 +131,10 @@ def _unkillable(node: str) -> Fault:
 def _no_store(turn: Turn, job: Job) -> None:
     if job.seated or not job.host:
         return
-    if job.rendezvous is not None and restore.looking(job):  # a new look would begin from nothing
-        if not elsewhere.look(turn, job):
+    if job.rendezvous is not None and restore_step.looking(
+        job
+    ):  # a new look would begin from nothing
+        if not move_on_suspicion.look(turn, job):
             turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
     elif job.rendezvous is not None:  # it listens, but no checkpoint was found that would do
         open_epoch(turn, job.name)
@@ -166,7 +168,7 @@ def _settled(turn: Turn, job: Job) -> None:
 
 
 def _has_to_move(turn: Turn, job: Job) -> None:
-    """Where it trains, `moves` ends it now; where it does not, it looks at the time itself."""
+    """Where it trains, `maintenance` ends it now; else it looks at the time itself."""
     turn.say(f"the time to leave {', '.join(job.leaving)} has come", job.name)
 
 

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from holdfast.driver.core import edges
 from holdfast.driver.core.changes import IncidentChanges, JobChanges, NodeChanges
 from holdfast.driver.core.effects import AnyEffect, Instruct
-from holdfast.driver.core.layered import Layered
 from holdfast.driver.core.model import Exam, Incident, Job, Phase, State, Timer
 from holdfast.driver.core.node import Against, Node, Source
 from holdfast.driver.core.orders import desired_of, orders_key
+from holdfast.driver.core.overlay import Overlay
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.transitions import check
 from holdfast.protocol.messages import Desired
@@ -54,7 +54,7 @@ class Turn:
         self.incident_count = state.incident_count
         self.jobs = state.jobs
         self.nodes = state.nodes
-        self._changed: Layered[Node] | None = None  # `nodes`, once one was put there
+        self._changed: Overlay[Node] | None = None  # `nodes`, once one was put there
         self.exams = state.exams
         self.apart = state.apart
         self.brake = state.brake
@@ -123,7 +123,7 @@ class Turn:
         if (before := self.nodes.get(node.name)) is not None:
             edges.check(before, node)
         if self._changed is None:
-            self.nodes = self._changed = Layered(self.nodes)
+            self.nodes = self._changed = Overlay(self.nodes)
         self._changed.put(node.name, node)
         self.touched_nodes[node.name] = None
         return node

@@ -7,7 +7,7 @@ facts, and turns their findings into events. Must not judge: that is theirs, or 
 import asyncio
 from collections.abc import Callable
 
-from holdfast.driver.adapters.sessions_daemon import Daemons
+from holdfast.driver.adapters.websocket.daemons import Daemons
 from holdfast.driver.core import incidents
 from holdfast.driver.core.events import (
     AnyEvent,
@@ -23,8 +23,8 @@ from holdfast.driver.core.events import (
     Reached,
 )
 from holdfast.driver.core.model import Incident, Job, State
-from holdfast.driver.follow.fence import Fence
-from holdfast.driver.ports import Cluster, Ended, Ending, Fact, Fits, Lingering, Starved, Told
+from holdfast.driver.follow.guard import Guard
+from holdfast.driver.ports import AnyFact, Cluster, Ended, Ending, Fact, Fits, Lingering, Starved
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
@@ -38,13 +38,13 @@ class Feed:
         self,
         watch: Watch,
         *,
-        fence: Fence,
+        guard: Guard,
         daemons: Daemons,
         emit: Callable[[AnyEvent], None],
         now: Callable[[], float],
     ) -> None:
         self._watch = watch
-        self._fence = fence
+        self._guard = guard
         self._daemons = daemons
         self._emit = emit
         self._now = now
@@ -56,19 +56,19 @@ class Feed:
 
     def follow(self, state: State) -> None:
         """Have the detectors expect what the committed state says should run, and no more."""
-        self._fence.keep(state.jobs.keys())
+        self._guard.keep(state.jobs.keys())
         if not self._recalled:
             self._recalled = True
             self._recall(state)
         seated = {name: (job.epoch, job.seats) for name, job in state.jobs.items() if job.seats}
         for name in self._expected.keys() - seated.keys():
-            with self._fence.around(name):
+            with self._guard.around(name):
                 self._tell_reached(name)
-            with self._fence.around(name):
+            with self._guard.around(name):
                 self._watch.forget(name)
         for name, seats in seated.items():
             if self._expected.get(name) != seats:
-                with self._fence.around(name):
+                with self._guard.around(name):
                     self._watch.expect(expectation(state.jobs[name]))
         self._expected = seated
         lasting = {name for name, job in state.jobs.items() if not job.finished}
@@ -90,7 +90,7 @@ class Feed:
     def _recall(self, state: State) -> None:
         """What was told by an earlier driver is taken back by this one."""
         for name, job in state.jobs.items():
-            with self._fence.around(name):
+            with self._guard.around(name):
                 told = {} if job.finished else incidents.standing(state.incidents.values(), job)
                 if told:
                     self._watch.recall(name, {kind: _who(job, at) for kind, at in told.items()})
@@ -138,7 +138,7 @@ def _finding(fact: Fact) -> Finding:
     )
 
 
-def _event_of(fact: Told) -> AnyEvent:
+def _event_of(fact: AnyFact) -> AnyEvent:
     if isinstance(fact, Ended):
         return ExecutorEnded(job=fact.job, node=fact.node, why=fact.why)
     if isinstance(fact, Fits):

@@ -6,8 +6,9 @@ Called by `driver.main`. Must not decide anything else; each adapter says what i
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from holdfast.driver.adapters.journal import SqlJournal
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.adapters.sql.journal import SqlJournal
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
+from holdfast.driver.extras import not_installed
 from holdfast.driver.ports import PermanentError
 from holdfast.driver.settings import Settings
 from holdfast.protocol.paths import RunPaths
@@ -27,7 +28,7 @@ def open_journal(settings: Settings, *, beside: bool = False) -> SqlJournal:
             raise
         return journal
     with _installed():
-        from holdfast.driver.adapters.journal_postgres import open_postgres
+        from holdfast.driver.adapters.sql.postgres import open_postgres
     return open_postgres(settings.journal, beside=beside)
 
 
@@ -51,7 +52,7 @@ def check_journal(settings: Settings) -> None:
     a database does not answer.
     """
     with _installed():
-        from holdfast.driver.adapters.journal_postgres import check_postgres
+        from holdfast.driver.adapters.sql.postgres import check_postgres
     check_postgres(settings.journal)
 
 
@@ -61,10 +62,3 @@ def _installed() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise not_installed("journal", error, "postgres") from error
-
-
-def not_installed(what: str, error: ModuleNotFoundError, extra: str) -> PermanentError:
-    """What to do where a setting needs a library of an extra that is not there."""
-    return PermanentError(
-        f"{what}: {error.name} is not installed. Install the extra: pip install 'holdfast[{extra}]'"
-    )

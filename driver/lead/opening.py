@@ -6,7 +6,7 @@ Called by `driver.main` with `--standby`. Must not decide anything else.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from holdfast.driver.journal.opening import not_installed
+from holdfast.driver.extras import not_installed
 from holdfast.driver.lead.standby import Lead
 from holdfast.driver.settings import Settings
 

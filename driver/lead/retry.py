@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import structlog
 
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.journal.opening import check_journal, open_journal
 from holdfast.driver.lead.standby import Lead
 from holdfast.driver.people.console import say_to_people

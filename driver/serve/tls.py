@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from holdfast.driver.journal.opening import not_installed, open_journal
+from holdfast.driver.extras import not_installed
+from holdfast.driver.journal.opening import open_journal
 from holdfast.driver.ports import Pair, PermanentError
 from holdfast.driver.settings import Settings, parts
 from holdfast.kit.clock import Clock

@@ -11,10 +11,10 @@ import msgspec
 
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch import standstill
-from holdfast.driver.watch.manner import BUSY_SHARE, Cpu, works
 from holdfast.driver.watch.model import RELATIVE, Expectation, JobProgress, Ranks, RankView
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill import Still
+from holdfast.driver.watch.standstill_manner import BUSY_SHARE, Cpu, works
 from holdfast.protocol.messages import Heartbeat, Observed, RankProgress
 
 MISSED_PERIODS = 3

@@ -5,11 +5,11 @@ from holdfast.protocol.faults import Finding, Kind
 from holdfast.protocol.messages import Heartbeat, LogHit
 from holdfast.protocol.xids import UNKNOWN, XIDS
 
-Told = frozenset[tuple[str, str, str]]
+Reported = frozenset[tuple[str, str, str]]
 """State: (node, daemon's incarnation, line) of what was told; a heartbeat may repeat a line."""
 
 
-def judge(told: Told, beat: Heartbeat) -> tuple[Told, Findings]:
+def judge(told: Reported, beat: Heartbeat) -> tuple[Reported, Findings]:
     """The kernel log's hits of one heartbeat."""
     lines = {
         (beat.node, beat.incarnation, hit.line): hit for hit in beat.logs if hit.xid is not None

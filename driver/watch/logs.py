@@ -12,14 +12,14 @@ KEPT_EPOCHS = 8
 _WEIGHTS = {"report": Weight.REPORT, "restart": Weight.RESTART, "suspect": Weight.SUSPECT}
 
 Key = tuple[str | int | None, ...]
-Told = frozenset[Key]
+Reported = frozenset[Key]
 """State: (node, daemon's incarnation, job, epoch, rank, rule, line) of each node's newest hits, and
 ("", job, epoch, rule) of what is looked for in every job: told once an epoch, not by each rank."""
 
 
 def judge(
-    told: Told, beat: Heartbeat, expected: Mapping[str, Expectation]
-) -> tuple[Told, Findings]:
+    told: Reported, beat: Heartbeat, expected: Mapping[str, Expectation]
+) -> tuple[Reported, Findings]:
     """The rank logs' hits of one heartbeat; `expected` by node."""
     hits = {_key(beat, hit): hit for hit in beat.logs if hit.xid is None}
     job = expected.get(beat.node)

@@ -14,7 +14,7 @@ from holdfast.driver.watch.model import Findings, NodeSeen, Settings, evidence
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Probe
 
-Told = frozenset[tuple[str, Kind]]
+Reported = frozenset[tuple[str, Kind]]
 """State: what has been told of each silence; forgotten when the node is heard again."""
 
 
@@ -27,8 +27,8 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(
-    told: Told, nodes: Mapping[str, NodeSeen], around: Around, settings: Settings, now: float
-) -> tuple[Told, Findings]:
+    told: Reported, nodes: Mapping[str, NodeSeen], around: Around, settings: Settings, now: float
+) -> tuple[Reported, Findings]:
     """Look at every node once. Each silence is told once for each kind of finding."""
     found: dict[tuple[str, Kind], Finding] = {}
     lasting: set[tuple[str, Kind]] = set()

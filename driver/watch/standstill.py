@@ -2,9 +2,9 @@
 
 Standing still is: no step completed by all for longer than max(3 median steps, a floor, twice the
 longest pause that ended by itself), and nothing moving in any ring for a second (ten samples). It
-is said then; what is done about it depends on the manner (see `manner`): a dead rank is acted on at
-once, one that is stuck after the job's `stuckMaxS`, one that works on something after its
-`pauseMaxS`, and one that sleeps not before its sleep is over. Each restart that a place in the
+is said then; what is done about it depends on the manner (see `standstill_manner`): a dead rank is
+acted on at once, one that is stuck after the job's `stuckMaxS`, one that works on something after
+its `pauseMaxS`, and one that sleeps not before its sleep is over. Each restart that a place in the
 job's script has had makes these longer. Before its
 first step a job has a limit of its own, for whatever it prepares; but a process that does not run
 at all, nor loads anything, prepares nothing.
@@ -15,7 +15,10 @@ from collections.abc import Mapping
 import msgspec
 
 from holdfast.driver.watch import standstill_words as words
-from holdfast.driver.watch.manner import (
+from holdfast.driver.watch.collective_diverged import FIX, Odd
+from holdfast.driver.watch.model import RELATIVE, Expectation, Findings, Ranks, Settings
+from holdfast.driver.watch.pace import Pace
+from holdfast.driver.watch.standstill_manner import (
     NO_CPU,
     STOPPED,
     Cpu,
@@ -26,9 +29,6 @@ from holdfast.driver.watch.manner import (
     moves,
     stuck_limit_s,
 )
-from holdfast.driver.watch.model import RELATIVE, Expectation, Findings, Ranks, Settings
-from holdfast.driver.watch.pace import Pace
-from holdfast.driver.watch.unlike import FIX, Odd
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import RankProgress
 from holdfast.telemetry.analysis import hang
@@ -299,7 +299,7 @@ def _never_met(still: Still, case: Case) -> bool:
 
 
 def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[Still, Findings]:
-    """What is acted on. A `mismatch` of collectives is the script's, and nothing against a node."""
+    """What is acted on. A collective that does not match is the script's, not the node's."""
     known = case.node in still.hung_nodes and case.manner is not Manner.WORKING
     again = known and case.node is not None and not mismatch
     suspect = again or _never_met(still, case)

@@ -5,10 +5,10 @@ Used by `standstill` alone.
 
 from typing import TYPE_CHECKING
 
-from holdfast.driver.watch import manner
-from holdfast.driver.watch.manner import Manner
+from holdfast.driver.watch import standstill_manner
 from holdfast.driver.watch.model import Expectation, evidence, goes_on
 from holdfast.driver.watch.pace import Pace
+from holdfast.driver.watch.standstill_manner import Manner
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ def _reasons(case: "Case") -> tuple[Evidence, ...]:
 
 
 def _does(case: "Case") -> list[str]:
-    return [manner.told(case.seen, case.manner, case.cpu)] if case.seen is not None else []
+    return (
+        [standstill_manner.told(case.seen, case.manner, case.cpu)] if case.seen is not None else []
+    )
 
 
 def _stood(case: "Case", limit_s: float, *, over: bool) -> Evidence:

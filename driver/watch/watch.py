@@ -15,25 +15,24 @@ import msgspec
 from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen, StepsRepeated
 from holdfast.driver.watch import (
     agents,
-    apart,
-    filling,
+    collective_diverged,
+    collective_skipped,
+    host_pressure,
     jobs,
     kernel,
+    last_step_progress,
     links,
     logs,
-    mismatch,
     neighbours,
-    pressure,
-    reaching,
-    sharing,
+    pair_unreachable,
+    saves_skipped,
     silence,
     standstill,
-    stores,
-    taking,
-    unlike,
+    store_failing,
+    store_filling,
+    store_not_shared,
 )
 from holdfast.driver.watch import pace as pacing
-from holdfast.driver.watch.apart import Apart
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import (
     NOTHING,
@@ -44,21 +43,22 @@ from holdfast.driver.watch.model import (
     Recalled,
     Settings,
 )
+from holdfast.driver.watch.pair_unreachable import ProbeHistory
 from holdfast.protocol import messages
 from holdfast.protocol.faults import ALL_CLEAR, Finding, Kind
 from holdfast.protocol.messages import Heartbeat, Observed
 from holdfast.telemetry.analysis import hang
 
-Fence = Callable[[str], AbstractContextManager[object]]
+Guard = Callable[[str], AbstractContextManager[object]]
 _Known = TypeVar("_Known")
 
 
 class Watch:
     """All detectors of one driver. `fence` is entered around what is done for one job."""
 
-    def __init__(self, settings: Settings | None = None, *, fence: Fence = nullcontext) -> None:
+    def __init__(self, settings: Settings | None = None, *, guard: Guard = nullcontext) -> None:
         self._settings = settings or Settings()
-        self._fence = fence
+        self._guard = guard
         self._began_s: float | None = None
         self._now_s = 0.0
         self._nodes: dict[str, NodeSeen] = {}
@@ -66,21 +66,21 @@ class Watch:
         self._wanted: dict[str, Expectation] = {}
         self._on_node: dict[str, Expectation] = {}
         self._orders: dict[str, messages.Watch] | None = None
-        self._silence: silence.Told = frozenset()
-        self._kernel: kernel.Told = frozenset()
-        self._logs: logs.Told = frozenset()
+        self._silence: silence.Reported = frozenset()
+        self._kernel: kernel.Reported = frozenset()
+        self._logs: logs.Reported = frozenset()
         self._links: dict[str, links.Links] = {}
-        self._pressure: pressure.Told = frozenset()
-        self._mismatch: dict[str, mismatch.Groups] = {}
-        self._unlike: dict[str, unlike.Unlike] = {}
-        self._savings: stores.Savings = {}
-        self._stores: reaching.Stores = {}
-        self._sharing: sharing.Sharing = {}
-        self._takings: taking.Takings = {}
+        self._pressure: host_pressure.Reported = frozenset()
+        self._mismatch: dict[str, collective_skipped.Groups] = {}
+        self._unlike: dict[str, collective_diverged.Unlike] = {}
+        self._savings: saves_skipped.Savings = {}
+        self._stores: store_failing.Stores = {}
+        self._sharing: store_not_shared.Sharing = {}
+        self._takings: last_step_progress.Takings = {}
         self._agents: agents.Silent = {}
-        self._filling: filling.Filling = frozenset()
+        self._filling: store_filling.Filling = frozenset()
         self._recalled: dict[str, Recalled] = {}
-        self._apart = Apart(met=set())
+        self._apart = ProbeHistory(met=set())
 
     # ------------------------------------------------------------ what the driver tells
 
@@ -159,9 +159,9 @@ class Watch:
         """Take in a heartbeat; what it shows by being there."""
         self._begin(now)
         self._put(self._seen(beat.node, now), heard_s=now, heartbeat=beat)
-        apart.heard(self._apart, beat)
+        pair_unreachable.heard(self._apart, beat)
         self._kernel, found = kernel.judge(self._kernel, beat)
-        self._pressure, short = pressure.judge(self._pressure, beat, self._settings)
+        self._pressure, short = host_pressure.judge(self._pressure, beat, self._settings)
         before = self._links.get(beat.node, {})
         self._links[beat.node], down = links.judge(before, beat, self._settings, now)
         self._logs, hits = logs.judge(self._logs, beat, self._on_node)
@@ -173,14 +173,14 @@ class Watch:
         if job := self._jobs.get(seen.job or ""):
             jobs.ended(job, seen, self._now_s)
         recalled = self._recalled.get(seen.job or "", NOTHING)
-        self._stores, failing = reaching.judge(self._stores, seen, recalled)
-        self._savings, skipped = stores.judge(self._savings, seen, recalled)
-        self._filling, fills = filling.judge(self._filling, seen, recalled)
+        self._stores, failing = store_failing.judge(self._stores, seen, recalled)
+        self._savings, skipped = saves_skipped.judge(self._savings, seen, recalled)
+        self._filling, fills = store_filling.judge(self._filling, seen, recalled)
         found = (*failing, *skipped, *fills)
-        self._sharing, shared = sharing.judge(self._sharing, seen)
+        self._sharing, shared = store_not_shared.judge(self._sharing, seen)
         for each in found:
             self._take_back(each)
-        saves = taking.judge(self._takings, seen, self._now_s)
+        saves = last_step_progress.judge(self._takings, seen, self._now_s)
         self._agents, silent = agents.judge(self._agents, seen)
         return [*map(_found, (*found, *shared, *silent)), *([saves] if saves else [])]
 
@@ -195,16 +195,16 @@ class Watch:
         found: Findings = ()
         expected = self._on_node.get(beat.node)
         if expected is not None and expected.job in self._jobs:
-            with self._fence(expected.job):
+            with self._guard(expected.job):
                 found = self._compared(beat, expected, now)
         return found
 
     def _compared(self, beat: Heartbeat, expected: Expectation, now: float) -> Findings:
         jobs.heard(self._jobs[expected.job], beat, now)
-        before = self._mismatch.get(expected.job, mismatch.Groups())
-        self._mismatch[expected.job], skipped = mismatch.judge(before, beat, expected)
-        known = self._unlike.get(expected.job, unlike.Unlike())
-        self._unlike[expected.job], odd = unlike.judge(known, beat, expected)
+        before = self._mismatch.get(expected.job, collective_skipped.Groups())
+        self._mismatch[expected.job], skipped = collective_skipped.judge(before, beat, expected)
+        known = self._unlike.get(expected.job, collective_diverged.Unlike())
+        self._unlike[expected.job], odd = collective_diverged.judge(known, beat, expected)
         return (*skipped, *odd)
 
     # ------------------------------------------------------------ what shows by its absence
@@ -220,7 +220,7 @@ class Watch:
             self._silence = told
             found += map(_found, findings)
         for name in [name for name in self._wanted if name in self._jobs]:
-            with self._fence(name):
+            with self._guard(name):
                 found += self._looked_at(name, now)
         return found
 
@@ -284,7 +284,7 @@ class Watch:
         for name, expected in self._wanted.items():
             before = self._jobs.get(name)
             if before is None or before.expected is not expected:
-                with self._fence(name):
+                with self._guard(name):
                     self._expect(before, expected, now)
 
     def _expect(self, before: JobSeen | None, expected: Expectation, now: float) -> None:
@@ -322,14 +322,14 @@ class Watch:
         """Nodes whose ranks the others wait for, and for how long nothing has moved."""
         held_up: dict[str, float] = {}
         for name in [name for name in self._wanted if name in self._jobs]:
-            with self._fence(name):
+            with self._guard(name):
                 held_up.update(_held_up(self._jobs[name], now))
         return held_up
 
     def _cannot_meet(self, job: JobSeen, now: float) -> Findings:
         quiet_s = jobs.quiet_s(job, now)
         fresh_s = self._settings.missed_periods * self._period_s() + 0.25
-        self._apart, findings = apart.judge(
+        self._apart, findings = pair_unreachable.judge(
             self._apart, job.expected, self._nodes, quiet_s, fresh_s, now
         )
         return findings
@@ -354,13 +354,13 @@ class Watch:
 
     def _went_on(self, job: JobSeen) -> Findings:
         name, (pace, unit) = job.expected.job, jobs.tempo(job)
-        known = self._unlike.get(name, unlike.Unlike())
-        self._unlike[name], findings = unlike.went_on(known, job.expected, pace, unit)
+        known = self._unlike.get(name, collective_diverged.Unlike())
+        self._unlike[name], findings = collective_diverged.went_on(known, job.expected, pace, unit)
         return findings
 
-    def _odd(self, job: JobSeen) -> unlike.Odd | None:
+    def _odd(self, job: JobSeen) -> collective_diverged.Odd | None:
         """What was found of its attempt: `expect` may have come since, and heartbeats not."""
-        known = self._unlike.get(job.expected.job, unlike.Unlike())
+        known = self._unlike.get(job.expected.job, collective_diverged.Unlike())
         return known.odd if known.epoch == job.expected.epoch else None
 
 

@@ -11,8 +11,8 @@ from typing import cast
 
 import httpx
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.rest.app import make_app
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.adapters.tokens import load_tokens
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.encode import encode

@@ -1,7 +1,7 @@
 """Books of one simulated life, kept from the world's side: what it came to, whatever was decided.
 
-The world writes in them as things happen; `closing` adds up. Two cores that decide differently and
-do their jobs as well have the same books.
+The world writes in them as things happen; `close_books` adds up. Two cores that decide differently
+and do their jobs as well have the same books.
 """
 
 import msgspec

@@ -5,8 +5,8 @@ Called by the driver's effects, at its start, and by faults.
 
 from holdfast.driver.core import events as e
 from holdfast.lab.simulator import notices
-from holdfast.lab.simulator.broken import require
 from holdfast.lab.simulator.machines import Machine
+from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 
 

@@ -20,8 +20,8 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.ports import Entry
 from holdfast.lab.simulator.agenda import Agenda
-from holdfast.lab.simulator.broken import require
-from holdfast.lab.simulator.streams import Streams
+from holdfast.lab.simulator.rng_streams import Streams
+from holdfast.lab.simulator.violation import require
 from holdfast.protocol.messages import Desired
 
 READING_S = 0.5

@@ -1,6 +1,6 @@
 """What tests of a simulated node find. Called by its executor."""
 
-from holdfast.lab.simulator.machines import Exam, Machine
+from holdfast.lab.simulator.machines import ExamLie, Machine
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
@@ -22,9 +22,9 @@ def _result(world: World, machine: Machine, order: DiagnosticOrder) -> Diagnosti
         bad = True
         world.misjudged[machine.name] = job
     apart = tuple(sorted(order.members)) in world.parted
-    if machine.exam is Exam.ACCUSES:
+    if machine.exam is ExamLie.ACCUSES:
         apart = bool(order.members)
-    elif machine.exam is Exam.PRAISES:
+    elif machine.exam is ExamLie.PRAISES:
         bad = apart = False
     return DiagnosticResult(
         id=order.id,

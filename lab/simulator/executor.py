@@ -5,10 +5,10 @@ refuses an older (term, epoch), goes on when nobody hears it, says everything ag
 """
 
 from holdfast.driver.core import events as e
-from holdfast.lab.simulator import course, exams, lines, stored, words
-from holdfast.lab.simulator.broken import require
-from holdfast.lab.simulator.machines import Exam, Machine
+from holdfast.lab.simulator import checkpoints, connections, exams, training_run, words
+from holdfast.lab.simulator.machines import ExamLie, Machine
 from holdfast.lab.simulator.training import Run, start_of
+from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.messages import Desired, DiagnosticResult, RankStatus, Rendezvous, Stored
 
@@ -103,7 +103,7 @@ class Executor:
         mine = run.snapshots(self.machine.name, now)
         kept = self.machine.memory.get(run.job.name, ())
         self.machine.memory[run.job.name] = (*mine, *kept)[:8]
-        course.stand_still(self.world, run)
+        training_run.stand_still(self.world, run)
 
     def _settle(self, desired: Desired) -> None:
         if self.desired is not desired or self.machine.executor is not self:
@@ -113,7 +113,7 @@ class Executor:
             self._start(desired)
         if desired.host_store and not self.store_port and not self.store_lost:
             self._host_store(desired)
-        if desired.diagnostics and self.machine.exam is Exam.HANGS:
+        if desired.diagnostics and self.machine.exam is ExamLie.HANGS:
             pass
         elif desired.diagnostics and not any(order.members for order in desired.diagnostics):
             takes_s = self.world.rng(self.machine.name, "is tested").uniform(0.1, 8.0)
@@ -138,7 +138,7 @@ class Executor:
 
         def written() -> None:
             if self.desired is desired and self.machine.executor is self:
-                stored.save(self.world, desired, point)
+                checkpoints.save(self.world, desired, point)
                 self.report()
 
         takes_s = self.world.rng(self.machine.name, "saves").uniform(0.1, 3.0)
@@ -163,11 +163,11 @@ class Executor:
     def _start(self, desired: Desired) -> None:
         if self.exits or desired.job is None:
             return
-        run = course.run_of(self.world, desired, start_of(desired.restore))
+        run = training_run.run_of(self.world, desired, start_of(desired.restore))
         self.run = run
-        course.ranks_start(self.world, self.machine, run)
+        training_run.ranks_start(self.world, self.machine, run)
         if run.node_up(self.machine.name, self.world.now):
-            course.ranks_meet(self.world, run, desired.rendezvous)
+            training_run.ranks_meet(self.world, run, desired.rendezvous)
 
     def _test(self, number: str, desired: Desired) -> None:
         self.world.tested.add((self.machine.name, number))
@@ -204,10 +204,10 @@ class Executor:
 
     def _say_quiet(self, desired: Desired) -> None:
         """What is in memory at once; what the store holds when it has been looked through."""
-        if desired.host_store and self.machine.name in self.world.shelf.hung:
+        if desired.host_store and self.machine.name in self.world.lookup.hung:
             self._look_in_vain(desired)
             return
-        looks_s = self.world.shelf.looks_s if desired.host_store else 0.0
+        looks_s = self.world.lookup.looks_s if desired.host_store else 0.0
         if not looks_s or self.looked == desired.epoch:
             self.say(words.quiet(self.world, self.machine, desired, looks=desired.host_store))
             return
@@ -259,7 +259,7 @@ class Executor:
 
     def say(self, event: e.AnyEvent) -> None:
         if self.connected:
-            lines.send(self.world, event, self)
+            connections.send(self.world, event, self)
 
 
 def _same_meaning(old: Desired, new: Desired) -> None:

@@ -10,7 +10,7 @@ from holdfast.lab.simulator.training import Run
 from holdfast.protocol.messages import Desired, Snapshot
 
 
-class Exam(StrEnum):
+class ExamLie(StrEnum):
     """What tests of a node are worth."""
 
     HONEST = "honest"
@@ -54,7 +54,7 @@ class Machine:
         self.wedged = False  # it is there, and no executor comes up
         self.flaps_s = 0.0  # so long its line lasts; 0: as long as it is needed
         self.dies_s = 0.0  # how long ranks take to be gone once they are told to
-        self.exam = Exam.HONEST
+        self.exam = ExamLie.HONEST
         self.store_lives_s: float | None = None  # the next rendezvous store here, if it dies
         self.cordoned = False
         self.full = False  # the cluster has no room there

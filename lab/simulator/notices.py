@@ -5,7 +5,7 @@ cluster's own books and at what trains where; of the driver it knows which jobs 
 """
 
 from holdfast.driver.core.model import Wanted
-from holdfast.lab.simulator.broken import require
+from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 
 

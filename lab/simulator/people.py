@@ -4,7 +4,7 @@ Called by `simulate`.
 """
 
 from holdfast.driver.core import events as e
-from holdfast.lab.simulator import stored
+from holdfast.lab.simulator import checkpoints
 from holdfast.lab.simulator.scenario import SimJob
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.messages import Task
@@ -57,7 +57,7 @@ def attend(world: World) -> None:
 def _decide(world: World, name: str) -> None:
     """A person says where a job begins that found none of what it had stored."""
     job = world.driver.state.jobs.get(name)
-    if job is not None and not world.shelf.readable(name, stored.all_of(world, name)):
+    if job is not None and not world.lookup.readable(name, checkpoints.all_of(world, name)):
         grant(world, name)
 
 

@@ -5,7 +5,7 @@ Called by `simulate`, by faults and by the driver where it dies.
 
 from functools import partial
 
-from holdfast.lab.simulator import lines, sights
+from holdfast.lab.simulator import connections, detector_stub
 from holdfast.lab.simulator.executor import Executor
 from holdfast.lab.simulator.machines import Machine
 from holdfast.lab.simulator.world import World
@@ -15,7 +15,7 @@ def boot(world: World, machine: Machine) -> None:
     """Start the node's executor, which then connects."""
     machine.executor = Executor(world, machine, f"{machine.name}-{world.number()}")
     soon_s = world.delay(machine.name, "boots")
-    world.agenda.after(soon_s, lambda: lines.connect(world, machine))
+    world.agenda.after(soon_s, lambda: connections.connect(world, machine))
 
 
 def boot_again(world: World, machine: Machine) -> None:
@@ -30,7 +30,7 @@ def end_executor(world: World, machine: Machine, *, noticed_s: float) -> None:
     if executor is not None:
         executor.kill()
         machine.executor = None
-        lines.disconnect(world, executor, noticed_s=noticed_s)
+        connections.disconnect(world, executor, noticed_s=noticed_s)
 
 
 def driver_died(world: World) -> None:
@@ -49,6 +49,6 @@ def driver_returns(world: World) -> None:
     world.driver.start()
     for machine in world.machines.values():
         found_s = world.rng(machine.name, "finds a new driver").uniform(0.0, 2.0)
-        world.agenda.after(found_s, partial(lines.connect, world, machine))
+        world.agenda.after(found_s, partial(connections.connect, world, machine))
     for run in list(world.runs.values()):
-        sights.watch_progress(world, run)
+        detector_stub.watch_progress(world, run)

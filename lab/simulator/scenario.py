@@ -8,7 +8,7 @@ from random import Random
 import msgspec
 
 from holdfast.driver.core.policy import Policy
-from holdfast.lab.simulator.streams import Streams
+from holdfast.lab.simulator.rng_streams import Streams
 
 KINDS: dict[str, int] = {
     "kill-rank": 8,

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.transitions import IllegalTransition
 from holdfast.lab.simulator import people, processes
-from holdfast.lab.simulator.around import world_of
 from holdfast.lab.simulator.books import Outcome
-from holdfast.lab.simulator.broken import Broken
-from holdfast.lab.simulator.closing import close, measured
+from holdfast.lab.simulator.close_books import close, measured
+from holdfast.lab.simulator.effects import world_of
 from holdfast.lab.simulator.families.table import FAMILIES
 from holdfast.lab.simulator.faults.table import inject, mend, repair_all
 from holdfast.lab.simulator.rules import bounds, notices
 from holdfast.lab.simulator.rules.ends import unfinished, verdict, waits_for_people
 from holdfast.lab.simulator.scenario import FAULTS_UNTIL_S, Scenario
+from holdfast.lab.simulator.violation import Violation
 from holdfast.lab.simulator.waits import Measured
 from holdfast.lab.simulator.world import World
 
@@ -57,8 +57,8 @@ def live(scenario: Scenario) -> Life:
         _play(world)
         _converge(world)
         verdict(world)
-    except (Broken, IllegalTransition, AssertionError, KeyError, RecursionError) as error:
-        rule = error.rule if isinstance(error, Broken) else type(error).__name__
+    except (Violation, IllegalTransition, AssertionError, KeyError, RecursionError) as error:
+        rule = error.rule if isinstance(error, Violation) else type(error).__name__
         failure = Failure(scenario, rule, str(error), _story(world))
         return Life(close(world, rule), measured(world), failure)
     return Life(close(world), measured(world))
@@ -110,7 +110,7 @@ def _converge(world: World) -> None:
     repair_all(world)
     while (left := unfinished(world)) and not waits_for_people(world):
         if world.now > QUIET_LIMIT_S + world.scenario.until_s - FAULTS_UNTIL_S:
-            raise Broken("everything-converges", left)
+            raise Violation("everything-converges", left)
         if world.scenario.attended:
             people.attend(world)
         _until(world, world.agenda.now + ATTEND_S)

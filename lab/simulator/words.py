@@ -1,7 +1,7 @@
 """The words in which a simulated executor says what it observes."""
 
 from holdfast.driver.core import events as e
-from holdfast.lab.simulator import stored
+from holdfast.lab.simulator import checkpoints
 from holdfast.lab.simulator.machines import Machine
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.messages import Desired, RankError, RankStatus
@@ -18,8 +18,8 @@ def quiet(
 ) -> e.NodeQuiet:
     """No rank is left here; `looks`: and this is what the store holds."""
     assert desired.job is not None
-    looks = looks and machine.name not in world.shelf.unmounted
-    points, damaged, failed = stored.look_up(world, desired.job) if looks else ((), (), error)
+    looks = looks and machine.name not in world.lookup.unmounted
+    points, damaged, failed = checkpoints.look_up(world, desired.job) if looks else ((), (), error)
     return e.NodeQuiet(
         job=desired.job,
         epoch=desired.epoch,

@@ -1,9 +1,9 @@
 """The simulated world as it is: machines, jobs, what trains, what is stored, and who is guilty.
 
 Made by `simulate` for one scenario; changed by the modules beside it, each of which is about one
-part: `lines`, `cluster`, `processes`, `course`, `stored`, `sights`, `people`, `faults`. Knows the
-truth, which the driver is told only as executors, cluster and detectors would: late, twice, out of
-order, or not at all. Must not know any of them.
+part: `connections`, `cluster`, `processes`, `training_run`, `checkpoints`, `detector_stub`,
+`people`, `faults`. Knows the truth, which the driver is told only as executors, cluster and
+detectors would: late, twice, out of order, or not at all. Must not know any of them.
 """
 
 from collections import Counter
@@ -15,9 +15,9 @@ from holdfast.lab.simulator.driver import Driver
 from holdfast.lab.simulator.holders import Holders
 from holdfast.lab.simulator.machines import Machine
 from holdfast.lab.simulator.promises import Promises
+from holdfast.lab.simulator.rng_streams import Streams
 from holdfast.lab.simulator.scenario import Scenario
-from holdfast.lab.simulator.shelf import Point, Shelf
-from holdfast.lab.simulator.streams import Streams
+from holdfast.lab.simulator.store_lookup import Point, StoreLookup
 from holdfast.lab.simulator.training import Run
 from holdfast.lab.simulator.waits import Waits
 
@@ -43,7 +43,7 @@ class World:
         self.store_up = True
         self.tests_s = 0.0  # how long tests of nodes with others may take
         self.calls_s = 0.0  # how long calls to the cluster may take
-        self.shelf = Shelf()
+        self.lookup = StoreLookup()
         self.told_stored: dict[str, set[Point]] = {name: set() for name in self.jobs}
         self.anew: dict[str, int] = {}  # jobs that were made anew after this epoch
         self.put_back = False  # a journal was
@@ -114,7 +114,7 @@ class World:
         self.books.finished_s.pop(job, None)
         self.deleted.discard(job)
         self.granted.discard(job)
-        self.shelf.show(job)
+        self.lookup.show(job)
 
     def parted_in(self, run: Run) -> tuple[str, ...]:
         """Two nodes of the run that cannot reach each other; () where all can."""

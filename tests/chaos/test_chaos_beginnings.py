@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.ports import Entry
 from holdfast.lab.chaos.beginnings import by_themselves
 from holdfast.lab.cluster import Lab
-from holdfast.lab.simulator import stored
+from holdfast.lab.simulator import checkpoints
 from holdfast.lab.simulator.scenario import draw
 from holdfast.lab.simulator.simulate import play
 from holdfast.protocol.messages import Desired, Restore, Seat, Task
@@ -102,8 +102,8 @@ def test_no_simulated_job_begins_from_0_by_itself() -> None:
 
 
 def test_chaos_sees_what_the_simulator_forbids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.driver.core.restore.hindrance", lambda job, point: "")
-    monkeypatch.setattr(stored, "check_start", lambda *_: None)  # so that it comes to its end
+    monkeypatch.setattr("holdfast.driver.core.restore_step.hindrance", lambda job, point: "")
+    monkeypatch.setattr(checkpoints, "check_start", lambda *_: None)  # so that it comes to its end
     worlds = [play(draw(seed)) for seed in range(150)]
     said = [by_themselves(each.driver.journal, name) for each in worlds for name in each.jobs]
     assert any(said)

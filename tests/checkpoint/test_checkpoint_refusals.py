@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 
 from holdfast.checkpoint import tree  # noqa: E402 - after the check that torch is there
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
+from holdfast.checkpoint.load_state import MOST  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
-from holdfast.checkpoint.putback import MOST  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
 from holdfast.protocol.messages import Restore  # noqa: E402

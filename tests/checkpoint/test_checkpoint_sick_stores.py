@@ -37,7 +37,7 @@ def test_a_store_that_takes_no_more_is_told_and_tried_again_and_training_goes_on
 
 
 HASTY = (
-    "from holdfast.checkpoint import agent; from holdfast.checkpoint.stores import timed as t; "
+    "from holdfast.checkpoint import agent; from holdfast.checkpoint import timed_store as t; "
     "t.STALL_S = 0.5; agent.main()"
 )
 """An agent that waits half a second until it says that a store does not answer."""

@@ -8,7 +8,7 @@ import pytest
 from holdfast.checkpoint.storekeeper import TELL_EVERY_S, Saved
 from holdfast.checkpoint.stores import FLUSH_BYTES, Buffer, PermanentStoreError
 from holdfast.checkpoint.stores.file import FileStore
-from holdfast.checkpoint.stores.timed import LONGEST_STALL_S, STALL_S, Answers, Timed
+from holdfast.checkpoint.timed_store import LONGEST_STALL_S, STALL_S, Answers, Timed
 
 
 class Clock:

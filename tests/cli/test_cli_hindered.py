@@ -18,7 +18,7 @@ WHY = "the disk under /state is full: no new work is accepted, running jobs go o
 
 FULL = f"""
 import sys
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.main import main
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.cli.run.options import Options, expected_task, job_of
 from holdfast.driver.core.events import Plan
-from holdfast.driver.people.plan import plan_of
+from holdfast.driver.people.spec_to_plan import plan_of
 from holdfast.executor.core.model import warm_key
 from holdfast.protocol.jobspec import TrainingJob
 from holdfast.protocol.messages import Task

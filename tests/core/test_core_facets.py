@@ -71,7 +71,7 @@ def test_a_way_that_no_table_has_is_a_defect() -> None:
 
 @pytest.mark.parametrize("field", ["generation", "epoch", "called"])
 def test_what_a_node_was_told_only_grows(field: str) -> None:
-    told = replace(HERE, told=n.Told(generation=2, epoch=2, called=2))
+    told = replace(HERE, told=n.Fencing(generation=2, epoch=2, called=2))
     edges.check(told, replace(told, told=replace(told.told, **{field: 3})))
     with pytest.raises(IllegalEdge):
         edges.check(told, replace(told, told=replace(told.told, **{field: 1})))

@@ -83,7 +83,7 @@ def known(**node: Any) -> Node:
         (
             {"generation": 4, "epoch": 2, "called": 6},
             "told",
-            n.Told(generation=4, epoch=2, called=6),
+            n.Fencing(generation=4, epoch=2, called=6),
         ),
         (
             {"strikes": [1.0], "acquitted": [2.0], "silenced": True, "trial_wait_s": 60.0},

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.driver.core import points
+from holdfast.driver.core import known_points
 from holdfast.driver.core.encode import decode, encode, fold
 from holdfast.driver.core.layout import Layout
 from holdfast.driver.core.model import Attempt, Job
-from holdfast.driver.core.restorepoints import RestorePoint, Tainted, Where, Whole
+from holdfast.driver.core.restore_point import RestorePoint, Tainted, Where, Whole
 from holdfast.protocol.topology import Topology
 
 PLAN = {
@@ -66,7 +66,7 @@ def test_what_it_knew_of_a_job_that_runs_is_known(version: int) -> None:
         (18, Tainted, None),
         (20, Whole, 7.0),
     ]
-    assert [each.step for each in points.in_store(job)] == [10, 20]
+    assert [each.step for each in known_points.in_store(job)] == [10, 20]
 
 
 def test_one_that_had_no_nodes_yet_has_its_size() -> None:
@@ -79,7 +79,7 @@ def test_one_that_had_no_nodes_yet_has_its_size() -> None:
 def test_changes_that_it_wrote_are_put_on_its_own_form() -> None:
     more = [0, [{"step": 30, "epoch": 5}]]
     job = written(1, JOB, [1, {"acknowledged": more, "stored_s": [0, 8.0]}])
-    assert [(each.step, each.written_s) for each in points.in_store(job)] == [(30, 8.0)]
+    assert [(each.step, each.written_s) for each in known_points.in_store(job)] == [(30, 8.0)]
 
 
 @given(st.sets(st.tuples(st.sampled_from(Where), st.integers(1, 5))))

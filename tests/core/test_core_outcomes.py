@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from holdfast.lab.simulator import outcomes
 from holdfast.lab.simulator.books import Outcome
-from holdfast.lab.simulator.closing import close
+from holdfast.lab.simulator.close_books import close
+from holdfast.lab.simulator.rng_streams import Streams
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
 from holdfast.lab.simulator.simulate import live, play, run_many
-from holdfast.lab.simulator.streams import Streams
 
 LOST = ("kernel-fault", 0, 0.5)
 NAMES = st.text("abc -0", max_size=4)

@@ -12,7 +12,7 @@ from holdfast.driver.core.model import Brake, State
 from holdfast.driver.core.patches import apply, diff
 from holdfast.driver.journal.deltas import Deltas
 from holdfast.lab.simulator import simulate
-from holdfast.lab.simulator.around import world_of
+from holdfast.lab.simulator.effects import world_of
 from holdfast.lab.simulator.scenario import draw
 
 PLAIN = st.none() | st.integers(-9, 9) | st.sampled_from(["", "a", "b"])

@@ -10,7 +10,7 @@ from holdfast.driver.core.encode import decode, encode
 from holdfast.driver.core.fit import Use, fits
 from holdfast.driver.core.model import Phase
 from holdfast.driver.core.node import Free, Lent, Quarantined, Source, Suspect, Trusted
-from holdfast.driver.core.trials import following
+from holdfast.driver.core.requalification import following
 from holdfast.driver.journal.draft import Draft
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult

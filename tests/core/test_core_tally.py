@@ -10,7 +10,7 @@ from holdfast.driver.core.encode import _of_today
 from holdfast.driver.core.model import Job, State, Tally
 from holdfast.driver.core.node import Node
 from holdfast.lab.simulator import simulate
-from holdfast.lab.simulator.around import world_of
+from holdfast.lab.simulator.effects import world_of
 from holdfast.lab.simulator.scenario import draw
 
 SEEDS = range(16)

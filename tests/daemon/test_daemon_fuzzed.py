@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from printing import printed
 
 from holdfast.daemon.samplers import readings
-from holdfast.daemon.samplers.fence import Fence
+from holdfast.daemon.samplers.guard import Guard
 from holdfast.daemon.samplers.logs import KernelLog
 from holdfast.daemon.samplers.nics import Nics
 from holdfast.daemon.samplers.outputs import Outputs
@@ -290,13 +290,13 @@ def test_a_log_that_is_no_file_stops_nobody(tmp_path: Path, said: list[Any], con
     assert len(said) <= 2
 
 
-# ---------------------------------------------------------------- the fence
+# ---------------------------------------------------------------- the guard
 
 
 def test_a_sampler_that_fails_is_said_once_and_the_others_are_heard(said: list[Any]) -> None:
-    fence = Fence()
+    guard = Guard()
     broken: dict[str, int] = {}
     for _ in range(3):
-        assert fence.ask("broken", lambda: broken["x"], 5) == 5
-        assert fence.ask("well", lambda: 7, 0) == 7
+        assert guard.ask("broken", lambda: broken["x"], 5) == 5
+        assert guard.ask("well", lambda: 7, 0) == 7
     assert [(line["event"], line["sampler"]) for line in said] == [("unreadable", "broken")]

@@ -16,12 +16,12 @@ from starlette.types import ASGIApp
 from waiting import DEADLINE_S, eventually_async
 from websockets.asyncio.client import ClientConnection, connect
 
-from holdfast.driver.adapters.journal import SqlJournal
-from holdfast.driver.adapters.journal_postgres import open_postgres
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
-from holdfast.driver.adapters.sessions import Sessions
-from holdfast.driver.adapters.sessions_daemon import Emit
+from holdfast.driver.adapters.sql.journal import SqlJournal
+from holdfast.driver.adapters.sql.postgres import open_postgres
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.adapters.tokens import Tokens
+from holdfast.driver.adapters.websocket.daemons import Emit
+from holdfast.driver.adapters.websocket.sessions import Sessions
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.ports import Taken
 from holdfast.driver.serve.server import Server

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from driver_loops import PLAN, POLICY, idle, submitted
 
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.core import admission, decide, requests
 from holdfast.driver.core.events import JobSubmitted, NodeAppeared, StopRequested
 from holdfast.driver.core.model import Phase

@@ -16,10 +16,10 @@ from namespaces import own_mounts
 from sqlalchemy import create_engine
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters import migrations
-from holdfast.driver.adapters.journal import SqlJournal
-from holdfast.driver.adapters.journal_sqlite import open_sqlite, read_only
+from holdfast.driver.adapters.sql import tables
+from holdfast.driver.adapters.sql.journal import SqlJournal
+from holdfast.driver.adapters.sql.sqlite import open_sqlite, read_only
 from holdfast.driver.core.effects import Allocate
 from holdfast.driver.core.events import NodeAppeared, Ticked
 from holdfast.driver.ports import Claim, Entry, Kept, Key, Pair, PermanentError, Taken, TakenOver
@@ -244,7 +244,7 @@ import asyncio, json, os, signal, sys
 from pathlib import Path
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from holdfast.driver.adapters import journal_sqlite
+from holdfast.driver.adapters.sql import sqlite
 from holdfast.driver.core.events import Ticked
 from holdfast.driver.ports import Claim, Entry, Key
 
@@ -264,7 +264,7 @@ def entry(n):
                  why="", jobs=("a",), nodes=("n",))
 
 async def write(path, acknowledged):
-    opened = journal_sqlite.open_sqlite(path)
+    opened = sqlite.open_sqlite(path)
     opened.take_over()
     for n in (1, 3):
         await opened.commit([entry(n), entry(n + 1)], b"state %d" % (n + 1),
@@ -310,7 +310,7 @@ ON_A_FULL_DISK = """
 import asyncio, sys
 from pathlib import Path
 import structlog
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.events import Ticked
 from holdfast.driver.ports import Entry, TemporaryError
 

@@ -12,8 +12,8 @@ from sqlalchemy import create_engine, update
 
 from holdfast.cli.errors import Stopped
 from holdfast.cli.offline import Recorded
-from holdfast.driver.adapters import journal_tables as tables
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.adapters.sql import tables
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.encode import (
     VERSION,
     LaterState,

@@ -20,10 +20,10 @@ from sharing_drivers import password_file
 from sqlalchemy import create_engine
 from waiting import DEADLINE_S, eventually
 
-from holdfast.driver.adapters import journal_tables as tables
 from holdfast.driver.adapters import migrations
-from holdfast.driver.adapters.journal import NoRoom, SqlJournal
-from holdfast.driver.adapters.journal_postgres import check_postgres, open_postgres
+from holdfast.driver.adapters.sql import tables
+from holdfast.driver.adapters.sql.journal import NoRoom, SqlJournal
+from holdfast.driver.adapters.sql.postgres import check_postgres, open_postgres
 from holdfast.driver.core.events import Ticked
 from holdfast.driver.ports import (
     Claim,

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from namespaces import own_mounts
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite, read_only
+from holdfast.driver.adapters.sql.sqlite import open_sqlite, read_only
 
 READ = """
 import sys
 from pathlib import Path
-from holdfast.driver.adapters.journal_sqlite import read_only
+from holdfast.driver.adapters.sql.sqlite import read_only
 reader, missing = read_only(Path(sys.argv[1]) / "journal.sqlite")
 print(reader.load()[1])
 print(missing)

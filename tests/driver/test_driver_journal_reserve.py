@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.driver.adapters.journal_reserve import PIECES, Reserve
+from holdfast.driver.adapters.sql.reserve import PIECES, Reserve
 
 SIZE = 64 << 10
 

@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 from waiting import eventually
 
 from holdfast.driver.adapters import migrations
-from holdfast.driver.adapters.journal_postgres import open_postgres
+from holdfast.driver.adapters.sql.postgres import open_postgres
 from holdfast.driver.serve.tls import open_tls
 from holdfast.driver.settings import Settings
 from holdfast.kit.clock import SystemClock

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from driver_loops import POLICY, InMemory, LoopClock
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.encode import VERSION, LaterState, decode, encode
 from holdfast.driver.core.events import DriverStarted
 from holdfast.driver.core.model import State

@@ -8,7 +8,7 @@ import pytest
 from driver_loops import POLICY, Flaky, idle, submitted
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import (
     AnyEvent,

@@ -12,7 +12,7 @@ import pytest
 from waiting import DEADLINE_S
 
 from holdfast.driver import loop as driver_loop
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.cluster.effect_runner import EffectRunner
 from holdfast.driver.core.events import (
     AnyEvent,

@@ -7,7 +7,7 @@ import pytest
 from driver_loops import POLICY
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.core.events import (
     ExecutorConnected,
     NodeAppeared,

@@ -19,8 +19,8 @@ from holdfast.driver.core.events import (
 )
 from holdfast.driver.core.model import Incident, Phase, State
 from holdfast.driver.follow.feed import Feed
-from holdfast.driver.follow.fence import Fence
-from holdfast.driver.people.plan import plan_of
+from holdfast.driver.follow.guard import Guard
+from holdfast.driver.people.spec_to_plan import plan_of
 from holdfast.driver.ports import Fact
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import JobProgress
@@ -127,8 +127,8 @@ def seated(name: str, epoch: int, *, seats: bool = True, best_step: int = 0) -> 
 
 
 def made(watch: Any, emit: Any) -> Feed:
-    fence = Fence(emit, costs="")
-    return Feed(watch, fence=fence, daemons=None, emit=emit, now=lambda: 0.0)  # type: ignore[arg-type]
+    guard = Guard(emit, costs="")
+    return Feed(watch, guard=guard, daemons=None, emit=emit, now=lambda: 0.0)  # type: ignore[arg-type]
 
 
 @pytest.fixture

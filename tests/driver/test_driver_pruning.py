@@ -3,8 +3,8 @@
 import pytest
 from made_jobs import made_job
 
-from holdfast.driver.adapters import journal_pruning
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql import pruning
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.core.events import Plan, Ticked
 from holdfast.driver.core.model import Incident, State
 from holdfast.driver.journal.pruning import Pruner
@@ -45,7 +45,7 @@ def entry(sequence: int) -> Entry:
 @pytest.fixture
 async def written(journal: SqlJournal, monkeypatch: pytest.MonkeyPatch) -> SqlJournal:
     """With more than one transaction looks at; each entry was asked for with a key."""
-    monkeypatch.setattr(journal_pruning, "AT_ONCE", 8)
+    monkeypatch.setattr(pruning, "AT_ONCE", 8)
     for sequence in range(1, WRITTEN + 1):
         claims = [Claim(Key(f"k{sequence}", b""), sequence)]
         await journal.commit([entry(sequence)], b"state", claims=claims)

@@ -13,8 +13,8 @@ from typing import cast
 import pytest
 
 from holdfast.driver import main
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.no_cluster import NoCluster
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.adapters.tokens import load_tokens
 from holdfast.driver.cluster.outside import Local, Outside
 from holdfast.driver.core.events import Found

@@ -118,7 +118,7 @@ async def test_a_frame_far_beyond_the_limit_ends_the_connection(edge: Any) -> No
 async def test_who_says_nothing_is_not_waited_for_for_ever(
     edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.driver.adapters.sessions_link.HELLO_WITHIN_S", 0.05)
+    monkeypatch.setattr("holdfast.driver.adapters.websocket.link.HELLO_WITHIN_S", 0.05)
     async with edge.connect() as client:
         refused = await edge.receive(client)
     assert refused.why == "nothing came within 0.05 s"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from waiting import eventually_async
 from websockets.asyncio.client import ClientConnection
 
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.core.events import Found, NodeAppeared
 from holdfast.driver.loop import Loop
 from holdfast.driver.watch import Watch

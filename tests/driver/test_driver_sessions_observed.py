@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.driver.adapters.sessions_observed import BLANK, news
+from holdfast.driver.adapters.websocket.observed import BLANK, news
 from holdfast.driver.core.events import (
     DiagnosticEnded,
     NodeQuiet,

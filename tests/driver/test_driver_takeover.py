@@ -26,8 +26,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from holdfast.cli.client import Client, path
-from holdfast.driver.adapters.journal import SqlJournal
-from holdfast.driver.adapters.journal_postgres import open_postgres
+from holdfast.driver.adapters.sql.journal import SqlJournal
+from holdfast.driver.adapters.sql.postgres import open_postgres
 from holdfast.driver.core.effects import Allocate
 from holdfast.driver.lead.standby import STEP_DOWN_S, stand_by
 from holdfast.driver.main import main
@@ -290,7 +290,7 @@ async def test_a_signal_while_a_driver_stops_waiting_is_not_forgotten() -> None:
 
 REFUSED = """
 import sys
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.main import main
 from holdfast.driver.ports import TemporaryError
 

@@ -21,8 +21,8 @@ from running_driver import DriverProcess
 from sharing_drivers import MakeDriver, password_file
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.adapters.lead_postgres import PostgresLead
+from holdfast.driver.adapters.sql.postgres import open_postgres
 from holdfast.driver.lead import retry
 from holdfast.driver.lead.retry import LeadWithJournal, insist
 from holdfast.driver.ports import TemporaryError

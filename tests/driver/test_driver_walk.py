@@ -17,8 +17,8 @@ from waiting import eventually_async
 import holdfast.driver
 from holdfast.bench.scale.decided import JOB, Fleet
 from holdfast.driver.adapters.no_cluster import NoCluster
-from holdfast.driver.adapters.sessions import Sessions
-from holdfast.driver.adapters.sessions_link import Link
+from holdfast.driver.adapters.websocket.link import Link
+from holdfast.driver.adapters.websocket.sessions import Sessions
 from holdfast.driver.cluster.effect_runner import EffectRunner
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import JobSubmitted, Plan

@@ -6,7 +6,7 @@ Used by the tests of the loop.
 import asyncio
 from collections.abc import Sequence
 
-from holdfast.driver.adapters.journal import SqlJournal
+from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.core.encode import fold
 from holdfast.driver.core.events import (
     JobSubmitted,

@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 from waiting import eventually
 
-from holdfast.driver.adapters.journal_sqlite import read_only
 from holdfast.driver.adapters.kubernetes import names
+from holdfast.driver.adapters.sql.sqlite import read_only
 from holdfast.driver.core.encode import decode
 from holdfast.driver.core.model import Phase, State
 from holdfast.driver.settings import Settings

@@ -15,7 +15,7 @@ from typing import Any
 from dying import die_with_parent
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver.adapters.journal_sqlite import read_only
+from holdfast.driver.adapters.sql.sqlite import read_only
 from holdfast.driver.ports import Entry, PermanentError
 from holdfast.protocol.paths import RunPaths
 

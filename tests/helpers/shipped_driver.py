@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite, read_only
+from holdfast.driver.adapters.sql.sqlite import open_sqlite, read_only
 from holdfast.driver.core.encode import decode
 from holdfast.driver.core.model import State
 from holdfast.driver.ports import Entry, Kept

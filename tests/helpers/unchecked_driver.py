@@ -93,9 +93,10 @@ def _serve() -> None:
 
 def _load() -> None:
     """What a driver would load when it comes to need it."""
-    from holdfast.driver.adapters import journal_postgres, lead_postgres  # noqa: F401
+    from holdfast.driver.adapters import lead_postgres  # noqa: F401
     from holdfast.driver.adapters.kubernetes import lease, wiring  # noqa: F401
     from holdfast.driver.adapters.rest import app, standby  # noqa: F401
+    from holdfast.driver.adapters.sql import postgres  # noqa: F401
 
 
 def _drive(order: dict[str, Any]) -> NoReturn:

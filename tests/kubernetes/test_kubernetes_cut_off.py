@@ -22,8 +22,8 @@ from postgres import Postgres, running_postgres
 from running_driver import DriverProcess
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver.adapters.journal_postgres import open_postgres
 from holdfast.driver.adapters.kubernetes import names
+from holdfast.driver.adapters.sql.postgres import open_postgres
 from holdfast.driver.core.events import BrakeApplyRequested, NodeAppeared
 from holdfast.driver.lead.standby import STEP_DOWN_S
 from holdfast.driver.ports import Entry

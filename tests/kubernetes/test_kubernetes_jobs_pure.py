@@ -13,7 +13,7 @@ from holdfast.driver.adapters.kubernetes import jobs, status
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import Incident, Job, Phase, State, Wanted
 from holdfast.driver.core.node import Free, Held, Node, Promised
-from holdfast.driver.core.restorepoints import RestorePoint, Where
+from holdfast.driver.core.restore_point import RestorePoint, Where
 from holdfast.protocol.faults import Blame, Kind
 
 

@@ -9,9 +9,9 @@ from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.kubernetes import placing, pods, podspec
 from holdfast.driver.adapters.kubernetes.holds import Hold, stray
-from holdfast.driver.adapters.kubernetes.insist import insist
 from holdfast.driver.adapters.kubernetes.placing import Placing, Unwanted
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.adapters.kubernetes.retry import retry
 from holdfast.driver.ports import BarredError
 from holdfast.kubeapi.errors import Unavailable, error_of_answer
 from holdfast.protocol.nodeenv import Drivers
@@ -136,7 +136,7 @@ async def test_what_the_api_server_does_not_want_is_the_jobs_matter_and_is_told_
 async def test_a_webhook_that_cannot_be_called_is_the_jobs_matter_a_server_that_cannot_is_not(
     monkeypatch: pytest.MonkeyPatch, said: str, error: type[Exception]
 ) -> None:
-    monkeypatch.setattr(placing, "insist", partial(insist, within_s=0.0))
+    monkeypatch.setattr(placing, "retry", partial(retry, within_s=0.0))
     client = Placer("node-1")
     client.refusals, client.status = [said], 500
     with pytest.raises(error, match=said):

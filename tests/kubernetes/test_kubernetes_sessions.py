@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from holdfast.driver.adapters.kubernetes import identity, names
 from holdfast.driver.adapters.kubernetes.identity import PodIdentity
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
-from holdfast.driver.adapters.sessions import Sessions
+from holdfast.driver.adapters.websocket.sessions import Sessions
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.serve.server import Server
 from holdfast.driver.watch import Settings as WatchSettings

@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.driver.adapters.journal_sqlite import open_sqlite
 from holdfast.driver.adapters.rest.app import make_app
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.adapters.tokens import load_tokens
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent

@@ -5,14 +5,14 @@ from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core.model import State
-from holdfast.driver.core.node import Connected, Held, Here, Never, Node, Told
+from holdfast.driver.core.node import Connected, Fencing, Held, Here, Never, Node
 from holdfast.protocol.messages import Observed
 
 NODE = Node(
     name="node-1",
     presence=Here(),
     link=Connected(incarnation="a", address="x"),
-    told=Told(generation=7),
+    told=Fencing(generation=7),
 )
 SEEN = Observed(node="node-1", incarnation="x", sequence=1, generation=7, epoch=1, quiet=True)
 
@@ -26,7 +26,7 @@ SEEN = Observed(node="node-1", incarnation="x", sequence=1, generation=7, epoch=
         (NODE, replace(SEEN, generation=6), False),
         (replace(NODE, link=Never()), SEEN, False),
         (replace(NODE, holding=Held(job="speech")), SEEN, False),
-        (replace(NODE, told=Told()), None, True),
+        (replace(NODE, told=Fencing()), None, True),
     ],
     ids=["done", "unheard", "busy", "of an order before", "away", "held", "never told anything"],
 )

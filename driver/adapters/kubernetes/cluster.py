@@ -21,6 +21,7 @@ from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.room import Room
 from holdfast.driver.adapters.kubernetes.stuck import STUCK_S, Stuck
 from holdfast.driver.ports import (
+    AnyFact,
     Ended,
     Ending,
     Fact,
@@ -28,7 +29,6 @@ from holdfast.driver.ports import (
     PermanentError,
     Starved,
     TemporaryError,
-    Told,
     UnfitError,
 )
 from holdfast.kit.clock import Clock
@@ -111,7 +111,7 @@ class KubernetesCluster:
         self._expected: dict[str, str] = {}
         self._present_before: frozenset[str] = frozenset()
         self._bell = asyncio.Event()  # rings with each change of a node
-        self._listeners: set[asyncio.Queue[Told]] = set()
+        self._listeners: set[asyncio.Queue[AnyFact]] = set()
 
     # ------------------------------------------------------------ its life
 
@@ -185,9 +185,9 @@ class KubernetesCluster:
 
     # ------------------------------------------------------------ the port `Cluster`
 
-    async def facts(self) -> AsyncIterator[Told]:
+    async def facts(self) -> AsyncIterator[AnyFact]:
         await self._seen.wait()
-        told: asyncio.Queue[Told] = asyncio.Queue()
+        told: asyncio.Queue[AnyFact] = asyncio.Queue()
         self._listeners.add(told)
         try:
             for fact in tuple(self._facts.values()):
@@ -365,7 +365,7 @@ class KubernetesCluster:
         if known is None or replace(known, within_s=fact.within_s) != fact:
             self._say(fact)
 
-    def _say(self, what: Told) -> None:
+    def _say(self, what: AnyFact) -> None:
         for listener in self._listeners:
             listener.put_nowait(what)
 

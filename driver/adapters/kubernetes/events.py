@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from holdfast.driver.adapters.kubernetes import names, notes
-from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.driver.adapters.kubernetes.retry import retry
 from holdfast.driver.cluster.cause import acting_for
 from holdfast.driver.core.model import Brake, Incident, Job, Phase
 from holdfast.driver.ports import PermanentError, TemporaryError
@@ -93,7 +93,7 @@ class Teller:
     async def _write(self, event: Object) -> None:
         at = paths.events(event["metadata"]["namespace"])
         try:
-            await insist(lambda: self._client.create(at, event))
+            await retry(lambda: self._client.create(at, event))
         except AlreadyExists:
             return  # an answer was lost
         except (TemporaryError, PermanentError) as error:

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names, pods
-from holdfast.driver.adapters.kubernetes.insist import insist
-from holdfast.driver.adapters.kubernetes.patience import Patience
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
+from holdfast.driver.adapters.kubernetes.retry import retry
+from holdfast.driver.adapters.kubernetes.shared_deadline import SharedDeadline
 from holdfast.driver.ports import BarredError, UnfitError
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client, Patch
@@ -35,7 +35,7 @@ manifest. It spares the API server a third of what this patch and each later one
 class Gang:
     """The pods of one job that are being made now, and those that it has."""
 
-    def __init__(self, book: PodBook, job: Object, patience: Patience | None = None) -> None:
+    def __init__(self, book: PodBook, job: Object, deadline: SharedDeadline | None = None) -> None:
         self._book = book
         self.job: str = job["metadata"]["uid"]
         self._needed: int = job["spec"].get("nodes", 1)
@@ -45,7 +45,7 @@ class Gang:
         self.coming = 0  # members that have no pod yet
         self.why = ""  # the gang cannot be whole
         self.others_told = False  # which nodes have no room for any pod of it
-        self.patience = patience or Patience()
+        self.deadline = deadline or SharedDeadline()
         self.holds = self._needed > 1 and all(map(pods.held, self._staying()))
         """False once a pod has gone through: what comes then only joins the others."""
         self.group = next(filter(None, map(pods.group_of, self._staying())), "")
@@ -55,7 +55,7 @@ class Gang:
         """A member has its pod."""
         self._book.wrote(pod)
         self._made.add(pod["metadata"]["uid"])
-        self.patience.moved()
+        self.deadline.moved()
         self.coming -= 1
         if self.holds and self._there() >= self._needed:
             self.holds = False
@@ -81,7 +81,7 @@ class Gang:
         uid = pod["metadata"]["uid"]
         self._waiting.add(uid)
         try:
-            seen = await self.patience.wait(
+            seen = await self.deadline.wait(
                 lambda: self._book.until(uid, self._decided), within_s=within_s
             )
         except TimeoutError:
@@ -139,7 +139,7 @@ class Gangs:
         """One more pod of the job is being made, within."""
         uid = job["metadata"]["uid"]
         if uid not in self._gangs:
-            self._gangs[uid] = Gang(self._book, job, Patience(self._client.may_change))
+            self._gangs[uid] = Gang(self._book, job, SharedDeadline(self._client.may_change))
         gang = self._gangs[uid]
         gang.members += 1
         gang.coming += 1
@@ -167,8 +167,8 @@ class Gangs:
             await gang.whole(pod, within_s=self._within_s)
         if pods.gated(pod):
             async with self._at_once:
-                await insist(lambda: self._open(pod))
-            gang.patience.moved()
+                await retry(lambda: self._open(pod))
+            gang.deadline.moved()
 
     async def _open(self, pod: Object) -> None:
         metadata = pod["metadata"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.driver.adapters.kubernetes import names, pods
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
-from holdfast.driver.adapters.kubernetes.remembered import Remembered, digest_of
+from holdfast.driver.adapters.kubernetes.token_cache import TokenCache, digest_of
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.clock import Clock
 from holdfast.kubeapi import paths
@@ -58,7 +58,7 @@ class PodIdentity:
         self._book = book
         self._hears = hears
         self._listed = listed
-        self._remembered = Remembered(book, clock)
+        self._vouched = TokenCache(book, clock)
         self._admitted: dict[str, str] = {}  # UID of the pod by node
         self._reviews: dict[bytes, asyncio.Task[Reviewed | TemporaryError]] = {}  # by token's hash
 
@@ -97,7 +97,7 @@ class PodIdentity:
         why = why or self._unfit(self._book.get(uid), node)
         if not why:
             self._admitted[node] = uid
-            self._remembered.keep(uid, token)
+            self._vouched.keep(uid, token)
         return why
 
     def _unfit(self, pod: Object | None, node: str) -> str:
@@ -112,7 +112,7 @@ class PodIdentity:
 
     async def _whose(self, token: str, node: str) -> Reviewed:
         """As a review says; while the API server is away, as one said that was good."""
-        known = self._remembered.whose(token, node)
+        known = self._vouched.whose(token, node)
         if not known:
             return await self._reviewed(token)
         try:

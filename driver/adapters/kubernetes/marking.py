@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from holdfast.driver.adapters.kubernetes import marks
-from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.driver.adapters.kubernetes.retry import retry
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.clock import Clock
 from holdfast.kubeapi import paths
@@ -59,7 +59,7 @@ class Marking:
         name = f"{metadata['name']}.{metadata.get('uid', '')[:8]}.{metadata['resourceVersion']}"
         event = marks.came_back(node, reason=reason, at=at, name=name)
         try:
-            await insist(lambda: self._client.create(paths.events(paths.DEFAULT), event))
+            await retry(lambda: self._client.create(paths.events(paths.DEFAULT), event))
         except AlreadyExists:
             return  # an answer was lost
         except (TemporaryError, PermanentError) as error:
@@ -88,7 +88,7 @@ class Marking:
             return await self._client.patch(paths.nodes(node), patch) if patch else seen
 
         try:
-            return await insist(once)
+            return await retry(once)
         except NotFound:
             _log.info("no node to mark", node=node)
             return None

@@ -17,7 +17,7 @@ from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.cluster.cause import acting_for
 from holdfast.driver.core.admission import DEFECT
 from holdfast.driver.core.model import Job, State
-from holdfast.driver.follow.fence import Fence
+from holdfast.driver.follow.guard import Guard
 from holdfast.driver.loop import Loop, NotAccepting, Refused
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
@@ -65,7 +65,7 @@ class Operator:
         self._loop = loop
         self._watch = watch
         self._book = book
-        self._fence = Fence(loop.post, costs="the status of its TrainingJob may be an old one")
+        self._guard = Guard(loop.post, costs="the status of its TrainingJob may be an old one")
         self._clock = clock
         self.queue = KeyedQueue(bucket=TokenBucket(per_s=JOBS_PER_S, burst=JOBS_BURST))
         self._teller = Teller(client)
@@ -76,11 +76,11 @@ class Operator:
     def follow(self, state: State) -> None:
         """Look again at each job that this commit changed, and tell of those that turned."""
         before, self._state = self._state, state
-        self._fence.keep(state.jobs.keys())
+        self._guard.keep(state.jobs.keys())
         for name in before.jobs.keys() | state.jobs.keys():
             was, job = before.jobs.get(name), state.jobs.get(name)
             if was is not job:
-                with self._fence.around(name):
+                with self._guard.around(name):
                     self._changed_to(job, was, name)
         for name in status.given_anew(before, state):
             self.queue.add(name, after_s=CHANGES_EVERY_S)
@@ -129,7 +129,7 @@ class Operator:
     def _tell_brake(self, state: State) -> None:
         """An Event for the object of each job that goes on with or without evictions."""
         for name, job in state.jobs.items():
-            with self._fence.around(name):
+            with self._guard.around(name):
                 wanted = None if job.finished else self._objects.owner(name)
                 if wanted is not None:
                     at = self._clock.wall()
@@ -139,7 +139,7 @@ class Operator:
         """See `_follow_through`; what is written follows from the newest entry."""
         state = self._loop.state
         doing = acting_for(term=state.term, entry=state.sequence, doing=f"Status {name}")
-        with doing, self._fence.around(name):
+        with doing, self._guard.around(name):
             await self._follow_through(name)
 
     async def _follow_through(self, name: str) -> None:

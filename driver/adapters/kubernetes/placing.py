@@ -11,11 +11,11 @@ from typing import Any
 from holdfast.driver.adapters.kubernetes import facts, pods, podspec, trialpods
 from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
 from holdfast.driver.adapters.kubernetes.holds import Hold
-from holdfast.driver.adapters.kubernetes.insist import insist
-from holdfast.driver.adapters.kubernetes.patience import Patience
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.adapters.kubernetes.podgroups import PodGroups
+from holdfast.driver.adapters.kubernetes.retry import retry
 from holdfast.driver.adapters.kubernetes.room import Room
+from holdfast.driver.adapters.kubernetes.shared_deadline import SharedDeadline
 from holdfast.driver.ports import BarredError, PermanentError, TemporaryError, UnfitError
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client, Limits
@@ -105,11 +105,11 @@ class Placing:
         """
         try:
             await self._gangs.let_through(gang, pod)
-            await self.bound(pod, gang.patience)
+            await self.bound(pod, gang.deadline)
         except (TemporaryError, PermanentError):
             self._gangs.failed(gang)
             raise
-        gang.patience.moved()
+        gang.deadline.moved()
 
     async def trial(self, order: trialpods.TrialOrder) -> Object:
         """The pod of a trial: the one that is there, else a new one.
@@ -120,20 +120,20 @@ class Placing:
         if why := self._misfit(order.node, wanted):
             raise UnfitError(why)
         try:
-            pod = await insist(lambda: self._client.create(paths.pods(order.namespace), wanted))
+            pod = await retry(lambda: self._client.create(paths.pods(order.namespace), wanted))
         except AlreadyExists:
             at = paths.pods(order.namespace, order.name)
-            pod = await insist(lambda: self._client.get(at))
+            pod = await retry(lambda: self._client.get(at))
             if pods.owner_uid(pod) != order.node["metadata"]["uid"]:
                 raise PermanentError(f"pod {order.name} is another's. Delete it.") from None
         self._book.wrote(pod)
         return pod
 
-    async def bound(self, pod: Object, patience: Patience | None = None) -> None:
+    async def bound(self, pod: Object, deadline: SharedDeadline | None = None) -> None:
         """Return once a scheduler has put the pod on its node. Raises as `placed`."""
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
         try:
-            seen = await (patience or Patience()).wait(
+            seen = await (deadline or SharedDeadline()).wait(
                 lambda: self._book.until(uid, lambda seen: seen is None or pods.bound(seen)),
                 within_s=self._placed_within_s,
             )
@@ -165,7 +165,7 @@ class Placing:
             except (NotFound, Conflict):
                 self._book.drop(pod)  # it is gone; the name may be another's by now
 
-        await insist(once)
+        await retry(once)
 
     async def _pod(self, hold: Hold, owner: Object, node: Object, gang: Gang) -> Object:
         name = node["metadata"]["name"]
@@ -197,10 +197,10 @@ class Placing:
         """
         namespace = order.job["metadata"]["namespace"]
         try:
-            return await insist(lambda: self._create(paths.pods(namespace), order))
+            return await retry(lambda: self._create(paths.pods(namespace), order))
         except AlreadyExists:
             at = paths.pods(namespace, order.name)
-            found = await insist(lambda: self._client.get(at))
+            found = await retry(lambda: self._client.get(at))
         except (PermanentAnswer, OverQuota) as refusal:
             raise _barred(refusal) from refusal
         except Unavailable as failed:

@@ -15,7 +15,7 @@ import structlog
 
 from holdfast.driver.adapters.kubernetes import names, podspec
 from holdfast.driver.adapters.kubernetes.gang import Gang
-from holdfast.driver.adapters.kubernetes.insist import insist
+from holdfast.driver.adapters.kubernetes.retry import retry
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client
 from holdfast.kubeapi.errors import NotFound
@@ -54,13 +54,13 @@ class PodGroups:
 
     async def _made(self, job: Json) -> str:
         """The name of a new group; "" where the server has none."""
-        if not await insist(self._served):
+        if not await retry(self._served):
             self._without("the API server has no podgroups of scheduling.k8s.io/v1alpha2")
             return ""
         at, uid = paths.pod_groups(job["metadata"]["namespace"]), job["metadata"]["uid"]
-        made = await insist(lambda: self._client.create(at, manifest(job)))
+        made = await retry(lambda: self._client.create(at, manifest(job)))
         if former := self._latest.pop(uid, ""):
-            await insist(lambda: self._gone(job, former))
+            await retry(lambda: self._gone(job, former))
         name: str = made["metadata"]["name"]
         self._latest[uid] = name
         return name

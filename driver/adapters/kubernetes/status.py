@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from holdfast.driver.core import lives
+from holdfast.driver.core import job_lives
+from holdfast.driver.core.known_points import newest_stored
 from holdfast.driver.core.model import Incident, Job, Phase, State
 from holdfast.driver.core.node import Node
-from holdfast.driver.core.points import newest_stored
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.faults import Kind
 
@@ -207,7 +207,7 @@ def _latest(job: Job, state: State) -> Incident | None:
     """Its open incident, else the newest that hit it."""
     if job.incident is not None and job.incident in state.incidents:
         return state.incidents[job.incident]
-    return next(reversed(lives.incidents_of(state, job.name)), None)
+    return next(reversed(job_lives.incidents_of(state, job.name)), None)
 
 
 def _incident(incident: Incident | None) -> dict[str, Any] | None:

@@ -18,8 +18,8 @@ from holdfast.driver.adapters.kubernetes.names import Jobs
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.operator import Operator
 from holdfast.driver.adapters.kubernetes.people import ClusterPeople
-from holdfast.driver.adapters.sessions import Sessions
 from holdfast.driver.adapters.tokens import Tokens
+from holdfast.driver.adapters.websocket.sessions import Sessions
 from holdfast.driver.core.model import State
 from holdfast.driver.core.node import Held, Lent, Promised
 from holdfast.driver.loop import Loop

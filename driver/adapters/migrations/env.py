@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from holdfast.driver.adapters.journal_tables import metadata
+from holdfast.driver.adapters.sql.tables import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 with context.begin_transaction():

@@ -12,7 +12,7 @@ from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.adapters.rest.telling import entries_of
 from holdfast.driver.adapters.rest.view import View
-from holdfast.driver.core import lives, model
+from holdfast.driver.core import job_lives, model
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.ports import Entry
 from holdfast.protocol.messages import Desired
@@ -51,7 +51,7 @@ class AttemptList(View):
 def attempts(job: str, control: Driver) -> AttemptList:
     """What each attempt ran, from which step, and what ended it. In a thread: it reads."""
     found = job_of(control, job)
-    own = entries_of(control.journal, job=job, after=lives.before(found))
+    own = entries_of(control.journal, job=job, after=job_lives.before(found))
     return AttemptList(items=attempts_of(job, own, found.history))
 
 

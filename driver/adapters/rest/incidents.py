@@ -8,7 +8,7 @@ from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.parameters import JobParameter
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import IncidentList, IncidentView, incident_view
-from holdfast.driver.core import lives
+from holdfast.driver.core import job_lives
 
 router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[Depends(person)])
 
@@ -18,7 +18,7 @@ async def list_incidents(control: Driver, asked: Annotated[JobParameter, Query()
     """Open incidents and the latest of the rest, oldest first."""
     known = control.state.incidents
     found = [known[number] for number in sorted(known)]
-    about = found if asked.job is None else lives.incidents_of(control.state, asked.job)
+    about = found if asked.job is None else job_lives.incidents_of(control.state, asked.job)
     return IncidentList(items=[incident_view(each) for each in about])
 
 

@@ -6,9 +6,9 @@ Used by `views`.
 from itertools import chain
 
 from holdfast.driver.adapters.rest.view import View
-from holdfast.driver.core import points
+from holdfast.driver.core import known_points
 from holdfast.driver.core.model import Job
-from holdfast.driver.core.restorepoints import RestorePoint, Tainted
+from holdfast.driver.core.restore_point import RestorePoint, Tainted
 
 
 class LayoutView(View):
@@ -60,7 +60,7 @@ def layout_view(job: Job) -> LayoutView:
 
 def restore_points(job: Job, now: float) -> list[RestorePointView]:
     """What the job remembers, and what its nodes tell of until its ranks run; the newest first."""
-    told = () if job.seated else points.told(job)
+    told = () if job.seated else known_points.told(job)
     by_name = {(each.where, each.saved): each for each in chain(job.points, told)}
     newest_first = sorted(by_name.values(), key=lambda each: (each.saved, each.where), reverse=True)
     return [_view(each, now) for each in newest_first]

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import node_state
-from holdfast.driver.core import incidents, lives, restore
+from holdfast.driver.core import incidents, job_lives, restore_step
 from holdfast.driver.core.events import (
     DiagnosticEnded,
     DriverStarted,
@@ -27,8 +27,8 @@ from holdfast.driver.core.events import (
 )
 from holdfast.driver.core.model import Incident, Job, Phase, State
 from holdfast.driver.core.node import Lent, Node, Quarantined, Source, Suspect
+from holdfast.driver.core.requalification import due_s
 from holdfast.driver.core.story import Line, lines_of
-from holdfast.driver.core.trials import due_s
 from holdfast.driver.ports import Entry, Journal
 from holdfast.protocol.faults import Kind
 
@@ -97,7 +97,7 @@ def story_of(
     """`whole`: with every line that a reader can do without; `earlier`: with the stories of the
     jobs that had its name before.
     """
-    begun = 0 if earlier else lives.before(job)
+    begun = 0 if earlier else job_lives.before(job)
     entries = entries_of(journal, job=job.name, after=max(after, begun))
     first = journal.entries(job=job.name, limit=1)
     return Story(
@@ -111,8 +111,8 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
     """From the last fault on, or from where its store went down, if it still is; where there was
     none, from the last report; else all of it.
     """
-    entries = entries_of(journal, job=job.name, after=lives.before(job))
-    hit = lives.incidents_of(state, job.name)
+    entries = entries_of(journal, job=job.name, after=job_lives.before(job))
+    hit = job_lives.incidents_of(state, job.name)
     faults = [incident for incident in hit if incident.faults]
     last = max(faults or hit, key=lambda incident: incident.id, default=None)
     down = incidents.standing(hit, job).get(Kind.STORE_FAILED)
@@ -297,7 +297,7 @@ def _job_fix(job: Job, last: Incident | None) -> str:
 
 def _ways(job: Job) -> str:
     """How a person ends the waiting for what its store has, by what is found now."""
-    newest = next(iter(restore.found(job)), None)
+    newest = next(iter(restore_step.found(job)), None)
     return "--from-start" if not newest else f"--from-step {newest} (or --from-start)"
 
 

@@ -21,13 +21,13 @@ from holdfast.driver.adapters.rest.points import (
 )
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.fit import STATES, WORDED, Reason, Use, fit
-from holdfast.driver.core.gather import root
+from holdfast.driver.core.known_points import newest_stored
 from holdfast.driver.core.model import Incident, Job, State
 from holdfast.driver.core.node import Exited, Lent, Node
-from holdfast.driver.core.points import newest_stored
+from holdfast.driver.core.requalification import due_s
+from holdfast.driver.core.root_cause import root
 from holdfast.driver.core.story import timeline
 from holdfast.driver.core.tally import exits_of
-from holdfast.driver.core.trials import due_s
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.messages import Observed
 

@@ -1,7 +1,7 @@
 """Several faults at once, nodes that come back, and notices (40 to 50). As `kubelets`."""
 
 from holdfast.lab.chaos.injectors import driver, lemon, node, people, repeated, returning
-from holdfast.lab.chaos.kubernetes import blows, rows, witnesses
+from holdfast.lab.chaos.kubernetes import fault_witnesses, rows, witnesses
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 from holdfast.lab.chaos.scenarios import Shape
 
@@ -13,7 +13,7 @@ ACCIDENTS: tuple[OnKubernetes, ...] = (
         node.standby_bad,
         rows.TWICE,
         shape=Shape(others=1),
-        there=(blows.others_carry_nothing,),
+        there=(fault_witnesses.others_carry_nothing,),
     ),
     OnKubernetes(
         40,
@@ -38,7 +38,7 @@ ACCIDENTS: tuple[OnKubernetes, ...] = (
         "a rank is killed, and a node is lost while the job recovers",
         driver.followed(rows.kill, node.lost),
         rows.TWICE,
-        there=(blows.others_carry_nothing,),
+        there=(fault_witnesses.others_carry_nothing,),
     ),
     OnKubernetes(
         41,
@@ -46,7 +46,7 @@ ACCIDENTS: tuple[OnKubernetes, ...] = (
         "a node is lost, and the driver is killed while the job recovers",
         driver.followed(node.lost, driver.killed),
         rows.LOST,
-        there=(blows.driver_was_killed(),),
+        there=(fault_witnesses.driver_was_killed(),),
     ),
     OnKubernetes(
         43,

@@ -1,7 +1,7 @@
 """Faults of drivers: their lives, their lead, their clock, their ways (34 to 36). As `kubelets`."""
 
 from holdfast.lab.chaos.injectors import clock, driver, leader, lease, node, people
-from holdfast.lab.chaos.kubernetes import blows, leading, rows, witnesses
+from holdfast.lab.chaos.kubernetes import fault_witnesses, leading, rows, witnesses
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 from holdfast.lab.chaos.scenarios import Shape
 
@@ -16,7 +16,7 @@ DRIVERS: tuple[OnKubernetes, ...] = (
         "the driver is killed while all is well",
         driver.killed,
         rows.UNSEEN,
-        there=(blows.driver_was_killed(),),
+        there=(fault_witnesses.driver_was_killed(),),
     ),
     *(
         OnKubernetes(
@@ -25,7 +25,7 @@ DRIVERS: tuple[OnKubernetes, ...] = (
             f"a rank is killed, then the driver while its job is {phase}",
             driver.killed_in(phase, rows.kill),
             rows.IN_PLACE,
-            there=(blows.driver_was_killed(),),
+            there=(fault_witnesses.driver_was_killed(),),
         )
         for phase in ("Suspending", "Restoring", "Starting", "Running")
     ),
@@ -36,7 +36,7 @@ DRIVERS: tuple[OnKubernetes, ...] = (
         driver.killed_in("Diagnosing", *[rows.kill_first] * STRIKES),
         rows.AGAIN,
         longer=rows.MIDDLE,
-        there=(blows.driver_was_killed(),),
+        there=(fault_witnesses.driver_was_killed(),),
     ),
     OnKubernetes(
         35,
@@ -47,7 +47,7 @@ DRIVERS: tuple[OnKubernetes, ...] = (
         longer=rows.MIDDLE,
         shape=Shape(standbys=0, others=1),
         first=people.cordoned,
-        there=(blows.driver_was_killed(),),
+        there=(fault_witnesses.driver_was_killed(),),
     ),
     OnKubernetes(
         35,
@@ -56,7 +56,7 @@ DRIVERS: tuple[OnKubernetes, ...] = (
         driver.killed_often(OFTEN),
         rows.IN_PLACE,
         longer=rows.LONG,
-        there=(blows.driver_was_killed(OFTEN),),
+        there=(fault_witnesses.driver_was_killed(OFTEN),),
     ),
     OnKubernetes(
         35,
@@ -65,7 +65,7 @@ DRIVERS: tuple[OnKubernetes, ...] = (
         driver.followed(rows.kill, driver.stalled),
         rows.IN_PLACE,
         longer=rows.LONG,
-        there=(blows.driver_stood_still(min(driver.STALLED_S)),),
+        there=(fault_witnesses.driver_stood_still(min(driver.STALLED_S)),),
     ),
     OnKubernetes(
         35,
@@ -129,7 +129,7 @@ DRIVERS: tuple[OnKubernetes, ...] = (
         driver.cut_off,
         rows.UNSEEN,
         longer=rows.LONG,
-        there=(blows.nodes_were_cut_off(driver.CUT_OFF_S),),
+        there=(fault_witnesses.nodes_were_cut_off(driver.CUT_OFF_S),),
     ),
     OnKubernetes(
         34,
@@ -138,7 +138,7 @@ DRIVERS: tuple[OnKubernetes, ...] = (
         clock.stepped_and(node.lost),
         rows.LOST,
         driver=clock.DRIVER,
-        there=(blows.clock_was_stepped(clock.STEP_S),),
+        there=(fault_witnesses.clock_was_stepped(clock.STEP_S),),
     ),
     OnKubernetes(
         36,
@@ -149,8 +149,8 @@ DRIVERS: tuple[OnKubernetes, ...] = (
         longer=rows.LONG,
         proxied=True,
         there=(
-            blows.nodes_were_cut_off(driver.CUT_OFF_S),
-            blows.way_to_api_stood_still(driver.CUT_OFF_S),
+            fault_witnesses.nodes_were_cut_off(driver.CUT_OFF_S),
+            fault_witnesses.way_to_api_stood_still(driver.CUT_OFF_S),
         ),
     ),
 )

@@ -1,7 +1,7 @@
 """Faults of a node, its kubelet and its pods (3 of faults.md). A part of the table: see `rows`."""
 
 from holdfast.lab.chaos.injectors import kubelet, node, people
-from holdfast.lab.chaos.kubernetes import blows, rows, witnesses
+from holdfast.lab.chaos.kubernetes import fault_witnesses, rows, witnesses
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 
 KUBELETS: tuple[OnKubernetes, ...] = (
@@ -38,7 +38,7 @@ KUBELETS: tuple[OnKubernetes, ...] = (
         kubelet.killed,
         rows.UNSEEN,
         longer=rows.MIDDLE,  # it has to be back before the job is over
-        there=(blows.kubelet_began_anew,),
+        there=(fault_witnesses.kubelet_began_anew,),
     ),
     OnKubernetes(
         3,

@@ -1,7 +1,7 @@
 """Faults of the API server, and of what it has to give (37, 38). As `kubelets`."""
 
 from holdfast.lab.chaos.injectors import api_server, node, supply
-from holdfast.lab.chaos.kubernetes import blows, rows
+from holdfast.lab.chaos.kubernetes import fault_witnesses, rows
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 
 SERVERS: tuple[OnKubernetes, ...] = (
@@ -12,7 +12,7 @@ SERVERS: tuple[OnKubernetes, ...] = (
         api_server.stopped,
         rows.UNSEEN,
         longer=rows.LONGEST,
-        there=(blows.api_server_was_away(api_server.DOWN_S),),
+        there=(fault_witnesses.api_server_was_away(api_server.DOWN_S),),
         starts_api=True,
     ),
     OnKubernetes(
@@ -22,7 +22,7 @@ SERVERS: tuple[OnKubernetes, ...] = (
         api_server.stopped_while(rows.kill),
         rows.IN_PLACE,
         longer=rows.LONGEST,
-        there=(blows.api_server_was_away(api_server.DOWN_S),),
+        there=(fault_witnesses.api_server_was_away(api_server.DOWN_S),),
         starts_api=True,
     ),
     OnKubernetes(
@@ -32,7 +32,7 @@ SERVERS: tuple[OnKubernetes, ...] = (
         api_server.stopped_while(node.lost),
         rows.LOST,
         longer=rows.LONGEST,
-        there=(blows.api_server_was_away(api_server.DOWN_S),),
+        there=(fault_witnesses.api_server_was_away(api_server.DOWN_S),),
         starts_api=True,
     ),
     OnKubernetes(
@@ -42,7 +42,7 @@ SERVERS: tuple[OnKubernetes, ...] = (
         api_server.compacted,
         rows.UNSEEN,
         longer=rows.LONGEST,  # an API server takes its time to start
-        there=(blows.watches_began_anew,),
+        there=(fault_witnesses.watches_began_anew,),
         starts_api=True,
     ),
     OnKubernetes(
@@ -53,7 +53,7 @@ SERVERS: tuple[OnKubernetes, ...] = (
         rows.LOST,
         longer=rows.MIDDLE,
         proxied=True,
-        there=(blows.answers_were_bad,),
+        there=(fault_witnesses.answers_were_bad,),
     ),
     OnKubernetes(
         37,
@@ -63,7 +63,7 @@ SERVERS: tuple[OnKubernetes, ...] = (
         rows.LOST,
         longer=rows.LONG,
         proxied=True,
-        there=(blows.answers_were_slow,),
+        there=(fault_witnesses.answers_were_slow,),
     ),
     OnKubernetes(
         38,

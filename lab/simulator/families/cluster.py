@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from holdfast.lab.simulator.families.drawing import faults, filling, job, of_family
+from holdfast.lab.simulator.rng_streams import Streams
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
-from holdfast.lab.simulator.streams import Streams
 
 
 def slow_calls(seed: int) -> Scenario:

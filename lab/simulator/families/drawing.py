@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from random import Random
 
+from holdfast.lab.simulator.rng_streams import Streams
 from holdfast.lab.simulator.scenario import KINDS, Fault, Scenario, SimJob
-from holdfast.lab.simulator.streams import Streams
 
 HARMLESS = {"kill-rank": 3, "blip": 1, "raise": 1, "kill-executor": 2, "hang": 2}
 """What no node is to blame for, and one restart cures."""

@@ -2,8 +2,8 @@
 
 from holdfast.driver.core.policy import Policy
 from holdfast.lab.simulator.families.drawing import HARMLESS, fault, faults, job
+from holdfast.lab.simulator.rng_streams import Streams
 from holdfast.lab.simulator.scenario import STEP_S, Fault, Scenario, SimJob
-from holdfast.lab.simulator.streams import Streams
 
 HOUR_S = 3_600.0
 DAY_S = 24 * HOUR_S

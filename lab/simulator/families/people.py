@@ -1,8 +1,8 @@
 """Families in which people want something at a moment when it is easily forgotten."""
 
 from holdfast.lab.simulator.families.drawing import HARMLESS, faults, job, of_family
+from holdfast.lab.simulator.rng_streams import Streams
 from holdfast.lab.simulator.scenario import Fault, Scenario
-from holdfast.lab.simulator.streams import Streams
 
 
 def same_name(seed: int) -> Scenario:

@@ -3,8 +3,8 @@
 from random import Random
 
 from holdfast.lab.simulator.families.drawing import ACCIDENTS, HARMLESS, faults, job
+from holdfast.lab.simulator.rng_streams import Streams
 from holdfast.lab.simulator.scenario import FREEZE, Fault, Scenario, SimJob
-from holdfast.lab.simulator.streams import Streams
 
 STALLED_S = (5.0, 45.0)
 LEMONS_UNTIL_S = 900.0

@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from holdfast.lab.simulator.families.drawing import faults, job, of_family
+from holdfast.lab.simulator.rng_streams import Streams
 from holdfast.lab.simulator.scenario import Fault, Scenario
-from holdfast.lab.simulator.streams import Streams
 
 
 def wrong_tests(seed: int) -> Scenario:

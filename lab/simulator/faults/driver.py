@@ -1,7 +1,7 @@
 """Faults of the driver, and what it is told wrongly."""
 
 from holdfast.driver.core import events as e
-from holdfast.lab.simulator import lines, people
+from holdfast.lab.simulator import connections, people
 from holdfast.lab.simulator.driver import Backup
 from holdfast.lab.simulator.faults import whom
 from holdfast.lab.simulator.scenario import Fault
@@ -18,7 +18,7 @@ def kill_driver(world: World, fault: Fault) -> None:
 
 
 def freeze_driver(world: World, fault: Fault) -> None:
-    lines.freeze_driver(world, 5.0 + 55.0 * fault.size)
+    connections.freeze_driver(world, 5.0 + 55.0 * fault.size)
 
 
 def false_alarm(world: World, fault: Fault) -> None:

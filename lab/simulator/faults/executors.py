@@ -1,6 +1,6 @@
 """Faults of executors that do not come up or do not stay connected, and of the calls for them."""
 
-from holdfast.lab.simulator import lines, processes
+from holdfast.lab.simulator import connections, processes
 from holdfast.lab.simulator.faults import whom
 from holdfast.lab.simulator.machines import Machine
 from holdfast.lab.simulator.scenario import Fault
@@ -41,7 +41,7 @@ def _flap(world: World, machine: Machine) -> None:
     if not machine.flaps_s:
         return
     if machine.executor is not None:
-        lines.reset(world, machine.executor)
+        connections.reset(world, machine.executor)
     world.agenda.after(machine.flaps_s, lambda: _flap(world, machine))
 
 

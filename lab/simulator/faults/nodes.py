@@ -1,7 +1,7 @@
 """Faults of nodes, of their executors and of their links; and how they are well again."""
 
 from holdfast.driver.core import events as e
-from holdfast.lab.simulator import cluster, course, lines, processes
+from holdfast.lab.simulator import cluster, connections, processes, training_run
 from holdfast.lab.simulator.faults import whom
 from holdfast.lab.simulator.machines import Machine
 from holdfast.lab.simulator.scenario import Fault
@@ -81,7 +81,7 @@ def cut(world: World, machine: Machine, fault: Fault) -> None:
     machine.cut = True
     if machine.executor is not None:
         noticed_s = world.rng(machine.name, "cut").uniform(0.1, 5.0)
-        lines.disconnect(world, machine.executor, noticed_s=noticed_s)
+        connections.disconnect(world, machine.executor, noticed_s=noticed_s)
     world.agenda.after(60 * fault.size, lambda: heal(world, machine))
 
 
@@ -89,7 +89,7 @@ def heal(world: World, machine: Machine) -> None:
     if machine.cut:
         machine.cut = False
         cluster.appear(world, machine)
-        lines.connect(world, machine)
+        connections.connect(world, machine)
 
 
 def bad_node(world: World, fault: Fault) -> None:
@@ -97,7 +97,7 @@ def bad_node(world: World, fault: Fault) -> None:
     world.guilty.add(machine.name)
     machine.bad = True
     if machine.executor is not None and machine.executor.run is not None:
-        course.stand_still(world, machine.executor.run, echo=False)
+        training_run.stand_still(world, machine.executor.run, echo=False)
 
 
 def part(world: World, fault: Fault) -> None:
@@ -109,7 +109,7 @@ def part(world: World, fault: Fault) -> None:
     world.parted.add((min(two), max(two)))
     for run in list(world.runs.values()):
         if run.training and world.parted_in(run):
-            course.stand_still(world, run, echo=False)
+            training_run.stand_still(world, run, echo=False)
 
 
 def lemon(world: World, fault: Fault) -> None:
@@ -117,7 +117,7 @@ def lemon(world: World, fault: Fault) -> None:
     machine = whom.machine(world, fault)
     machine.lemon_s = 0.2 + 8 * fault.size
     if machine.executor is not None and machine.executor.run is not None:
-        course.sour(world, machine.executor.run, machine.name)
+        training_run.sour(world, machine.executor.run, machine.name)
 
 
 def kernel_fault(world: World, fault: Fault) -> None:

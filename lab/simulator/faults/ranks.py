@@ -1,6 +1,6 @@
 """Faults of ranks and of the code that they run."""
 
-from holdfast.lab.simulator import course
+from holdfast.lab.simulator import training_run
 from holdfast.lab.simulator.faults import whom
 from holdfast.lab.simulator.scenario import Fault
 from holdfast.lab.simulator.world import World
@@ -12,7 +12,7 @@ def kill_rank(world: World, fault: Fault) -> None:
         assert run is not None
         ranks = run.ranks[executor.machine.name]
         executor.rank_ends(ranks[fault.dice % len(ranks)], signal=9 if fault.size < 0.5 else 11)
-        course.stand_still(world, run)
+        training_run.stand_still(world, run)
 
 
 def blip(world: World, fault: Fault) -> None:
@@ -21,19 +21,19 @@ def blip(world: World, fault: Fault) -> None:
         run = executor.run
         assert run is not None
         executor.rank_ends(run.ranks[executor.machine.name][0], code=1, error="echo")
-        course.stand_still(world, run)
+        training_run.stand_still(world, run)
 
 
 def raise_once(world: World, fault: Fault) -> None:
     if executor := whom.busy(world, fault):
         run = executor.run
         assert run is not None
-        course.raise_in(world, run, executor)
+        training_run.raise_in(world, run, executor)
 
 
 def bug(world: World, fault: Fault) -> None:
     name = whom.job(world, fault)
-    course.plant_bug(world, name, 1 + fault.dice % world.jobs[name].steps)
+    training_run.plant_bug(world, name, 1 + fault.dice % world.jobs[name].steps)
 
 
 def hungry(world: World, fault: Fault) -> None:
@@ -46,4 +46,4 @@ def hang(world: World, fault: Fault) -> None:
     if executor := whom.busy(world, fault):
         run = executor.run
         assert run is not None
-        course.stand_still(world, run, echo=False)
+        training_run.stand_still(world, run, echo=False)

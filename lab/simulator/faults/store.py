@@ -1,6 +1,6 @@
 """Faults of the store, and of the process at which ranks meet."""
 
-from holdfast.lab.simulator import stored
+from holdfast.lab.simulator import checkpoints
 from holdfast.lab.simulator.faults import whom
 from holdfast.lab.simulator.scenario import Fault
 from holdfast.lab.simulator.world import World
@@ -19,25 +19,25 @@ def store_down(world: World, fault: Fault) -> None:
 
 
 def store_slow(world: World, fault: Fault) -> None:
-    world.shelf.looks_s = 20 + 100 * fault.size
-    world.agenda.after(60 * fault.size, lambda: setattr(world.shelf, "looks_s", 0.0))
+    world.lookup.looks_s = 20 + 100 * fault.size
+    world.agenda.after(60 * fault.size, lambda: setattr(world.lookup, "looks_s", 0.0))
 
 
 def mounts(world: World, fault: Fault) -> None:
     """On some nodes the store hangs, on some it is not mounted, as two bits of the dice say."""
     bits = {name: fault.dice >> 2 * k & 3 for k, name in enumerate(world.machines)}
-    world.shelf.hung = frozenset(name for name, two in bits.items() if two == HUNG)
-    world.shelf.unmounted = frozenset(name for name, two in bits.items() if two == UNMOUNTED)
+    world.lookup.hung = frozenset(name for name, two in bits.items() if two == HUNG)
+    world.lookup.unmounted = frozenset(name for name, two in bits.items() if two == UNMOUNTED)
 
 
 def list_lags(world: World, fault: Fault) -> None:
     """What is stored from now on, and what was lately, is not shown for a while."""
     name = whom.job(world, fault)
-    world.shelf.hide(name, stored.all_of(world, name), newest=fault.dice % 3)
-    world.agenda.after(60 * fault.size, lambda: world.shelf.show(name))
+    world.lookup.hide(name, checkpoints.all_of(world, name), newest=fault.dice % 3)
+    world.agenda.after(60 * fault.size, lambda: world.lookup.show(name))
 
 
 def unreadable(world: World, fault: Fault) -> None:
     name = whom.job(world, fault)
-    if found := stored.all_of(world, name):
-        world.shelf.sick.add((name, max(found)))
+    if found := checkpoints.all_of(world, name):
+        world.lookup.sick.add((name, max(found)))

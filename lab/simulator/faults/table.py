@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from holdfast.lab.simulator import processes
-from holdfast.lab.simulator.faults import driver, exams, executors, nodes, ranks, store, wishes
-from holdfast.lab.simulator.machines import Exam
+from holdfast.lab.simulator.faults import driver, exams, executors, nodes, ranks, requests, store
+from holdfast.lab.simulator.machines import ExamLie
 from holdfast.lab.simulator.scenario import Fault
 from holdfast.lab.simulator.world import World
 
@@ -25,19 +25,19 @@ def mend(world: World) -> None:
     """People come: machines, links and store are well again, and a driver is there."""
     world.parted.clear()
     world.store_up = True
-    world.shelf.repair()
+    world.lookup.repair()
     world.misled.clear()
     world.calls_s = world.tests_s = 0.0
     processes.driver_returns(world)
     for machine in world.machines.values():
         machine.bad, machine.lemon_s = False, None
-        machine.dies_s, machine.exam = 0.0, Exam.HONEST
+        machine.dies_s, machine.exam = 0.0, ExamLie.HONEST
         machine.flaps_s, machine.full = 0.0, False
         nodes.heal(world, machine)
         nodes.come_back(world, machine)
         nodes.killable(world, machine)
         executors.unwedge(world, machine)
-        wishes.uncordon(world, machine)
+        requests.uncordon(world, machine)
 
 
 HANDLERS: dict[str, Callable[[World, Fault], None]] = {
@@ -79,15 +79,15 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "kill-driver": driver.kill_driver,
     "freeze-driver": driver.freeze_driver,
     "put-back": driver.put_back,
-    "suspend": wishes.suspend,
-    "resume": wishes.resume,
-    "anew": wishes.anew,
-    "stop": wishes.stop,
-    "delete": wishes.delete,
-    "evict": wishes.evict,
-    "brake": wishes.brake,
-    "maintain": wishes.maintain,
-    "drain": wishes.drain,
-    "restore": wishes.restore,
+    "suspend": requests.suspend,
+    "resume": requests.resume,
+    "anew": requests.anew,
+    "stop": requests.stop,
+    "delete": requests.delete,
+    "evict": requests.evict,
+    "brake": requests.brake,
+    "maintain": requests.maintain,
+    "drain": requests.drain,
+    "restore": requests.restore,
     "false-alarm": driver.false_alarm,
 }

@@ -2,10 +2,10 @@
 
 from holdfast.driver.core.model import Phase, Wanted
 from holdfast.driver.core.node import Node
-from holdfast.lab.simulator.broken import require
-from holdfast.lab.simulator.machines import Exam, Machine
+from holdfast.lab.simulator.machines import ExamLie, Machine
 from holdfast.lab.simulator.scenario import STEP_S
 from holdfast.lab.simulator.training import Run
+from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.waits import Recovery
 from holdfast.lab.simulator.world import World
 
@@ -70,7 +70,7 @@ def _is_out(world: World, node: Node) -> bool:
     if node.name in world.kept_out or node.name in world.promises.free_by:
         return False
     machine = world.machines[node.name]
-    honest = machine.exam is Exam.HONEST
+    honest = machine.exam is ExamLie.HONEST
     return is_well(machine) and honest and not world.driver.state.brake.on
 
 
@@ -98,7 +98,7 @@ def _wants(world: World, name: str) -> bool:
     job = world.driver.state.jobs.get(name)
     if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
         return False
-    readable = world.store_up and name not in world.shelf.lagging and world.shelf.is_whole
+    readable = world.store_up and name not in world.lookup.lagging and world.lookup.is_whole
     return job.phase is not Phase.SUSPENDED and readable and name not in world.bugs
 
 

@@ -3,7 +3,7 @@
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import State
 from holdfast.driver.core.turn import Decision
-from holdfast.lab.simulator import stored
+from holdfast.lab.simulator import checkpoints
 from holdfast.lab.simulator.rules import brakes, exams, incidents, jobs, nodes
 from holdfast.lab.simulator.world import World
 
@@ -43,7 +43,7 @@ def check(world: World, before: State, event: e.AnyEvent, decision: Decision, no
         brakes.brake_holds(world, before, after, decision, now)
     jobs.acknowledged_is_remembered(world, event, before, after)
     if isinstance(event, e.CheckpointStored):
-        stored.acknowledged(world, event)
+        checkpoints.acknowledged(world, event)
     if decision.incident is not None:
         incidents.one_incident_a_cause(after)
         incidents.complainers_are_not_named(world, after, after.incidents.get(decision.incident))

@@ -2,9 +2,9 @@
 
 from holdfast.driver.core.model import Phase, State
 from holdfast.driver.core.node import Free
-from holdfast.lab.simulator import stored
-from holdfast.lab.simulator.broken import require
+from holdfast.lab.simulator import checkpoints
 from holdfast.lab.simulator.scenario import FREEZE, PART
+from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 
 
@@ -35,7 +35,7 @@ def waits_for_people(world: World) -> str:
     if world.driver.state.brake.on:
         return "the brake is on"
     for name in world.jobs:
-        if not world.shelf.readable(name, stored.all_of(world, name)):
+        if not world.lookup.readable(name, checkpoints.all_of(world, name)):
             return f"nobody says where {name} begins"
     return ""
 

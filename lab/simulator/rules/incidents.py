@@ -2,10 +2,10 @@
 
 from itertools import pairwise
 
-from holdfast.driver.core import moves
+from holdfast.driver.core import maintenance
 from holdfast.driver.core.incidents import LOSSES
 from holdfast.driver.core.model import Incident, State
-from holdfast.lab.simulator.broken import require
+from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.faults import Kind
 
@@ -38,7 +38,7 @@ def _came_back(incident: Incident) -> bool:
 
 def _moved(incident: Incident) -> bool:
     """A job left nodes within it that nothing is wrong with."""
-    return any(piece.source == moves.NOTICE for piece in incident.evidence)
+    return any(piece.source == maintenance.NOTICE for piece in incident.evidence)
 
 
 def complainers_are_not_named(world: World, after: State, incident: Incident | None) -> None:

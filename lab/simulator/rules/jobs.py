@@ -3,7 +3,7 @@
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import FINISHED, Job, Phase, State, Wanted
 from holdfast.driver.core.node import Node
-from holdfast.lab.simulator.broken import require
+from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.faults import Blame
 

@@ -1,6 +1,6 @@
 """Rules about nodes that people want free. Looked at every few seconds."""
 
-from holdfast.lab.simulator.broken import require
+from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 
 LATE_S = 60.0

@@ -1,0 +1,1 @@
+"""The nodes' connections, of executors and daemons: `sessions` is the port `Nodes`."""

@@ -1,0 +1,137 @@
+"""The daemons' connections: heartbeats to the detectors, acknowledged; instructions back.
+
+Used by `sessions`; `push` is called by `driver.follow.feed`. Nothing of this enters the journal but
+what a detector concluded, and until it is there the heartbeat that led to it is not acknowledged.
+"""
+
+import itertools
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Protocol
+
+import structlog
+from msgspec.structs import replace
+
+from holdfast.driver.adapters.websocket.link import Link, Rejected
+from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.watch import Watch
+from holdfast.protocol import messages
+from holdfast.protocol.messages import Acknowledged, Heartbeat, Hello, Refused
+
+_log = structlog.get_logger()
+
+
+class Emit(Protocol):
+    """Has the core told of an event; calls `done` once what it led to cannot be lost any more."""
+
+    def __call__(self, event: AnyEvent, done: Callable[[], None] | None = None) -> None: ...
+
+
+class Heard:
+    """What one life of a daemon has said, and which of it may be acknowledged."""
+
+    def __init__(self, incarnation: str) -> None:
+        self.incarnation = incarnation
+        self.newest = -1  # sequence
+        self._waiting: list[int] = []  # for each event that is not committed, its heartbeat
+
+    def emit(self, event: AnyEvent, emit: Emit) -> None:
+        """Pass on what the newest heartbeat has shown."""
+        self._waiting.append(self.newest)
+        emit(event, partial(self._waiting.remove, self.newest))
+
+    def up_to(self, sequence: int) -> int:
+        """How far a heartbeat is answered: its daemon forgets what it said up to there."""
+        return min([sequence, *(each - 1 for each in self._waiting)])
+
+
+class Daemons:
+    """One connection a node, and what its daemon was told to watch."""
+
+    def __init__(
+        self,
+        *,
+        watch: Watch,
+        emit: Emit,
+        now: Callable[[], float],
+        term: Callable[[], int],
+    ) -> None:
+        self._watch = watch
+        self._emit = emit
+        self._now = now
+        self._term = term
+        self._numbers = itertools.count(1)
+        self._links: dict[str, Link] = {}
+        self._told: dict[str, messages.Watch] = {}
+        self._orders: Mapping[str, messages.Watch] = {}
+        self._heard: dict[str, Heard] = {}
+
+    def push(self, orders: Mapping[str, messages.Watch]) -> None:
+        """Send each daemon what it should do, where that is news to it."""
+        self._orders = orders
+        for node, link in self._links.items():
+            self._tell(node, link)
+
+    def opened(self, node: str, link: Link, hello: Hello) -> None:
+        """A daemon is there; an older connection of its node ends."""
+        if node in self._links:
+            self._links[node].close(
+                Refused(
+                    what="connection",
+                    why=f"a newer one of node {node} took its place",
+                    fix="Let one daemon run on a node.",
+                )
+            )
+            self.ended(node, self._links[node], "a newer connection took its place")
+        self._links[node] = link
+        heard = self._heard.get(node)
+        if heard is None or heard.incarnation != hello.incarnation:
+            self._heard[node] = Heard(hello.incarnation)
+        self._watch.connected(node, "daemon", self._now())
+        self._tell(node, link)
+
+    def drop(self, node: str, refused: Refused) -> None:
+        """End the node's connection, if it has one."""
+        if link := self._links.get(node):
+            link.close(refused)
+            self.ended(node, link, refused.why)
+
+    def received(self, node: str, link: Link, message: object) -> None:
+        """A heartbeat's findings go on, if it is no late or repeated one, and it is acknowledged as
+        far as nothing would be lost with this driver; a predecessor's is ignored.
+        """
+        if self._links.get(node) is not link:
+            return
+        match message:
+            case Heartbeat() if message.node == node:
+                self._hear(message)
+                link.send(Acknowledged(sequence=self._heard[node].up_to(message.sequence)))
+            case Heartbeat():
+                raise Rejected("Heartbeat.node", f"{message.node!r} is not {node!r}", "Mend it.")
+            case Refused():
+                _log.warning("daemon.refused", node=node, what=message.what, why=message.why)
+            case _:
+                raise Rejected(type(message).__name__, "not expected here", "Send heartbeats.")
+
+    def ended(self, node: str, link: Link, why: str) -> None:
+        """A connection has ended; silence is the detectors' to judge."""
+        if self._links.get(node) is not link:
+            return
+        del self._links[node]
+        self._told.pop(node, None)
+        self._watch.disconnected(node, "daemon", self._now(), why)
+
+    def _hear(self, beat: Heartbeat) -> None:
+        """Take in what it says, but not of a time before another: a fault may be mended since."""
+        heard = self._heard[beat.node]
+        if beat.incarnation != heard.incarnation or beat.sequence <= heard.newest:
+            return
+        heard.newest = beat.sequence
+        for event in self._watch.heard(beat, self._now()):
+            heard.emit(event, self._emit)
+
+    def _tell(self, node: str, link: Link) -> None:
+        order = self._orders.get(node)
+        if order is not None and order != self._told.get(node):
+            self._told[node] = order
+            link.send(replace(order, term=self._term(), number=next(self._numbers)))

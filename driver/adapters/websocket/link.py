@@ -1,0 +1,153 @@
+"""One WebSocket of a node: its handshake, its frames in and out, its end.
+
+Used by `sessions` and `daemons`. What a peer does wrong is answered by one `Refused` that
+names it and the fix, then the connection ends; nothing else is changed.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from holdfast.protocol.messages import Hello, Message, Refused, Welcome
+from holdfast.protocol.version import PROTOCOL_VERSION
+from holdfast.protocol.wire import Decoder, ProtocolError, encode
+
+HELLO_WITHIN_S = 10.0
+"""A peer that connects and says nothing for so long is not one of ours."""
+
+OUTBOX_FRAMES = 256
+"""A peer that lets so many frames lie is not reading: it is cut off, and reconnects if it lives."""
+
+POLICY_VIOLATION = 1008
+"""Close code for a peer that broke the rules (RFC 6455, section 7.4.1)."""
+
+_log = structlog.get_logger()
+
+
+class Rejected(Exception):
+    """What the peer is told before its connection ends."""
+
+    def __init__(self, what: str, why: str, fix: str) -> None:
+        super().__init__(f"{what}: {why}. {fix}")
+        self.refused = Refused(what=what, why=why, fix=fix)
+
+
+class Link:
+    """A connection of one process of a node."""
+
+    def __init__(
+        self, socket: WebSocket, decoder: Decoder[Any], *, node: str, process: str
+    ) -> None:
+        self._socket = socket
+        self._decoder = decoder
+        self._node = node
+        self._process = process
+        self._outbox: asyncio.Queue[Message | None] = asyncio.Queue(OUTBOX_FRAMES)
+        self._cut = asyncio.Event()
+
+    def send(self, message: Message | None) -> None:
+        """Send soon, in order; None ends the connection after what was sent before."""
+        try:
+            self._outbox.put_nowait(message)
+        except asyncio.QueueFull:
+            self._cut.set()
+
+    def close(self, refused: Refused) -> None:
+        """Say why, then end the connection."""
+        self.send(refused)
+        self.send(None)
+
+    async def run(
+        self,
+        welcome: Welcome,
+        *,
+        opened: Callable[[Hello], None],
+        received: Callable[[Any], None],
+    ) -> str:
+        """Shake hands, call `opened`, then `received` for each message until the end.
+
+        Gives the reason for the end in a few words. Never raises for what the peer does.
+        """
+        try:
+            hello = await self._greeting()
+            self.send(welcome)
+            opened(hello)
+            return await self._talk(received)
+        except Rejected as error:
+            _log.warning("node.refused", node=self._node, process=self._process, why=str(error))
+            await self._refuse(error.refused)
+            return str(error)
+        except WebSocketDisconnect as error:
+            return f"the connection ended ({error.code})"
+
+    async def _greeting(self) -> Hello:
+        try:
+            hello = await asyncio.wait_for(self._receive(), HELLO_WITHIN_S)
+        except TimeoutError:
+            raise Rejected(
+                "Hello", f"nothing came within {HELLO_WITHIN_S:g} s", "Send Hello first."
+            ) from None
+        if not isinstance(hello, Hello):
+            raise Rejected("Hello", f"{type(hello).__name__} came first", "Send Hello first.")
+        if hello.protocol != PROTOCOL_VERSION:
+            raise Rejected(
+                "protocol",
+                f"version {hello.protocol}, this driver speaks {PROTOCOL_VERSION}",
+                "Run the same version of Holdfast on both sides.",
+            )
+        if (hello.node, hello.process) != (self._node, self._process):
+            raise Rejected(
+                "Hello",
+                f"from {hello.process} of {hello.node} on the address for {self._process} of "
+                f"{self._node}",
+                "Connect to the address of your own node and process.",
+            )
+        return hello
+
+    async def _talk(self, received: Callable[[Any], None]) -> str:
+        """Read and write until one of both ends, or the peer is cut off for not reading."""
+        sides = {
+            asyncio.create_task(self._read(received)),
+            asyncio.create_task(self._write()),
+            asyncio.create_task(self._cut.wait()),
+        }
+        try:
+            done, _ = await asyncio.wait(sides, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        finally:
+            for each in sides:
+                each.cancel()
+            await asyncio.gather(*sides, return_exceptions=True)
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+            await self._socket.close(POLICY_VIOLATION)
+        return "it did not read what it was sent" if self._cut.is_set() else "closed by the driver"
+
+    async def _read(self, received: Callable[[Any], None]) -> None:
+        while True:
+            received(await self._receive())
+
+    async def _write(self) -> None:
+        while (message := await self._outbox.get()) is not None:
+            await self._socket.send_bytes(encode(message))
+
+    async def _receive(self) -> Any:
+        event = await self._socket.receive()
+        if event["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(event["code"], event.get("reason"))
+        frame = event.get("bytes")
+        try:
+            return self._decoder.decode(event["text"] if frame is None else frame)
+        except ProtocolError as error:
+            raise Rejected(
+                "frame", str(error).removeprefix("frame: "), "Mend the sender."
+            ) from None
+
+    async def _refuse(self, refused: Refused) -> None:
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+            await self._socket.send_bytes(encode(refused))
+            await self._socket.close(POLICY_VIOLATION, refused.what)

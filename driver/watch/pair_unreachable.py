@@ -1,0 +1,118 @@
+"""Two nodes of a job that both speak to the driver, and that cannot reach each other. Pure.
+
+A link that is cut in one direction, or a path through a fabric that is lost: each node alone looks
+well. The neighbours' probes tell, which need both directions. Only a pair that has answered before
+counts (where a wall stands between nodes probes never get through), and only while the job stands
+still: a link that nobody needs is no fault.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from holdfast.driver.watch.model import Expectation, Findings, NodeSeen, evidence
+from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.messages import Heartbeat, Probe
+
+Pair = tuple[str, str]
+"""Who probes, and who is probed."""
+
+SILENT_S = 3.0
+"""Without an answer for so long a neighbour cannot be reached: a dozen probes, and more than one
+retransmission of a handshake (1 s)."""
+CERTAIN_S = 1.5
+"""How long that has to be told: a daemon that stood still itself has an answer by then."""
+OFTEN = 2
+"""Neighbours that cannot reach a node from which on it is named rather than the pairs."""
+
+
+class ProbeHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """State. `met` is filled in place: pairs that have reached each other."""
+
+    met: set[Pair]
+    since_s: Mapping[Pair, float] = {}  # unanswered while a job stands still
+    told: Mapping[str, int] = {}  # by job: the epoch that it was told of
+
+
+def heard(apart: ProbeHistory, beat: Heartbeat) -> None:
+    """Take note of whom the node reaches."""
+    apart.met.update((beat.node, probe.node) for probe in beat.probes if probe.ok or probe.reset)
+
+
+def judge(
+    apart: ProbeHistory,
+    expected: Expectation,
+    nodes: Mapping[str, NodeSeen],
+    quiet_s: float,
+    fresh_s: float,
+    now: float,
+) -> tuple[ProbeHistory, Findings]:
+    """Once an epoch, for a job in which nothing has moved for its floor (`quiet_s`). Nodes whose
+    heartbeats are older than `fresh_s` are silent, which is another finding.
+    """
+    if apart.told.get(expected.job) == expected.epoch:
+        return apart, ()
+    stands = quiet_s > expected.hang_floor_s
+    lost = _lost(apart, expected, nodes, now - fresh_s) if stands else {}
+    if not lost and not apart.since_s:
+        return apart, ()
+    own = frozenset(expected.nodes)
+    others = {pair: at_s for pair, at_s in apart.since_s.items() if pair[0] not in own}
+    since_s = {pair: apart.since_s.get(pair, now) for pair in lost}
+    apart = msgspec.structs.replace(apart, since_s=others | since_s)
+    certain = {pair: lost[pair] for pair, at_s in since_s.items() if now - at_s >= CERTAIN_S}
+    if not certain:
+        return apart, ()
+    told = {**apart.told, expected.job: expected.epoch}
+    return msgspec.structs.replace(apart, told=told), (_finding(expected, certain, quiet_s),)
+
+
+def _lost(
+    apart: ProbeHistory, expected: Expectation, nodes: Mapping[str, NodeSeen], least_s: float
+) -> dict[Pair, Probe]:
+    """Pairs of nodes that are heard of, and that do not reach each other any more."""
+    known = {node: nodes[node] for node in expected.nodes if node in nodes}
+    heard_of = {node: seen for node, seen in known.items() if (seen.heard_s or 0.0) >= least_s}
+    return {
+        (name, probe.node): probe
+        for name, seen in sorted(heard_of.items())
+        for probe in seen.probes
+        if probe.node in heard_of and _unanswered(probe) and (name, probe.node) in apart.met
+    }
+
+
+def _unanswered(probe: Probe) -> bool:
+    return not (probe.ok or probe.reset) and probe.silent_s > SILENT_S
+
+
+def _finding(expected: Expectation, lost: Mapping[Pair, Probe], quiet_s: float) -> Finding:
+    node = _common(lost)
+    pair = () if node else tuple(sorted(min(lost, key=sorted)))
+    who = f"{node} and its neighbours" if node else " and ".join(pair)
+    return Finding(
+        kind=Kind.UNREACHABLE,
+        weight=Weight.SUSPECT,
+        blame=Blame.INFRASTRUCTURE,
+        job=expected.job,
+        epoch=expected.epoch,
+        node=node,
+        apart=pair,
+        stalled_s=quiet_s,
+        summary=f"{who} cannot reach each other, though the driver hears them",
+        evidence=tuple(_evidence(lost)),
+    )
+
+
+def _common(lost: Iterable[Pair]) -> str | None:
+    """The node that is in more than one pair, where no other is in as many."""
+    pairs = {frozenset(two) for two in lost}
+    ranked = Counter(node for pair in pairs for node in sorted(pair)).most_common(2)
+    (node, first), (_, second) = ranked
+    return node if first >= OFTEN and first > second else None
+
+
+def _evidence(lost: Mapping[Pair, Probe]) -> Iterable[Evidence]:
+    for (prober, node), probe in sorted(lost.items())[:8]:
+        text = f"{prober} got no answer from {node} for {probe.silent_s:.1f} s"
+        yield evidence(f"daemon of {prober}", text, silent_s=round(probe.silent_s, 2))

@@ -1,0 +1,139 @@
+"""A defect that is met where states are followed is one job's, told once, and no driver's end."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from driver_loops import POLICY, submitted
+
+from holdfast.driver.adapters.sql.journal import SqlJournal
+from holdfast.driver.core.events import Found, ProgressSeen
+from holdfast.driver.follow import feed
+from holdfast.driver.follow.feed import Feed
+from holdfast.driver.follow.guard import Guard
+from holdfast.driver.loop import Loop
+from holdfast.driver.ports import TemporaryError
+from holdfast.driver.watch import Expectation, Watch, jobs
+from holdfast.kit.clock import SystemClock
+from holdfast.protocol.faults import Kind, Weight
+from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
+
+
+def followed(loop: Loop) -> Feed:
+    guard = Guard(loop.post, costs="nobody sees whether it stands still")
+    watch = Watch(guard=guard.around)
+    return Feed(watch, guard=guard, daemons=None, emit=loop.post, now=loop.now)  # type: ignore[arg-type]
+
+
+def broken_for(job: str, real: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
+    def broken(*given: Any) -> Any:
+        if name(*given) == job:
+            raise KeyError("a defect of ours")
+        return real(*given)
+
+    return broken
+
+
+async def test_what_one_job_makes_of_the_state_ends_no_driver_at_any_start(
+    open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = feed.incidents.standing
+    for term in (1, 2, 3):
+        loop = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
+        async with asyncio.TaskGroup() as group:
+            await loop.start(perform=lambda effect: None, follow=followed(loop).follow)
+            task = group.create_task(loop.run())
+            assert loop.state.term == term
+            if term == 1:
+                await loop.request(submitted("sick"))
+                await loop.request(submitted("sound"))
+                broken = broken_for("sick", real, lambda known, job: job.name)
+                monkeypatch.setattr(feed.incidents, "standing", broken)
+            else:
+                await loop.request(submitted(f"then-{term}"))  # behind what was told
+                await loop.request(submitted(f"next-{term}"))
+                assert not any(job.parked for job in loop.state.jobs.values())
+                (met,) = loop.state.incidents.values()
+                assert (met.kind, met.jobs, met.open) == (Kind.DEFECT, ("sick",), False)
+                assert met.summary.startswith("defect: KeyError('a defect of ours'): sick goes on")
+            task.cancel()
+
+
+def test_a_job_of_which_the_detectors_meet_a_defect_leaves_the_others_watched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[Any] = []
+    guard = Guard(told.append, costs="nobody sees whether it stands still")
+    watch = Watch(guard=guard.around)
+    for name in ("sick", "sound"):
+        seat = Seat(rank=0, local_rank=0, node=f"of-{name}", address="::")
+        watch.expect(Expectation(job=name, epoch=1, seats=(seat,)))
+    looked: list[str] = []
+
+    def name_of(job: Any, *_: Any) -> str:
+        looked.append(job.expected.job)
+        return looked[-1]
+
+    monkeypatch.setattr(jobs, "stepped", broken_for("sick", jobs.stepped, name_of))
+    for now in (1.0, 2.0, 3.0):
+        watch.tick(now)
+    assert looked == ["sick", "sound"] * 3
+    (found,) = told
+    assert isinstance(found, Found)
+    assert (found.finding.kind, found.finding.weight) == (Kind.DEFECT, Weight.REPORT)
+    assert found.finding.job == "sick"
+    assert "test_driver_guard.py" in found.finding.evidence[0].text
+
+
+def test_steps_are_told_once_though_a_defect_is_met_after_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = Watch(guard=Guard(lambda event: None, costs="").around)
+    seat = Seat(rank=0, local_rank=0, node="n", address="::")
+    watch.expect(Expectation(job="sick", epoch=1, seats=(seat,)))
+    monkeypatch.setattr(watch, "_stands_still", broken_for("sick", id, lambda job, now: "sick"))
+    rank = RankProgress(rank=0, job="sick", epoch=1, step=3)
+    beat = Heartbeat(node="n", incarnation="a", sequence=1, uptime_s=1.0, ranks=(rank,))
+    watch.heard(beat, 1.0)
+    told = [event for now in (1.0, 2.0, 3.0) for event in watch.tick(now)]
+    assert [type(event) for event in told] == [ProgressSeen]
+
+
+def test_a_job_that_cannot_be_expected_leaves_heartbeats_of_others_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[Any] = []
+    watch = Watch(guard=Guard(told.append, costs="").around)
+    broken = broken_for("sick", jobs.expect, lambda before, expected, now: expected.job)
+    monkeypatch.setattr(jobs, "expect", broken)
+    for name in ("sick", "sound"):
+        seat = Seat(rank=0, local_rank=0, node=f"of-{name}", address="::")
+        watch.expect(Expectation(job=name, epoch=1, seats=(seat,)))
+    for at, name in enumerate(("sick", "sound", "sick")):
+        beat = Heartbeat(node=f"of-{name}", incarnation="a", sequence=at, uptime_s=1.0)
+        watch.heard(beat, 1.0 + at)
+        watch.tick(1.5 + at)
+    assert [each.finding.job for each in told] == ["sick"]
+    assert watch.progress("sound") is not None
+    assert watch.progress("sick") is None
+
+
+def test_it_is_told_anew_of_a_later_job_and_answers_of_the_outside_pass() -> None:
+    told: list[Any] = []
+    guard = Guard(told.append, costs="")
+
+    def meets() -> None:
+        with guard.around("job"):
+            raise ValueError("a defect of ours")
+
+    meets()
+    meets()
+    guard.keep({"job", "other"})
+    meets()
+    assert len(told) == 1
+    guard.keep({"other"})
+    meets()
+    assert len(told) == 2
+    with pytest.raises(TemporaryError), guard.around("job"):
+        raise TemporaryError("try again")
