@@ -151,7 +151,7 @@ def _verdict(job: Job, exam: Exam) -> tuple[Thresholds, Verdict]:
         compute_gflops=job.plan.compute_gflops,
         allreduce_mb_per_s=job.plan.allreduce_mb_per_s,
     )
-    if len(exam.orders) == 1:  # nobody was left to help
+    if exam.second and len(exam.orders) == 1:  # nobody was left to help
         (alone,) = exam.orders
         gflops = job.plan.compute_gflops
         return least, judge_alone(alone, exam.orders[alone], found, compute_gflops=gflops)
