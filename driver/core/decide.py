@@ -53,6 +53,9 @@ def follow(turn: Turn, event: e.AnyEvent) -> None:
     """Have the turn do what follows. Where that raises, its subject says in whose affairs."""
     if (node := _node_of(event)) in turn.before.nodes:
         turn.about[node] = None
+    turn.supply = isinstance(
+        event, e.Ticked | e.Stalled | e.DriverStarted
+    )  # time alone frees some, too
     HANDLERS[type(event)](turn, event)
     settle(turn)
 
@@ -70,7 +73,9 @@ def settle(turn: Turn) -> None:
     """Give out nodes and advance jobs until nothing more follows."""
     for _ in range(MAX_ROUNDS):
         maintenance.begin(turn)
-        schedule(turn)
+        if turn.supply:
+            turn.supply = False
+            schedule(turn)
         moved = [name for name in turn.each_job(_concerned(turn)) if advance(turn, name)]
         if not moved:
             standbys.keep(turn)

@@ -8,6 +8,7 @@ which node is the cluster's own answer: a job has heard it (`Job.unfit`), or hea
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from operator import attrgetter, is_not
 
 from holdfast.driver.core.model import Job
 from holdfast.driver.core.node import (
@@ -204,3 +205,27 @@ def _of_new_work(job: Job | None, node: Node, now: float) -> Iterator[Reason]:
         yield Reason(bar=Bar.CORDON, detail=cordon.why)
     if job is not None and (unfit := job.unfit.get(node.name)) and unfit.until_s > now:
         yield Reason(bar=Bar.UNFIT, detail=unfit.why)
+
+
+# ---------------------------------------------------------------- when to ask again
+
+_OF_JOB = attrgetter(
+    *("phase", "wanted", "parked", "layout", "standbys", "leaving", "vacant"),
+    *("unfit", "tried", "barred", "moved"),
+)
+_OF_NODE = attrgetter("presence", "trust", "against")
+
+
+def job_asks_anew(old: Job | None, new: Job) -> bool:
+    """Whether the job may have, or may let others have, another node than before. Where nothing
+    does, nobody is asked: that costs a look along all nodes, and most of what thousands of them
+    tell (ranks that run, steps, saves) gives nobody a node."""
+    return old is None or any(map(is_not, _OF_JOB(old), _OF_JOB(new)))
+
+
+def node_asks_anew(old: Node | None, new: Node) -> bool:
+    """Whether somebody may use the node who could not, or the other way round."""
+    if old is None or any(map(is_not, _OF_NODE(old), _OF_NODE(new))):
+        return True
+    held = (type(old.holding), old.job) != (type(new.holding), new.job)
+    return held or old.connected != new.connected

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import edges
 from holdfast.driver.core.changes import IncidentChanges, JobChanges, NodeChanges
 from holdfast.driver.core.effects import AnyEffect, Instruct
+from holdfast.driver.core.fit import job_asks_anew, node_asks_anew
 from holdfast.driver.core.model import Exam, Incident, Job, Phase, State, Timer
 from holdfast.driver.core.node import Against, Node, Source
 from holdfast.driver.core.orders import desired_of, orders_key
@@ -66,6 +67,7 @@ class Turn:
         self.touched_nodes: dict[str, None] = {}
         self.touched_incident: int | None = None
         self.about: dict[str, None] = {}  # nodes that the event names
+        self.supply = False  # who may have which node is to be asked again
         self.resend: dict[str, None] = {}  # nodes that missed what they were told
         self.subject = Subject()  # where this turn goes from one to the next
 
@@ -96,6 +98,7 @@ class Turn:
     def put_job(self, job: Job) -> Job:
         if self.jobs is self.before.jobs:
             self.jobs = dict(self.jobs)
+        self.supply = self.supply or job_asks_anew(self.jobs.get(job.name), job)
         self.jobs[job.name] = job
         self.touched_jobs[job.name] = None
         return job
@@ -122,6 +125,7 @@ class Turn:
         """Raises `IllegalEdge` where a facet has changed in a way that no table has."""
         if (before := self.nodes.get(node.name)) is not None:
             edges.check(before, node)
+        self.supply = self.supply or node_asks_anew(before, node)
         if self._changed is None:
             self.nodes = self._changed = Overlay(self.nodes)
         self._changed.put(node.name, node)
@@ -142,6 +146,7 @@ class Turn:
         self.nodes, self._changed = {k: node for k, node in self.nodes.items() if k != name}, None
         self.touched_nodes.pop(name, None)
         self.about[name] = None
+        self.supply = True
 
     def put_exam(self, exam: Exam) -> Exam:
         self.exams = {**self.exams, exam.id: exam}
