@@ -47,14 +47,17 @@ def due_s(node: Node) -> float | None:
 
 
 def on_tick(turn: Turn) -> None:
-    """Begin the one that is due."""
-    due = following(turn.nodes, turn.brake)
-    if due is not None and (due_s(due) or 0.0) <= turn.now:
+    """Begin the one that is due; where that cannot be tested now, the next."""
+    while (due := following(turn.nodes, turn.brake)) is not None and _is_due(turn, due):
         for _ in turn.each_node((due.name,)):
             if isinstance(due.trust, Suspect):
                 suspicion.hold(turn, due, due.trust)
             else:
                 _begin(turn, due)
+
+
+def _is_due(turn: Turn, node: Node) -> bool:
+    return (due_s(node) or 0.0) <= turn.now
 
 
 def _begin(turn: Turn, node: Node) -> None:

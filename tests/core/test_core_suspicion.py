@@ -407,3 +407,23 @@ def test_a_lone_second_exam_convicts_by_wrong_products(training) -> None:
         if life.job.exam is None:
             break
     assert life.evicted == ["n0"]
+
+
+def test_where_one_suspect_cannot_be_tested_now_the_next_is_in_the_same_tick(aside) -> None:
+    """It stayed due, and the driver ticked for it again and again."""
+    life = aside
+    for name, node in life.state.nodes.items():
+        if node.releasing:
+            life.do(e.NodeReleased(node=name))
+    first = life.state.nodes["n1"]
+    assert isinstance(first.trust, Suspect)
+    setup = replace(first.trust.setup, job="gone")
+    due = replace(first.trust, exam_s=life.now)
+    others = {
+        "n1": replace(first, holding=Free(), exam=None, trust=due),
+        "n4": replace(life.state.nodes["n4"], trust=replace(due, setup=setup)),
+    }
+    life.state = replace(life.state, nodes={**life.state.nodes, **others}, exams={})
+    life.do(e.Ticked())
+    due_s = next_deadline(life.state)
+    assert due_s is None or due_s > life.now

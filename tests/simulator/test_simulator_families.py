@@ -33,6 +33,7 @@ FEW = {
     "people-evict": 15,
     "wrong-tests": 10,
     "exams-again": 10,
+    "suspects": 15,
     "again-and-again": 15,
     "hungry": 8,
     "mounts": 15,

@@ -28,6 +28,7 @@ FAMILIES: dict[str, Callable[[int], Scenario]] = {
     "switch": cluster.switch,
     "overruled": people.overruled,
     "exams-again": twice.exams_again,
+    "suspects": twice.suspects,
     "again-and-again": twice.again_and_again,
     "people-evict": people.people_evict,
     "hundreds": long.hundreds,

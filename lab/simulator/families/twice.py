@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from holdfast.lab.simulator.families.drawing import faults, job, of_family
 from holdfast.lab.simulator.rng_streams import Streams
-from holdfast.lab.simulator.scenario import Fault, Scenario
+from holdfast.lab.simulator.scenario import KINDS, Fault, Scenario
 
 
 def wrong_tests(seed: int) -> Scenario:
@@ -34,6 +34,26 @@ def exams_again(seed: int) -> Scenario:
     )
     jobs = (job(streams.of("job-0", "draw"), 0, rng.randint(2, nodes), steps=120),)
     return of_family(seed, "exams-again", jobs, drawn, nodes=nodes, until_s=300.0)
+
+
+def suspects(seed: int) -> Scenario:
+    """Nodes are suspected while standbys are warm and others free: most are tested off the job, and
+    what else happens happens meanwhile."""
+    streams = Streams(seed)
+    rng = streams.of("suspects", "draw")
+    causes = {"hang": 5, "bad-node": 3, "exam-hangs": 1, "exam-accuses": 1, "exam-praises": 1}
+    beside = {kind: weight for kind, weight in KINDS.items() if kind not in ("delete", "stop")}
+    drawn = (
+        *faults(streams, "slow", {"slow-tests": 1}, rng.randint(0, 1), (0.0, 0.0)),
+        *faults(streams, "cause", causes, rng.randint(1, 3), (6.0, 40.0)),
+        *faults(streams, "beside", beside, rng.randint(0, 3), (6.0, 70.0)),
+    )
+    size = rng.randint(2, 4)
+    own = job(streams.of("job-0", "draw"), 0, size, steps=200)
+    other = replace(job(streams.of("job-1", "draw"), 1, 1, steps=60), at_s=rng.uniform(5.0, 40.0))
+    jobs = (replace(own, standbys=rng.randint(1, 3), store_every=5), other)
+    nodes = size + rng.randint(4, 7)
+    return of_family(seed, "suspects", jobs, drawn, nodes=nodes, until_s=300.0)
 
 
 def again_and_again(seed: int) -> Scenario:

@@ -19,6 +19,7 @@ def check(world: World, before: State, event: e.AnyEvent, decision: Decision, no
         if new is not None:
             jobs.epochs_only_grow(old, new)
             jobs.ranks_have_good_nodes(after, new)
+            jobs.no_suspect_is_seated(old, new, after)
             jobs.table_is_whole(new)
             jobs.budget_is_kept(new, now)
             jobs.who_came_first_starts_first(world, old, new, after)

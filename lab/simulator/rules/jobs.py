@@ -2,7 +2,7 @@
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.model import FINISHED, Job, Phase, State, Wanted
-from holdfast.driver.core.node import Node
+from holdfast.driver.core.node import Node, Suspect
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.faults import Blame
@@ -46,6 +46,13 @@ def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) 
 def _barred(node: Node, now: float) -> bool:
     ends = [why.until_s for why in node.against.values()]
     return any(until_s is None or until_s > now for until_s in ends)
+
+
+def no_suspect_is_seated(old: Job | None, new: Job, state: State) -> None:
+    """A suspect is left, or tested in its place, before ranks run there again."""
+    if new.seated and not (old is not None and old.seated and old.epoch == new.epoch):
+        suspects = [n for n in new.nodes if isinstance(state.nodes[n].trust, Suspect)]
+        require("no-ranks-on-a-suspect", not suspects, f"{new.name} has {suspects}")
 
 
 def ranks_have_good_nodes(state: State, job: Job) -> None:
