@@ -52,7 +52,7 @@ def _made(folder: Path) -> str:
 
 
 def _migrate(adapters: Path) -> None:
-    tables = adapters / "journal_tables.py"
+    tables = adapters / "sql" / "tables.py"
     text = tables.read_text()
     today = re.search(r'HEAD_REVISION = "(\d+)"', text)
     assert today
