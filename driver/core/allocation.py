@@ -226,7 +226,7 @@ def _lent(turn: Turn, job: Job) -> str | None:
     for lender in reversed(lenders):
         spare = lender.standbys[len(lender.leaving) :]
         lent = [node for node in spare if fits(Use.BORROW, job, turn.nodes[node], turn.now)]
-        if may := fitting(turn, job, lent):
+        if may := fitting(turn, job, lent, Use.BORROW):
             cut_off = pairs.apart_from(turn, job.nodes)
             may = [node for node in may if node not in cut_off] or may
             return (untried(job, may) or may[:1])[-1]
@@ -256,7 +256,7 @@ def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
     missing = _standbys_wanted(job) - len(job.standbys)
     if missing <= 0 or not job.places or job.vacant:
         return
-    standbys = nearest(turn, job, fitting(turn, job, free))[:missing]
+    standbys = nearest(turn, job, fitting(turn, job, free, Use.STANDBY))[:missing]
     if not standbys:
         return
     _take_out(free, standbys)

@@ -14,18 +14,18 @@ from holdfast.driver.core.model import Job, Tried
 from holdfast.driver.core.turn import Turn
 
 
-def fitting(turn: Turn, job: Job, free: list[str]) -> list[str]:
+def fitting(turn: Turn, job: Job, free: list[str], use: Use = Use.PLACE) -> list[str]:
     """Those of the free nodes that did not lately prove unable to run this job; first those that
     it never had to do without, as they came, then the others, longest ago first.
     """
     if job.barred is not None and job.barred.until_s > turn.now:
         return []
-    may = [node for node in free if node not in job.unfit or _may(turn, job, node)]
+    may = [node for node in free if node not in job.unfit or _may(turn, job, node, use)]
     return sorted(may, key=lambda node: job.tried[node].at if node in job.tried else 0)
 
 
-def _may(turn: Turn, job: Job, node: str) -> bool:
-    return fits(Use.BORROW, job, turn.nodes[node], turn.now)
+def _may(turn: Turn, job: Job, node: str, use: Use) -> bool:
+    return fits(use, job, turn.nodes[node], turn.now)
 
 
 def untried(job: Job, nodes: list[str]) -> list[str]:

@@ -83,6 +83,11 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     """The results of the node's tests are in, or will not come."""
     (name,) = exam.suspects
     node = turn.nodes[name]
+    told = exam.results.get(name, ())
+    if not late and all(result.ok is None for result in told):
+        details = (result.detail for result in told if result.detail)
+        put_off(turn, name, next(details, "no test could be run"))
+        return
     why = late or _failed(node, exam)
     if why:
         _fail(turn, name, why)

@@ -152,6 +152,17 @@ def test_a_trial_whose_executor_was_ended_by_others_says_nothing_about_the_node(
     assert tried.state.nodes["n1"].record.exam_wait_s == WAIT_S
 
 
+def test_a_trial_of_which_nothing_could_be_run_does_not_double_the_wait(tried) -> None:
+    """On a loaded machine the tests of a healthy node ended before they had begun."""
+    decision = tried.do(results(tried, "n1", ok=None))
+    assert "n1 could not be put on trial" in decision.why
+    assert tried.state.nodes["n1"].record.exam_wait_s == WAIT_S
+    assert tried.state.nodes["n1"].quarantined
+    tried.do(e.NodeReleased(node="n1"))
+    waits(tried, WAIT_S + 1)
+    assert on_trial(tried) == ["n1"]
+
+
 def test_tests_that_could_not_be_run_do_not_clear_a_node(tried) -> None:
     tried.do(results(tried, "n1", ok=None))
     assert tried.state.nodes["n1"].quarantined
