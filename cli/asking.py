@@ -170,7 +170,7 @@ CUT_SHORT = "cut short"
 
 def state_of(job: Mapping[str, Any], *, alive: bool) -> str:
     """A job's phase, as far as it is true: without a driver nothing under way is."""
-    from holdfast.driver.core.model import FINISHED, Wanted
+    from holdfast.driver.core.state.model import FINISHED, Wanted
 
     if alive or job["phase"] in FINISHED:
         return str(job["phase"])

@@ -23,8 +23,8 @@ class Recorded:
 
     def __init__(self, root: Path, others: Sequence[str] = ()) -> None:
         from holdfast.driver.adapters.sql.sqlite import read_only
-        from holdfast.driver.core.encode import UnreadableState, decode
-        from holdfast.driver.core.model import State
+        from holdfast.driver.core.codec.encode import UnreadableState, decode
+        from holdfast.driver.core.state.model import State
         from holdfast.driver.ports import PermanentError, TemporaryError
 
         self._root, self._others = root, others
@@ -77,7 +77,7 @@ class Recorded:
 
     def incidents(self, job: str) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import incident_view
-        from holdfast.driver.core import job_lives
+        from holdfast.driver.core.state import job_lives
 
         found = job_lives.incidents_of(self._state, job)
         return [_plain(incident_view(each)) for each in found]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
 from holdfast.cli.words import counted, duration, plural, repeats, sparkline
-from holdfast.driver.core.model import FINISHED
+from holdfast.driver.core.state.model import FINISHED
 from holdfast.kit.plain import visible
 from holdfast.protocol.faults import Kind
 

@@ -13,10 +13,9 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from holdfast.driver.core.admission import Refusal, of_defect
+from holdfast.driver.core.codec.encode import UnreadableState, decode, settled
 from holdfast.driver.core.deadlines import Deadlines
 from holdfast.driver.core.effects import AnyEffect
-from holdfast.driver.core.encode import UnreadableState, decode, settled
 from holdfast.driver.core.events import (
     AnyEvent,
     DriverStarted,
@@ -25,8 +24,9 @@ from holdfast.driver.core.events import (
     Stalled,
     Ticked,
 )
-from holdfast.driver.core.model import State
+from holdfast.driver.core.handlers.admission import Refusal, of_defect
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import State
 from holdfast.driver.follow.running_clock import LOOK_S, Looks
 from holdfast.driver.journal.deltas import Deltas
 from holdfast.driver.journal.draft import Defect, Draft

@@ -11,8 +11,8 @@ from starlette.types import ASGIApp
 from holdfast.driver.adapters.websocket.sessions import Sessions
 from holdfast.driver.cluster.effect_runner import EffectRunner
 from holdfast.driver.cluster.outside import Outside
-from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import State
 from holdfast.driver.follow.feed import Feed
 from holdfast.driver.follow.guard import Guard
 from holdfast.driver.follow.running_clock import RunningClock

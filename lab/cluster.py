@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import httpx
 
-from holdfast.driver.core.model import FINISHED
+from holdfast.driver.core.state.model import FINISHED
 from holdfast.driver.ports import Entry
 from holdfast.keeper import state as states
 from holdfast.keeper.processes import RUN_MARK

@@ -12,7 +12,7 @@ from holdfast.bench.kubernetes import fleet, job
 from holdfast.bench.kubernetes.seen import following, pods_of
 from holdfast.driver.adapters.kubernetes import names, pods, podspec
 from holdfast.driver.adapters.kubernetes.gang import NO_GATE
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core.state.model import Phase
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client, Patch
 

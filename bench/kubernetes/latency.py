@@ -9,7 +9,7 @@ from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.operator import Operator
 from holdfast.bench.kubernetes.stage import Stage
 from holdfast.driver.core.events import NodeVanished
-from holdfast.driver.core.node import Node
+from holdfast.driver.core.state.node import Node
 from holdfast.driver.ports import Entry
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client, Patch

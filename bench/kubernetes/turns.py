@@ -19,8 +19,8 @@ from holdfast.bench.kubernetes.operator import Operator
 from holdfast.bench.kubernetes.sizes import Size
 from holdfast.bench.kubernetes.stage import REAL_NODES, Stage, Written
 from holdfast.driver.adapters.kubernetes.wiring import USER_AGENT
-from holdfast.driver.core.model import State
-from holdfast.driver.core.node import Source
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.node import Source
 from holdfast.kubeapi import paths
 
 OURS, BARE, GATED, KUBERNETES = "holdfast", "bare create", "bare create, gated", "kubernetes"

@@ -21,8 +21,8 @@ import structlog
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Phase, State
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.loop import Loop
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Desired, RankError, RankStatus, Rendezvous, Task

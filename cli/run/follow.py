@@ -25,7 +25,7 @@ from holdfast.cli.run.screen import Screen
 from holdfast.cli.run.service import Service
 from holdfast.cli.run.tails import Output
 from holdfast.cli.words import plural
-from holdfast.driver.core.model import FINISHED
+from holdfast.driver.core.state.model import FINISHED
 from holdfast.driver.ports import NO_NEW_WORK
 from holdfast.kit.signals import taken
 from holdfast.protocol import exitcodes

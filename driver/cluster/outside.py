@@ -13,7 +13,7 @@ from holdfast.driver.adapters.local_cluster import LocalCluster
 from holdfast.driver.adapters.no_cluster import NoCluster
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.adapters.websocket.sessions import Sessions
-from holdfast.driver.core.model import State
+from holdfast.driver.core.state.model import State
 from holdfast.driver.extras import not_installed
 from holdfast.driver.loop import Loop
 from holdfast.driver.people.access import People, TokenHolders

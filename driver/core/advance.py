@@ -6,10 +6,15 @@ stands, never what just happened, so late, repeated or reordered facts lead to t
 
 from collections.abc import Callable
 
-from holdfast.driver.core import candidates, diagnosis, exams, finish, incidents, maintenance, tally
-from holdfast.driver.core.allocation import ready, undo_start
-from holdfast.driver.core.epochs import all_set, open_epoch, seat
-from holdfast.driver.core.model import Job, Phase, Timer, Wanted
+from holdfast.driver.core import exams
+from holdfast.driver.core.attempt import tally
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.job import finish, maintenance
+from holdfast.driver.core.job.epochs import all_set, open_epoch, seat
+from holdfast.driver.core.placing import candidates
+from holdfast.driver.core.placing.allocation import ready, undo_start
+from holdfast.driver.core.state.model import Job, Phase, Timer, Wanted
+from holdfast.driver.core.testing import diagnosis
 from holdfast.driver.core.turn import Turn
 
 

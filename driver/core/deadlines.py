@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Literal
 
-from holdfast.driver.core import requalification
-from holdfast.driver.core.model import Brake, Job, State
-from holdfast.driver.core.node import Node, Trusted
+from holdfast.driver.core.state.model import Brake, Job, State
+from holdfast.driver.core.state.node import Node, Trusted
+from holdfast.driver.core.testing import requalification
 
 LEAST_STALE = 1_000
 """So many that hold no longer may be kept, and as many as there are that hold."""

@@ -8,27 +8,27 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core import (
-    eviction,
+from holdfast.driver.core import exams
+from holdfast.driver.core.advance import advance
+from holdfast.driver.core.handlers import (
     exam_callers,
-    exams,
     executors,
     findings,
-    maintenance,
     nodes,
     oom_killed,
     ranks,
     requests,
     stalls,
-    standbys,
     ticks,
 )
-from holdfast.driver.core.advance import advance
-from holdfast.driver.core.allocation import schedule
-from holdfast.driver.core.model import State
-from holdfast.driver.core.node import Awaited, Never
-from holdfast.driver.core.outstanding import outstanding
+from holdfast.driver.core.job import maintenance
+from holdfast.driver.core.placing import eviction
+from holdfast.driver.core.placing.allocation import schedule
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.node import Awaited, Never
+from holdfast.driver.core.state.outstanding import outstanding
+from holdfast.driver.core.testing import standbys
 from holdfast.driver.core.turn import Decision, Turn
 
 __all__ = ["Decision", "decide", "outstanding", "park"]

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from holdfast.driver.core import exams
 from holdfast.driver.core.decide import Decision, follow
 from holdfast.driver.core.events import AnyEvent
-from holdfast.driver.core.model import State
-from holdfast.driver.core.node import Awaited, Broken, Source, Trusted
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.node import Awaited, Broken, Source, Trusted
 from holdfast.driver.core.turn import Subject, Turn
 
 REST_S = 60.0

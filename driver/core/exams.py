@@ -8,7 +8,7 @@ an exam means, and what follows, is its caller's: `exam_callers` tells them.
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import DiagnosticEnded
-from holdfast.driver.core.model import Exam, Purpose
+from holdfast.driver.core.state.model import Exam, Purpose
 from holdfast.driver.core.turn import Turn
 
 

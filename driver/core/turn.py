@@ -10,16 +10,16 @@ from typing import Unpack
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.driver.core import edges
-from holdfast.driver.core.changes import IncidentChanges, JobChanges, NodeChanges
 from holdfast.driver.core.effects import AnyEffect, Instruct
-from holdfast.driver.core.fit import job_asks_anew, node_asks_anew
-from holdfast.driver.core.model import Exam, Incident, Job, Phase, State, Timer
-from holdfast.driver.core.node import Against, Node, Source
-from holdfast.driver.core.orders import desired_of, orders_key
-from holdfast.driver.core.overlay import Overlay
 from holdfast.driver.core.policy import Policy
-from holdfast.driver.core.transitions import check
+from holdfast.driver.core.state import edges
+from holdfast.driver.core.state.changes import IncidentChanges, JobChanges, NodeChanges
+from holdfast.driver.core.state.fit import job_asks_anew, node_asks_anew
+from holdfast.driver.core.state.model import Exam, Incident, Job, Phase, State, Timer
+from holdfast.driver.core.state.node import Against, Node, Source
+from holdfast.driver.core.state.orders import desired_of, orders_key
+from holdfast.driver.core.state.overlay import Overlay
+from holdfast.driver.core.state.transitions import check
 from holdfast.protocol.messages import Desired
 
 

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable
 
 from holdfast.driver.adapters.websocket.daemons import Daemons
-from holdfast.driver.core import incidents
 from holdfast.driver.core.events import (
     AnyEvent,
     ExecutorEnded,
@@ -22,7 +21,8 @@ from holdfast.driver.core.events import (
     RanksLeft,
     Reached,
 )
-from holdfast.driver.core.model import Incident, Job, State
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.state.model import Incident, Job, State
 from holdfast.driver.follow.guard import Guard
 from holdfast.driver.ports import AnyFact, Cluster, Ended, Ending, Fact, Fits, Lingering, Starved
 from holdfast.driver.watch import Expectation, Watch

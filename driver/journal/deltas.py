@@ -4,8 +4,8 @@ Kept by the loop. The first commit of a term writes all, for nobody knows what a
 left; then each writes what changed, until that has grown beyond what all of it would be.
 """
 
-from holdfast.driver.core.encode import encode, encode_change
-from holdfast.driver.core.model import State
+from holdfast.driver.core.codec.encode import encode, encode_change
+from holdfast.driver.core.state.model import State
 
 
 class Deltas:

@@ -9,14 +9,14 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from holdfast.driver.core.admission import Refusal, refuse
 from holdfast.driver.core.decide import decide, park
 from holdfast.driver.core.defects import met_at, put_off
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import AnyEvent
-from holdfast.driver.core.model import State
+from holdfast.driver.core.handlers.admission import Refusal, refuse
 from holdfast.driver.core.policy import Policy
-from holdfast.driver.core.transitions import IllegalTransition
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.transitions import IllegalTransition
 from holdfast.driver.core.turn import Decision, Subject
 from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.ports import Claim, Entry, Key

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import structlog
 
-from holdfast.driver.core.model import State
+from holdfast.driver.core.state.model import State
 from holdfast.driver.ports import Kept, LastLinesStore, PermanentError, TemporaryError
 from holdfast.protocol.lastlines import share_bytes
 from holdfast.protocol.messages import LastLines

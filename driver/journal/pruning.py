@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import structlog
 
-from holdfast.driver.core.model import State
+from holdfast.driver.core.state.model import State
 from holdfast.driver.ports import EntryStore, PermanentError, TemporaryError
 
 _log = structlog.get_logger()

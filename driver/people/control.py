@@ -10,7 +10,7 @@ the loop as an event and comes back as the journal entry that it became.
 from collections.abc import Callable, Iterable, Mapping
 
 from holdfast.driver.core.events import AnyEvent
-from holdfast.driver.core.model import State
+from holdfast.driver.core.state.model import State
 from holdfast.driver.loop import Loop
 from holdfast.driver.people.access import People
 from holdfast.driver.ports import Entry, Figure, Journal, Key, LastLinesStore, Nodes

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from holdfast.driver.core.model import FINISHED
+from holdfast.driver.core.state.model import FINISHED
 from holdfast.lab import losses
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import WORKLOAD, Scenario

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.driver.core.model import FINISHED
+from holdfast.driver.core.state.model import FINISHED
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenarios import Expected
 from holdfast.lab.chaos.score import answering, detected_s

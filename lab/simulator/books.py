@@ -6,7 +6,7 @@ and do their jobs as well have the same books.
 
 import msgspec
 
-from holdfast.driver.core.model import FINISHED, State
+from holdfast.driver.core.state.model import FINISHED, State
 from holdfast.driver.core.turn import Decision
 
 

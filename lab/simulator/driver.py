@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
-from holdfast.driver.core.admission import refuse
+from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.deadlines import Deadlines, next_deadline
 from holdfast.driver.core.decide import decide
-from holdfast.driver.core.encode import decode, encode
-from holdfast.driver.core.model import State
+from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.ports import Entry
 from holdfast.lab.simulator.agenda import Agenda

@@ -4,7 +4,7 @@ Made by `simulate`; see `driver.Outside`.
 """
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import State
+from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator import cluster, connections, processes
 from holdfast.lab.simulator.driver import Driver

@@ -4,7 +4,7 @@ Called by the cluster where a node is given or given back. Looks at what people 
 cluster's own books and at what trains where; of the driver it knows which jobs people still want.
 """
 
-from holdfast.driver.core.model import Wanted
+from holdfast.driver.core.state.model import Wanted
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 

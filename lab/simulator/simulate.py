@@ -10,7 +10,7 @@ from multiprocessing import get_context
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.driver.core.transitions import IllegalTransition
+from holdfast.driver.core.state.transitions import IllegalTransition
 from holdfast.lab.simulator import people, processes
 from holdfast.lab.simulator.books import Outcome
 from holdfast.lab.simulator.close_books import close, measured

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Instruct
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core.state.model import Phase
 from holdfast.driver.ports import Entry
 from holdfast.lab.chaos import moves
 from holdfast.lab.chaos.injectors import Done

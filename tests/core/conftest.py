@@ -9,8 +9,8 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.decide import decide
 from holdfast.driver.core.effects import AnyEffect, Instruct
-from holdfast.driver.core.model import Incident, Job, Phase, State
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.turn import Decision
 from holdfast.protocol.messages import (
     Desired,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from holdfast.driver.core import events as e
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate
-from holdfast.driver.core.fit import Use, fits
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core.state.fit import Use, fits
+from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.messages import Task
 
 FULL = "Insufficient cpu"

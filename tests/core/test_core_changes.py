@@ -4,9 +4,9 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from holdfast.driver.core.changes import IncidentChanges, JobChanges, NodeChanges
-from holdfast.driver.core.model import Incident, Job
-from holdfast.driver.core.node import Node
+from holdfast.driver.core.state.changes import IncidentChanges, JobChanges, NodeChanges
+from holdfast.driver.core.state.model import Incident, Job
+from holdfast.driver.core.state.node import Node
 
 FIXED = {
     Node: {"name"},

@@ -14,10 +14,10 @@ import pytest
 
 from holdfast.driver.adapters.rest.telling import story_of, why_job, why_node
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
+from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.decide import decide
-from holdfast.driver.core.encode import decode, encode
 from holdfast.driver.core.events import AnyEvent
-from holdfast.driver.core.model import FINISHED, Phase, State
+from holdfast.driver.core.state.model import FINISHED, Phase, State
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator import simulate
 from holdfast.lab.simulator.effects import driver_of

@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.crash_signature import mark
-from holdfast.driver.core.model import Mark, Phase
+from holdfast.driver.core.faults.crash_signature import mark
+from holdfast.driver.core.state.model import Mark, Phase
 from holdfast.protocol.faults import Blame
 from holdfast.protocol.messages import RankError, RankStatus
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.driver.core.deadlines import LEAST_STALE, Deadlines, next_deadline
-from holdfast.driver.core.model import Brake, Exam, Purpose, State
-from holdfast.driver.core.node import (
+from holdfast.driver.core.state.model import Brake, Exam, Purpose, State
+from holdfast.driver.core.state.node import (
     Against,
     Awaited,
     ExamSetup,

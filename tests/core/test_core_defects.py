@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core import stalls
 from holdfast.driver.core.deadlines import next_deadline
-from holdfast.driver.core.model import Timer
+from holdfast.driver.core.handlers import stalls
+from holdfast.driver.core.state.model import Timer
 from holdfast.driver.journal.draft import Draft
 
 Make = Callable[..., Any]
@@ -128,7 +128,7 @@ def test_a_node_with_a_defect_is_put_off(life: Any, monkeypatch: pytest.MonkeyPa
             raise KeyError("a defect of ours")
         return []
 
-    monkeypatch.setattr("holdfast.driver.core.ticks.calls_for", broken)
+    monkeypatch.setattr("holdfast.driver.core.handlers.ticks.calls_for", broken)
     life.do(e.Ticked())
     assert life.state.nodes["n1"].retry_s is None
     assert (life.state.nodes["n0"].retry_s or 0.0) > life.now + 30.0
@@ -141,7 +141,7 @@ def test_whatever_timer_meets_a_defect_is_due_no_more(timer: Timer, after_s: flo
     from msgspec.structs import replace
     from tests.core.conftest import Life
 
-    from holdfast.driver.core import ticks
+    from holdfast.driver.core.handlers import ticks
 
     def broken(turn: Any, job: Any) -> None:
         raise KeyError("a defect of ours")

@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from holdfast.driver.core import edges
 from holdfast.driver.core import events as e
-from holdfast.driver.core import node as n
-from holdfast.driver.core.edges import FACETS, IllegalEdge
 from holdfast.driver.core.effects import Allocate, Distrust, PutOnTrial
-from holdfast.driver.core.node import Node, Source
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state import edges
+from holdfast.driver.core.state import node as n
+from holdfast.driver.core.state.edges import FACETS, IllegalEdge
+from holdfast.driver.core.state.node import Node, Source
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from holdfast.driver.adapters.rest.views import job_view
 from holdfast.driver.core import events as e
-from holdfast.driver.core.finish import KEPT_EXITS
+from holdfast.driver.core.job.finish import KEPT_EXITS
 from holdfast.protocol.messages import RankStatus
 
 RANKS = 200

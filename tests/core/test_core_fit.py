@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from made_jobs import made_job
 from msgspec.structs import replace
 
-from holdfast.driver.core import node as n
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.fit import KEPT_FROM, STATES, TOLD, Bar, Use, fit, fits
-from holdfast.driver.core.model import Phase, Unfit
-from holdfast.driver.core.node import Against, Node, Source
+from holdfast.driver.core.state import node as n
+from holdfast.driver.core.state.fit import KEPT_FROM, STATES, TOLD, Bar, Use, fit, fits
+from holdfast.driver.core.state.model import Phase, Unfit
+from holdfast.driver.core.state.node import Against, Node, Source
 from holdfast.protocol.messages import Task
 
 NOW = 100.0

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 
 SPOT = "evaluate (train.py:31), step 50"

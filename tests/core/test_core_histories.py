@@ -12,7 +12,7 @@ import pytest
 from holdfast.driver.core.decide import decide
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
-from holdfast.driver.core.model import State
+from holdfast.driver.core.state.model import State
 from holdfast.lab.simulator.scenario import POLICY, Fault, Scenario, SimJob
 from holdfast.lab.simulator.simulate import play
 

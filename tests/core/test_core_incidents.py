@@ -1,7 +1,7 @@
 """What an incident remembers: its times, the steps lost, and when it is over."""
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Rollback
+from holdfast.driver.core.state.model import Rollback
 
 
 def test_an_incident_keeps_its_times_in_order_and_the_steps_lost(training) -> None:

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core import job_lives
-from holdfast.driver.core.model import Incident
+from holdfast.driver.core.state import job_lives
+from holdfast.driver.core.state.model import Incident
 from holdfast.protocol.faults import Finding, Kind, Weight
 
 

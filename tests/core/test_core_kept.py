@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core import incidents
+from holdfast.driver.core.faults import incidents
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core import incidents
 from holdfast.driver.core.effects import Instruct, TakeStacks
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 
 

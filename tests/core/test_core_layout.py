@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.driver.core.layout import Layout
-from holdfast.driver.core.versions import first
+from holdfast.driver.core.state.layout import Layout
+from holdfast.driver.core.state.versions import first
 
 NAMES = st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=6, unique=True)
 

@@ -4,8 +4,8 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
-from holdfast.driver.core.model import Phase
-from holdfast.driver.core.move_on_suspicion import may_move
+from holdfast.driver.core.placing.move_on_suspicion import may_move
+from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.turn import Turn
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
 from holdfast.lab.simulator.simulate import play

@@ -2,7 +2,7 @@
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Allocate, Release
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core.state.model import Phase
 
 
 def test_a_job_that_waits_says_who_has_the_nodes_that_it_could_have(life) -> None:

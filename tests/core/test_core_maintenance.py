@@ -3,9 +3,9 @@
 import pytest
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.admission import refuse
 from holdfast.driver.core.effects import Allocate, Distrust, Release
-from holdfast.driver.core.model import Phase, Timer
+from holdfast.driver.core.handlers.admission import refuse
+from holdfast.driver.core.state.model import Phase, Timer
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Restore, Stored, Task
 

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.driver.core.encode import VERSION, LaterState, decode, encode, encode_change, fold
-from holdfast.driver.core.model import Brake, State
-from holdfast.driver.core.patches import apply, diff
+from holdfast.driver.core.codec.encode import (
+    VERSION,
+    LaterState,
+    decode,
+    encode,
+    encode_change,
+    fold,
+)
+from holdfast.driver.core.codec.patches import apply, diff
+from holdfast.driver.core.state.model import Brake, State
 from holdfast.driver.journal.deltas import Deltas
 from holdfast.lab.simulator import simulate
 from holdfast.lab.simulator.effects import world_of

@@ -8,9 +8,9 @@ from made_jobs import made_job
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core import known_points
-from holdfast.driver.core.model import Attempt
-from holdfast.driver.core.restore_point import (
+from holdfast.driver.core.attempt import known_points
+from holdfast.driver.core.state.model import Attempt
+from holdfast.driver.core.state.restore_point import (
     Choice,
     RestorePoint,
     Sealed,

@@ -6,10 +6,10 @@ from made_jobs import made_job
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.known_points import close_epochs, counts
-from holdfast.driver.core.model import Attempt, Job, Phase, Quiet
-from holdfast.driver.core.restore_point import Choice, RestorePoint, Tainted, Where
-from holdfast.driver.core.restore_step import chosen, reached
+from holdfast.driver.core.attempt.known_points import close_epochs, counts
+from holdfast.driver.core.attempt.restore_step import chosen, reached
+from holdfast.driver.core.state.model import Attempt, Job, Phase, Quiet
+from holdfast.driver.core.state.restore_point import Choice, RestorePoint, Tainted, Where
 from holdfast.protocol.messages import Snapshot, Stored, Task
 
 PLAN = e.Plan(task=Task(command=("x",), workdir="."), nodes=2, ranks_per_node=1)

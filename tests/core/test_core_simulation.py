@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.driver.core.events import Found
+from holdfast.driver.core.placing import eviction
 from holdfast.lab.simulator import outcomes
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob, draw
 from holdfast.lab.simulator.simulate import explain, play, run, run_many, shrink
@@ -43,7 +44,7 @@ def test_a_seed_always_stands_for_the_same_scenario_and_the_same_life() -> None:
 
 
 def test_a_failure_is_shrunk_and_tells_seed_and_story(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr("holdfast.driver.core.eviction.may_evict", lambda turn, silent: True)
+    monkeypatch.setattr(eviction, "may_evict", lambda turn, silent: True)
     monkeypatch.setattr("holdfast.lab.simulator.simulate.QUIET_LIMIT_S", 500.0)
     failure = run(_everything_is_lost())
     assert failure is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.driver.core.stacks import FEW, told
+from holdfast.driver.core.faults.stacks import FEW, told
 
 TRAINS = """\
 Process 71: python train.py

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.driver.core import decide as deciding
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core.state.model import Phase
 
 
 @pytest.fixture

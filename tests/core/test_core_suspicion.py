@@ -4,13 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
+from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate, Distrust, PutOnTrial, Release
-from holdfast.driver.core.encode import decode, encode
-from holdfast.driver.core.fit import Use, fits
-from holdfast.driver.core.model import Phase
-from holdfast.driver.core.node import Free, Lent, Quarantined, Source, Suspect, Trusted
-from holdfast.driver.core.requalification import following
+from holdfast.driver.core.state.fit import Use, fits
+from holdfast.driver.core.state.model import Phase
+from holdfast.driver.core.state.node import Free, Lent, Quarantined, Source, Suspect, Trusted
+from holdfast.driver.core.testing.requalification import following
 from holdfast.driver.journal.draft import Draft
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
@@ -381,7 +381,7 @@ def test_a_defect_in_a_suspects_exam_puts_off_that_node_alone(
         raise KeyError("a defect of ours")
 
     life = aside
-    monkeypatch.setattr("holdfast.driver.core.suspicion.hold", broken)
+    monkeypatch.setattr("holdfast.driver.core.testing.suspicion.hold", broken)
     for name, node in life.state.nodes.items():
         if node.releasing:
             life.do(e.NodeReleased(node=name))

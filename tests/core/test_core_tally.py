@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from holdfast.driver.core import tally
-from holdfast.driver.core.encode import _of_today
-from holdfast.driver.core.model import Job, State, Tally
-from holdfast.driver.core.node import Node
+from holdfast.driver.core.attempt import tally
+from holdfast.driver.core.codec.encode import _of_today
+from holdfast.driver.core.state.model import Job, State, Tally
+from holdfast.driver.core.state.node import Node
 from holdfast.lab.simulator import simulate
 from holdfast.lab.simulator.effects import world_of
 from holdfast.lab.simulator.scenario import draw

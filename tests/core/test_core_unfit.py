@@ -2,7 +2,7 @@
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Allocate
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core.state.model import Phase
 
 NO_GPU = "it has no nvidia.com/gpu"
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 
 TEXT = "rank 3 called broadcast of another size than its peers as collective #57 of group [0, 1]"

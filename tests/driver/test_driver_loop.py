@@ -17,8 +17,8 @@ from holdfast.driver.core.events import (
     ProgressSeen,
     StopRequested,
 )
-from holdfast.driver.core.model import Phase, State
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.journal import draft
 from holdfast.driver.loop import KeyReused, Loop, NotAccepting, Refused
 from holdfast.driver.ports import (

@@ -28,8 +28,8 @@ from holdfast.driver.core.events import (
     RanksRunning,
     StoreReady,
 )
-from holdfast.driver.core.model import Phase, State
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import (
     Fact,

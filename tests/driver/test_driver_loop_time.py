@@ -47,7 +47,7 @@ async def test_a_deadline_that_no_tick_clears_is_looked_at_ever_more_seldom(
     def broken(turn: object) -> None:
         raise KeyError("a defect of ours")
 
-    monkeypatch.setattr("holdfast.driver.core.ticks.allocation.ask_again", broken)
+    monkeypatch.setattr("holdfast.driver.core.handlers.ticks.allocation.ask_again", broken)
     journal = InMemory()
     loop = Loop(journal, clock=LoopClock(), policy=POLICY)
     plan = msgspec.structs.replace(PLAN, deadline_s=10.0)

@@ -17,7 +17,7 @@ from holdfast.driver.core.events import (
     RanksLeft,
     Reached,
 )
-from holdfast.driver.core.model import Incident, Phase, State
+from holdfast.driver.core.state.model import Incident, Phase, State
 from holdfast.driver.follow.feed import Feed
 from holdfast.driver.follow.guard import Guard
 from holdfast.driver.people.spec_to_plan import plan_of

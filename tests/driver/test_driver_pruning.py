@@ -6,7 +6,7 @@ from made_jobs import made_job
 from holdfast.driver.adapters.sql import pruning
 from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.core.events import Plan, Ticked
-from holdfast.driver.core.model import Incident, State
+from holdfast.driver.core.state.model import Incident, State
 from holdfast.driver.journal.pruning import Pruner
 from holdfast.driver.ports import Claim, Entry, Key, TakenOver
 from holdfast.protocol.faults import Blame, Kind

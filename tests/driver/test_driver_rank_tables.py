@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Instruct
-from holdfast.driver.core.model import State
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import State
 from holdfast.driver.journal import rank_tables
 from holdfast.driver.journal.draft import Draft
 from holdfast.driver.journal.rank_tables import RankTables

@@ -22,8 +22,8 @@ from holdfast.driver.adapters.websocket.sessions import Sessions
 from holdfast.driver.cluster.effect_runner import EffectRunner
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import JobSubmitted, Plan
-from holdfast.driver.core.model import Phase
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.model import Phase
 from holdfast.driver.loop import Loop
 from holdfast.driver.watch import Watch
 from holdfast.protocol.messages import (

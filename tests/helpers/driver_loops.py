@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from holdfast.driver.adapters.sql.journal import SqlJournal
-from holdfast.driver.core.encode import fold
+from holdfast.driver.core.codec.encode import fold
 from holdfast.driver.core.events import (
     JobSubmitted,
     Plan,

@@ -3,9 +3,9 @@
 from typing import Any
 
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.layout import of_plan
-from holdfast.driver.core.model import Job, Phase
-from holdfast.driver.core.versions import first
+from holdfast.driver.core.state.layout import of_plan
+from holdfast.driver.core.state.model import Job, Phase
+from holdfast.driver.core.state.versions import first
 
 
 def made_job(name: str, plan: Plan, *, places: tuple[str, ...] = (), **fields: Any) -> Job:

@@ -11,8 +11,8 @@ import pytest
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.sql.sqlite import open_sqlite, read_only
-from holdfast.driver.core.encode import decode
-from holdfast.driver.core.model import State
+from holdfast.driver.core.codec.encode import decode
+from holdfast.driver.core.state.model import State
 from holdfast.driver.ports import Entry, Kept
 from holdfast.driver.settings import Settings
 from holdfast.kit.supervise import Child, Lifeline

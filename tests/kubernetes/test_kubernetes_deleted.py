@@ -15,7 +15,7 @@ from shipped_driver import shipped_driver
 from waiting import eventually
 
 from holdfast.driver.adapters.kubernetes import names
-from holdfast.driver.core.model import Phase, Wanted
+from holdfast.driver.core.state.model import Phase, Wanted
 from holdfast.keeper import processes
 from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane

@@ -15,7 +15,7 @@ from waiting import eventually
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
-from holdfast.driver.core.model import Incident
+from holdfast.driver.core.state.model import Incident
 from holdfast.driver.ports import Entry
 from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane

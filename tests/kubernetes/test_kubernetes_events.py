@@ -20,7 +20,7 @@ from holdfast.driver.adapters.kubernetes.events import (
 )
 from holdfast.driver.adapters.kubernetes.notes import MAX_NOTE_BYTES
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.model import Brake, Failure, Incident, Phase
+from holdfast.driver.core.state.model import Brake, Failure, Incident, Phase
 from holdfast.kubeapi.errors import AlreadyExists, Forbidden
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Task

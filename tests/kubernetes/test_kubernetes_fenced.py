@@ -10,7 +10,7 @@ from holdfast.driver.adapters.kubernetes import jobs
 from holdfast.driver.adapters.kubernetes.operator import Operator
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.core.events import JobSubmitted
-from holdfast.driver.core.model import Phase, State
+from holdfast.driver.core.state.model import Phase, State
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.faults import Kind
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from holdfast.driver.adapters.kubernetes import jobs, status
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Incident, Job, Phase, State, Wanted
-from holdfast.driver.core.node import Free, Held, Node, Promised
-from holdfast.driver.core.restore_point import RestorePoint, Where
+from holdfast.driver.core.state.model import Incident, Job, Phase, State, Wanted
+from holdfast.driver.core.state.node import Free, Held, Node, Promised
+from holdfast.driver.core.state.restore_point import RestorePoint, Where
 from holdfast.protocol.faults import Blame, Kind
 
 

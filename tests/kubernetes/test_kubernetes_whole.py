@@ -17,7 +17,7 @@ from shipped_driver import ACCOUNT, BASE, DRIVER, entries_in, kept_in, shipped_d
 from waiting import eventually
 
 from holdfast.driver.core.effects import Allocate, Distrust, Release
-from holdfast.driver.core.model import Phase
+from holdfast.driver.core.state.model import Phase
 from holdfast.driver.ports import Entry, Kept
 from holdfast.kubeapi import paths
 from holdfast.lab.emulator.kubelet.joined import Joined

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.views import node_view
-from holdfast.driver.core.model import State
-from holdfast.driver.core.node import Connected, Fencing, Held, Here, Never, Node
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.node import Connected, Fencing, Held, Here, Never, Node
 from holdfast.protocol.messages import Observed
 
 NODE = Node(

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from holdfast.driver.adapters.rest.attempts import attempts_of
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import Ticked
-from holdfast.driver.core.model import Attempt
+from holdfast.driver.core.state.model import Attempt
 from holdfast.driver.ports import Entry
 from holdfast.protocol.messages import Desired, Restore, Seat
 

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.views import job_view
 from holdfast.driver.core.events import Plan, Reached
-from holdfast.driver.core.model import Job, Phase, State
-from holdfast.driver.core.node import Exited
+from holdfast.driver.core.state.model import Job, Phase, State
+from holdfast.driver.core.state.node import Exited
 from holdfast.driver.watch.model import JobProgress
 from holdfast.protocol.messages import RankStatus, Task
 

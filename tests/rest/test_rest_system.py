@@ -10,7 +10,7 @@ from tests.rest.test_rest_nodes import NODE
 
 from holdfast.driver.adapters.rest.metrics import Metrics
 from holdfast.driver.core import events
-from holdfast.driver.core.model import Incident
+from holdfast.driver.core.state.model import Incident
 from holdfast.protocol import jobspec
 from holdfast.protocol.faults import Blame, Kind
 

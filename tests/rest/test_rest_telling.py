@@ -10,8 +10,8 @@ from holdfast.cli import status
 from holdfast.driver.adapters.rest.telling import why_job
 from holdfast.driver.adapters.rest.views import job_view
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Attempt, Failure, Incident, Job, Phase, Quiet, State
-from holdfast.driver.core.restore_point import RestorePoint, Where
+from holdfast.driver.core.state.model import Attempt, Failure, Incident, Job, Phase, Quiet, State
+from holdfast.driver.core.state.restore_point import RestorePoint, Where
 from holdfast.driver.ports import Entry
 from holdfast.driver.watch.model import JobProgress
 from holdfast.protocol.faults import Blame, Kind

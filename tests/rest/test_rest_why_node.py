@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from holdfast.driver.adapters.rest.telling import why_node
 from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core import events as e
-from holdfast.driver.core import node as n
-from holdfast.driver.core.model import State
-from holdfast.driver.core.node import Connected, Here, Node, Quarantined, Record
+from holdfast.driver.core.state import node as n
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.node import Connected, Here, Node, Quarantined, Record
 from holdfast.driver.ports import Entry
 
 FREE = Node(name="n0", presence=Here(), link=Connected(incarnation="a", address="x"))

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from holdfast.driver.core.restore_point import Choice
+from holdfast.driver.core.attempt import restore_step
+from holdfast.driver.core.state.restore_point import Choice
+from holdfast.driver.core.testing import requalification
 from holdfast.lab.simulator.families.table import FAMILIES
 from holdfast.lab.simulator.rules import bounds
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
@@ -114,8 +116,8 @@ def test_a_recovery_that_costs_too_much_is_caught(monkeypatch: pytest.MonkeyPatc
 
 def test_a_core_that_throws_away_what_was_kept_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """No snapshot and no checkpoint is ever gone on from, and no step counts as acknowledged."""
-    monkeypatch.setattr("holdfast.driver.core.restore_step.chosen", lambda job: Choice(None))
-    monkeypatch.setattr("holdfast.driver.core.restore_step.hindrance", lambda job, point: "")
+    monkeypatch.setattr(restore_step, "chosen", lambda job: Choice(None))
+    monkeypatch.setattr(restore_step, "hindrance", lambda job, point: "")
     monkeypatch.setattr("holdfast.lab.simulator.checkpoints.check_start", lambda *_: None)
     late = replace(hit("kill-rank"), jobs=(SimJob("job-0", 0.1, 2, 1, 0, 500, 5),))
     late = replace(late, faults=(Fault(190.0, "kill-rank", 0, 0.5),), until_s=300.0)
@@ -125,7 +127,7 @@ def test_a_core_that_throws_away_what_was_kept_is_caught(monkeypatch: pytest.Mon
 def test_a_node_that_is_well_and_stays_out_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     lone = replace(hit("lose-node", until_s=900.0), attended=False)
     assert rule(lone) == ""
-    monkeypatch.setattr("holdfast.driver.core.requalification.following", lambda nodes, brake: None)
+    monkeypatch.setattr(requalification, "following", lambda nodes, brake: None)
     assert rule(lone) == "nobody-well-stays-out"
 
 

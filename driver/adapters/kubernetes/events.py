@@ -13,7 +13,7 @@ import structlog
 from holdfast.driver.adapters.kubernetes import names, notes
 from holdfast.driver.adapters.kubernetes.retry import retry
 from holdfast.driver.cluster.cause import acting_for
-from holdfast.driver.core.model import Brake, Incident, Job, Phase
+from holdfast.driver.core.state.model import Brake, Incident, Job, Phase
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client

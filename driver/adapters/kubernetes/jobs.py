@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.adapters.kubernetes import names, podspec, status
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Job, Wanted
+from holdfast.driver.core.state.model import Job, Wanted
 from holdfast.driver.people.spec_to_plan import plan_of
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.jobspec import TrainingJob

@@ -15,8 +15,8 @@ from holdfast.driver.adapters.kubernetes.events import Braked, Met, Rejected, Te
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.cluster.cause import acting_for
-from holdfast.driver.core.admission import DEFECT
-from holdfast.driver.core.model import Job, State
+from holdfast.driver.core.handlers.admission import DEFECT
+from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.follow.guard import Guard
 from holdfast.driver.loop import Loop, NotAccepting, Refused
 from holdfast.driver.ports import PermanentError, TemporaryError

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from holdfast.driver.core import job_lives
-from holdfast.driver.core.known_points import newest_stored
-from holdfast.driver.core.model import Incident, Job, Phase, State
-from holdfast.driver.core.node import Node
+from holdfast.driver.core.attempt.known_points import newest_stored
+from holdfast.driver.core.state import job_lives
+from holdfast.driver.core.state.model import Incident, Job, Phase, State
+from holdfast.driver.core.state.node import Node
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.faults import Kind
 

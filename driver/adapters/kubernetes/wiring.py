@@ -20,8 +20,8 @@ from holdfast.driver.adapters.kubernetes.operator import Operator
 from holdfast.driver.adapters.kubernetes.people import ClusterPeople
 from holdfast.driver.adapters.tokens import Tokens
 from holdfast.driver.adapters.websocket.sessions import Sessions
-from holdfast.driver.core.model import State
-from holdfast.driver.core.node import Held, Lent, Promised
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.node import Held, Lent, Promised
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import Figure, PermanentError, TemporaryError
 from holdfast.driver.settings import Settings

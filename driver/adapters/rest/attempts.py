@@ -12,8 +12,8 @@ from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.adapters.rest.telling import entries_of
 from holdfast.driver.adapters.rest.view import View
-from holdfast.driver.core import job_lives, model
 from holdfast.driver.core.effects import Instruct
+from holdfast.driver.core.state import job_lives, model
 from holdfast.driver.ports import Entry
 from holdfast.protocol.messages import Desired
 

@@ -6,8 +6,8 @@ Used by `views`. Pure.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.driver.core.model import Job, Phase
-from holdfast.driver.core.node import Exited
+from holdfast.driver.core.state.model import Job, Phase
+from holdfast.driver.core.state.node import Exited
 from holdfast.driver.watch import JobProgress
 
 

@@ -18,7 +18,7 @@ from holdfast.driver.adapters.rest.parameters import JobFilter, ResumeParameters
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import JobList, JobView, job_view
 from holdfast.driver.core import events
-from holdfast.driver.core.model import Job, Wanted
+from holdfast.driver.core.state.model import Job, Wanted
 from holdfast.driver.people.control import Control
 from holdfast.driver.people.spec_to_plan import plan_of
 from holdfast.kit.ids import new_id

@@ -13,7 +13,7 @@ from holdfast.driver.adapters.rest.guard import Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.adapters.rest.parameters import Parameters
 from holdfast.driver.adapters.rest.problems import Problem
-from holdfast.driver.core.model import Job
+from holdfast.driver.core.state.model import Job
 from holdfast.driver.people.control import Control
 from holdfast.driver.ports import PermanentError, TemporaryError
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from holdfast.driver.core.model import Incident, Phase
+from holdfast.driver.core.state.model import Incident, Phase
 from holdfast.driver.people.control import Control
 from holdfast.driver.ports import Figure
 

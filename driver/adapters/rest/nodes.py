@@ -8,8 +8,8 @@ from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import NodeList, NodeView, node_view
 from holdfast.driver.core import events
-from holdfast.driver.core.allocation import SAID_NODES
-from holdfast.driver.core.node import Gone, Node
+from holdfast.driver.core.placing.allocation import SAID_NODES
+from holdfast.driver.core.state.node import Gone, Node
 from holdfast.driver.people.control import Control
 
 PERSON = "a person"

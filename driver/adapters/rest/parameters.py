@@ -11,7 +11,7 @@ import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from holdfast.driver.adapters.rest.naming import last
-from holdfast.driver.core.model import Job, Phase
+from holdfast.driver.core.state.model import Job, Phase
 from holdfast.protocol.specmodel import sentence
 
 MAX_SEQUENCE = 2**63 - 1

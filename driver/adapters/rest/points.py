@@ -6,9 +6,9 @@ Used by `views`.
 from itertools import chain
 
 from holdfast.driver.adapters.rest.view import View
-from holdfast.driver.core import known_points
-from holdfast.driver.core.model import Job
-from holdfast.driver.core.restore_point import RestorePoint, Tainted
+from holdfast.driver.core.attempt import known_points
+from holdfast.driver.core.state.model import Job
+from holdfast.driver.core.state.restore_point import RestorePoint, Tainted
 
 
 class LayoutView(View):

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import node_state
-from holdfast.driver.core import incidents, job_lives, restore_step
+from holdfast.driver.core.attempt import restore_step
 from holdfast.driver.core.events import (
     DiagnosticEnded,
     DriverStarted,
@@ -25,10 +25,12 @@ from holdfast.driver.core.events import (
     NodeRestoreRequested,
     RanksExited,
 )
-from holdfast.driver.core.model import Incident, Job, Phase, State
-from holdfast.driver.core.node import Lent, Node, Quarantined, Source, Suspect
-from holdfast.driver.core.requalification import due_s
-from holdfast.driver.core.story import Line, lines_of
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.state import job_lives
+from holdfast.driver.core.state.model import Incident, Job, Phase, State
+from holdfast.driver.core.state.node import Lent, Node, Quarantined, Source, Suspect
+from holdfast.driver.core.telling.story import Line, lines_of
+from holdfast.driver.core.testing.requalification import due_s
 from holdfast.driver.ports import Entry, Journal
 from holdfast.protocol.faults import Kind
 

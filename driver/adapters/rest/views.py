@@ -20,14 +20,14 @@ from holdfast.driver.adapters.rest.points import (
     restore_points,
 )
 from holdfast.driver.adapters.rest.view import View
-from holdfast.driver.core.fit import STATES, WORDED, Reason, Use, fit
-from holdfast.driver.core.known_points import newest_stored
-from holdfast.driver.core.model import Incident, Job, State
-from holdfast.driver.core.node import Exited, Lent, Node
-from holdfast.driver.core.requalification import due_s
-from holdfast.driver.core.root_cause import root
-from holdfast.driver.core.story import timeline
-from holdfast.driver.core.tally import exits_of
+from holdfast.driver.core.attempt.known_points import newest_stored
+from holdfast.driver.core.attempt.tally import exits_of
+from holdfast.driver.core.faults.root_cause import root
+from holdfast.driver.core.state.fit import STATES, WORDED, Reason, Use, fit
+from holdfast.driver.core.state.model import Incident, Job, State
+from holdfast.driver.core.state.node import Exited, Lent, Node
+from holdfast.driver.core.telling.story import timeline
+from holdfast.driver.core.testing.requalification import due_s
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.messages import Observed
 

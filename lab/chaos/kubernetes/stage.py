@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from holdfast.driver.core.model import FINISHED
+from holdfast.driver.core.state.model import FINISHED
 from holdfast.kubeapi import paths
 from holdfast.lab import replaying
 from holdfast.lab.chaos import play

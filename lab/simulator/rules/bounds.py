@@ -1,7 +1,7 @@
 """Bounds on what a job may wait, and on what a recovery may cost. Looked at every few seconds."""
 
-from holdfast.driver.core.model import Phase, Wanted
-from holdfast.driver.core.node import Node
+from holdfast.driver.core.state.model import Phase, Wanted
+from holdfast.driver.core.state.node import Node
 from holdfast.lab.simulator.machines import ExamLie, Machine
 from holdfast.lab.simulator.scenario import STEP_S
 from holdfast.lab.simulator.training import Run

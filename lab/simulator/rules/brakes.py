@@ -1,8 +1,8 @@
 """Rules about the brake on evictions."""
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import State
-from holdfast.driver.core.node import Node
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.node import Node
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World

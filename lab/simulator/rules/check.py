@@ -1,7 +1,7 @@
 """All rules about one decision. Called at each commit of the simulated driver."""
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import State
+from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator import checkpoints
 from holdfast.lab.simulator.rules import brakes, exams, incidents, jobs, nodes

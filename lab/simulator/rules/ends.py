@@ -1,7 +1,7 @@
 """Rules about the whole, once nothing goes wrong any more and all has converged."""
 
-from holdfast.driver.core.model import Phase, State
-from holdfast.driver.core.node import Free
+from holdfast.driver.core.state.model import Phase, State
+from holdfast.driver.core.state.node import Free
 from holdfast.lab.simulator import checkpoints
 from holdfast.lab.simulator.scenario import FREEZE, PART
 from holdfast.lab.simulator.violation import require

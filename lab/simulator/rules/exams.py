@@ -1,8 +1,8 @@
 """Rules about tests of nodes: what counts as an answer, and what follows from a wrong one."""
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import State
-from holdfast.driver.core.node import Lent
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.node import Lent
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 

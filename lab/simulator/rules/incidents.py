@@ -2,9 +2,9 @@
 
 from itertools import pairwise
 
-from holdfast.driver.core import maintenance
-from holdfast.driver.core.incidents import LOSSES
-from holdfast.driver.core.model import Incident, State
+from holdfast.driver.core.faults.incidents import LOSSES
+from holdfast.driver.core.job import maintenance
+from holdfast.driver.core.state.model import Incident, State
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.faults import Kind

@@ -1,8 +1,8 @@
 """Rules about jobs: their numbers, their ranks, their budgets, and how they end."""
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import FINISHED, Job, Phase, State, Wanted
-from holdfast.driver.core.node import Node, Suspect
+from holdfast.driver.core.state.model import FINISHED, Job, Phase, State, Wanted
+from holdfast.driver.core.state.node import Node, Suspect
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.faults import Blame

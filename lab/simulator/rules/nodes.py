@@ -2,8 +2,8 @@
 
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
-from holdfast.driver.core.model import Phase, Purpose, State
-from holdfast.driver.core.node import Lent, Node, Source, Trusted
+from holdfast.driver.core.state.model import Phase, Purpose, State
+from holdfast.driver.core.state.node import Lent, Node, Source, Trusted
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator.rules import exams
 from holdfast.lab.simulator.violation import require

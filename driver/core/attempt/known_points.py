@@ -1,0 +1,170 @@
+"""A job's restore points: those that nodes tell of once they are quiet, and what the job remembers.
+
+Called by `restore_step`, and by whoever hears of a save or judges one. Pure. The job remembers what
+its store is known to have, which was acknowledged to people, and what is tainted; what is in memory
+its nodes tell anew in each epoch.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from holdfast.driver.core.state.model import Attempt, Job, Quiet
+from holdfast.driver.core.state.restore_point import (
+    RestorePoint,
+    Sealed,
+    Status,
+    Tainted,
+    Verified,
+    Where,
+    Whole,
+)
+from holdfast.protocol.messages import Stored
+
+Known = tuple[RestorePoint, ...]
+"""What a job remembers, the newest last."""
+
+KEPT = 8
+"""Acknowledged checkpoints that a job remembers at most: where the newest is damaged an older one
+takes its place, and more than a few damaged in a row are no accident that waiting cures."""
+
+# ---------------------------------------------------------------- what is told
+
+
+def told(job: Job) -> list[RestorePoint]:
+    """All that ranks could start from, or could but for its status. Damage that a look at the store
+    shows counts until the next look; what is remembered counts before what is told else.
+    """
+    known = {_name(point): point for point in job.points}
+    found = [*_in_memory(job), *_in_store(job)]
+    return [
+        point if isinstance(point.status, Tainted) else known.get(_name(point), point)
+        for point in found
+    ]
+
+
+def _name(point: RestorePoint) -> tuple[Where, tuple[int, int]]:
+    return point.where, point.saved
+
+
+def _in_memory(job: Job) -> Iterator[RestorePoint]:
+    line = by_epoch(job)
+    for (step, epoch), ranks in _ranks_having(job).items():
+        if counts(line, step, epoch):
+            status = Whole() if ranks == job.world_size else Sealed()
+            yield _point(line[epoch], step, Where.MEMORY, status)
+
+
+def _ranks_having(job: Job) -> Counter[tuple[int, int]]:
+    """How many ranks have sealed each step, of each epoch, on the node where they will run."""
+    having: Counter[tuple[int, int]] = Counter()
+    for place, node in enumerate(job.places):
+        own = job.layout.ranks_at(place)
+        held = set(job.quiet.get(node, Quiet()).snapshots)
+        having.update((each.step, each.epoch) for each in held if each.rank in own)
+    return having
+
+
+def _in_store(job: Job) -> Iterator[RestorePoint]:
+    line = by_epoch(job)
+    shown = {one for quiet in job.quiet.values() for one in quiet.stored}
+    damaged = {one for quiet in job.quiet.values() for one in quiet.damaged} - shown
+    for one in shown | damaged:
+        if counts(line, one.step, one.epoch):
+            status = Tainted(why="it is damaged") if one in damaged else Whole()
+            yield _point(line[one.epoch], one.step, Where.STORE, status)
+
+
+def _point(
+    attempt: Attempt, step: int, where: Where, status: Status, written_s: float | None = None
+) -> RestorePoint:
+    return RestorePoint(
+        step=step,
+        epoch=attempt.epoch,
+        where=where,
+        status=status,
+        attempt=attempt.number,
+        layout=attempt.layout,
+        version=attempt.version,
+        written_s=written_s,
+    )
+
+
+# ---------------------------------------------------------------- what is remembered
+
+
+def in_store(job: Job) -> Known:
+    """What its store is known to have: it was acknowledged, or found there."""
+    return tuple(point for point in job.points if point.where is Where.STORE)
+
+
+def newest_stored(job: Job) -> RestorePoint | None:
+    return next(reversed(in_store(job)), None)
+
+
+def acknowledge(job: Job, stored: Iterable[Stored], *, written_s: float | None = None) -> Known:
+    """With these, which its store has: the newest, as many as it keeps.
+
+    `written_s`: when that was told; None where they are only found, and nobody says when they were
+    written.
+    """
+    line, known = by_epoch(job), {point.saved for point in in_store(job)}
+    new = [
+        _point(line[one.epoch], one.step, Where.STORE, Whole(), written_s)
+        for one in set(stored)
+        if counts(line, one.step, one.epoch) and (one.step, one.epoch) not in known
+    ]
+    if not new:
+        return job.points
+    most = min(KEPT, max(1, job.plan.task.retention))
+    kept = _in_order([*in_store(job), *new])[-most:]
+    others = (each for each in job.points if isinstance(each.status, Tainted) and each not in kept)
+    return _in_order([*kept, *others])
+
+
+def after_start(job: Job, step: int) -> Known:
+    """Once ranks start from `step`: what is later counts no more."""
+    return tuple(point for point in job.points if point.step <= step)
+
+
+def taint(job: Job, point: RestorePoint, why: str, now: float) -> Known:
+    """It is not to be used again."""
+    others = (each for each in job.points if _name(each) != _name(point))
+    return _in_order([*others, replace(point, status=Tainted(why=why, since_s=now))])
+
+
+def verify(job: Job, point: RestorePoint) -> Known:
+    """Ranks that started from it got on; where it is remembered that is noted."""
+    return tuple(
+        replace(each, status=Verified()) if _name(each) == _name(point) else each
+        for each in job.points
+    )
+
+
+def _in_order(known: Iterable[RestorePoint]) -> Known:
+    return tuple(sorted(known, key=lambda point: point.saved))
+
+
+# ---------------------------------------------------------------- the line of training
+
+
+def by_epoch(job: Job) -> dict[int, Attempt]:
+    """The attempts whose saves may lie on the line that is being continued."""
+    return {attempt.epoch: attempt for attempt in job.history}
+
+
+def counts(line: Mapping[int, Attempt], step: int, epoch: int) -> bool:
+    """True where a save of `epoch` at `step` lies on the line that is being continued."""
+    if epoch not in line:
+        return False
+    end = line[epoch].end
+    return end is None or step <= end
+
+
+def close_epochs(history: Iterable[Attempt], step: int) -> tuple[Attempt, ...]:
+    """The history once a new epoch starts from `step`: what came later counts no more."""
+    return tuple(
+        replace(attempt, end=step if attempt.end is None else min(attempt.end, step))
+        for attempt in history
+    )

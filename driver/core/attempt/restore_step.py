@@ -1,0 +1,106 @@
+"""From which step a job goes on: what every rank has in memory, else the store, else the beginning.
+
+Called by `epochs` when all nodes are quiet. Pure. A snapshot counts only up to the end of the epoch
+that wrote it: an epoch ends, in the journal, at the step from which the next one started. So what a
+lost node saved later, or what a rolled-back line of training left in a store, is never taken.
+
+What the store holds has three values: known steps, known to be none, and unknown. Unknown is never
+taken for none, and no job goes behind a checkpoint that its store had acknowledged but by a
+person's word: until then it waits.
+"""
+
+from holdfast.driver.core.attempt import known_points
+from holdfast.driver.core.state.model import Job, Quiet
+from holdfast.driver.core.state.restore_point import Choice, RestorePoint, Where, best
+
+
+def reached(job: Job) -> int | None:
+    """The step that the epoch before completed, by the snapshots that are left of it.
+
+    It is the least of the ranks' newest: a rank seals a step only when its peers took part in it.
+    None where nothing is left.
+    """
+    if not job.history:
+        return None
+    newest: dict[int, int] = {}
+    for quiet in job.quiet.values():
+        for snapshot in quiet.snapshots:
+            if snapshot.epoch == job.history[-1].epoch:
+                newest[snapshot.rank] = max(snapshot.step, newest.get(snapshot.rank, 0))
+    return min(newest.values(), default=None)
+
+
+def again(before: int | None, start: int, *, most: str = "") -> str:
+    """`: 17 steps are done again`, where a job that had completed `before` starts from `start`; ""
+    where none is. `most`: "up to " where it may be fewer.
+    """
+    steps = (before or 0) - start
+    if steps < 1:
+        return ""
+    return f": {most}{steps} step{'s are' if steps > 1 else ' is'} done again"
+
+
+def chosen(job: Job) -> Choice:
+    """Where its ranks would start now."""
+    return best(known_points.told(job), asked=job.granted)
+
+
+def found(job: Job) -> tuple[int, ...]:
+    """Steps that the job could start from, the newest first."""
+    return tuple(
+        sorted({each.step for each in known_points.told(job) if each.usable}, reverse=True)
+    )
+
+
+def hindrance(job: Job, point: RestorePoint | None) -> str:
+    """Why its ranks may not start from `point` by themselves, or not yet; "" where they may.
+
+    A first start and a job without a store have nothing to wait for. A step in all ranks' memory
+    that is not behind what was stored is as good as any, whatever the store has to say.
+    """
+    if not (job.history and job.plan.task.store_url) or job.granted == 0:
+        return ""
+    if job.granted is not None:
+        missing = point is None
+        return f"step {job.granted}, which a person asked for, is not found" if missing else ""
+    behind = _behind(job, point)
+    if point is not None and not behind and (point.where is Where.MEMORY or not looking(job)):
+        return ""
+    return _unknown(job) or behind or _all_damaged(job, point)
+
+
+def looking(job: Job) -> str:
+    """Why it is not known yet what the store holds; "" where its host has told the whole."""
+    return job.quiet.get(job.host, Quiet()).looking
+
+
+def _behind(job: Job, point: RestorePoint | None) -> str:
+    """The step that was acknowledged, where `point` is behind it."""
+    damaged = {(one.step, one.epoch) for quiet in job.quiet.values() for one in quiet.damaged}
+    steps = [stored.step for stored in known_points.in_store(job) if stored.saved not in damaged]
+    last = max(steps, default=0)
+    if last <= (point.step if point else 0):
+        return ""
+    shown = f"only step {point.step} is found now" if point else "no step is found now"
+    return f"step {last} was in its store, and {shown}"
+
+
+def _unknown(job: Job) -> str:
+    last = known_points.newest_stored(job)
+    had = "" if last is None else f", where step {last.step} was"
+    if error := store_error(job):
+        return f"no step is in memory and the store cannot be read{had}: {error}"
+    if state := looking(job):
+        return f"its checkpoint store{had} is still being searched: {state}"
+    return ""
+
+
+def _all_damaged(job: Job, point: RestorePoint | None) -> str:
+    if point is not None or not known_points.in_store(job):
+        return ""
+    return "every checkpoint in its store is damaged"
+
+
+def store_error(job: Job) -> str:
+    """Why checkpoints in the store may be unknown; "" where they are known."""
+    return next((q.store_error for q in job.quiet.values() if q.store_error), "")

@@ -1,0 +1,1 @@
+"""The state as bytes, whole or what changed, also of earlier Holdfasts."""

@@ -1,0 +1,130 @@
+"""The state as bytes, for the journal, whole or what changed; with the version of their form. Pure.
+
+A patch has a version, too, and is of the state that was committed before it.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.driver.core.attempt import tally
+from holdfast.driver.core.codec import older
+from holdfast.driver.core.codec.patches import apply, diff
+from holdfast.driver.core.state.model import Job, State
+from holdfast.driver.core.state.node import Node
+from holdfast.driver.core.state.overlay import plain
+
+VERSION = 3
+"""Of the form. One more for each change after which an earlier Holdfast would read another meaning
+out of the bytes, or leave out what it must not: a field that only adds is none."""
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(State)
+_VERSIONED = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
+_PAIR = 0x92
+"""What an array of two begins with in MessagePack; the state itself, a mapping, never does. Before
+there were versions that was all there was."""
+
+
+class UnreadableState(ValueError):
+    """The state cannot be read; the message says why, and what to do."""
+
+
+class LaterState(UnreadableState):
+    """It was written by a later Holdfast."""
+
+
+def encode(state: State) -> bytes:
+    return _ENCODER.encode((VERSION, settled(state)))
+
+
+def encode_change(before: State, after: State) -> bytes:
+    """What makes `after` of `before`."""
+    before = settled(before)
+    after = after if before.nodes else settled(after)  # the first nodes are written whole
+    return _ENCODER.encode((VERSION, diff(before, after)))
+
+
+def settled(state: State) -> State:
+    """The same, with its nodes in a dict, as it is kept and written."""
+    return state if isinstance(state.nodes, dict) else replace(state, nodes=plain(state.nodes))
+
+
+def fold(whole: bytes, changes: Iterable[bytes]) -> bytes:
+    """The state after all changes, as `encode` would give it, but for the order of fields. Raises
+    `UnreadableState`.
+    """
+    try:
+        version, state = _parts(whole)
+        value = msgspec.msgpack.decode(state)
+        for each in changes:  # of one term with the whole, and of one Holdfast therefore
+            value = apply(value, msgspec.msgpack.decode(_parts(each)[1]))
+    except UnreadableState:
+        raise
+    except (*_DAMAGED, ValueError) as error:
+        raise _damaged(error) from error
+    return _ENCODER.encode((version, value))
+
+
+def decode(data: bytes) -> State:
+    """The state in `data`. Raises `UnreadableState`."""
+    try:
+        version, state = _parts(data)
+        if version == VERSION:
+            return _DECODER.decode(state)
+        value = older.upgraded(msgspec.msgpack.decode(state), version)
+        return _of_today(_DECODER.decode(_ENCODER.encode(value)))
+    except UnreadableState:
+        raise
+    except (*_DAMAGED, ValueError) as error:
+        raise _damaged(error) from error
+
+
+def _of_today(state: State) -> State:
+    """Earlier Holdfasts kept with the job what its nodes told, and counted no vacant places."""
+    nodes, jobs = dict(state.nodes), {}
+    for name, job in state.jobs.items():
+        jobs[name] = replace(job, vacant=job.places.count(""))
+        if job.finished or not (job.exits or job.running):
+            continue
+        for node in (nodes[each] for each in job.nodes if each in nodes):
+            nodes[node.name] = _told(node, job)
+        sums = tally.of(job.exits, len(job.running))
+        jobs[name] = replace(jobs[name], exits=(), running=(), tally=sums)
+    return replace(state, jobs=jobs, nodes=nodes)
+
+
+def _told(node: Node, job: Job) -> Node:
+    if node.held is None:
+        return node
+    exits = tuple(
+        replace(each, at=order) for order, each in enumerate(job.exits) if each.node == node.name
+    )
+    ran = job.epoch if node.name in job.running else 0
+    told = replace(node.held, ran=ran, exited=job.epoch if exits else 0, exits=exits)
+    return replace(node, holding=told)
+
+
+_DAMAGED = (msgspec.DecodeError, AttributeError, IndexError, KeyError, TypeError)
+"""What a patch meets that is not of the value that it is put on."""
+
+
+def _damaged(error: Exception) -> UnreadableState:
+    return UnreadableState(
+        f"journal: its state is damaged ({type(error).__name__}: {error}). Put a journal back from "
+        "a backup, or start with another --state."
+    )
+
+
+def _parts(data: bytes) -> tuple[int, bytes | msgspec.Raw]:
+    """The version, and what stands beside it."""
+    if data[:1] != bytes([_PAIR]):
+        return 0, data
+    version, state = _VERSIONED.decode(data)
+    if version > VERSION:
+        raise LaterState(
+            f"journal: its state has version {version}, and this Holdfast knows {VERSION} and "
+            "earlier: it was written by a later one. Start that, or put a journal back from before."
+        )
+    return version, state

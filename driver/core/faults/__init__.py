@@ -1,0 +1,1 @@
+"""What went wrong: ends of ranks, their signatures and causes, incidents."""

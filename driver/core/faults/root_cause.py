@@ -1,0 +1,208 @@
+"""Ranks that ended: which death came first, and which are only its echoes.
+
+Called when the gather window of a job closes. Pure. The order is that of arrival at the driver, not
+of stamps; a signal or an exception of its own comes before an error that a peer's death explains.
+"""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from holdfast.driver.core.attempt.ended_by import own_signal, signal_of
+from holdfast.driver.core.attempt.tally import failed, is_echo
+from holdfast.driver.core.faults import crash_signature
+from holdfast.driver.core.state.model import Fault, Job
+from holdfast.driver.core.state.node import Exited
+from holdfast.driver.core.state.restore_point import Where
+from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
+from holdfast.protocol.messages import RankStatus
+
+SIGKILL = 9
+"""The one death that a rank's own memory cannot cause."""
+
+
+def only_echoes(job: Job) -> bool:
+    """True where every rank that failed lost a peer, and whose death that was may still come."""
+    return bool(job.tally.failed) and not job.tally.causes
+
+
+def in_question(job: Job) -> bool:
+    """True where every rank that failed may have died of what another one did: it lost a peer, or
+    ended itself, as gloo does to whoever is sent more than it expects.
+    """
+    return len(job.seats) > 1 and not job.tally.plain
+
+
+def root(exits: Sequence[Exited]) -> Exited | None:
+    """The exit that explains the others; None where none failed."""
+    bad = _failed(exits)
+    causes = [exited for exited in bad if not is_echo(exited.status)]
+    if not causes:
+        return _left_early(exits) if bad else None
+    first = causes[0]
+    if _class_of(first.status)[1] is not Blame.USER:
+        return first
+    alike = [each for each in causes if _same_end(each.status, first.status)]
+    return min(alike, key=lambda each: each.status.rank)
+
+
+def _failed(exits: Sequence[Exited]) -> list[Exited]:
+    return [exited for exited in exits if failed(exited.status)]
+
+
+def _left_early(exits: Sequence[Exited]) -> Exited:
+    """Of exits among which only echoes failed, the first. Where that is one with exit code 0, its
+    peers still needed the rank: to end well before others is no fault as long as none dies of it.
+    """
+    return exits[0]
+
+
+def _same_end(one: RankStatus, other: RankStatus) -> bool:
+    """The same mistake of the user's in several ranks: which of them was first means nothing."""
+    return _words(one) == _words(other) and _class_of(one) == _class_of(other)
+
+
+def _words(status: RankStatus) -> tuple[int | None, str]:
+    return status.exit_code, status.error.message if status.error else ""
+
+
+def unstartable(job: Job, exits: Sequence[Exited]) -> str:
+    """Why the job's command cannot be run at all, in a sentence; "" where it was run.
+
+    A job that has completed a step was given the right command and folder: there, the node is at
+    fault, and another try may help.
+    """
+    first = root(exits)
+    if first is None or not _never_ran(first.status) or job.best_step is not None:
+        return ""
+    return f"{summary(first)}."
+
+
+def _never_ran(status: RankStatus) -> bool:
+    return status.error is not None and status.error.not_startable
+
+
+def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
+    """The fault behind the exits of the current epoch. Who only complains is not named."""
+    first = root(exits)
+    if first is None:
+        return None
+    if job.unlike is not None and in_question(job):
+        told = (*job.unlike.evidence, *_evidence(first, exits))
+        return replace(job.unlike, evidence=told, mark=crash_signature.mark(first.status))
+    kind, blame = _class_of(first.status)
+    echo = is_echo(first.status) or kind is Kind.CHECKPOINT_CORRUPT
+    error = first.status.error
+    steps = [exited.step for exited in exits if exited.step is not None]
+    return Fault(
+        kind=kind,
+        weight=Weight.RESTART,
+        blame=blame,
+        node=None if echo else first.node,
+        rank=None if echo else first.status.rank,
+        place=_refuser(exits) if kind is Kind.CHECKPOINT_CORRUPT else None,
+        step=max(steps, default=None),
+        summary=summary(first),
+        evidence=_evidence(first, exits),
+        traceback=(error.traceback or error.message) if error and kind_is_users(kind) else "",
+        spoils=_spoils(job, first.status, max(steps, default=None)),
+        own=not echo and own_signal(first.status) is not None,
+        mark=None if echo else crash_signature.mark(first.status),
+    )
+
+
+def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
+    """A standstill, or who explains it: a rank that the others wait for, and that ended well."""
+    left = [each for each in exits if each.status.rank == fault.rank]
+    if not left or failed(left[0].status):
+        return fault
+    first = left[0]
+    told = Evidence(source=f"executor of {first.node}", text=summary(first))
+    return replace(
+        fault,
+        kind=Kind.ENDED_EARLY,
+        blame=Blame.USER,
+        weight=Weight.RESTART,
+        summary=told.text,
+        evidence=(told, *fault.evidence),
+        mark=crash_signature.mark(first.status),
+        spot="",
+    )
+
+
+def kind_is_users(kind: Kind) -> bool:
+    """True for what the user's own code did."""
+    return kind is Kind.USER_EXCEPTION
+
+
+def _class_of(status: RankStatus) -> tuple[Kind, Blame]:
+    if status.out_of_memory:
+        return Kind.OUT_OF_MEMORY, Blame.USER
+    if not failed(status):
+        return Kind.ENDED_EARLY, Blame.USER
+    if signal_of(status) or is_echo(status):
+        return Kind.RANK_CRASHED, Blame.UNKNOWN
+    if _never_ran(status):
+        return Kind.START_FAILED, Blame.USER
+    if status.error is not None and status.error.exception == CHECKPOINT_REFUSED:
+        return Kind.CHECKPOINT_CORRUPT, Blame.INFRASTRUCTURE
+    if status.error is not None and status.error.exception:
+        return Kind.USER_EXCEPTION, Blame.USER
+    return Kind.RANK_CRASHED, Blame.USER
+
+
+def summary(exited: Exited) -> str:
+    """How a rank ended, in a sentence."""
+    status = exited.status
+    who = f"rank {status.rank} on {exited.node}"
+    if is_echo(status):
+        return f"{who} lost a peer, and no death was seen"
+    if status.out_of_memory:
+        return f"{who} was killed for memory: {memory(status.memory_limit_bytes)}"
+    if status.signal:
+        return f"{who} died of {crash_signature.signal_name(status.signal)}"
+    if status.error is not None and status.error.not_startable:
+        return f"{who} could not be started: {status.error.message.removesuffix('.')}"
+    if not failed(status):
+        at = f" after step {status.step}" if status.step else ""
+        return f"{who} ended with exit code 0{at} while others train (uneven data?)"
+    if status.error is not None and status.error.exception:
+        return f"{who} raised {status.error.message or status.error.exception}"
+    return f"{who} ended with exit code {status.exit_code}"
+
+
+def memory(limit_bytes: int) -> str:
+    """What there was, and how to have more."""
+    if not limit_bytes:
+        return "its node had no more. Let fewer ranks share it, or let them use less"
+    return (
+        f"the limit of all ranks there is {limit_bytes / 2**20:,.0f} MiB. "
+        "Ask for more by spec.pod.resources.limits.memory, or let them use less"
+    )
+
+
+def _evidence(first: Exited, exits: Sequence[Exited]) -> tuple[Evidence, ...]:
+    """One piece for each failed rank, causes before echoes, in order of arrival."""
+    bad = _failed(exits)
+    bad.sort(key=lambda exited: is_echo(exited.status))
+    if not failed(first.status):
+        bad.insert(0, first)
+    return tuple(
+        Evidence(source=f"executor of {exited.node}", text=summary(exited)) for exited in bad[:8]
+    )
+
+
+def _refuser(exits: Sequence[Exited]) -> str | None:
+    """The node whose ranks alone would not have the checkpoint: it may be its way to the store."""
+    refused = {each.node for each in exits if _class_of(each.status)[0] is Kind.CHECKPOINT_CORRUPT}
+    return refused.pop() if len(refused) == 1 else None
+
+
+def _spoils(job: Job, status: RankStatus, step: int | None) -> bool:
+    """True where ranks restored from memory died before one step, of something of their own."""
+    point = job.restore
+    if not failed(status):
+        return False
+    if point is None or point.where is not Where.MEMORY or job.progressed:
+        return False
+    return status.signal != SIGKILL and (step is None or step <= point.step)

@@ -1,0 +1,1 @@
+"""One handler for each event: from the cluster, executors, detectors, people, the clock."""

@@ -1,0 +1,183 @@
+"""Whether a person's request can be done, before anything is journaled. Pure.
+
+Called by the loop for each request. A refusal names field, value and fix, and changes nothing.
+"""
+
+import msgspec
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.attempt import restore_step
+from holdfast.driver.core.state.model import Job, Phase, State, Wanted
+from holdfast.driver.core.state.node import Quarantined, Source, Trusted
+
+DEFECT = "defect"
+"""The code of a refusal that is our fault: the same request is refused again until we mend it."""
+
+SHOWN = 8
+"""Steps that a refusal names, the newest first."""
+
+NodeRequest = e.NodeEvictRequested | e.NodeRestoreRequested | e.NodeMaintainRequested
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a request is refused: a code word for programs, a sentence for people."""
+
+    code: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def refuse(state: State, event: e.AnyEvent) -> Refusal | None:
+    """The reason why `event` cannot be, or None where it can."""
+    if isinstance(event, e.JobSubmitted):
+        return _submit(state, event)
+    if isinstance(event, NodeRequest):
+        return _node(state, event)
+    if isinstance(event, e.BrakeApplyRequested | e.BrakeReleaseRequested):
+        return _brake(state, event)
+    if isinstance(
+        event, e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested
+    ):
+        return _job(state, event)
+    return None
+
+
+def of_defect(event: e.AnyEvent, why: str) -> Refusal:
+    """What whoever asked is told where deciding on it met a defect of ours."""
+    what = "job" if hasattr(event, "job") else "node" if hasattr(event, "node") else "request"
+    name = getattr(event, what, type(event).__name__)
+    return Refusal(
+        DEFECT,
+        f"{what}: {name!r} meets a defect of Holdfast ({why}), and nothing was changed. "
+        "Other jobs go on. Please report it with what the driver's log says at decide.defect.",
+    )
+
+
+def _submit(state: State, event: e.JobSubmitted) -> Refusal | None:
+    if event.job not in state.jobs:
+        return None
+    phase = state.jobs[event.job].phase
+    return Refusal(
+        "duplicate-job",
+        f"metadata.name: {event.job!r} is taken by a job that is {phase}. "
+        "Choose another name, or delete that job first.",
+    )
+
+
+BEFORE_A_START = (Phase.PENDING, Phase.ALLOCATING, Phase.STARTING)
+"""A suspended job passes through these: on Kubernetes its object has it go on, and where it is to
+begin is said beside that."""
+
+
+def _job(
+    state: State,
+    event: e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested,
+) -> Refusal | None:
+    job = state.jobs.get(event.job)
+    if job is None:
+        return Refusal(
+            "unknown-job",
+            f"job: there is no {event.job!r}. `holdfast jobs` lists the jobs that there are.",
+        )
+    if job.finished and not isinstance(event, e.DeleteRequested):
+        return Refusal(
+            "finished-job",
+            f"job: {job.name!r} is {job.phase} and stays so. Submit it again under another name.",
+        )
+    return _against_wish(job, event)
+
+
+def _against_wish(
+    job: Job, event: e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested
+) -> Refusal | None:
+    """Requests that contradict what was asked for before."""
+    ending = job.wanted in (Wanted.STOP, Wanted.DELETE)
+    if isinstance(event, e.SuspendRequested | e.ResumeRequested) and ending:
+        return Refusal(
+            "ending-job",
+            f"job: {job.name!r} is being stopped. Submit it again under another name.",
+        )
+    if isinstance(event, e.SuspendRequested) and job.parked:
+        return Refusal(
+            "parked-job",
+            f"job: {job.name!r} is parked ({job.parked}). Stop it, or leave it to run.",
+        )
+    if isinstance(event, e.ResumeRequested) and event.from_step is not None:
+        return _not_from(job, event.from_step)
+    if isinstance(event, e.ResumeRequested) and job.wanted is Wanted.RUN:
+        return Refusal(
+            "not-suspended",
+            f"job: {job.name!r} is {job.phase}, not {Phase.SUSPENDED}. There is nothing to resume.",
+        )
+    return None
+
+
+def _not_from(job: Job, step: int) -> Refusal | None:
+    """Why the job cannot be told to start from `step`; 0 is the beginning."""
+    held = not job.seated and (job.unsure_s is not None or job.phase in BEFORE_A_START)
+    if not held and job.wanted is not Wanted.SUSPEND:
+        return Refusal(
+            "not-waiting",
+            f"job: {job.name!r} is {job.phase}, and does not wait to learn which "
+            "checkpoints its store has. Suspend it first, or leave it to go on by itself.",
+        )
+    known = restore_step.found(job)
+    if step and step not in known:
+        shown = ", ".join(str(each) for each in known[:SHOWN]) or "none"
+        return Refusal(
+            "unknown-step",
+            f"from_step: step {step} is not among the checkpoints that are found: {shown}. "
+            "Take one of these, or 0 for the beginning.",
+        )
+    return None
+
+
+def _brake(state: State, event: e.BrakeApplyRequested | e.BrakeReleaseRequested) -> Refusal | None:
+    wants_on = isinstance(event, e.BrakeApplyRequested)
+    if state.brake.on and wants_on:
+        sentence = f"brake: it is on already ({state.brake.why}). There is nothing to apply."
+        return Refusal("brake-on", sentence)
+    if not (state.brake.on or wants_on):
+        return Refusal("brake-off", "brake: it is not on. There is nothing to release.")
+    return None
+
+
+def _node(state: State, event: NodeRequest) -> Refusal | None:
+    node = state.nodes.get(event.node)
+    if node is None:
+        return Refusal(
+            "unknown-node",
+            f"node: there is no {event.node!r}. `holdfast nodes` lists the nodes that there are.",
+        )
+    if not isinstance(event, e.NodeRestoreRequested) and node.stranger:
+        return Refusal(
+            "strange-node",
+            f"node: the cluster does not know {node.name!r}, so no job can get it. "
+            "End the executor that connects under this name.",
+        )
+    if isinstance(event, e.NodeMaintainRequested) and node.quarantine:
+        return Refusal("quarantined-node", _out_already(node.name, node.quarantine))
+    out = node.quarantine
+    if isinstance(event, e.NodeEvictRequested) and out and out.by_person:
+        return Refusal(
+            "quarantined-node",
+            f"node: {node.name!r} is evicted already ({out.why}). "
+            f"`holdfast nodes restore {node.name}` takes that back.",
+        )
+    noticed = Source.PERSON in node.against
+    doubted = not isinstance(node.trust, Trusted)
+    if isinstance(event, e.NodeRestoreRequested) and not (doubted or noticed):
+        return Refusal(
+            "usable-node", f"node: {node.name!r} is not evicted. There is nothing to restore."
+        )
+    return None
+
+
+def _out_already(node: str, out: Quarantined) -> str:
+    """To who wants to work on an evicted node."""
+    fix = "It is free to be worked on."
+    if not out.by_person:
+        fix = f"`holdfast nodes evict {node}` keeps it from being tested, and used, meanwhile."
+    return f"node: {node!r} is evicted already ({out.why}). {fix}"

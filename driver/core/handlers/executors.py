@@ -1,0 +1,111 @@
+"""Executors that come and go: by their connections, and by not coming at all.
+
+Called by `decide` and by ticks. Pure. A connection that ends is no fault: an executor reconnects;
+see `node_loss`.
+"""
+
+from msgspec.structs import replace
+
+from holdfast.driver.core import exams
+from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
+from holdfast.driver.core.handlers import journal_restored, node_loss
+from holdfast.driver.core.placing.allocation import came, drop_start, drop_unready, there
+from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.state.model import Fault, Purpose, Timer
+from holdfast.driver.core.state.node import Broken, Connected, Lent, Node
+from holdfast.driver.core.testing import suspicion
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+
+
+def on_connected(turn: Turn, event: ExecutorConnected) -> None:
+    node = turn.nodes.get(event.node) or turn.put_node(Node(name=event.node))
+    new = node.incarnation != event.incarnation
+    behind = event.generation < node.told.generation
+    if node.connected and not new and not behind and node.address == event.address:
+        return
+    generation = max(node.told.generation, event.generation)  # it forgot nothing, if we have
+    turn.node(
+        event.node,
+        link=Connected(incarnation=event.incarnation, address=event.address),
+        told=replace(node.told, generation=generation),
+    )
+    if node.held is not None:
+        tested = None if new else node.held.tested
+        turn.node(event.node, holding=replace(node.held, came=True, tested=tested, starved_s=None))
+    if behind:
+        turn.resend[event.node] = None
+    if node_loss.to_return(node):
+        turn.returned_s = turn.now
+    first = new and not node.incarnation
+    turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
+    if new and not isinstance(node.holding, Lent):  # of such a node it was waited for
+        exams.leave(turn, event.node, but=Purpose.DIAGNOSIS)
+    suspicion.convene(turn, event.node)
+    journal_restored.learn(turn, node, event)
+    if new and node.job is not None:
+        _ranks_died(turn, event.node, node.job)
+    if node.job is not None:
+        node_loss.end_doubt(turn, turn.jobs[node.job])
+    node_loss.end_outage(turn)
+
+
+def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or not node.connected or node.incarnation != event.incarnation:
+        return
+    turn.say(f"the executor of {event.node} has no connection")
+    if node.stranger:
+        forget_stranger(turn, node)
+        return
+    had_come = node.job is not None and came(turn.jobs[node.job], node)
+    check_s = turn.now + turn.policy.reconnect_s
+    link = Broken(
+        incarnation=node.incarnation,
+        address=node.address,
+        check_s=check_s if had_come else None,  # else it was that of whoever had the node before
+    )
+    turn.node(event.node, link=link)
+    node_loss.confirm(turn, event.node)
+
+
+def forget_stranger(turn: Turn, node: Node) -> None:
+    """Whoever has the nodes' token may give any name: it is known while it is there, no longer."""
+    turn.drop_node(node.name)
+    turn.say(f"{node.name} is forgotten: the cluster does not know it")
+
+
+def _ranks_died(turn: Turn, node: str, name: str) -> None:
+    """A new executor has none of the ranks, nor the store, of the one before."""
+    job = turn.jobs[name]
+    quiet = {other: held for other, held in job.quiet.items() if other != node}
+    if job.seated and node in job.places:
+        summary = f"the executor of {node} died, its ranks with it"
+        evidence = Evidence(source=f"executor of {node}", text="it connected as a new process")
+        fault = Fault(
+            kind=Kind.EXECUTOR_LOST,
+            weight=Weight.RESTART,
+            blame=Blame.INFRASTRUCTURE,
+            node=node,
+            summary=summary,
+            evidence=(evidence,),
+        )
+        held = turn.nodes[node].held
+        if held is not None:
+            turn.node(node, holding=replace(held, renewed_s=turn.now))
+        ladder.recover(turn, name, fault)
+    elif not job.seated:
+        store = None if node == job.host else job.rendezvous
+        turn.job(name, quiet=quiet, rendezvous=store)
+
+
+def check_connect(turn: Turn, name: str) -> None:
+    """Executors that were allocated and never came: others take their places where one did."""
+    job = turn.jobs[name]
+    turn.drop_timers(name, Timer.CONNECT)
+    late = [node for node in job.members if not there(job, turn.nodes[node])]
+    if any(came(job, turn.nodes[node]) for node in job.members):
+        drop_unready(turn, name, late, "its executor did not come in time")
+    elif late:
+        within_s = turn.policy.connect_s
+        drop_start(turn, name, late, f"none of its executors came within {within_s:g} s")

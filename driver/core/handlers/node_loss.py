@@ -1,0 +1,170 @@
+"""Nodes that are gone, or silent: what follows, and when nobody is taken for either.
+
+Called by whoever hears of a node, and by ticks. Pure. A node is gone when two sources say so, the
+cluster, its connection or its peers; silence alone counts only after a while, and within the brake.
+"""
+
+from msgspec.structs import replace
+
+from holdfast.driver.core.attempt.tally import exits_of, failed
+from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.handlers import oom_killed
+from holdfast.driver.core.placing import eviction
+from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.state.model import Fault, Job, Timer, Wanted
+from holdfast.driver.core.state.node import Awaited, Broken, Node
+from holdfast.driver.core.testing import requalification
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+
+
+def away(turn: Turn, job: Job) -> list[str]:
+    """Its nodes that may be gone: not there, or without a connection."""
+    known = [turn.nodes[name] for name in job.nodes]
+    return [node.name for node in known if not (node.present and node.connected)]
+
+
+def confirm(turn: Turn, name: str) -> None:
+    """Act once the cluster and the connection agree that the node is gone."""
+    node = turn.nodes[name]
+    if node.present or not isinstance(node.link, Broken):
+        return
+    requalification.object_to(turn, name, "it went away")
+    if node.job is not None:
+        ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
+
+
+def lose_missed(turn: Turn, job: Job) -> bool:
+    """Lose nodes of which the cluster says that they are gone, and whose peers say the same."""
+    missed = [name for name in job.nodes if not turn.nodes[name].present]
+    exits = exits_of(turn.nodes, job) if missed else ()
+    for name in missed:
+        echo = next(exited for exited in exits if failed(exited.status))
+        text = f"rank {echo.status.rank} there lost a peer"
+        peers = Evidence(source=f"executor of {echo.node}", text=text)
+        ladder.recover(turn, job.name, _loss(name, peers))
+    return bool(missed)
+
+
+def explain_echoes(turn: Turn, node: str) -> None:
+    """What ranks that lost a peer wait for: no connection has to end before that is believed.
+
+    After a driver was restarted nothing was connected, so nothing ends; the peers' word is enough.
+    """
+    job = turn.jobs.get(turn.nodes[node].job or "")
+    if job is not None and Timer.DOUBT in job.timers and root_cause.only_echoes(job):
+        lose_missed(turn, job)
+
+
+def end_doubt(turn: Turn, job: Job) -> None:
+    """All are back: what they know of their ranks comes now, or there is nothing to know."""
+    if Timer.DOUBT in job.timers and not away(turn, job):
+        turn.set_timer(job.name, Timer.DOUBT, turn.policy.echo_s)
+
+
+def _no_connection(name: str) -> Evidence:
+    return Evidence(source="driver", text=f"the executor of {name} has no connection")
+
+
+def _loss(name: str, second: Evidence) -> Fault:
+    """The cluster says that it is gone, and so does a second source."""
+    return Fault(
+        kind=Kind.NODE_LOST,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=name,
+        summary=f"{name} is lost",
+        evidence=(Evidence(source="cluster", text=f"{name} is gone"), second),
+    )
+
+
+def check_silence(turn: Turn) -> None:
+    """Executors that were away too long: within the brake their nodes go, above it nobody does.
+
+    While executors still come back to a driver that took over, those that have not are late, for
+    there are many of them, and not silent.
+    """
+    due = [n.name for n in turn.nodes.values() if n.silent_check_s and n.silent_check_s <= turn.now]
+    if not due:
+        return
+    held = [node for node in turn.nodes.values() if node.job and not _may_go(turn, node.job)]
+    silent = [node.name for node in held if not node.connected]
+    cap = eviction.cap(turn, turn.policy.silence_share)
+    outage = len(silent) == len(held) or len(silent) > cap
+    again_s = turn.now + turn.policy.reconnect_s
+    for name in turn.each_node(due):
+        node = turn.nodes[name]
+        if node.job is None or node.connected:
+            _look(turn, node, None)
+        elif _may_go(turn, node.job):
+            _look(turn, node, again_s)
+        elif not node.present:
+            ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
+        elif oom_killed.may_come(turn, node):
+            _look(turn, node, again_s)
+        elif to_return(node) and turn.now < (late_s := turn.returned_s + turn.policy.reconnect_s):
+            _look(turn, node, late_s)
+        elif outage or eviction.too_many(turn, silent=True):
+            _look(turn, node, again_s)
+            _note_outage(turn, silent, len(held))
+        else:
+            ladder.recover(turn, node.job, _silence(turn, node))
+
+
+def _look(turn: Turn, node: Node, at_s: float | None) -> None:
+    """Have its silence looked at then; None: by nobody."""
+    if isinstance(node.link, Awaited | Broken):
+        turn.node(node.name, link=replace(node.link, check_s=at_s))
+
+
+def _may_go(turn: Turn, job: str) -> bool:
+    """Whether the job is to end or to rest, for now: its executors go, with a last word or without
+    one, and what does not become quiet in time is left.
+    """
+    return turn.jobs[job].wanted is not Wanted.RUN
+
+
+def to_return(node: Node) -> bool:
+    """Whether its executor was not here yet since this driver took over."""
+    return isinstance(node.link, Awaited) and node.link.check_s is not None
+
+
+def _silence(turn: Turn, node: Node) -> Fault:
+    text = f"no executor connected for {turn.policy.reconnect_s:g} s"
+    return Fault(
+        kind=Kind.EXECUTOR_LOST,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=node.name,
+        summary=f"{node.name} stays silent",
+        evidence=(Evidence(source="driver", text=text),),
+        silent=True,
+    )
+
+
+def _note_outage(turn: Turn, silent: list[str], held: int) -> None:
+    if any(incident.outage and incident.open for incident in turn.incidents.values()):
+        return
+    summary = f"{len(silent)} of {held} nodes are silent at once: more than may be evicted for it"
+    fault = Fault(
+        kind=Kind.EXECUTOR_LOST,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        summary=summary,
+    )
+    incident = incidents.open_or_join(turn, None, fault)
+    turn.incident(incident.id, outage=True, closed_s=None, nodes=tuple(silent))
+    turn.say(f"{summary}; nobody is evicted")
+
+
+def end_outage(turn: Turn) -> None:
+    """Close the outage once everybody who is needed is heard again."""
+    outages = [i for i in turn.incidents.values() if i.outage and i.open]
+    if not outages:
+        return
+    if any(node.job is not None and not node.connected for node in turn.nodes.values()):
+        return
+    for incident in outages:
+        turn.incident(incident.id, outage=False)
+        if not incident.waiting:
+            incidents.close(turn, incident.id, "all are heard again")

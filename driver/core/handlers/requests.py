@@ -1,0 +1,199 @@
+"""What people asked for. `admission` has refused what cannot be; here it is done.
+
+Called by `decide`. Pure.
+"""
+
+from msgspec.structs import replace
+
+from holdfast.driver.core.attempt import known_points
+from holdfast.driver.core.events import (
+    DeleteRequested,
+    JobSubmitted,
+    NodeEvictRequested,
+    NodeMaintainRequested,
+    NodeRestoreRequested,
+    Plan,
+    RanksLeft,
+    ResumeRequested,
+    StopRequested,
+    SuspendRequested,
+)
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.job import finish, maintenance
+from holdfast.driver.core.job.epochs import open_epoch
+from holdfast.driver.core.placing import eviction
+from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.state import layout, versions
+from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.state.node import Against, Source, Trusted
+from holdfast.driver.core.testing import requalification
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Evidence, Kind, Weight
+
+BEFORE_EPOCH = frozenset({Phase.PENDING, Phase.ALLOCATING, Phase.SUSPENDED})
+"""Phases in which no rank can be anywhere."""
+
+
+def on_submitted(turn: Turn, event: JobSubmitted) -> None:
+    if event.job in turn.jobs:
+        return
+    plan = event.plan
+    job = Job(
+        name=event.job,
+        versions=versions.first(plan, at_s=turn.now, by=event.by),
+        layout=layout.of_plan(plan),
+        phase=Phase.PENDING,
+        number=turn.sequence,
+        submitted_s=turn.now,
+        since_s=turn.now,
+        wanted=Wanted.SUSPEND if plan.suspend else Wanted.RUN,
+    )
+    turn.put_job(job)
+    turn.say(f"{event.job} is submitted by {_who(event.by)}{_store(plan)}", event.job)
+    if plan.deadline_s is not None:
+        turn.set_timer(event.job, Timer.DEADLINE, plan.deadline_s)
+
+
+def on_suspend(turn: Turn, event: SuspendRequested) -> None:
+    job = turn.jobs.get(event.job)
+    if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
+        return
+    turn.job(job.name, wanted=Wanted.SUSPEND)
+    turn.say(f"{_who(event.by)} wants {job.name} suspended", job.name)
+    if job.seated and known_points.newest_stored(job) is None:
+        how = "with no checkpoint in its store so far"
+        again = "what its script has not saved itself by then is done again"
+        turn.say(f"{job.name} is being suspended {how}: {again}", job.name)
+    _wind_down(turn, job)
+
+
+def on_resume(turn: Turn, event: ResumeRequested) -> None:
+    _grant(turn, event)
+    job = turn.jobs.get(event.job)
+    if job is None or job.wanted is not Wanted.SUSPEND:
+        return
+    turn.job(job.name, wanted=Wanted.RUN)
+    turn.say(f"{_who(event.by)} wants {job.name} to go on", job.name)
+    if job.attempt and job.granted is None:
+        turn.say(_goes_on(job), job.name)
+    if job.phase is Phase.SUSPENDED:
+        turn.move(job.name, Phase.PENDING)
+
+
+def _goes_on(job: Job) -> str:
+    """Where a job begins that was suspended, as far as is known before its nodes have looked."""
+    if stored := known_points.newest_stored(job):
+        return f"{job.name} goes on from step {stored.step}, which is in its store, or a later one"
+    where = "unless one is found its script begins where it has saved itself, or anew"
+    return f"no checkpoint of {job.name} is known: {where}"
+
+
+def _grant(turn: Turn, event: ResumeRequested) -> None:
+    """Note where a person wants ranks to start, whatever the store has, or had."""
+    job = turn.jobs.get(event.job)
+    if job is None or event.from_step is None or job.seated or job.finished:
+        return
+    where = f"from step {event.from_step}" if event.from_step else "from the beginning"
+    turn.job(job.name, granted=event.from_step)
+    turn.say(f"{_who(event.by)} wants {job.name} to go on {where}", job.name)
+
+
+def on_stop(turn: Turn, event: StopRequested) -> None:
+    _stop(turn, event.job, Wanted.STOP, f"{_who(event.by)} wants {event.job} stopped")
+
+
+def on_left(turn: Turn, event: RanksLeft) -> None:
+    """For people alone. Where ranks ended by themselves, they have said how far they were."""
+    job = turn.jobs.get(event.job)
+    given_up = job is not None and job.phase is Phase.FAILED and not job.exits
+    if job is not None and (given_up or job.wanted is not Wanted.RUN):
+        turn.job(event.job, reached=event.reached)
+
+
+def on_delete(turn: Turn, event: DeleteRequested) -> None:
+    job = turn.jobs.get(event.job)
+    if job is not None and job.finished:
+        finish.drop(turn, event.job)
+    else:
+        _stop(turn, event.job, Wanted.DELETE, f"{_who(event.by)} wants {event.job} deleted")
+
+
+def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or (node.quarantine and node.quarantine.by_person):
+        return
+    wanted = f"{_who(event.by)} wants {event.node} out: {event.reason}"
+    if node.quarantine:
+        requalification.end(turn, event.node)
+        turn.node(event.node, trust=replace(node.quarantine, by_person=True, exam_s=None))
+        turn.say(f"{wanted}; only a person restores it now")
+        return
+    fault = Fault(
+        kind=Kind.REQUESTED,
+        weight=Weight.CONCLUSIVE,
+        node=event.node,
+        summary=wanted,
+        evidence=(Evidence(source=_who(event.by), text=event.reason),),
+        asked=True,
+    )
+    if node.job is not None:
+        ladder.recover(turn, node.job, fault)
+        return
+    incident = incidents.open_or_join(turn, None, fault)
+    turn.say(fault.summary)
+    eviction.evict(turn, event.node, incident.id, wanted, asked=True)
+    incidents.close(turn, incident.id, "no job was using it")
+
+
+def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
+    node = turn.nodes.get(event.node)
+    doubted = node is not None and not isinstance(node.trust, Trusted)
+    if node is None or not (doubted or Source.PERSON in node.against):
+        return
+    maintenance.withdraw(turn, event.node, Source.PERSON)
+    turn.say(f"{_who(event.by)} wants {event.node} used again: {event.reason}")
+    if doubted:
+        requalification.end(turn, event.node)
+        eviction.trust(turn, event.node, asked=True)
+
+
+def on_maintain(turn: Turn, event: NodeMaintainRequested) -> None:
+    if event.node not in turn.nodes:
+        return
+    by_s = None if event.within_s is None else turn.now + event.within_s
+    why = f"{_who(event.by)} wants to work on it: {event.reason}"
+    maintenance.give(turn, event.node, Source.PERSON, Against(why=why, by_s=by_s))
+
+
+def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:
+    job = turn.jobs.get(name)
+    if job is None or job.finished or job.wanted is wanted:
+        return
+    turn.job(name, wanted=wanted)
+    turn.say(sentence, name)
+    if job.parked:
+        finish.stop(turn, name)
+    elif job.wanted is Wanted.RUN:
+        _wind_down(turn, job)
+
+
+def _wind_down(turn: Turn, job: Job) -> None:
+    """End what runs, with grace; where nothing runs, what is under way ends by itself."""
+    if job.phase in BEFORE_EPOCH or job.phase is Phase.SUSPENDING:
+        return
+    turn.move(job.name, Phase.SUSPENDING)
+    if job.seated:
+        open_epoch(turn, job.name, stop="grace")
+
+
+def _store(plan: Plan) -> str:
+    """Said of a folder that the user named: other jobs may have left checkpoints beside it."""
+    task = plan.task
+    beside_logs = task.store_url.startswith(f"file://{task.log_root}/")
+    if beside_logs or not (task.store_url and task.store_interval_steps):
+        return ""
+    return f"; it starts anew, with checkpoints of its own alone in {task.store_url}"
+
+
+def _who(name: str) -> str:
+    return name or "a person"

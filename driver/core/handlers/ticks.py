@@ -1,0 +1,213 @@
+"""Deadlines that have passed: each leads to an action or is set again, so none comes for ever.
+
+Called by `decide` for `Ticked`. Pure.
+"""
+
+from collections.abc import Callable
+
+from holdfast.driver.core.attempt import restore_step, saving
+from holdfast.driver.core.attempt.tally import exits_of, runs_on
+from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.handlers import exam_callers, executors, findings, node_loss
+from holdfast.driver.core.job import finish
+from holdfast.driver.core.job.epochs import open_epoch
+from holdfast.driver.core.placing import allocation, eviction, move_on_suspicion
+from holdfast.driver.core.placing.allocation import drop_unready, give_back, leave
+from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.state.node import Source
+from holdfast.driver.core.state.outstanding import calls_for
+from holdfast.driver.core.testing import requalification
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Kind, Weight
+
+
+def on_tick(turn: Turn) -> None:
+    """Act on everything that is due."""
+    for name in turn.each_job(turn.jobs):
+        _job(turn, name)
+    allocation.ask_again(turn)
+    for name in turn.each_node(turn.nodes):
+        node = turn.nodes[name]
+        if node.retry_s is not None and node.retry_s <= turn.now:
+            turn.node(node.name, retry_s=None)
+            turn.effects += calls_for(node)
+        rest = node.against.get(Source.REST)
+        if rest is not None and rest.until_s is not None and rest.until_s <= turn.now:
+            turn.object_to(name, Source.REST, None)
+    node_loss.check_silence(turn)
+    exam_callers.on_tick(turn)
+    requalification.on_tick(turn)
+
+
+def _job(turn: Turn, name: str) -> None:
+    for timer in Timer:
+        job = turn.jobs.get(name)
+        if job is None or job.parked:
+            return
+        due = job.timers.get(timer)
+        if due is not None and due <= turn.now:
+            turn.drop_timers(name, timer)
+            HANDLERS[timer](turn, turn.jobs[name])
+
+
+def _gathered(turn: Turn, job: Job) -> None:
+    away = node_loss.away(turn, job)
+    if not (away and root_cause.only_echoes(job)):
+        _judged(turn, job)
+    elif node_loss.lose_missed(turn, job):
+        return
+    elif Timer.DOUBT not in job.timers:
+        turn.set_timer(job.name, Timer.DOUBT, turn.policy.doubt_s)
+        turn.say(f"ranks of {job.name} lost peers: wait for news of {', '.join(away)}")
+
+
+def _judged(turn: Turn, job: Job) -> None:
+    fault = root_cause.judge(job, exits_of(turn.nodes, job))
+    if fault is not None:
+        ladder.recover(turn, job.name, fault)
+
+
+def _no_stacks(turn: Turn, job: Job) -> None:
+    turn.say("no stacks came in time")
+    findings.act(turn, job.name)
+
+
+def _not_connected(turn: Turn, job: Job) -> None:
+    executors.check_connect(turn, job.name)
+
+
+def _not_quiet(turn: Turn, job: Job) -> None:
+    """Nodes that still are not quiet: with ranks that do not die, cut off, or only just come."""
+    late = [node for node in job.nodes if node not in job.quiet]
+    stuck = [node for node in late if node in job.ending]
+    for node in stuck:
+        _stuck(turn, turn.jobs[job.name], node, few=len(stuck) <= _few(turn))
+    new = [node for node in late if node not in stuck]
+    if Timer.CONNECT not in job.timers and not turn.jobs[job.name].finished:
+        why = "it did not say in time that no earlier rank is left there"
+        drop_unready(turn, job.name, new, why)
+    job = turn.jobs[job.name]
+    if any(node not in job.quiet for node in job.nodes):
+        turn.set_timer(job.name, Timer.QUIET, turn.policy.quiet_s)
+
+
+def _few(turn: Turn) -> int:
+    return eviction.cap(turn, turn.policy.silence_share)
+
+
+def _stuck(turn: Turn, job: Job, node: str, *, few: bool) -> None:
+    """A node whose old ranks may still run. `few`: it is not more likely our own fault."""
+    if job.finished or node not in job.places:
+        return
+    if few and turn.nodes[node].connected:
+        ladder.recover(turn, job.name, _unkillable(node))
+    elif job.wanted is not Wanted.RUN:
+        leave(turn, node)
+    else:
+        turn.wait_for(job.name, f"{node} still has ranks, or does not say that it has none")
+
+
+def _unkillable(node: str) -> Fault:
+    return Fault(
+        kind=Kind.NOT_QUIET,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=node,
+        summary=f"ranks on {node} cannot be ended",
+        silent=True,
+    )
+
+
+def _no_store(turn: Turn, job: Job) -> None:
+    if job.seated or not job.host:
+        return
+    if job.rendezvous is not None and restore_step.looking(
+        job
+    ):  # a new look would begin from nothing
+        if not move_on_suspicion.look(turn, job):
+            turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
+    elif job.rendezvous is not None:  # it listens, but no checkpoint was found that would do
+        open_epoch(turn, job.name)
+        turn.say(f"{job.name} looks at its checkpoints again", job.name)
+    elif turn.nodes[job.host].connected:
+        _not_started(turn, job, job.host, f"the store on {job.host} did not listen in time")
+    else:
+        turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
+
+
+def _no_start(turn: Turn, job: Job) -> None:
+    nodes = [turn.nodes[name] for name in job.places]
+    late = [node.name for node in nodes if node.connected and not runs_on(node, job)]
+    if not late:
+        turn.set_timer(job.name, Timer.START, job.plan.start_s)
+        return
+    summary = f"ranks on {', '.join(late)} did not start within {job.plan.start_s:g} s"
+    _not_started(turn, job, late[0] if len(late) < len(job.places) else None, summary)
+
+
+def _not_started(turn: Turn, job: Job, node: str | None, summary: str) -> None:
+    fault = Fault(kind=Kind.START_FAILED, weight=Weight.RESTART, node=node, summary=summary)
+    ladder.recover(turn, job.name, fault, attempt=True)
+
+
+def _settled(turn: Turn, job: Job) -> None:
+    if job.incident is not None:
+        outcome = f"ran {turn.policy.settle_s:g} s without a fault"
+        turn.say(f"{job.name} {outcome}: it has recovered", job.name)
+        incidents.settle(turn, job, outcome)
+
+
+def _has_to_move(turn: Turn, job: Job) -> None:
+    """Where it trains, `maintenance` ends it now; else it looks at the time itself."""
+    turn.say(f"the time to leave {', '.join(job.leaving)} has come", job.name)
+
+
+def _held_long(turn: Turn, job: Job) -> None:
+    """Let others have the nodes of a job that cannot use them."""
+    if job.phase is not Phase.REPLACING or "" not in job.places:
+        return
+    if not any(_waits_for(job, other) for other in turn.jobs.values()):
+        turn.set_timer(job.name, Timer.HOLD, turn.policy.hold_s)
+        return
+    incidents.back(turn, job.name, "gave its nodes back, for none was to be had")
+    give_back(turn, job.name)
+    turn.move(job.name, Phase.PENDING)
+    turn.say(f"{job.name} gives its nodes back: it waited long, and others wait too", job.name)
+
+
+def _waits_for(job: Job, other: Job) -> bool:
+    if other.name == job.name or other.wanted is not Wanted.RUN or other.parked:
+        return False
+    lacks = other.vacant > 0 and other.number < job.number
+    return other.phase is Phase.PENDING or lacks
+
+
+def _overdue(turn: Turn, job: Job) -> None:
+    limit_s = job.plan.deadline_s or 0.0
+    if not job.finished:
+        reason = f"its deadline of {limit_s:g} s has passed"
+        finish.fail(turn, job.name, Failure(reason=reason))
+
+
+def _expired(turn: Turn, job: Job) -> None:
+    if job.finished:
+        finish.drop(turn, job.name)
+
+
+HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {
+    Timer.GATHER: _gathered,
+    Timer.DOUBT: _judged,
+    Timer.STACKS: _no_stacks,
+    Timer.CONNECT: _not_connected,
+    Timer.QUIET: _not_quiet,
+    Timer.STORE: _no_store,
+    Timer.START: _no_start,
+    Timer.SETTLE: _settled,
+    Timer.MOVE: _has_to_move,
+    Timer.SAVE: saving.out_of_time,
+    Timer.SAVE_FAILS: saving.give_up,
+    Timer.HOLD: _held_long,
+    Timer.DEADLINE: _overdue,
+    Timer.TTL: _expired,
+}

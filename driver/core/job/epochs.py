@@ -1,0 +1,151 @@
+"""From one epoch to the next: end what runs, wait until it is quiet, agree on a step, seat ranks.
+
+Called by the other machines of the core (`open_epoch`) and by `advance` (`seat`). Pure. Everything
+a node is told follows from the fields that change here; see `orders`.
+"""
+
+from msgspec.structs import replace
+
+from holdfast.driver.core import exams
+from holdfast.driver.core.attempt import known_points, restore_step
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.state.layout import Layout
+from holdfast.driver.core.state.model import Attempt, Job, Tally, Timer
+from holdfast.driver.core.state.restore_point import Choice
+from holdfast.driver.core.turn import Turn
+
+PER_EPOCH = (
+    Timer.GATHER,
+    Timer.DOUBT,
+    Timer.STACKS,
+    Timer.QUIET,
+    Timer.STORE,
+    Timer.SAVE,
+    Timer.SAVE_FAILS,
+    Timer.START,
+    Timer.SETTLE,
+)
+
+
+def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
+    """Fence off what ran: a new epoch in which no rank may run yet."""
+    turn.epoch += 1
+    job = turn.jobs[name]
+    exams.drop(turn, job.exam)
+    turn.job(
+        name,
+        epoch=turn.epoch,
+        stop=stop,
+        quiet={},
+        store_host=job.host,
+        ending=_with_ranks(job) if job.seated else job.ending,
+        save=None,
+        saving=None,
+        rendezvous=None,
+        seats=(),
+        restore=None,
+        tally=Tally(),
+        unlike=None,
+        held=None,
+        progressed=False,
+        exam=None,
+    )
+    turn.drop_timers(name, *PER_EPOCH)
+    grace_s = job.plan.grace_s if stop == "grace" else 0.0
+    turn.set_timer(name, Timer.QUIET, turn.policy.quiet_s + grace_s)
+    return turn.jobs[name]
+
+
+def _with_ranks(job: Job) -> tuple[str, ...]:
+    """Of its nodes, those that have had ranks: one that has only just come has nothing to end."""
+    seated = {seat.node for seat in job.seats}
+    return tuple(node for node in job.nodes if node in seated)
+
+
+def all_set(turn: Turn, job: Job) -> bool:
+    """True when every place has a node that is the job's own and has nothing older left."""
+    if len(job.quiet) < len(job.places):
+        return False  # asked at each node's word: no look at all of them before the last
+    return all(node in job.quiet and turn.nodes[node].allocated for node in job.places)
+
+
+def seat(turn: Turn, name: str) -> bool:
+    """Agree on a step and let ranks run, if the store listens. False: something is missing."""
+    job = turn.jobs[name]
+    if job.rendezvous is None:
+        _await_store(turn, job)
+        return False
+    choice = restore_step.chosen(job)
+    point = choice.point
+    if why := restore_step.hindrance(job, point):
+        _hold(turn, job, why)
+        return False
+    step = point.step if point else 0
+    job = turn.put_job(replace(job, layout=_numbered(job)))
+    turn.drop_timers(name, Timer.QUIET, Timer.STORE)
+    turn.job(
+        name,
+        seats=job.layout.seats({node: turn.nodes[node].address for node in job.places}),
+        attempt=job.attempt + 1,
+        restore=point,
+        stop="kill",
+        history=(*known_points.close_epochs(job.history, step), _begun(job)),
+        points=known_points.after_start(job, step),
+        granted=None,
+        reached=None,
+        unsure_s=None,
+        waiting="",
+    )
+    turn.set_timer(name, Timer.START, job.plan.start_s)
+    before = max(job.best_step or 0, restore_step.reached(job) or 0)
+    turn.say(f"{name} starts attempt {job.attempt + 1} {_origin(job, choice, before)}", name)
+    if point is not None or job.best_step is not None:
+        incidents.note_restored(turn, job, step, restore_step.reached(job))
+    return True
+
+
+def _numbered(job: Job) -> Layout:
+    """Where its ranks lie, which has a number once they run there."""
+    if job.layout.number:
+        return job.layout
+    last = max((attempt.layout for attempt in job.history), default=0)
+    return replace(job.layout, number=last + 1)
+
+
+def _begun(job: Job) -> Attempt:
+    version, layout = job.version.number, job.layout.number
+    return Attempt(epoch=job.epoch, number=job.attempt + 1, version=version, layout=layout)
+
+
+def _await_store(turn: Turn, job: Job) -> None:
+    """It has its time, which begins once there is nothing more that it has to wait for."""
+    if what := job.quiet[job.host].preparing:
+        turn.drop_timers(job.name, Timer.STORE)
+        turn.wait_for(job.name, f"{job.host} is not ready yet: {what}")
+    else:
+        _arm(turn, job, Timer.STORE, turn.policy.store_s)
+
+
+def _hold(turn: Turn, job: Job, why: str) -> None:
+    """No ranks yet: what the store holds is looked at again, or a person says where to start."""
+    _arm(turn, job, Timer.STORE, turn.policy.store_s)
+    if job.unsure_s is None:
+        turn.job(job.name, unsure_s=turn.now)
+    turn.wait_for(job.name, why)
+
+
+def _origin(job: Job, choice: Choice, before: int) -> str:
+    """Where its ranks start, and what they do again of what was completed `before`. With no step of
+    ours a script may still load one of its own: only what it does next tells.
+    """
+    why = f", {choice.why}" if choice.why else ""
+    if point := choice.point:
+        return f"from {point}{why}{restore_step.again(before, point.step)}"
+    if not job.attempt:
+        return "from the beginning"
+    return f"where its script begins{why}{restore_step.again(before, 0, most='up to ')}"
+
+
+def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:
+    if timer not in job.timers:
+        turn.set_timer(job.name, timer, after_s)

@@ -1,0 +1,77 @@
+"""The ends of a job's life, and its rests: succeeded, failed, stopped, suspended, dropped.
+
+Called by the machines. Pure. Whatever ends a job closes its incident and gives all its nodes back;
+a finished job stays finished.
+"""
+
+from holdfast.driver.core.attempt.tally import exits_of, failed
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.placing.allocation import give_back
+from holdfast.driver.core.state.model import Failure, Phase, Timer, Wanted
+from holdfast.driver.core.turn import Turn
+
+KEPT_EXITS = 16
+"""Of a finished job: more than anybody is shown of them."""
+
+
+def succeed(turn: Turn, name: str) -> None:
+    turn.move(name, Phase.RUNNING)
+    _end(turn, name, Phase.SUCCEEDED, f"{name} is done: every rank ended with exit code 0")
+
+
+def fail(turn: Turn, name: str, failure: Failure) -> None:
+    """Give the job up, with its evidence."""
+    turn.job(name, failure=failure)
+    _end(turn, name, Phase.FAILED, f"{name} is given up: {failure.reason}")
+
+
+def stop(turn: Turn, name: str) -> None:
+    _end(turn, name, Phase.STOPPED, f"{name} is stopped")
+
+
+def suspend(turn: Turn, name: str) -> None:
+    """Put the job aside: no nodes, its place in the queue kept."""
+    incidents.back(turn, name, "the job was suspended before it was back")
+    give_back(turn, name)
+    turn.job(name, unsure_s=None, repeating=None)
+    turn.move(name, Phase.SUSPENDED)
+    _keep_timers(turn, name, Timer.DEADLINE)
+    turn.say(f"{name} is suspended and has given its nodes back", name)
+
+
+def drop(turn: Turn, name: str) -> None:
+    """Forget a finished job; the journal keeps its story."""
+    turn.drop_job(name)
+    turn.say(f"{name} is deleted")
+
+
+def _end(turn: Turn, name: str, phase: Phase, sentence: str) -> None:
+    incidents.back(turn, name, sentence)
+    _keep_first_causes(turn, name)
+    give_back(turn, name, forget=name)
+    turn.move(name, phase)
+    turn.job(name, timers={}, suspects=(), waiting="", parked="", unsure_s=None)
+    turn.job(name, quiet={}, seats=(), ending=(), tried={}, unfit={})
+    turn.say(sentence, name)
+    job = turn.jobs[name]
+    if job.wanted is Wanted.DELETE:
+        drop(turn, name)
+    elif job.plan.ttl_s is not None:
+        turn.set_timer(name, Timer.TTL, job.plan.ttl_s)
+
+
+def _keep_first_causes(turn: Turn, name: str) -> None:
+    """Of thousands of ends those that tell why, and the furthest: each later commit has them."""
+    exits = exits_of(turn.nodes, turn.jobs[name])
+    if len(exits) <= KEPT_EXITS:
+        turn.job(name, exits=exits)
+        return
+    causes = [each for each in exits if failed(each.status)][:KEPT_EXITS]
+    furthest = max(exits, key=lambda each: -1 if each.step is None else each.step)
+    kept = causes if furthest in causes else [*causes, furthest]
+    turn.job(name, exits=tuple(kept), ended=len(exits))
+
+
+def _keep_timers(turn: Turn, name: str, *kept: Timer) -> None:
+    timers = turn.jobs[name].timers
+    turn.job(name, timers={timer: at for timer, at in timers.items() if timer in kept})

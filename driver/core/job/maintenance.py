@@ -1,0 +1,228 @@
+"""Leaving nodes in peace: somebody gave notice that they are to be free; nothing is wrong there.
+
+Called by `decide`, by `advance` and by whoever hears of a notice. Pure. A job trains on until a
+warm node is there for each that it leaves, or until their time is over. Then all ranks end, the
+last step that all have in memory goes to the store, and only then the nodes are left. No step is
+lost unless that store fails, nobody is blamed, and no restart is spent.
+"""
+
+from collections.abc import Iterator
+
+from holdfast.driver.core.attempt import saving
+from holdfast.driver.core.events import ExecutorEnding
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.job.epochs import open_epoch
+from holdfast.driver.core.placing.allocation import leave, ready
+from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.state.node import Against, Node, Source, Suspect, Trusted
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+
+REPLACE = 2
+"""The rung of the ladder that a move stands on."""
+
+NOTICE = "notice"
+"""Source of the evidence that a node was to be free."""
+
+JITTER_S = 2.0
+"""By which a time that is told again may differ from what it was, and be the same."""
+
+# ---------------------------------------------------------------- notices
+
+
+def on_ending(turn: Turn, event: ExecutorEnding) -> None:
+    node = turn.nodes.get(event.node)
+    if node is None or node.job != event.job or not node.allocated:
+        return
+    by_s = turn.now + event.within_s
+    returns = not event.evicted
+    notice = Against(why=event.why, by_s=by_s, returns=returns)
+    give(turn, event.node, Source.EXECUTOR, notice)
+
+
+def give(turn: Turn, node: str, source: Source, notice: Against) -> None:
+    """Note that the node is to be free; what a job has there moves. Told again it is no news."""
+    known = turn.nodes[node]
+    if source in known.against and _same(known.against[source], notice):
+        return
+    turn.object_to(node, source, notice)
+    turn.say(f"{node} is to be free{_within(turn, notice)}: {notice.why}")
+    job = turn.jobs.get(known.job or "")
+    if job is None:
+        return
+    if node in job.standbys or job.phase is Phase.ALLOCATING:
+        turn.say(f"{job.name} does without {node}", job.name)
+        leave(turn, node)
+        return
+    turn.job(job.name, leaving=tuple(dict.fromkeys((*job.leaving, node))))
+    _set_time(turn, job.name)
+
+
+def withdraw(turn: Turn, node: str, source: Source) -> None:
+    """As far as this source goes the node need not be free any more."""
+    if source not in turn.nodes[node].against:
+        return
+    if (other := turn.object_to(node, source, None).notice) is not None:
+        turn.say(f"{node} is still to be free: {other.why}")
+        return
+    turn.say(f"{node} need not be free any more")
+    job = turn.jobs.get(turn.nodes[node].job or "")
+    if job is not None:
+        kept = isinstance(turn.nodes[node].trust, Suspect)  # which it leaves for another reason
+        leaving = tuple(other for other in job.leaving if other != node or kept)
+        job = turn.job(job.name, leaving=leaving)
+        if not job.leaving:
+            turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS)
+        _set_time(turn, job.name)
+
+
+def _same(known: Against, told: Against) -> bool:
+    if known.why != told.why:
+        return False
+    if known.by_s is None or told.by_s is None:
+        return known.by_s == told.by_s
+    return abs(known.by_s - told.by_s) <= JITTER_S
+
+
+def _within(turn: Turn, notice: Against) -> str:
+    return "" if notice.by_s is None else f" within {max(0.0, notice.by_s - turn.now):.0f} s"
+
+
+def _times(turn: Turn, job: Job) -> Iterator[float]:
+    """When each of the nodes that it has to leave has to be free, of those that have a time."""
+    for node in job.leaving:
+        times = (notice.by_s for notice in turn.nodes[node].notices())
+        yield from (by_s for by_s in times if by_s is not None)
+
+
+def _set_time(turn: Turn, name: str) -> None:
+    """Look at the job again when it has to move, another node there or not."""
+    turn.drop_timers(name, Timer.MOVE)
+    due_s = min(_times(turn, turn.jobs[name]), default=None)
+    if due_s is not None:
+        turn.set_timer(name, Timer.MOVE, max(0.0, due_s - turn.policy.save_s - turn.now))
+
+
+# ---------------------------------------------------------------- when to move
+
+
+def begin(turn: Turn) -> None:
+    """End the ranks of jobs that train on a node which they may leave now."""
+    for name in turn.each_job(turn.jobs):
+        job = turn.jobs[name]
+        if job.leaving and trains(job):
+            if _may_leave(turn, job):
+                _begin(turn, job)
+            else:
+                _wait(turn, job)
+
+
+def trains(job: Job) -> bool:
+    """It runs undisturbed. While ranks end, of a fault or for good, that comes first."""
+    wanted = job.wanted is Wanted.RUN and not job.parked
+    return wanted and job.phase is Phase.RUNNING and not job.tally.ended and job.held is None
+
+
+def _may_leave(turn: Turn, job: Job) -> bool:
+    """Another node is warm for each, or the time is over; it is where they failed the job."""
+    if all(turn.nodes[node].notice is None for node in job.leaving):
+        return True
+    due_s = min(_times(turn, job), default=None)
+    if due_s is not None and turn.now >= due_s - turn.policy.save_s:
+        return True
+    warm = sum(1 for standby in job.standbys if ready(turn.nodes[standby]))
+    return warm + _come_back(turn, job) >= len(job.leaving)
+
+
+def _come_back(turn: Turn, job: Job) -> int:
+    """Of its nodes, those of which only the executor has to go, while nobody else is to be had."""
+    if job.standbys:
+        return 0
+    left = [turn.nodes[node] for node in job.leaving]
+    return sum(1 for node in left if _comes_back(node))
+
+
+def _comes_back(node: Node) -> bool:
+    """Whether nothing but an executor that may be followed by another is against it."""
+    executor = node.against.get(Source.EXECUTOR)
+    return executor is not None and executor.returns and len(node.against) == 1
+
+
+def _wait(turn: Turn, job: Job) -> None:
+    """It trains on. Said where nobody is on the way."""
+    if len(job.standbys) < len(job.leaving):
+        nodes = ", ".join(job.leaving)
+        turn.wait_for(job.name, f"{nodes} is to be free, and no other node is: it trains on there")
+
+
+def _begin(turn: Turn, job: Job) -> None:
+    summary = f"{job.name} moves off {', '.join(job.leaving)}"
+    fault = Fault(
+        kind=Kind.MAINTENANCE,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.UNKNOWN,
+        summary=summary,
+        evidence=tuple(_evidence(turn, job)),
+    )
+    incident = incidents.open_or_join(turn, job.name, fault)
+    nodes = tuple(dict.fromkeys((*incident.nodes, *job.leaving)))
+    turn.incident(incident.id, nodes=nodes, rung=max(REPLACE, incident.rung))
+    turn.say(f"{summary}: its last step is saved first", job.name)
+    turn.move(job.name, Phase.SUSPENDING)
+    open_epoch(turn, job.name, stop="grace")
+
+
+def _evidence(turn: Turn, job: Job) -> Iterator[Evidence]:
+    for node in job.leaving:
+        for notice in turn.nodes[node].notices():
+            yield Evidence(source=NOTICE, text=f"{node} is to be free: {notice.why}")
+
+
+# ---------------------------------------------------------------- saving, and leaving
+
+
+def left(turn: Turn, name: str) -> bool:
+    """Leave what the job has to leave, once its last step is in the store. False: not there yet.
+
+    Asked when all its ranks have ended, for whatever reason.
+    """
+    job = turn.jobs[name]
+    if not job.leaving:
+        return True
+    if not (job.save or _may_leave(turn, job)):
+        _keep_suspects(turn, job)
+        return True
+    point = saving.unsaved(job)
+    if point is not None and job.save is None:
+        saving.begin(turn, job, point, by_s=min(_saved_by(turn, job), default=None))
+    if point is not None and saving.goes_on(turn, job.name):
+        return False
+    if point is not None:  # it cannot be saved: no step is risked for a suspicion
+        job = _keep_suspects(turn, job)
+    _leave(turn, job)
+    return True
+
+
+def _saved_by(turn: Turn, job: Job) -> Iterator[float]:
+    """When the last step has to be saved: suspects are not worth a longer wait than their tests."""
+    yield from _times(turn, job)
+    if any(isinstance(turn.nodes[node].trust, Suspect) for node in job.leaving):
+        yield turn.now + job.plan.diagnose_s
+
+
+def _keep_suspects(turn: Turn, job: Job) -> Job:
+    """Suspects that cannot be left are tested in their places, while the job stands still."""
+    suspects = [node for node in job.leaving if isinstance(turn.nodes[node].trust, Suspect)]
+    for node in suspects:
+        turn.node(node, trust=Trusted())
+        turn.say(f"{node} cannot be left now: {job.name} stands still for its tests", job.name)
+    leaving = tuple(node for node in job.leaving if node not in suspects)
+    return turn.job(job.name, leaving=leaving, suspects=(*job.suspects, *suspects))
+
+
+def _leave(turn: Turn, job: Job) -> None:
+    turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS, Timer.MOVE)
+    for node in job.leaving:
+        leave(turn, node)
+    if job.leaving:
+        turn.say(f"{job.name} has left {', '.join(job.leaving)}", job.name)

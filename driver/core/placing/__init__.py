@@ -1,0 +1,1 @@
+"""Which node gets which place: allocation, moves, evictions."""

@@ -1,0 +1,417 @@
+"""Who gets which node: gangs for jobs that wait, replacements for those that miss one, standbys.
+
+Called by `decide` after every event that may have freed a node or emptied a place. Pure. A start is
+all or nothing, so two jobs never hold half of the cluster each; a replacement is taken at once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from holdfast.driver.core import exams
+from holdfast.driver.core.effects import Allocate, Release
+from holdfast.driver.core.placing import pairs
+from holdfast.driver.core.placing.candidates import (
+    fitting,
+    nearest,
+    note,
+    of_a_start,
+    rest_s,
+    untried,
+    unwanted,
+)
+from holdfast.driver.core.state.fit import TOLD, Reason, Use, fit, fits
+from holdfast.driver.core.state.model import Job, Phase, Purpose, Timer, Unfit, Wanted
+from holdfast.driver.core.state.node import (
+    Against,
+    Awaited,
+    Broken,
+    Free,
+    Node,
+    Promised,
+    Returning,
+    Source,
+)
+from holdfast.driver.core.turn import Turn
+
+SAID_NODES = 3
+"""Of the nodes that a job cannot have, those that are told with their reason."""
+SAID_JOBS = 3
+"""Of the jobs that have nodes which another waits for, those that are told."""
+
+
+def sound(node: Node, now: float) -> bool:
+    """True where nothing is known against its use, whoever has it now."""
+    return fits(Use.BORROW, None, node, now)
+
+
+def ready(node: Node) -> bool:
+    """True once the node works for its job: confirmed by the cluster, its executor connected."""
+    return node.allocated and node.connected
+
+
+def there(job: Job, node: Node) -> bool:
+    """Whether the job has, or had in this epoch, an executor on the node."""
+    at_work = job.seated and node.name in job.places
+    return at_work or node.name in job.quiet or node.name in job.ending or ready(node)
+
+
+def came(job: Job, node: Node) -> bool:
+    """Whether the node's executor was ever there since the job was given the node."""
+    return (node.held is not None and node.held.came) or there(job, node)
+
+
+def free_nodes(turn: Turn) -> list[str]:
+    """Nodes that a job may be given, those with an executor first, then by rack and name."""
+    free = [node for node in turn.nodes.values() if isinstance(node.holding, Free)]  # most are not
+    nodes = [node for node in free if fits(Use.PLACE, None, node, turn.now)]
+    nodes.sort(key=lambda node: (not node.connected, node.rack, node.name))
+    return [node.name for node in nodes]
+
+
+def schedule(turn: Turn) -> None:
+    """Give free nodes to whoever waits: replacements, then jobs in their order, then standbys."""
+    lacking = [job for job in turn.jobs.values() if _lacks(job)]
+    if not lacking:
+        return
+    waiting = [job.name for job in sorted(lacking, key=lambda job: job.number)]
+    free = free_nodes(turn)
+    for name in turn.each_job(waiting):
+        _fill_places(turn, name, free)
+    for name in turn.each_job(waiting):
+        if turn.jobs[name].phase is Phase.PENDING:
+            _start(turn, name, free)
+    for name in turn.each_job(waiting):
+        _fill_standbys(turn, name, free)
+
+
+def _lacks(job: Job) -> bool:
+    if job.wanted is not Wanted.RUN or job.finished or job.parked:
+        return False
+    if job.phase is Phase.PENDING or job.vacant:
+        return True
+    return bool(job.places) and len(job.standbys) < _standbys_wanted(job)
+
+
+def _standbys_wanted(job: Job) -> int:
+    """Those of its plan, and one for each node that it has to leave: so that is warm by then."""
+    return max(job.plan.standbys, len(job.leaving))
+
+
+def _start(turn: Turn, name: str, free: list[str]) -> None:
+    job = turn.jobs[name]
+    may = fitting(turn, job, free)
+    if len(may) < job.layout.nodes or _comes_first(turn, job, may):
+        turn.wait_for(name, job.barred.why if job.barred else _too_few(turn, job, len(may)))
+        return
+    places = tuple(of_a_start(turn, job, may))
+    _take_out(free, places)
+    turn.move(name, Phase.ALLOCATING)
+    turn.places(name, places)
+    turn.say(f"{name} gets {', '.join(places)}", name)
+    pairs.say_of(turn, name, places)
+    take(turn, name, places)
+
+
+def _comes_first(turn: Turn, job: Job, may: list[str]) -> bool:
+    """Whether it is the turn of one that is on its way back, before that of one of these."""
+    if len(untried(job, may)) >= job.layout.nodes:
+        return False
+    return any(node.name not in job.tried for node in _on_the_way(turn))
+
+
+def _take_out(free: list[str], nodes: Iterable[str]) -> None:
+    taken = set(nodes)
+    free[:] = [node for node in free if node not in taken]
+
+
+def _too_few(turn: Turn, job: Job, free: int) -> str:
+    """How many nodes there are for the job, who has others, and why a few are not usable."""
+    nobodys = (node for node in turn.nodes.values() if node.present and node.job is None)
+    said = [f"{node.name}: {why}" for node in nobodys if (why := _told(turn, job, node))]
+    counted = f"nodes needed: {job.layout.nodes}, free: {free}"
+    return "; ".join([counted, *_have(turn, job), *said[:SAID_NODES]])
+
+
+def _told(turn: Turn, job: Job, node: Node) -> Reason | None:
+    """Why a node that nobody has is not the job's, in somebody's words."""
+    reasons = fit(Use.PLACE, job, node, turn.now)
+    return next((each for each in reasons if each.bar in TOLD), None)
+
+
+def _have(turn: Turn, job: Job) -> list[str]:
+    """Whom the job waits for, it seems: the jobs that have most of the nodes that it could have."""
+    if job.barred is not None and job.barred.until_s > turn.now:
+        return []
+    taken = [node for node in turn.nodes.values() if node.job is not None]
+    owners = Counter(node.job for node in taken if fits(Use.BORROW, job, node, turn.now))
+    return [f"{other} has {count}" for other, count in owners.most_common(SAID_JOBS)]
+
+
+def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
+    """Put a standby, else a free node, on each empty place."""
+    job = turn.jobs[name]
+    for index, node in enumerate(job.places):
+        if node:
+            continue
+        job = turn.jobs[name]
+        may = nearest(turn, job, _for_a_place(turn, job, free))
+        if standby := _best_standby(turn, job, may):
+            turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
+            exams.leave(turn, standby, but=Purpose.DIAGNOSIS)
+            turn.say(f"standby {standby} takes over {job.layout.told(index)} of {name}", name)
+        elif may:
+            standby = may[0]
+            free.remove(standby)
+            turn.say(f"free node {standby} takes over {job.layout.told(index)} of {name}", name)
+            take(turn, name, [standby])
+        else:
+            _borrow(turn, job)
+            whose = job.layout.told(index)
+            turn.wait_for(name, f"there is no node for {whose}, and {_lack(turn, job)}")
+            break
+        places = turn.jobs[name].places
+        turn.places(name, (*places[:index], standby, *places[index + 1 :]))
+        pairs.say_of(turn, name, [standby])
+
+
+def _for_a_place(turn: Turn, job: Job, free: list[str]) -> list[str]:
+    """A start holds its other nodes meanwhile, which others may need: it tries each node once, and
+    not for ever.
+    """
+    may = fitting(turn, job, free)
+    if job.phase is not Phase.ALLOCATING:
+        return may
+    in_time = turn.now - job.since_s < turn.policy.connect_s
+    return untried(job, may) if in_time else []
+
+
+def _borrow(turn: Turn, job: Job) -> None:
+    """Have other jobs' standbys given back, one for each empty place that no node comes for."""
+    if job.barred is not None or job.phase is Phase.ALLOCATING:
+        return
+    for _ in range(job.vacant - _coming(turn)):
+        if (lent := _lent(turn, job)) is None:
+            return
+        lender = turn.nodes[lent].job or ""
+        turn.say(f"{lender} lends {job.name} its standby {lent}", job.name, lender)
+        leave(turn, lent)
+
+
+def _coming(turn: Turn) -> int:
+    """How many nodes are being given back and may be used then."""
+    return sum(1 for _ in _on_the_way(turn))
+
+
+def _on_the_way(turn: Turn) -> Iterator[Node]:
+    """Nodes that are being given back, and may be used then."""
+    back = (node for node in turn.nodes.values() if node.releasing)
+    return (node for node in back if sound(node, turn.now))
+
+
+def _lack(turn: Turn, job: Job) -> str:
+    """Why a place stays empty for now."""
+    if job.barred is not None:
+        return job.barred.why
+    return "one is on its way" if _coming(turn) else "no node is free"
+
+
+def _lent(turn: Turn, job: Job) -> str | None:
+    """The last standby of the job that has the most to spare; None where nobody has any.
+
+    What a job needs for nodes that it has to leave is not to spare.
+    """
+    lenders = [each for each in turn.jobs.values() if each.name != job.name]
+    lenders.sort(key=lambda each: (len(each.standbys) - len(each.leaving), each.number))
+    for lender in reversed(lenders):
+        spare = lender.standbys[len(lender.leaving) :]
+        lent = [node for node in spare if fits(Use.BORROW, job, turn.nodes[node], turn.now)]
+        if may := fitting(turn, job, lent, Use.BORROW):
+            cut_off = pairs.apart_from(turn, job.nodes)
+            may = [node for node in may if node not in cut_off] or may
+            return (untried(job, may) or may[:1])[-1]
+    return None
+
+
+def _best_standby(turn: Turn, job: Job, may: list[str]) -> str | None:
+    """A standby that is there; first those that passed their self-test, then those that are quiet
+    in this epoch already. One that is not tested is better than none; where the job does not want
+    it, one of the free nodes that it may have is better."""
+    known = unwanted(turn, job)
+    own = [turn.nodes[standby] for standby in job.standbys]
+    there = [node for node in own if fits(Use.PLACE, job, node, turn.now)]
+    if not known.issuperset(may):
+        there = [node for node in there if node.name not in known]
+    there.sort(key=lambda node: _last(job, node, unwanted=node.name in known))
+    return there[0].name if there else None
+
+
+def _last(job: Job, node: Node, *, unwanted: bool) -> tuple[bool, ...]:
+    tested = node.held is not None and node.held.tested
+    return unwanted, not ready(node), not tested, node.name not in job.quiet
+
+
+def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
+    job = turn.jobs[name]
+    missing = _standbys_wanted(job) - len(job.standbys)
+    if missing <= 0 or not job.places or job.vacant:
+        return
+    standbys = nearest(turn, job, fitting(turn, job, free, Use.STANDBY))[:missing]
+    if not standbys:
+        return
+    _take_out(free, standbys)
+    turn.job(name, standbys=(*job.standbys, *standbys))
+    turn.say(f"{', '.join(standbys)} stands by for {name}", name)
+    take(turn, name, standbys)
+
+
+def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
+    """Have the cluster give these nodes to the job."""
+    for node in nodes:
+        exams.leave(turn, node)
+        called = replace(turn.nodes[node].told, called=turn.sequence)
+        turn.node(node, holding=Promised(job=name), told=called)
+        turn.order(Allocate(job=name, node=node))
+    turn.set_timer(name, Timer.CONNECT, turn.policy.connect_s)
+
+
+def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
+    """Take the node from its job and give it back to the cluster."""
+    name = turn.nodes[node].job
+    _release(turn, node, forget)
+    if name is None:
+        return
+    job = turn.jobs[name]
+    if node in job.places:
+        turn.places(name, tuple("" if place == node else place for place in job.places))
+    turn.job(
+        name,
+        standbys=without(job.standbys, node),
+        leaving=without(job.leaving, node),
+        ending=without(job.ending, node),
+        suspects=without(job.suspects, node),
+        quiet={other: quiet for other, quiet in job.quiet.items() if other != node},
+    )
+
+
+def _release(turn: Turn, node: str, forget: str | None) -> None:
+    exams.leave(turn, node)
+    known = turn.nodes[node]
+    link = known.link
+    turn.node(
+        node,
+        holding=Returning(forget=forget),
+        told=replace(known.told, called=turn.sequence),
+        link=replace(link, check_s=None) if isinstance(link, Awaited | Broken) else link,
+    )
+    turn.object_to(node, Source.EXECUTOR, None)
+    turn.order(Release(node=node))
+
+
+def without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    """Those names, but for this one, which may be there once."""
+    if name not in names:
+        return names
+    at = names.index(name)
+    return names[:at] + names[at + 1 :]
+
+
+def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
+    """Take every node from the job."""
+    exams.drop(turn, turn.jobs[name].exam)
+    for node in turn.jobs[name].members:
+        _release(turn, node, forget)
+    turn.places(name, ())
+    turn.job(
+        name,
+        standbys=(),
+        leaving=(),
+        ending=(),
+        suspects=(),
+        quiet={},
+        store_host="",
+        seats=(),
+        rendezvous=None,
+        exam=None,
+    )
+
+
+def drop_unready(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
+    """Do without nodes that did not come: no proof against them, so they only rest."""
+    for node in nodes:
+        turn.say(f"{name} does without {node}: {why}", name)
+        leave(turn, node)
+        rest(turn, node, why)
+        note(turn, name, node)
+
+
+def rest(turn: Turn, node: str, why: str) -> None:
+    """Let the node be for a while: it failed, and nothing is proved against it."""
+    until_s = turn.now + turn.policy.rest_s
+    turn.object_to(node, Source.REST, Against(why=why, until_s=until_s))
+
+
+def drop_unfit(
+    turn: Turn, name: str, node: str, why: str, *, for_s: float | None = None, late: bool = False
+) -> None:
+    """Do without a node that cannot run this job as it is. Other jobs may have it at once."""
+    turn.say(f"{name} does without {node}: {why}", name)
+    leave(turn, node)
+    find_unfit(turn, name, {node: why}, for_s=for_s, late=late)
+
+
+def find_unfit(
+    turn: Turn,
+    name: str,
+    nodes: Mapping[str, str],
+    *,
+    for_s: float | None = None,
+    late: bool = False,
+) -> None:
+    """Note that these nodes cannot run this job as it is, and why: it has others first. `late`: it
+    waited for them.
+    """
+    if not nodes:
+        return
+    note(turn, name, *nodes, in_vain=late)
+    unfit = dict(turn.jobs[name].unfit)
+    for node, why in nodes.items():
+        until_s = turn.now + (rest_s(turn, name, node) if for_s is None else for_s)
+        unfit[node] = Unfit(until_s=until_s, why=why)
+    turn.job(name, unfit=unfit)
+
+
+def undo_start(turn: Turn, name: str, why: str) -> None:
+    """Give all nodes back of a start that is not whole: others may have them meanwhile."""
+    give_back(turn, name)
+    turn.drop_timers(name, Timer.CONNECT)
+    turn.move(name, Phase.PENDING)
+    turn.say(f"{name} gives its nodes back: {why}", name)
+
+
+def drop_start(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
+    """Do without nodes none of which came: the job may itself be why (its image, a volume), so that
+    nobody else does without them. It has others first for a while, then tries other nodes.
+    """
+    for node in nodes:
+        drop_unfit(turn, name, node, why, for_s=2 * turn.policy.rest_s)
+    turn.job(name, barred=Unfit(until_s=turn.now + turn.policy.rest_s, why=why))
+
+
+def bar(turn: Turn, name: str, node: str, why: str) -> None:
+    """Do without any further node for a while: what hindered this one would hinder every other."""
+    turn.say(f"{name} does without {node}: {why}", name)
+    leave(turn, node)
+    turn.job(name, barred=Unfit(until_s=turn.now + turn.policy.rest_s, why=why))
+
+
+def ask_again(turn: Turn) -> None:
+    """Let jobs have nodes again that could not run them a while ago: much may have changed."""
+    for name in turn.each_job(turn.jobs):
+        job = turn.jobs[name]
+        if job.barred is not None and job.barred.until_s <= turn.now:
+            turn.job(name, barred=None)
+        if any(unfit.until_s <= turn.now for unfit in job.unfit.values()):
+            still = {node: unfit for node, unfit in job.unfit.items() if unfit.until_s > turn.now}
+            turn.job(name, unfit=still)

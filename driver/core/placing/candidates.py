@@ -1,0 +1,115 @@
+"""Which free nodes a job may be given, whose turn it is, and which are near each other.
+
+Called by `allocation`. Pure. No node is asked for again before every other that may be had was:
+a job remembers, in order, which ones it had to do without, until it runs. Ranks talk all the time,
+and best within a rack; one that nobody named is a rack like any other.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from holdfast.driver.core.placing import pairs
+from holdfast.driver.core.state.fit import Use, fits
+from holdfast.driver.core.state.model import Job, Tried
+from holdfast.driver.core.turn import Turn
+
+
+def fitting(turn: Turn, job: Job, free: list[str], use: Use = Use.PLACE) -> list[str]:
+    """Those of the free nodes that did not lately prove unable to run this job; first those that
+    it never had to do without, as they came, then the others, longest ago first.
+    """
+    if job.barred is not None and job.barred.until_s > turn.now:
+        return []
+    may = [node for node in free if node not in job.unfit or _may(turn, job, node, use)]
+    return sorted(may, key=lambda node: job.tried[node].at if node in job.tried else 0)
+
+
+def _may(turn: Turn, job: Job, node: str, use: Use) -> bool:
+    return fits(use, job, turn.nodes[node], turn.now)
+
+
+def untried(job: Job, nodes: list[str]) -> list[str]:
+    """Those that the job did not have to do without since it ran last."""
+    return [node for node in nodes if node not in job.tried]
+
+
+def of_a_start(turn: Turn, job: Job, fit: list[str]) -> list[str]:
+    """So many as the job has places, that can meet if so many can; near each other where that
+    leaves nobody's turn out.
+    """
+    meet = pairs.meeting(turn, fit)
+    new = untried(job, meet)
+    if len(new) >= job.layout.nodes:
+        return together(turn, new, job.layout.nodes)
+    known = set(meet)
+    return [*meet, *(node for node in fit if node not in known)][: job.layout.nodes]
+
+
+def nearest(turn: Turn, job: Job, fit: list[str]) -> list[str]:
+    """Those whose turn it is, first those that are near the job's own; then the others; then those
+    that it has moved off, and last those that cannot reach one of its own.
+    """
+    new, known = untried(job, fit), moved_off(turn, job)
+    cut_off = pairs.apart_from(turn, job.nodes)
+    in_turn = near(turn, job, new) + fit[len(new) :]
+    return sorted(in_turn, key=lambda node: (node in cut_off, node in known))
+
+
+def moved_off(turn: Turn, job: Job) -> frozenset[str]:
+    """Nodes that it moved off within the window in which strikes count, see `move_on_suspicion`."""
+    since = turn.now - turn.policy.strike_window_s
+    return frozenset(node for node, at_s in job.moved.items() if at_s > since)
+
+
+def unwanted(turn: Turn, job: Job, *, without: str = "") -> frozenset[str]:
+    """Nodes that no place of it moves to: it has moved off them, or they cannot reach its others.
+    `without`: the node of that place.
+    """
+    others = [node for node in job.nodes if node != without]
+    return moved_off(turn, job) | pairs.apart_from(turn, others)
+
+
+def note(turn: Turn, job: str, *nodes: str, in_vain: bool = False) -> None:
+    """The job did without these nodes now: it is the turn of all others first. `in_vain`: it waited
+    for them, as long as the cluster tries.
+    """
+    known = {node: tried for node, tried in turn.jobs[job].tried.items() if node in turn.nodes}
+    for node in nodes:
+        waits = (known[node].waits if node in known else 0) + in_vain
+        known[node] = Tried(at=turn.sequence, waits=waits)
+    turn.job(job, tried=known)
+
+
+def rest_s(turn: Turn, job: str, node: str) -> float:
+    """Until the job may ask for the node again: twice as long after each wait in vain, so that two
+    jobs do not for ever hold what the other lacks, each while it waits for a node that is full.
+    """
+    tried = turn.jobs[job].tried.get(node)
+    doubled = turn.policy.rest_s * 2 ** max(0, tried.waits - 1) if tried else turn.policy.rest_s
+    return min(doubled, turn.policy.refused_longest_s)
+
+
+def forget(turn: Turn, name: str) -> None:
+    """The job runs: what it had to do without before says little of the next time."""
+    job = turn.jobs[name]
+    still = {node: at for node, at in job.tried.items() if node in job.unfit}
+    if still != job.tried:
+        turn.job(name, tried=still)
+
+
+def together(turn: Turn, nodes: Sequence[str], count: int) -> list[str]:
+    """So many of the nodes in few racks: the smallest rack that has all, else the largest first."""
+    racks: dict[str, list[str]] = {}
+    for node in nodes:
+        racks.setdefault(turn.nodes[node].rack, []).append(node)
+    whole = [rack for rack in racks.values() if len(rack) >= count]
+    if whole:
+        return min(whole, key=len)[:count]
+    largest_first = sorted(racks.values(), key=len, reverse=True)
+    return [node for rack in largest_first for node in rack][:count]
+
+
+def near(turn: Turn, job: Job, nodes: Sequence[str]) -> list[str]:
+    """The nodes, those first in whose rack the job has most of its own; else as they came."""
+    own = Counter(turn.nodes[node].rack for node in job.nodes)
+    return sorted(nodes, key=lambda node: -own[turn.nodes[node].rack])

@@ -1,0 +1,196 @@
+"""Taking nodes out of use, with brakes: never too many at once, fewest for silence alone.
+
+Called by the ladder, the diagnosis, trials and requests. Pure. Where more are to go at once than
+may, that is a mass failure, and more likely our own mistake: then nobody is evicted any more until
+a person has looked and releases the brake. What is held back leaves its job nevertheless, for it is
+of no use there, but it only rests: no quarantine, and no test before it comes back.
+"""
+
+from msgspec.structs import replace
+
+from holdfast.driver.core.effects import Trust
+from holdfast.driver.core.events import BrakeApplyRequested, BrakeReleaseRequested
+from holdfast.driver.core.placing.allocation import leave, rest
+from holdfast.driver.core.state.model import Brake, Job
+from holdfast.driver.core.state.node import (
+    ExamSetup,
+    Held,
+    Lent,
+    Node,
+    Promised,
+    Quarantined,
+    Record,
+    Source,
+    Suspect,
+    Trusted,
+)
+from holdfast.driver.core.state.outstanding import mark
+from holdfast.driver.core.turn import Turn
+
+DRY_RUN = "this driver only says what it would evict"
+
+
+def may_evict(turn: Turn, *, silent: bool) -> bool:
+    """True while one more node may be evicted without a person's word."""
+    held = turn.brake.on or turn.policy.dry_run
+    return not (held or too_many(turn, silent=silent))
+
+
+def too_many(turn: Turn, *, silent: bool) -> bool:
+    """True where the share of nodes evicted lately leaves no room for one more."""
+    lately = _lately(turn)
+    if len(lately) >= cap(turn, turn.policy.eviction_share):
+        return True
+    silenced = sum(1 for node in lately if node.record.silenced)
+    return silent and silenced >= cap(turn, turn.policy.silence_share)
+
+
+def cap(turn: Turn, share: float) -> int:
+    """How many nodes this share is: at least one."""
+    return max(1, int(_size(turn) * share))
+
+
+def _size(turn: Turn) -> int:
+    """Of how many nodes the shares are: those that are there, or held, or that were lately. A
+    cluster that grows and shrinks knows the names of many more, and one more at each change.
+    """
+    since = turn.now - turn.policy.at_once_s
+    counted = {node.name for node in _lately(turn)}
+    for node in turn.nodes.values():
+        went = node.gone_s is not None and node.gone_s > since
+        if node.present or node.job is not None or went:
+            counted.add(node.name)
+    return len(counted)
+
+
+def _lately(turn: Turn) -> list[Node]:
+    """Nodes that were evicted within the window, and since the brake was released."""
+    since = max(turn.now - turn.policy.at_once_s, turn.brake.at_s)
+    evicted = ((node, node.record.evicted_s) for node in turn.nodes.values())
+    return [node for node, at_s in evicted if at_s is not None and at_s > since]
+
+
+def evict(
+    turn: Turn,
+    node: str,
+    incident: int,
+    reason: str,
+    *,
+    silent: bool = False,
+    asked: bool = False,
+    compute_gflops: float = 0.0,
+    setup: ExamSetup | None = None,
+) -> None:
+    """Take the node from its job and, within the brake, out of use: until it passes its tests, or
+    a person restores it.
+
+    `asked`: a person decided; no brake, and no tests. `compute_gflops`: what it was measured
+    against, and has to reach when it is alone. `setup`: what it is tested with where no job has it.
+    """
+    job = turn.jobs.get(turn.nodes[node].job or "")
+    if isinstance(turn.nodes[node].holding, Promised | Held | Lent):
+        leave(turn, node)
+    known = turn.nodes[node].trust
+    if job is not None:
+        setup = setup_of(job, compute_gflops)
+    elif isinstance(known, Suspect):
+        setup = known.setup
+    if not asked and not may_evict(turn, silent=silent):
+        _hold_back(turn, node, reason)
+        return
+    quarantine = Quarantined(
+        why=reason,
+        incident=incident,
+        by_person=asked,
+        setup=setup,
+    )
+    record = replace(turn.nodes[node].record, evicted_s=turn.now, silenced=silent)
+    turn.node(node, trust=quarantine, record=record)
+    if setup and not asked:
+        wait_for_exam(turn, node)
+    turn.order(mark(node, quarantine))
+    turn.say(f"{node} is evicted")
+    evicted = turn.incidents[incident].evicted
+    turn.incident(incident, evicted=evicted if node in evicted else (*evicted, node))
+
+
+def setup_of(job: Job, compute_gflops: float = 0.0) -> ExamSetup:
+    """What a node is tested with that was the job's."""
+    plan = job.plan
+    return ExamSetup(
+        job=job.name,
+        spec=plan.spec,
+        compute_gflops=plan.compute_gflops or compute_gflops,
+        allreduce_mb_per_s=plan.allreduce_mb_per_s,
+        diagnose_s=plan.diagnose_s,
+    )
+
+
+def wait_for_exam(turn: Turn, node: str) -> None:
+    """Have the quarantined node tested after a while: twice as long as the last time."""
+    record = turn.nodes[node].record
+    first_s, last_s = turn.policy.trial_after_s, record.exam_wait_s
+    wait_s = max(first_s, min(2 * last_s, turn.policy.trial_longest_s))
+    turn.node(node, record=replace(record, exam_wait_s=wait_s))
+    put_exam(turn, node, wait_s)
+
+
+def put_exam(turn: Turn, node: str, after_s: float) -> None:
+    """The next tests of the quarantined node are due after so long."""
+    quarantine = turn.nodes[node].quarantine
+    if quarantine is not None:
+        turn.node(node, trust=replace(quarantine, exam_s=turn.now + after_s))
+
+
+def trust(turn: Turn, node: str, *, asked: bool) -> None:
+    """Use the node again. `asked`: a person decided; what was against it counts no more."""
+    known = turn.nodes[node].record
+    record = Record() if asked else replace(known, strikes=(), acquitted=())
+    turn.node(node, trust=Trusted(unmark=True), record=record)
+    turn.object_to(node, Source.REST, None)
+    turn.order(Trust(node=node))
+
+
+def _hold_back(turn: Turn, node: str, reason: str) -> None:
+    """Let the node rest instead, and say what would have been done."""
+    if not (turn.policy.dry_run or turn.brake.on):
+        _notice_mass(turn, node)
+    why = "too many were evicted lately"
+    if turn.policy.dry_run:
+        why = DRY_RUN
+    elif turn.brake.on:
+        why = f"the brake is on: {turn.brake.why}"
+    rest(turn, node, f"it would be evicted ({reason}), but {why}")
+    turn.say(f"{node} would be evicted and is only left out: {why}")
+
+
+# ---------------------------------------------------------------- the brake
+
+
+def _notice_mass(turn: Turn, node: str) -> None:
+    """Put the brake on where a mass failure is being dealt with node by node."""
+    lately = len(_lately(turn))
+    if lately >= cap(turn, turn.policy.eviction_share):
+        window_s = turn.policy.at_once_s
+        why = f"{lately} of {_size(turn)} nodes were evicted within {window_s:g} s, {node} next"
+        _put(turn, Brake(on=True, why=why, at_s=turn.now))
+
+
+def on_apply(turn: Turn, event: BrakeApplyRequested) -> None:
+    """A person wants nobody evicted but by people."""
+    if not turn.brake.on:
+        who = event.by or "a person"
+        _put(turn, Brake(on=True, why=f"{who}: {event.reason}", at_s=turn.now))
+
+
+def on_release(turn: Turn, event: BrakeReleaseRequested) -> None:
+    """A person has looked. What was evicted before counts no more."""
+    if turn.brake.on:
+        why = f"{event.by or 'a person'}: {event.reason}"
+        _put(turn, Brake(on=False, why=why, at_s=turn.now))
+
+
+def _put(turn: Turn, brake: Brake) -> None:
+    turn.brake = brake
+    word = "put on, nobody is evicted any more" if brake.on else "released"
+    turn.say(f"the brake is {word} ({brake.why})")

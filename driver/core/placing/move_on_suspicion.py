@@ -1,0 +1,85 @@
+"""A place that moves to another node without proof against the one that it had.
+
+Called by the ladder, and by whoever asks whether it may before it gives up. Pure. Tests that find
+nothing do not cure a node on which ranks die again and again: another one tells more. It is no
+eviction: nothing is held against the node, other jobs may have it at once, and this one has it
+again where it gets no better one. The last step is saved first, as in `maintenance`.
+"""
+
+from collections.abc import Iterable
+
+from holdfast.driver.core.placing import pairs
+from holdfast.driver.core.placing.allocation import free_nodes
+from holdfast.driver.core.placing.candidates import fitting, moved_off, unwanted
+from holdfast.driver.core.state.fit import Use, fits
+from holdfast.driver.core.state.model import Fault, Job, Phase, Quiet
+from holdfast.driver.core.turn import Turn
+
+
+def may_move(turn: Turn, job: Job, node: str | None) -> bool:
+    """Whether the job's place on this node may be tried on another one: a standby or a free node
+    that is there, that it has not moved off itself lately, and that can reach its other nodes."""
+    if node is None or node not in job.places or node in job.leaving:
+        return False
+    own = [turn.nodes[standby] for standby in job.standbys]
+    there = [node.name for node in own if fits(Use.PLACE, job, node, turn.now)]
+    known = unwanted(turn, job, without=node)
+    return any(other not in known for other in there + fitting(turn, job, free_nodes(turn)))
+
+
+def to_move(turn: Turn, job: Job, fault: Fault) -> str | None:
+    """The node whose place is tried on another one first: the fault's, or where alone it showed, or
+    the later one of two that cannot reach each other, so that rank 0 and its store stay, or the
+    only one; None where there is none.
+    """
+    named = tuple(filter(None, [fault.node or fault.place]))
+    only = job.places if job.layout.nodes == 1 else ()
+    return one_of(turn, job, cut_off(turn, job, fault) or named or only)
+
+
+def one_of(turn: Turn, job: Job, nodes: Iterable[str]) -> str | None:
+    """The last, by rank, of these nodes whose place may move; None where there is none."""
+    seated = sorted((node for node in nodes if node in job.places), key=job.places.index)
+    return next((node for node in reversed(seated) if may_move(turn, job, node)), None)
+
+
+def cut_off(turn: Turn, job: Job, fault: Fault) -> tuple[str, ...]:
+    """Two of its nodes that cannot reach each other: the fault says so, or it names nobody and that
+    was found before; () where there are none.
+    """
+    known = pairs.among(turn, job.nodes) if fault.node is None else []
+    told = [fault.apart] if set(fault.apart) <= set(job.nodes) else []
+    return next(filter(None, [*told, *known]), ())
+
+
+def look(turn: Turn, job: Job) -> bool:
+    """Have another node look at the store, where its host has long not come to an end and tells of
+    an error; ranks there could not read it either. False: it is waited for.
+
+    Where the look-up fails on as many nodes as that it is the store, and moving on cures nothing.
+    """
+    host, since_s = job.host, job.unsure_s
+    error = _cannot_look(job.quiet[host]) if host in job.quiet else ""
+    if not error or since_s is None or turn.now - since_s < turn.policy.look_s:
+        return False
+    tried = [at_s for at_s in job.moved.values() if at_s >= since_s]
+    if len(tried) >= turn.policy.look_tries or not may_move(turn, job, host):
+        return False
+    turn.say(f"{host} cannot tell what the store has ({error}): another node looks", job.name)
+    turn.move(job.name, Phase.SUSPENDING)
+    move(turn, job.name, host)
+    return True
+
+
+def _cannot_look(host: Quiet) -> str:
+    silent = host.agent_silent
+    return host.store_error or (silent and f"its checkpoint agent is silent: {silent}")
+
+
+def move(turn: Turn, name: str, node: str) -> None:
+    """Have the job leave the node once its ranks have ended."""
+    job = turn.jobs[name]
+    known = moved_off(turn, job)
+    moved = {other: at_s for other, at_s in job.moved.items() if other in known}
+    turn.job(name, moved={**moved, node: turn.now}, leaving=(*job.leaving, node))
+    turn.say(f"nothing is proved against {node}: it is free for others")

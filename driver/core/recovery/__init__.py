@@ -1,0 +1,1 @@
+"""What is done about a fault: the ladder of rungs."""

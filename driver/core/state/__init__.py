@@ -1,0 +1,1 @@
+"""What the driver knows: frozen values, their tables, and what follows from them alone."""

@@ -1,0 +1,136 @@
+"""Which fields of a value a decision may replace, with their types: so mypy checks each write.
+
+Used by `Turn`. A test holds each table to its value. What is missing is never changed, or has a
+function of its own: a job's phase has `Turn.move`, its layout `Turn.places`.
+"""
+
+from typing import TypedDict
+
+from holdfast.driver.core.events import Reached
+from holdfast.driver.core.state.model import (
+    Again,
+    Attempt,
+    Failure,
+    Fault,
+    Quiet,
+    Rollback,
+    Saving,
+    Spent,
+    Tally,
+    Timer,
+    Tried,
+    Unfit,
+    Wanted,
+)
+from holdfast.driver.core.state.node import (
+    Against,
+    Exited,
+    Fencing,
+    Holding,
+    Link,
+    Presence,
+    Record,
+    Source,
+    Trust,
+)
+from holdfast.driver.core.state.restore_point import RestorePoint
+from holdfast.protocol.faults import Blame, Evidence, Kind
+from holdfast.protocol.messages import Rendezvous, Seat, Stored
+
+
+class NodeChanges(TypedDict, total=False):
+    """Of a node; its facets change only along `edges`."""
+
+    rack: str
+    machine: str
+    former: tuple[str, ...]
+    presence: Presence
+    link: Link
+    holding: Holding
+    trust: Trust
+    against: dict[Source, Against]
+    told: Fencing
+    exam: str | None
+    record: Record
+    retry_s: float | None
+
+
+class JobChanges(TypedDict, total=False):
+    """Of a job."""
+
+    wanted: Wanted
+    why: str
+    waiting: str
+    parked: str
+    failure: Failure | None
+    standbys: tuple[str, ...]
+    failed_standbys: int
+    leaving: tuple[str, ...]
+    epoch: int
+    attempt: int
+    stop: str
+    store_host: str
+    ending: tuple[str, ...]
+    quiet: dict[str, Quiet]
+    save: Stored | None
+    saving: Saving | None
+    rendezvous: Rendezvous | None
+    seats: tuple[Seat, ...]
+    restore: RestorePoint | None
+    tally: Tally
+    running: tuple[str, ...]
+    exits: tuple[Exited, ...]
+    unlike: Fault | None
+    ended: int
+    held: Fault | None
+    progressed: bool
+    history: tuple[Attempt, ...]
+    points: tuple[RestorePoint, ...]
+    granted: int | None
+    unsure_s: float | None
+    best_step: int | None
+    reached: Reached | None
+    unfit: dict[str, Unfit]
+    tried: dict[str, Tried]
+    barred: Unfit | None
+    suspects: tuple[str, ...]
+    exam: str | None
+    spent: tuple[Spent, ...]
+    spots: dict[str, int]
+    passed: dict[str, float]
+    ends: tuple[Again, ...]
+    moved: dict[str, float]
+    incident: int | None
+    repeating: int | None
+    timers: dict[Timer, float]
+
+
+class IncidentChanges(TypedDict, total=False):
+    """Of an incident."""
+
+    kind: Kind
+    blame: Blame
+    summary: str
+    stalled_s: float
+    jobs: tuple[str, ...]
+    waiting: tuple[str, ...]
+    node: str | None
+    rank: int | None
+    nodes: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    rung: int
+    faults: int
+    tries: dict[str, int]
+    evicted: tuple[str, ...]
+    suspended_s: float | None
+    diagnosed_s: float | None
+    replaced_s: float | None
+    restored_s: float | None
+    resumed_s: float | None
+    closed_s: float | None
+    overtaken: bool
+    outage: bool
+    outcome: str
+    latest: str
+    rollbacks: dict[str, Rollback]
+    stacks: dict[int, str]

@@ -1,0 +1,27 @@
+"""Which life of a name something is of: a job that was deleted leaves its name to the next one.
+
+Called by all who tell people of a job. Pure. The journal keeps every life; a job's own begins with
+the entry that submitted it.
+"""
+
+from holdfast.driver.core.state.model import Incident, Job, State
+
+
+def before(job: Job) -> int:
+    """The sequence after which the journal's entries of this name are the job's own."""
+    return job.number - 1
+
+
+def hit(incident: Incident, job: Job) -> bool:
+    """Whether it hit this very job: one that was opened before may still have gone on then."""
+    if job.name not in incident.jobs:
+        return False
+    over = incident.closed_s is not None and incident.closed_s <= job.submitted_s
+    return incident.opened >= job.number or not over
+
+
+def incidents_of(state: State, name: str) -> list[Incident]:
+    """What hit the job of this name, oldest first; where there is none now, all that had it."""
+    job = state.jobs.get(name)
+    found = sorted(state.incidents.values(), key=lambda incident: incident.id)
+    return [each for each in found if (hit(each, job) if job else name in each.jobs)]

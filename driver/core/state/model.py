@@ -1,0 +1,403 @@
+"""What the driver knows: cluster, jobs and incidents as frozen values, and nothing that can act.
+
+Read by the machines of the core, REST, the command line and the simulator; changed only by
+`decide`. Seconds are those of the driver's own clock, kept across restarts. Each commit writes what
+it changed.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from holdfast.driver.core.events import Plan, Reached
+from holdfast.driver.core.state.layout import Layout
+from holdfast.driver.core.state.node import Exited, Node
+from holdfast.driver.core.state.restore_point import RestorePoint
+from holdfast.driver.core.state.value import Value
+from holdfast.driver.core.state.versions import Version
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.messages import (
+    DiagnosticOrder,
+    DiagnosticResult,
+    Rendezvous,
+    Seat,
+    Snapshot,
+    Stored,
+)
+
+
+class Phase(StrEnum):
+    """Where a job is in its life. The legal ways between them are in `transitions`."""
+
+    PENDING = "Pending"
+    ALLOCATING = "Allocating"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    SUSPENDING = "Suspending"
+    DIAGNOSING = "Diagnosing"
+    REPLACING = "Replacing"
+    RESTORING = "Restoring"
+    SUSPENDED = "Suspended"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    STOPPED = "Stopped"
+
+
+FINISHED = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.STOPPED})
+"""Phases that a job never leaves."""
+
+
+class Wanted(StrEnum):
+    """What people want of a job."""
+
+    RUN = "run"
+    SUSPEND = "suspend"
+    STOP = "stop"
+    DELETE = "delete"
+
+
+class Timer(StrEnum):
+    """Deadlines of a job, by what they are for."""
+
+    GATHER = "gather"  # exits that came together are judged
+    DOUBT = "doubt"  # echoes are judged, though a node that may be their cause is still away
+    CONNECT = "connect"  # executors that were allocated have to be there
+    STACKS = "stacks"  # stacks have to be taken before ranks are ended
+    QUIET = "quiet"  # old ranks have to be gone
+    STORE = "store"  # the epoch's store has to listen, the checkpoints to be readable
+    START = "start"  # all ranks have to run
+    SETTLE = "settle"  # ran so long that the recovery counts, seen or not
+    MOVE = "move"  # a node that is to be free has to be left now, another there or not
+    SAVE = "save"  # the last step has to be in the store
+    SAVE_FAILS = "save-fails"  # the store that it has to be in has to work again
+    HOLD = "hold"  # waited so long for a node that other jobs may have ours
+    DEADLINE = "deadline"  # the job's own
+    TTL = "ttl"  # a finished job is dropped
+
+
+class Unfit(Value, frozen=True):
+    """A node, or any, that could not run a job as that job is: not asked for before `until_s`."""
+
+    until_s: float
+    why: str
+
+
+class Tried(Value, frozen=True):
+    """A job had to do without a node that was free for it."""
+
+    at: int  # entry, the last time
+    waits: int = 0  # times that it waited for it, holding others, in vain
+
+
+class Quiet(Value, frozen=True):
+    """A node has no rank of an older epoch, and holds this."""
+
+    snapshots: tuple[Snapshot, ...] = ()
+    stored: tuple[Stored, ...] = ()  # found so far
+    looking: str = ""  # why it is not known yet what else the store holds
+    preparing: str = ""  # what its store of the epoch has to wait for
+    damaged: tuple[Stored, ...] = ()  # in the store, and not to be believed
+    store_error: str = ""
+    agent_silent: str = ""  # what its checkpoint agent was asked, and does not answer
+
+
+class Saving(Value, frozen=True):
+    """How far the last step is on its way to the store."""
+
+    until_s: float  # no longer than this, however it gets on
+    taken_bytes: int = 0
+
+
+class Tally(Value, frozen=True):
+    """Of the current epoch of a job: how many nodes run their ranks, and how many ranks ended."""
+
+    running: int = 0  # nodes
+    ended: int = 0
+    failed: int = 0  # of these
+    causes: int = 0  # of these, those that no death of a peer explains
+    plain: int = 0  # of these, those that were not aborted, as gloo does to who hears of another
+    saved: bool = False  # scripts that count steps from their start were seen to save
+
+
+class Attempt(Value, frozen=True):
+    """An epoch that had ranks, what they ran and how they lay. What they saved counts up to `end`;
+    None: it is the newest.
+    """
+
+    epoch: int
+    number: int = 0  # of the job's attempts; 0 where that is not known
+    version: int = 1
+    layout: int = 0  # its number; 0 where that is not known
+    end: int | None = None
+
+
+class Spent(Value, frozen=True):
+    """One recovery that was paid from a budget."""
+
+    at_s: float
+    blame: Blame
+
+
+class Mark(Value, frozen=True):
+    """What ends of ranks share that are the same, see `crash_signature`."""
+
+    how: str  # signal or exit code, the script's line, the words without numbers
+    step: int  # that the rank had completed, as it counts them
+    relative: bool = False  # it counts them from its own start
+    unread: bool = False  # the script, or what it imports, is no Python
+    outside: bool = False  # of a signal that somebody else sent, or of an exit code that says so
+
+
+class Again(Value, frozen=True):
+    """Ends of ranks that were the same, each by its node, and when the last one was."""
+
+    mark: Mark
+    nodes: tuple[str, ...]
+    at_s: float
+
+
+class Fault(Value, frozen=True):
+    """Something that a job has to recover from; `node` and `rank` are the root's."""
+
+    kind: Kind
+    weight: Weight
+    summary: str
+    blame: Blame = Blame.UNKNOWN
+    node: str | None = None
+    rank: int | None = None
+    place: str | None = None  # of nobody's: the one node where it showed, with nothing against that
+    step: int | None = None
+    stalled_s: float = 0.0  # how long it had lasted when it was found
+    evidence: tuple[Evidence, ...] = ()
+    traceback: str = ""
+    silent: bool = False  # there is no evidence but silence
+    asked: bool = False  # a person wants the node out: no brake
+    spared: bool = False  # the node has to leave the job, with nothing against it
+    spoils: bool = False  # whatever ranks were restored from is to be doubted
+    spot: str = ""  # where in the script it stood still
+    fix: str = ""  # which option would have let it go on
+    apart: tuple[str, ...] = ()  # two nodes that are not to be seated together
+    own: bool = False  # a rank died of a signal that it brought upon itself
+    mark: Mark | None = None  # where and how a rank ended, where that says something
+
+
+class Purpose(StrEnum):
+    """Who wants an exam of nodes, which says what follows from it."""
+
+    DIAGNOSIS = "diagnosis"  # a job whose ranks have ended wants to know which node it was
+    REQUALIFICATION = "requalification"  # an evicted node is to be used again
+    SUSPICION = "suspicion"  # a node that a fault named, and that its job goes on without
+    STANDBY = "standby"  # a node that stands by is to be known as good
+
+
+class Exam(Value, frozen=True):
+    """Tests of nodes under way, until `until_s` at the latest."""
+
+    id: str
+    purpose: Purpose
+    until_s: float
+    orders: dict[str, tuple[DiagnosticOrder, ...]]  # by node: those in question, and who helps
+    suspects: tuple[str, ...]  # those in question
+    accused: tuple[str, ...] = ()  # of these, whom something but this exam speaks against
+    second: bool = False  # those in question have failed one before: no third one follows
+    results: dict[str, tuple[DiagnosticResult, ...]] = {}
+    job: str | None = None  # for which
+
+
+class Failure(Value, frozen=True):
+    """Why a job was given up. The user's own traceback comes first, whole."""
+
+    traceback: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return "\n".join(part for part in (self.traceback.rstrip(), self.reason) if part)
+
+
+class Job(Value, frozen=True):
+    """A training job."""
+
+    name: str
+    versions: tuple[Version, ...]  # of its plan, the newest last
+    layout: Layout  # its ranks on the nodes that it has now; while they run, that of their attempt
+    phase: Phase
+    number: int  # sequence of the entry that submitted it: its place in the queue
+    submitted_s: float
+    since_s: float  # in this phase
+    wanted: Wanted = Wanted.RUN
+    why: str = ""  # the last decision, in a sentence
+    waiting: str = ""  # what it waits for, if it does
+    parked: str = ""  # why the driver leaves it alone until a person stops it
+    failure: Failure | None = None
+    vacant: int = 0  # how many of its places have no node: see `Turn.places`
+    standbys: tuple[str, ...] = ()
+    failed_standbys: int = 0  # that failed their self-tests one after another
+    leaving: tuple[str, ...] = ()  # of its places, those that are to be free
+    epoch: int = 0
+    attempt: int = 0
+    stop: str = "kill"  # how ranks of the epoch before this one end
+    store_host: str = ""  # the node that was host when the epoch was opened
+    ending: tuple[str, ...] = ()  # nodes that may still have ranks of an older epoch
+    quiet: dict[str, Quiet] = {}
+    save: Stored | None = None  # goes from memory to the store before a node is left
+    saving: Saving | None = None  # how it gets on
+    rendezvous: Rendezvous | None = None
+    seats: tuple[Seat, ...] = ()  # the rank table, once ranks may run in this epoch
+    restore: RestorePoint | None = None  # what the seated ranks started from
+    tally: Tally = Tally()  # see `tally`: what each node told is in its own value
+    running: tuple[str, ...] = ()  # nodes that said so to an earlier Holdfast
+    exits: tuple[Exited, ...] = ()  # of a finished job: those that tell why
+    unlike: Fault | None = None  # ranks of the epoch that were in different collectives
+    ended: int = 0  # of a finished job of which not all exits are kept: how many there were
+    held: Fault | None = None  # acted on once the stacks of the stuck ranks are taken
+    progressed: bool = False  # this epoch went beyond all before it
+    history: tuple[Attempt, ...] = ()
+    points: tuple[RestorePoint, ...] = ()  # stored or tainted: see `restore_step`; newest last
+    granted: int | None = None  # a person's word: ranks start from this step, 0 is the beginning
+    unsure_s: float | None = None  # since when it is held back by what the store may hold
+    best_step: int | None = None  # highest step known to be completed by all ranks
+    reached: Reached | None = None  # how far it was when its ranks were ended, until others start
+    unfit: dict[str, Unfit] = {}  # nodes that could not run it lately; other jobs may have them
+    tried: dict[str, Tried] = {}  # nodes that it had to do without: others come first
+    barred: Unfit | None = None  # why it would get no node at all, for a reason of its own
+    suspects: tuple[str, ...] = ()  # nodes that have to pass their tests before ranks run again
+    exam: str | None = None  # of its nodes, while they are diagnosed
+    spent: tuple[Spent, ...] = ()
+    spots: dict[str, int] = {}  # restarts for standing still, by where in the script
+    passed: dict[str, float] = {}  # of these, those that it got past since, and when
+    ends: tuple[Again, ...] = ()  # how ranks ended, the latest last
+    moved: dict[str, float] = {}  # nodes that it moved off without proof against them, and when
+    incident: int | None = None  # the open one
+    repeating: int | None = None  # one that is closed, of which it still does steps again
+    timers: dict[Timer, float] = {}
+
+    @property
+    def version(self) -> Version:
+        """The newest: what its next attempt runs."""
+        return self.versions[-1]
+
+    @property
+    def plan(self) -> Plan:
+        return self.version.plan
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The node of each place, in rank order, "" while there is none."""
+        return self.layout.places
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Nodes that carry ranks, in rank order."""
+        return tuple(filter(None, self.places))
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Everything it holds: nodes and standbys."""
+        return self.nodes + self.standbys
+
+    @property
+    def seated(self) -> bool:
+        """True once ranks may run in this epoch."""
+        return bool(self.seats)
+
+    @property
+    def host(self) -> str:
+        """The node that runs the epoch's store: that of rank 0. "" while there is none."""
+        return self.places[0] if self.places else ""
+
+    @property
+    def finished(self) -> bool:
+        return self.phase in FINISHED
+
+    @property
+    def world_size(self) -> int:
+        return self.layout.world_size
+
+
+class Rollback(Value, frozen=True):
+    """How far a job was before an incident, and the lowest step that it went back to."""
+
+    before: int | None = None
+    restored: int | None = None
+    again: bool = False  # it was not yet as far as before an incident that came first
+
+    @property
+    def lost(self) -> int | None:
+        if self.before is None or self.restored is None:
+            return None
+        return max(0, self.before - self.restored)
+
+
+class Incident(Value, frozen=True):
+    """One cause and all that followed. Times are of the slowest of its jobs, None: not reached."""
+
+    id: int
+    opened: int  # sequence of the entry that opened it
+    kind: Kind
+    blame: Blame
+    found_s: float
+    summary: str
+    stalled_s: float = 0.0  # how long the fault had lasted when it was found
+    jobs: tuple[str, ...] = ()  # every job that it hit
+    waiting: tuple[str, ...] = ()  # those not yet back
+    node: str | None = None  # the culprit
+    rank: int | None = None
+    nodes: tuple[str, ...] = ()  # all that were involved
+    evidence: tuple[Evidence, ...] = ()
+    rung: int = 0  # highest that was needed
+    faults: int = 1  # that were put down to it; what was only reported is none
+    tries: dict[str, int] = {}  # recoveries so far, by fault and node
+    evicted: tuple[str, ...] = ()
+    suspended_s: float | None = None
+    diagnosed_s: float | None = None
+    replaced_s: float | None = None
+    restored_s: float | None = None
+    resumed_s: float | None = None  # a step that no epoch had reached before, or the next fault
+    closed_s: float | None = None
+    overtaken: bool = False  # the next fault came before that step, to each of its jobs
+    outage: bool = False  # more nodes silent at once than may be evicted for it
+    outcome: str = ""  # how it ended, in a sentence
+    latest: str = ""  # the summary of the last fault that joined it
+    rollbacks: dict[str, Rollback] = {}  # by job
+    stacks: dict[int, str] = {}
+
+    @property
+    def open(self) -> bool:
+        return self.closed_s is None
+
+    @property
+    def steps_lost(self) -> int | None:
+        """Steps that were completed before it and had to be trained again, each counted once, over
+        all jobs. None where that is not known of any."""
+        known = [each.lost for each in self.rollbacks.values() if each.lost is not None]
+        return sum(known) if known else None
+
+
+class Brake(Value, frozen=True):
+    """While it is `on` nobody is evicted but by people. `why`: it is so, and who says that."""
+
+    on: bool = False
+    why: str = ""
+    at_s: float = 0.0  # when it was put on or released
+
+
+class Apart(Value, frozen=True):
+    """Two nodes that could not reach each other, in the order of their names, and when."""
+
+    nodes: tuple[str, str]
+    at_s: float
+
+
+class State(Value, frozen=True):
+    """All that the driver must not forget."""
+
+    sequence: int = 0  # of the journal entry that led here
+    term: int = 0
+    epoch: int = 0  # highest ever given out, over all jobs: executors refuse an older one
+    incident_count: int = 0
+    jobs: dict[str, Job] = {}
+    nodes: Mapping[str, Node] = {}  # a dict, but within a batch of decisions: see `overlay`
+    exams: dict[str, Exam] = {}
+    apart: tuple[Apart, ...] = ()  # the latest last
+    brake: Brake = Brake()
+    incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest
+    returned_s: float = 0.0  # when an executor last came back to a driver that took over

@@ -1,0 +1,21 @@
+"""What a job is to run, by number: each change of a plan is a version of its own. Pure.
+
+Kept by the job, the newest last, and named by its attempts. A submission makes the first.
+"""
+
+from holdfast.driver.core.events import Plan
+from holdfast.driver.core.state.value import Value
+
+
+class Version(Value, frozen=True):
+    """A plan as it was at some time, and who had it so."""
+
+    number: int
+    plan: Plan
+    at_s: float
+    by: str = ""
+
+
+def first(plan: Plan, *, at_s: float, by: str = "") -> tuple[Version, ...]:
+    """The versions of a job that was just submitted."""
+    return (Version(number=1, plan=plan, at_s=at_s, by=by),)

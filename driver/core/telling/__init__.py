@@ -1,0 +1,1 @@
+"""From journal entries to sentences."""

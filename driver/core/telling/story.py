@@ -1,0 +1,220 @@
+"""From journal entries to the story of a job, a node or an incident: sentences, with their causes.
+
+Called with the entries of whatever is asked about, by REST and by the command line. Pure. Every
+line is from an entry or its evidence. What somebody saw comes before what was decided on it; what
+changed nothing for the reader (a node has no rank left, a peer's death took one with it) is not.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.state.model import Incident
+from holdfast.driver.core.telling.story_exits import Ends
+from holdfast.driver.ports import Entry
+from holdfast.protocol.faults import Evidence
+from holdfast.protocol.messages import DiagnosticResult
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One sentence. `seen`: it happened, and `source` saw it, or the driver itself
+    where that is empty; else it was decided."""
+
+    sequence: int
+    at: str  # time of day, for people
+    text: str
+    seen: bool = False
+    source: str = ""
+    verdict: str = ""  # what follows from it, where something does
+    cause: int | None = None  # the entry that led to it
+    incident: int | None = None
+
+
+RESTATED: Mapping[type[e.Event], str] = {
+    e.NodeAllocated: r"\S+ is allocated to \S+",
+    e.NodeReleased: r"\S+ is given back",
+    e.NodeDistrusted: r"the cluster keeps work off \S+",
+    e.NodeTrusted: r"the cluster may use \S+ again",
+    e.NodeAppeared: r"\S+ is there",
+    e.NodeQuiet: r"no earlier rank is left on \S+|\S+ is quiet",
+    e.CheckpointStored: r"(the checkpoint of )?step \d+ is in the store",
+    e.StoreReady: r"the (rendezvous of attempt|store of epoch) \d+ listens on \S+",
+    e.RanksRunning: r"the ranks on \S+ run",
+    e.RanksExited: r"rank [\d, ]+ on \S+ ended",
+    e.ExecutorConnected: r"(the|every) executor of \S+ is (new|connected)",
+    e.DiagnosticEnded: r"\S+ ended its tests",
+}
+"""What the core says of the event itself: it was neither decided nor is it news to a reader. With
+the words of older drivers, whose journals are told alike."""
+
+WANTED = (
+    *(e.SuspendRequested, e.ResumeRequested, e.StopRequested, e.DeleteRequested),
+    e.NodeRestoreRequested,
+)
+"""Events that are a person's wish, told as one."""
+
+FACTS: Mapping[type[e.Event], str] = {
+    e.JobSubmitted: r"\S+ is submitted.*",
+    **dict.fromkeys(
+        WANTED,
+        r".+ wants \S+ (suspended|to go on( from .*)?|stopped|deleted|used again: .*)"
+        r"|\S+ is being suspended .*|no checkpoint of \S+ is .*|\S+ goes on from step \d+, .*",
+    ),
+    e.RanksRunning: r"\S+ runs",
+    e.RanksExited: r"\S+ is done: .*",
+    e.StepsRepeated: r"\S+ began again .*",
+    e.SaveProgressed: r"\d+ MB of the last step of .*",
+    e.ProgressSeen: r".*, (the furthest so far|further than ever)|\S+ trains.*",
+    e.NodeVanished: r"the cluster says that .*",
+    e.NodeMaintainRequested: r"\S+ is to be free.*",
+    **dict.fromkeys((e.BrakeApplyRequested, e.BrakeReleaseRequested), r"the brake is .*"),
+    e.ExecutorEnding: r"\S+ is to be free.*",
+    e.NodeAppeared: r"\S+ (is to be free.*|need not be free any more)",
+    e.ExecutorStarved: r"all ranks on .*",
+    e.ExecutorDisconnected: r"the executor of \S+ has no connection",
+    e.StacksTaken: r"stacks: .*",
+    e.StacksFailed: r"no stacks: .*",
+    e.DriverStarted: r"a driver took over.*",
+}
+"""What the core says of the event itself, and a reader wants to know."""
+
+
+def lines_of(
+    entries: Sequence[Entry], incidents: Iterable[Incident] = (), *, whole: bool = False
+) -> tuple[Line, ...]:
+    """The story of these entries, in order, with the evidence that opened their incidents.
+
+    `whole`: with everything that is left out else.
+    """
+    ends = Ends(entries)
+    opened = {incident.opened: incident for incident in incidents}
+    lines: list[Line] = []
+    for entry in entries:
+        incident = opened.get(entry.sequence)
+        told = [*_seen(entry, ends), *_evidence(entry, incident, ends)]
+        if isinstance(entry.event, e.RanksExited):
+            told = [msgspec.structs.replace(line, incident=ends.incident(entry)) for line in told]
+        cause = incident.summary if incident is not None and told else ""
+        for line in (*told, *_reasons(entry, ends.without_causes(entry, cause), whole=whole)):
+            if not lines or (lines[-1].text, lines[-1].seen) != (line.text, line.seen):
+                lines.append(line)
+    return tuple(lines)
+
+
+def timeline(incident: Incident) -> dict[str, float]:
+    """Seconds that each stage of the recovery took, in order; only those that it had."""
+    marks = {
+        "stop": incident.suspended_s,
+        "diagnose": incident.diagnosed_s,
+        "replace": incident.replaced_s,
+        "restore": incident.restored_s,
+        "step": incident.resumed_s,
+    }
+    spans, last_s = {}, incident.found_s
+    if incident.stalled_s:
+        spans["detect"] = round(incident.stalled_s, 3)
+    for name, at_s in marks.items():
+        if at_s is not None:
+            spans[name] = round(max(0.0, at_s - last_s), 3)
+            last_s = max(last_s, at_s)
+    return spans
+
+
+# ---------------------------------------------------------------- what was seen
+
+
+def _seen(entry: Entry, ends: Ends) -> Iterator[Line]:
+    """What the event says that somebody saw."""
+    match entry.event:
+        case e.Found(finding=finding):
+            yield from _pieces(entry, finding.evidence, finding.summary)
+        case e.RanksExited():
+            for source, text in ends.told(entry):
+                yield _line(entry, text, source=source)
+        case e.DiagnosticEnded(node=node, results=results):
+            text = " · ".join(dict.fromkeys(_measured(result) for result in results))
+            yield _line(entry, text or "no result", source=f"tests of {node}", verdict=_bad(entry))
+        case e.ClusterCallFailed(call=call, node=node, why=why):
+            yield _line(entry, f"it would not {call} {node}: {why}", source="cluster")
+        case e.DesiredRefused(node=node, why=why):
+            yield _line(entry, why, source=f"executor of {node}")
+        case _:
+            return
+
+
+def _evidence(entry: Entry, incident: Incident | None, ends: Ends) -> Iterator[Line]:
+    """What opened the incident, where the event itself has not told it."""
+    if incident is None or isinstance(entry.event, e.Found):
+        return
+    new = [piece for piece in incident.evidence if not ends.knows(piece.text)]
+    then = [piece for piece in new if piece.source != "diagnosis"]  # tests came later
+    yield from _pieces(entry, then, incident.summary if then else "")
+
+
+def _pieces(entry: Entry, evidence: Sequence[Evidence], summary: str) -> Iterator[Line]:
+    """One line each, the last with what follows from all of them."""
+    if not evidence and summary:
+        yield _line(entry, summary, source="detector")
+    for piece in evidence[:-1]:
+        yield _line(entry, piece.text, source=piece.source)
+    for piece in evidence[-1:]:
+        verdict = _verdict(evidence, summary)
+        yield _line(entry, piece.text, source=piece.source, verdict=verdict)
+
+
+def _verdict(evidence: Sequence[Evidence], summary: str) -> str:
+    if len({piece.source for piece in evidence}) > 1 and summary.partition(":")[0].endswith("lost"):
+        return "two sources agree"
+    texts = [piece.text for piece in evidence]
+    return "" if any(summary in text for text in texts) else summary
+
+
+def _measured(result: DiagnosticResult) -> str:
+    others = [member for member in result.members if member != result.node]
+    what = f"{result.test} with {', '.join(others)}" if others else result.test
+    if result.ok and result.value is not None:
+        return f"{what}: {result.value:.4g} {result.unit}".rstrip()
+    word = {True: "passed", False: "failed", None: "could not be run"}[result.ok]
+    return f"{what}: {word}{f', {result.detail}' if result.detail else ''}"
+
+
+def _bad(entry: Entry) -> str:
+    """Whom the tests convict, and of what."""
+    orders = [effect for effect in entry.effects if isinstance(effect, Distrust)]
+    return "; ".join(f"{order.node}: {order.reason}" for order in orders)
+
+
+# ---------------------------------------------------------------- what was decided
+
+
+def _reasons(entry: Entry, why: str, *, whole: bool) -> Iterator[Line]:
+    """What happened, then the decisions. `why`: the entry's reasons, less what was told already."""
+    kind = type(entry.event)
+    parts = [part for part in why.split("; ") if part]
+    if not whole:
+        parts = [part for part in parts if not re.fullmatch(RESTATED.get(kind, "(?!)"), part)]
+    fact = re.compile(FACTS.get(kind, "(?!)") + (f"|{RESTATED[kind]}" if kind in RESTATED else ""))
+    facts = [part for part in parts if fact.fullmatch(part)]
+    decided = [part for part in parts if part not in facts]
+    if facts:
+        yield _line(entry, "; ".join(facts))
+    if decided:
+        yield _line(entry, "; ".join(decided), seen=False)
+
+
+def _line(
+    entry: Entry, text: str, *, seen: bool = True, source: str = "", verdict: str = ""
+) -> Line:
+    return Line(
+        sequence=entry.sequence,
+        at=entry.at,
+        text=text,
+        seen=seen,
+        source=source,
+        verdict=verdict,
+        cause=entry.event.cause,
+        incident=entry.incident,
+    )

@@ -1,0 +1,1 @@
+"""Tests of nodes: why one is wanted, and what follows from its result."""

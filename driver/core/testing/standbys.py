@@ -1,0 +1,116 @@
+"""Standbys are tested when they come: each once, alone, while its job trains on.
+
+Called by `decide` and by ticks. Pure. A standby that fails is evicted, and the next node is tested
+in its turn; one of which nothing could be measured stands by. A place that is empty does not wait
+for a test, and neither does a recovery: it ends those that are under way. Must not touch training:
+no epoch, no phase, no restart.
+"""
+
+from msgspec.structs import replace
+
+from holdfast.diagnostics.plan import alone
+from holdfast.diagnostics.verdict import Verdict, judge_alone
+from holdfast.driver.core import exams
+from holdfast.driver.core.job.maintenance import trains
+from holdfast.driver.core.placing.allocation import ready
+from holdfast.driver.core.state.model import Exam, Fault, Job, Purpose
+from holdfast.driver.core.state.node import Node
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+
+
+def keep(turn: Turn) -> None:
+    """Begin the tests that are due, and end those whose job does not train any more."""
+    for each in turn.each_job(turn.jobs):
+        job = turn.jobs[each]
+        training = trains(job)
+        for name in job.standbys:
+            node = turn.nodes[name]
+            if node.exam is not None and not training:  # it is tested once its job trains again
+                exams.leave(turn, name, but=Purpose.DIAGNOSIS)
+            elif training and _is_due(turn, job, node):
+                _begin(turn, job, node)
+
+
+def _is_due(turn: Turn, job: Job, node: Node) -> bool:
+    """Whether it is there, quiet, and was not tested since it came."""
+    policy = turn.policy
+    tests = policy.standby_test_s > 0 and job.failed_standbys < policy.standby_failures
+    new = node.held is not None and node.held.tested is None and node.exam is None
+    return tests and new and ready(node) and node.name in job.quiet
+
+
+def _begin(turn: Turn, job: Job, node: Node) -> None:
+    number, limit_s = turn.sequence, turn.policy.standby_test_s
+    id_ = f"standby.{number}.{node.name}"
+    orders = alone(id=id_, node=node.name, limit_s=min(limit_s, job.plan.diagnose_s))
+    exam = Exam(
+        id=id_,
+        purpose=Purpose.STANDBY,
+        until_s=turn.now + limit_s,
+        orders={node.name: orders},
+        suspects=(node.name,),
+        job=job.name,
+    )
+    exams.begin(turn, exam)
+    turn.say(f"standby {node.name} tests itself")
+
+
+def conclude(turn: Turn, exam: Exam, late: str = "") -> Fault | None:
+    """The results of a standby's self-test are in, or will not come; what is to be done about one
+    that failed."""
+    (name,) = exam.suspects
+    job = turn.jobs.get(turn.nodes[name].job or "")
+    exams.drop(turn, exam.id)
+    if job is None:
+        return None
+    least, orders, results = job.plan.compute_gflops, exam.orders[name], exam.results.get(name, ())
+    verdict = judge_alone(name, orders, results, compute_gflops=least)
+    if late or verdict.undecided:
+        _stands_by_untested(turn, name, late or verdict.evidence[0])
+    elif verdict.bad:
+        return _fail(turn, job, name, verdict)
+    else:
+        _pass(turn, job, name)
+    return None
+
+
+def _pass(turn: Turn, job: Job, node: str) -> None:
+    _note(turn, node, tested=True)
+    if job.failed_standbys:
+        turn.job(job.name, failed_standbys=0)
+    turn.say(f"standby {node} passed its self-test")
+
+
+def _note(turn: Turn, node: str, *, tested: bool) -> None:
+    held = turn.nodes[node].held
+    if held is not None:
+        turn.node(node, holding=replace(held, tested=tested))
+
+
+def _stands_by_untested(turn: Turn, node: str, why: str) -> None:
+    """Nothing could be measured, which is no proof against it."""
+    _note(turn, node, tested=False)
+    turn.say(f"standby {node} could not be tested ({why}) and stands by untested")
+
+
+def _fail(turn: Turn, job: Job, node: str, verdict: Verdict) -> Fault:
+    failed = job.failed_standbys + 1
+    turn.job(job.name, failed_standbys=failed)
+    if failed == turn.policy.standby_failures:
+        turn.say(
+            f"{failed} standbys of {job.name} failed one after another: more likely the test than "
+            "the nodes, so its standbys are tested no more"
+        )
+    return _fault(node, verdict)
+
+
+def _fault(node: str, verdict: Verdict) -> Fault:
+    return Fault(
+        kind=Kind.DIAGNOSTIC_FAILED,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=node,
+        summary=f"the {verdict.bad[node]} of {node} failed its self-test",
+        evidence=tuple(Evidence(source="diagnosis", text=line) for line in verdict.evidence),
+    )
