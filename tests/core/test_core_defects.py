@@ -14,7 +14,12 @@ from holdfast.driver.core.state.model import Timer
 from holdfast.driver.journal.draft import Draft
 
 Make = Callable[..., Any]
-PLACES = ("ticks._job", "decide.advance", "allocation._fill_places", "allocation._start")
+PLACES = (
+    "handlers.ticks._job",
+    "decide.advance",
+    "placing.allocation._fill_places",
+    "placing.allocation._start",
+)
 """Where a turn goes from job to job."""
 
 
@@ -82,7 +87,7 @@ def test_what_the_tick_was_for_is_done_for_the_others(
     Drafted(life)
     for job in ("a", "b"):
         life.submit(job, nodes=1, ranks_per_node=1, deadline_s=100.0)
-    planted(monkeypatch, "ticks._job", "a")
+    planted(monkeypatch, "handlers.ticks._job", "a")
     life.do(e.Ticked(), after_s=100.0)
     assert life.state.jobs["a"].parked
     assert life.state.jobs["b"].finished, "its deadline has passed"
