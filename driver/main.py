@@ -22,9 +22,9 @@ from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.adapters.tokens import Tokens, load_tokens
 from holdfast.driver.cluster.outside import Outside, check_rights, outside
 from holdfast.driver.journal.opening import check_journal, open_journal
+from holdfast.driver.lead.journal_away import LeadWithJournal, insist, tried
 from holdfast.driver.lead.lock import Locked, take_lock
 from holdfast.driver.lead.opening import open_lead
-from holdfast.driver.lead.retry import LeadWithJournal, insist, tried
 from holdfast.driver.lead.standby import Lead, keep_lead, stand_by, title
 from holdfast.driver.people.console import say, say_all, say_to_people, wrong
 from holdfast.driver.ports import PermanentError, TakenOver, TemporaryError

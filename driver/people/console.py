@@ -1,6 +1,6 @@
 """What a driver says to people, on stderr, beside its log.
 
-Used by `driver.main`, and by `driver.lead.retry` while it waits.
+Used by `driver.main`, and by `driver.lead.journal_away` while it waits.
 """
 
 import sys

@@ -23,8 +23,8 @@ from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.lead_postgres import PostgresLead
 from holdfast.driver.adapters.sql.postgres import open_postgres
-from holdfast.driver.lead import retry
-from holdfast.driver.lead.retry import LeadWithJournal, insist
+from holdfast.driver.lead import journal_away
+from holdfast.driver.lead.journal_away import LeadWithJournal, insist
 from holdfast.driver.ports import TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.protocol import exitcodes
@@ -157,7 +157,7 @@ async def test_who_took_the_lead_and_lost_the_database_leads_once_it_has_both(
 async def test_a_try_that_nobody_answers_is_given_up_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retry, "TRY_S", 0.01)
+    monkeypatch.setattr(journal_away, "TRY_S", 0.01)
     silent, tries = Event(), 0
 
     def work() -> int:
@@ -178,7 +178,8 @@ async def test_after_long_it_ends_for_who_starts_it_may_know_another_address(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "wrong")
-    monkeypatch.setattr(retry, "PATIENCE_S", 0.0)  # after the first try, however long that took
+    # after the first try, however long that took
+    monkeypatch.setattr(journal_away, "PATIENCE_S", 0.0)
     opening = partial(open_postgres, postgres.url("postgres", port=postgres.port))
     with pytest.raises(TemporaryError, match="password authentication failed"):
         await insist(opening, asyncio.Event())
