@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
+from holdfast.diagnostics.runner import BEGUN, LOADING_S, result_of
 from holdfast.executor.adapters.pipes import readable
 from holdfast.executor.command import NotStartable
 from holdfast.executor.launcher.orders import Program
@@ -18,7 +19,7 @@ from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 from holdfast.protocol.rankenv import NodeFacts
 
 MARGIN_S = 10.0
-"""Beyond the time box, which the runner keeps itself: for a start without a launcher."""
+"""Beyond a limit that the runner keeps itself: for a start without a launcher, and for its end."""
 
 
 async def diagnose(spawner: Spawner, node: NodeFacts, order: DiagnosticOrder) -> DiagnosticResult:
@@ -46,13 +47,18 @@ async def diagnose(spawner: Spawner, node: NodeFacts, order: DiagnosticOrder) ->
 async def _result(
     output: asyncio.StreamReader, pid: int, node: str, order: DiagnosticOrder
 ) -> DiagnosticResult:
-    limit_s = order.time_box_s + MARGIN_S
+    """The runner keeps both of its limits itself; this is for one that does not."""
+    limit_s, what = LOADING_S + MARGIN_S, "the test did not begin: its runner"
     try:
-        async with asyncio.timeout(limit_s):
-            text = await output.read()
-        return msgspec.json.decode(text.strip().rpartition(b"\n")[2], type=DiagnosticResult)
+        async with asyncio.timeout(limit_s) as limit:
+            first = await output.readline()
+            if first == BEGUN:
+                limit_s, what = order.time_box_s + MARGIN_S, "the runner"
+                limit.reschedule(asyncio.get_running_loop().time() + limit_s)
+            text = first + await output.read()
+        return result_of(text)
     except TimeoutError:
-        detail = f"the runner was ended after {limit_s:.0f} s"
+        detail = f"{what} was ended after {limit_s:.0f} s"
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
     except msgspec.DecodeError as error:

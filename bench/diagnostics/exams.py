@@ -99,7 +99,7 @@ def _answer(output: int) -> DiagnosticResult:
     while select.select([output], [], [], BOX_S + runner.LOADING_S)[0]:
         more = os.read(output, 65_536)
         if not more:
-            return msgspec.json.decode(text, type=DiagnosticResult)
+            return runner.result_of(text)
         text += more
     raise TimeoutError("a runner did not answer")
 

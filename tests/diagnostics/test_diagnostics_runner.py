@@ -14,6 +14,7 @@ import pytest
 from ports import free_port
 from waiting import DEADLINE_S
 
+from holdfast.diagnostics import runner
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult, Rendezvous
 
 pytest.importorskip("torch")
@@ -112,6 +113,37 @@ def test_a_node_computes_and_tells_its_speed(start: Start) -> None:
 def test_a_test_that_is_not_known_is_told_and_is_no_verdict(start: Start) -> None:
     result = answer(start("node-1", DiagnosticOrder(id="d1", test="gravity")))
     assert (result.ok, result.detail) == (None, "test 'gravity' is not known here")
+
+
+def test_a_test_begins_when_all_that_it_needs_is_loaded_and_says_so(start: Start) -> None:
+    child = start("node-1", DiagnosticOrder(id="d1", test="compute", time_box_s=ANSWER_S))
+    assert child.stdout is not None
+    assert child.stdout.readline() == runner.BEGUN
+    assert answer(child).ok is True
+
+
+STUCK = """
+import sys, threading
+from holdfast.diagnostics import runner
+runner.LOADING_S = 0.2
+runner.import_module = lambda name: threading.Event().wait()
+runner.main(sys.argv[1:])
+"""
+"""A runner whose torch is never loaded."""
+
+
+def test_a_test_that_cannot_begin_is_no_verdict_and_names_the_limit_of_loading() -> None:
+    order = DiagnosticOrder(id="d1", test="compute", time_box_s=ANSWER_S)
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK, msgspec.json.encode(order)],
+        env={**os.environ, "HOLDFAST_NODE": "node-1"},
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    result = runner.result_of(done.stdout)
+    assert result.ok is None
+    assert result.detail == "the test did not begin: loading torch took more than 0.2 s"
 
 
 def test_bad_input_is_named_and_ends_with_the_code_for_it() -> None:
