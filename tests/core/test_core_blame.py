@@ -114,6 +114,27 @@ def test_complaints_and_the_clusters_word_are_two_sources(training) -> None:
     assert life.evicted == ["n1"]
 
 
+def test_executors_that_ended_while_no_driver_was_there_are_no_strike_against_their_nodes(
+    training,
+) -> None:
+    life = training()
+    life.do(e.DriverStarted(term=2))
+    for node in ("n0", "n1"):
+        life.connect(node, f"{node}-second")
+    assert life.incident.summary == (
+        "the executor of n0 ended while no driver was there, its ranks with it"
+    )
+    assert {node.record.strikes for node in life.state.nodes.values()} == {()}
+
+
+def test_an_executor_that_died_while_the_driver_was_there_is_a_strike(training) -> None:
+    life = training()
+    life.silence("n0")
+    life.connect("n0", "n0-second")
+    assert life.incident.summary == "the executor of n0 died, its ranks with it"
+    assert len(life.state.nodes["n0"].record.strikes) == 1
+
+
 def test_after_a_restart_the_clusters_word_explains_echoes_at_once(training) -> None:
     life = training(standbys=1)
     life.silence("n1")

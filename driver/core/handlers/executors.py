@@ -12,7 +12,7 @@ from holdfast.driver.core.handlers import journal_restored, node_loss
 from holdfast.driver.core.placing.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state.model import Fault, Purpose, Timer
-from holdfast.driver.core.state.node import Broken, Connected, Lent, Node
+from holdfast.driver.core.state.node import Awaited, Broken, Connected, Lent, Node
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
@@ -44,7 +44,7 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
     suspicion.convene(turn, event.node)
     journal_restored.learn(turn, node, event)
     if new and node.job is not None:
-        _ranks_died(turn, event.node, node.job)
+        _ranks_died(turn, event.node, node.job, unseen=isinstance(node.link, Awaited))
     if node.job is not None:
         node_loss.end_doubt(turn, turn.jobs[node.job])
     node_loss.end_outage(turn)
@@ -75,12 +75,16 @@ def forget_stranger(turn: Turn, node: Node) -> None:
     turn.say(f"{node.name} is forgotten: the cluster does not know it")
 
 
-def _ranks_died(turn: Turn, node: str, name: str) -> None:
-    """A new executor has none of the ranks, nor the store, of the one before."""
+def _ranks_died(turn: Turn, node: str, name: str, *, unseen: bool) -> None:
+    """A new executor has none of the ranks, nor the store, of the one before. `unseen`: that one
+    ended while no driver was there to see why, as all do when their machine is shut down with it;
+    that is no strike against its node.
+    """
     job = turn.jobs[name]
     quiet = {other: held for other, held in job.quiet.items() if other != node}
     if job.seated and node in job.places:
-        summary = f"the executor of {node} died, its ranks with it"
+        how = "ended while no driver was there" if unseen else "died"
+        summary = f"the executor of {node} {how}, its ranks with it"
         evidence = Evidence(source=f"executor of {node}", text="it connected as a new process")
         fault = Fault(
             kind=Kind.EXECUTOR_LOST,
@@ -89,6 +93,7 @@ def _ranks_died(turn: Turn, node: str, name: str) -> None:
             node=node,
             summary=summary,
             evidence=(evidence,),
+            spared=unseen,
         )
         held = turn.nodes[node].held
         if held is not None:
