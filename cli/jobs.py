@@ -114,9 +114,12 @@ def jobs(
 
 
 def _step(job: dict[str, Any]) -> str | None:
-    """`50 (attempt 2)` where steps are counted from the script's last start."""
+    """`50 (attempt 2)` where steps are counted from the script's last start, `50 (again from 40)`
+    where some are done again."""
     if job["step"] is None:
         return None
+    if job.get("again_from") is not None:  # a driver of before does not tell
+        return f"{job['step']} (again from {job['again_from']})"
     start = f" (attempt {job['attempt']})" if job["step_relative"] else ""
     return f"{job['step']}{start}"
 

@@ -102,6 +102,8 @@ def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
     parts = []
     if job["step"] is not None:
         parts.append(f"step {job['step']:,}{' of this attempt' if job['step_relative'] else ''}")
+    if (start := job.get("again_from")) is not None:  # a driver of before does not tell
+        parts[0] += f", the furthest so far; it goes on from step {start:,}"
     if job["step_s"] is not None:
         best = f" (best {job['best_step_s']:.3g} s)" if job["best_step_s"] is not None else ""
         parts.append(f"{job['step_s']:.3g} s a step{best}")

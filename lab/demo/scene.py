@@ -97,7 +97,8 @@ class Looker:
             self._watch(job["phase"] in FINISHED)
         except (Refused, TooLate):
             return msgspec.structs.replace(self.scene, act=act, elapsed_s=elapsed_s)
-        if job["step"] and job["loss"] is not None:
+        again = job["again_from"] is not None  # the loss is that of a step before
+        if job["step"] and job["loss"] is not None and not again:
             self._losses[job["step"]] = job["loss"]
         self.scene = Scene(
             act=act,

@@ -4,12 +4,14 @@ import pytest
 from made_jobs import made_job
 from msgspec.structs import replace
 
+from holdfast.cli import status
 from holdfast.driver.adapters.rest.views import job_view
 from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.state.model import Job, Phase, State
 from holdfast.driver.core.state.node import Exited
+from holdfast.driver.core.state.restore_point import RestorePoint, Where
 from holdfast.driver.watch.model import JobProgress
-from holdfast.protocol.messages import RankStatus, Task
+from holdfast.protocol.messages import RankStatus, Seat, Task
 
 
 def ended(*statuses: RankStatus, best_step: int | None = None) -> Job:
@@ -43,3 +45,36 @@ def test_a_job_that_goes_on_is_as_far_as_it_is_now_and_not_when_it_was_put_aside
     live = JobProgress(job="job", step=7, best_step=7, relative=True)
     view = job_view(State(jobs={"job": job}), job, now=2.0, live=live)
     assert (view.step, view.step_relative) == (7, True)
+
+
+def recovering(live: JobProgress | None, *, restored: int | None = 40) -> Job:
+    """In its second attempt, from a step before the one that it had completed."""
+    point = RestorePoint(step=restored, epoch=1, where=Where.MEMORY) if restored else None
+    seats = (Seat(rank=0, local_rank=0, node="n0", address="10.0.0.1"),) if live else ()
+    return replace(ended(best_step=3), phase=Phase.RUNNING, restore=point, seats=seats, attempt=2)
+
+
+@pytest.mark.parametrize(
+    ("live", "restored", "shown"),
+    [
+        pytest.param(JobProgress(job="job", step=0, best_step=57), 40, (57, 40), id="it starts"),
+        pytest.param(JobProgress(job="job", step=43, best_step=57), 40, (57, 40), id="on its way"),
+        pytest.param(JobProgress(job="job", step=9, best_step=57), None, (57, 0), id="from 0"),
+        pytest.param(JobProgress(job="job", step=58, best_step=58), 40, (58, None), id="further"),
+    ],
+)
+def test_a_job_that_does_steps_again_shows_the_furthest_and_from_where_it_goes_on(
+    live: JobProgress, restored: int | None, shown: tuple[int, int | None]
+) -> None:
+    job = recovering(live, restored=restored)
+    view = job_view(State(jobs={"job": job}), job, now=2.0, live=live)
+    assert (view.step, view.again_from) == shown
+    told = "\n".join(status._progress(view.model_dump(), []))
+    assert (f"; it goes on from step {shown[1]}" in told) == (shown[1] is not None)
+
+
+def test_steps_that_count_from_the_start_of_an_attempt_are_those_of_this_one() -> None:
+    live = JobProgress(job="job", step=9, best_step=57, relative=True)
+    job = replace(recovering(live), best_step=None)
+    view = job_view(State(jobs={"job": job}), job, now=2.0, live=live)
+    assert (view.step, view.step_relative, view.again_from) == (9, True, None)

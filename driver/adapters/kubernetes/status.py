@@ -11,6 +11,7 @@ from holdfast.driver.core.attempt.known_points import newest_stored
 from holdfast.driver.core.state import job_lives
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.node import Node
+from holdfast.driver.people.how_far import furthest
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.faults import Kind
 
@@ -230,9 +231,7 @@ def _recovery_s(incident: Incident | None) -> str | None:
 
 
 def _live(job: Job, live: JobProgress | None) -> dict[str, Any]:
-    known = live or job.reached
-    seen = [job.best_step, known.step if known else None]
-    step = max((each for each in seen if each is not None), default=None)
+    step = furthest(job, live)
     newest = newest_stored(job)
     stored = newest.step if newest else None
     if live is None:

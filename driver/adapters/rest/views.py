@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import Field
 
-from holdfast.driver.adapters.rest.howfar import how_far
 from holdfast.driver.adapters.rest.points import (
     LayoutView,
     RestorePointView,
@@ -28,6 +27,7 @@ from holdfast.driver.core.state.model import Incident, Job, State
 from holdfast.driver.core.state.node import Exited, Lent, Node
 from holdfast.driver.core.telling.story import timeline
 from holdfast.driver.core.testing.requalification import due_s
+from holdfast.driver.people.how_far import how_far
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.messages import Observed
 
@@ -104,6 +104,9 @@ class JobView(View):
     is tainted; until ranks run also what its nodes have in memory."""
     step: int | None
     """Highest step that all ranks are known to have completed."""
+    again_from: int | None
+    """While steps are done again after a recovery: the one that its ranks went back to; else null.
+    """
     stored_step: int | None
     """Of the newest whole checkpoint that its store is known to have; null where there is none."""
     stored_s: float | None
@@ -252,6 +255,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         standbys=list(job.standbys),
         attempt=job.attempt,
         step=so_far.step,
+        again_from=so_far.again_from,
         version=job.version.number,
         layout=layout_view(job),
         restore_points=restore_points(job, now),
