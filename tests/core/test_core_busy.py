@@ -160,7 +160,7 @@ def test_it_says_which_nodes_are_full_while_it_waits(life) -> None:
     fleet.submit("job", nodes=2)
     fleet.round()
     assert life.job.phase is Phase.PENDING
-    assert "nodes needed: 2, free: 0" in life.job.waiting
+    assert "it needs 2 nodes, and none is free" in life.job.waiting
     assert FULL in life.job.waiting
 
 

@@ -15,7 +15,7 @@ def test_a_closed_node_gets_no_job_until_it_is_open(life) -> None:
     life.submit(nodes=2)
     assert life.phase is Phase.PENDING
     assert "closed to new work: it is cordoned" in " ".join(life.whys)
-    assert life.job.waiting == "nodes needed: 2, free: 1; n1: it is cordoned"
+    assert life.job.waiting == "it needs 2 nodes, and 1 is free; n1: it is cordoned"
     life.do(e.NodeAppeared(node="n1"))
     assert sorted(allocated(life)) == ["n0", "n1"]
 

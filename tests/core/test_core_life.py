@@ -11,18 +11,50 @@ def test_a_job_that_waits_says_who_has_the_nodes_that_it_could_have(life) -> Non
     life.submit("first", nodes=2)
     life.submit("second", nodes=3)
     life.submit("job", nodes=4)
-    assert life.state.jobs["job"].waiting == "nodes needed: 4, free: 1; second has 3; first has 2"
+    assert (
+        life.state.jobs["job"].waiting
+        == "it needs 4 nodes, and 1 is free; second has 3; first has 2"
+    )
     for node in ("n0", "n5"):
         life.do(e.NodeAppeared(node=node, closed="it is cordoned"))
     waits = life.state.jobs["job"].waiting
-    assert waits == "nodes needed: 4, free: 0; second has 3; first has 1; n5: it is cordoned"
+    assert (
+        waits == "it needs 4 nodes, and none is free; second has 3; first has 1; n5: it is cordoned"
+    )
+
+
+def test_a_job_that_waits_says_why_nodes_that_nobody_has_are_not_for_it(life) -> None:
+    for number in range(6):
+        life.node(f"n{number}")
+    life.do(e.NodeVanished(node="n0"))
+    for node in ("n1", "n2"):
+        life.do(e.NodeEvictRequested(node=node, reason="a loud fan", by="a person"))
+    life.do(e.NodeAppeared(node="n3", closed="it is cordoned"))
+    life.do(e.NodeMaintainRequested(node="n4", reason="new kernel", by="a person"))
+    life.submit("job", nodes=2)
+    first, *others = life.job.waiting.split("; ")
+    assert first == "it needs 2 nodes, and 1 is free"
+    quarantined = "it is quarantined (a person wants"
+    assert others[0] == f"n1: {quarantined} n1 out: a loud fan)"
+    assert others[1] == f"n2: {quarantined} n2 out: a loud fan)"
+    assert others[2:] == ["n3: it is cordoned", "2 more are not to be had"]
+
+
+def test_a_job_that_needs_more_nodes_than_there_are_says_that_it_cannot_start(life) -> None:
+    life.node("n0")
+    life.node("n1")
+    life.submit("job", nodes=3)
+    waits = "it needs 3 nodes, and only 2 are known: it cannot start until more join"
+    assert life.job.waiting == waits
 
 
 def test_a_job_waits_and_says_why_and_starts_by_itself_when_nodes_come(life) -> None:
     life.node("n0")
     life.submit(nodes=2)
     assert life.phase is Phase.PENDING
-    assert life.job.waiting == "nodes needed: 2, free: 1"
+    assert (
+        life.job.waiting == "it needs 2 nodes, and only 1 is known: it cannot start until more join"
+    )
     life.node("n1")
     assert life.phase is Phase.ALLOCATING
     life.do(e.NodeAllocated(job="job", node="n0"))

@@ -156,7 +156,8 @@ def test_no_node_to_be_had_is_said_and_it_goes_on_when_one_comes(training) -> No
     life.lose("n1")
     life.answer()
     assert life.phase is Phase.REPLACING
-    assert life.job.waiting == "there is no node for ranks 2 to 3, and no node is free"
+    lack = "there is no node for ranks 2 to 3, and no node is free"
+    assert life.job.waiting == f"{lack}; n1: it is quarantined (n1 is lost)"
     life.node("n9")
     life.answer()
     assert life.phase is Phase.RUNNING

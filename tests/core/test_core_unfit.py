@@ -31,7 +31,7 @@ def test_it_says_which_nodes_could_not_run_it_and_why(life) -> None:
     life.node("n0")
     life.submit("greedy", nodes=1)
     refuse(life, "greedy", "n0")
-    waiting = f"nodes needed: 1, free: 0; n0: it could not be allocated: {NO_GPU}"
+    waiting = f"it needs 1 node, and none is free; n0: it could not be allocated: {NO_GPU}"
     assert life.state.jobs["greedy"].waiting == waiting
 
 

@@ -88,7 +88,11 @@ def test_two_jobs_that_need_the_last_node_are_one_that_has_all_and_one_that_has_
 
     (first,) = eventually(placed, "one has its nodes")
     (other,) = {*names} - {first}
-    bad.until(other, lambda status: "nodes needed: 2, free: 0" in status.get("message", ""), "why")
+    bad.until(
+        other,
+        lambda status: "it needs 2 nodes, and none is free" in status.get("message", ""),
+        "why",
+    )
     assert len(bad.bound(first, 2)) == 2
     assert bad.pods(other) == {}
     bad.kubectl("delete", "tj", first)

@@ -90,7 +90,7 @@ def test_a_driver_that_was_killed_takes_its_pods_over(operated: Operated) -> Non
     operated.kill()
     operated.start()
     operated.apply("next", nodes=1)
-    operated.until("next", lambda status: "free: 0" in status.get("message", ""), "it waits")
+    operated.until("next", lambda status: "none is free" in status.get("message", ""), "it waits")
     assert operated.pods("kept") == before
     operated.clear("next")
     operated.clear("kept")

@@ -194,7 +194,7 @@ async def test_nodes_that_were_never_ready_are_shown_with_why_and_so_is_a_job_th
     said = f"; nodes that there are: 4, and none is ready (node-1: {why}, node-2: {why}, node-3: "
     assert said in (await driver.http.get("/v1alpha1/jobs/speech")).json()["waiting"]
     told = (await driver.http.get("/v1alpha1/jobs/speech/why")).json()
-    assert told["headline"].endswith(": nodes needed: 1, free: 0"), "the reason alone"
+    assert told["headline"].endswith(": it needs 1 node, and none is free"), "the reason alone"
     (detail,) = told["details"]
     assert detail.startswith(f"nodes that there are: 4, and none is ready (node-1: {why}, node-2")
     await driver.happened(*NODE)

@@ -21,7 +21,7 @@ from holdfast.driver.core.placing.candidates import (
     untried,
     unwanted,
 )
-from holdfast.driver.core.state.fit import TOLD, Reason, Use, fit, fits
+from holdfast.driver.core.state.fit import COME_BACK, TOLD, Reason, Use, fit, fits
 from holdfast.driver.core.state.model import Job, Phase, Purpose, Timer, Unfit, Wanted
 from holdfast.driver.core.state.node import (
     Against,
@@ -127,17 +127,37 @@ def _take_out(free: list[str], nodes: Iterable[str]) -> None:
 
 
 def _too_few(turn: Turn, job: Job, free: int) -> str:
-    """How many nodes there are for the job, who has others, and why a few are not usable."""
-    nobodys = (node for node in turn.nodes.values() if node.present and node.job is None)
-    said = [f"{node.name}: {why}" for node in nobodys if (why := _told(turn, job, node))]
-    counted = f"nodes needed: {job.layout.nodes}, free: {free}"
-    return "; ".join([counted, *_have(turn, job), *said[:SAID_NODES]])
+    """How many nodes there are for the job, who has others, and why the rest is not usable."""
+    return "; ".join([_counted(turn, job, free), *_have(turn, job), *_barred(turn, job)])
+
+
+def _counted(turn: Turn, job: Job, free: int) -> str:
+    wanted = job.layout.nodes
+    needs = f"it needs {wanted} node{'' if wanted == 1 else 's'}, and"
+    known = sum(1 for node in turn.nodes.values() if not node.stranger)
+    if 0 < known < wanted:
+        return f"{needs} only {known} {_are(known)} known: it cannot start until more join"
+    return f"{needs} {free or 'none'} {_are(free)} free"
+
+
+def _are(count: int) -> str:
+    return "are" if count > 1 else "is"
+
+
+def _barred(turn: Turn, job: Job) -> list[str]:
+    """Why nodes that nobody has are not the job's: a few of them, those that come back last."""
+    nobodys = (node for node in turn.nodes.values() if node.job is None and not node.stranger)
+    found = [(why, node.name) for node in nobodys if (why := _told(turn, job, node))]
+    found.sort(key=lambda each: each[0].bar in COME_BACK)
+    more = len(found) - SAID_NODES
+    said = [f"{node}: {why.whole}" for why, node in found[:SAID_NODES]]
+    return [*said, f"{more} more {_are(more)} not to be had"] if more > 0 else said
 
 
 def _told(turn: Turn, job: Job, node: Node) -> Reason | None:
-    """Why a node that nobody has is not the job's, in somebody's words."""
-    reasons = fit(Use.PLACE, job, node, turn.now)
-    return next((each for each in reasons if each.bar in TOLD), None)
+    """Why a node that nobody has is not the job's; what passes by itself only where that is all."""
+    reasons = [each for each in fit(Use.PLACE, job, node, turn.now) if each.bar in TOLD]
+    return min(reasons, key=lambda each: each.bar in COME_BACK, default=None)
 
 
 def _have(turn: Turn, job: Job) -> list[str]:
@@ -214,7 +234,9 @@ def _lack(turn: Turn, job: Job) -> str:
     """Why a place stays empty for now."""
     if job.barred is not None:
         return job.barred.why
-    return "one is on its way" if _coming(turn) else "no node is free"
+    if _coming(turn):
+        return "one is on its way"
+    return "; ".join(["no node is free", *_barred(turn, job)])
 
 
 def _lent(turn: Turn, job: Job) -> str | None:

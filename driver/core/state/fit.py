@@ -72,6 +72,11 @@ class Reason(Value, frozen=True):
     def __str__(self) -> str:
         return self.detail or self.bar.value
 
+    @property
+    def whole(self) -> str:
+        """Also that it is quarantined, where the words are why."""
+        return f"{self.bar} ({self.detail})" if self.bar is Bar.QUARANTINED else str(self)
+
 
 _THERE = frozenset({Bar.UNKNOWN, Bar.GONE})
 _NOTICED = frozenset({Bar.PERSON, Bar.DRAIN, Bar.EXECUTOR})
@@ -111,9 +116,11 @@ STATES: Mapping[Bar, str] = {
 }
 """One word for a node that has this against its use as a place; of the others it has none."""
 
-TOLD = frozenset({Bar.SUSPECT, *SOURCES.values(), Bar.UNFIT})
-"""Reasons that tell who waits why a free node is not for it. Of an eviction, and of a node on its
-way back, its own story tells."""
+COME_BACK = frozenset({Bar.GONE, Bar.LENT, Bar.RETURNING})
+"""Reasons that pass, as a rule, without anybody's doing."""
+
+TOLD = _NEW - {Bar.UNKNOWN, Bar.HELD}
+"""Reasons that tell who waits why a node that nobody has is not for it."""
 
 WORDED = frozenset({Bar.QUARANTINED, Bar.SUSPECT, *SOURCES.values()})
 """Reasons in the words of whoever gave them, which are told of the node."""
