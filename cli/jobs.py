@@ -95,22 +95,39 @@ def jobs(
         say("no job matches" if phase or label or name else "no jobs")
         return
     table(
-        ("name", "state", "for", "ready", "step", "restarts", "age"),
+        ("name", "state", "for", "ready", "step", "restarts", "age", "why"),
         (
             (
                 job["name"],
                 toned(asking.state_of(job, alive=alive)),
                 duration(job["since_s"]) if alive else None,
-                f"{sum(len(p['ranks']) for p in job['places'] if p['connected'])}/{job['ranks']}",
+                _ready(job) if alive else None,
                 _step(job),
                 sum(budget["used"] for budget in job["restarts"].values()),
                 duration(job["age_s"]),
+                _why(job, alive=alive),
             )
             for job in found
         ),
     )
     if not alive:
         last_word()
+
+
+def _ready(job: dict[str, Any]) -> str | None:
+    """How many of its ranks have a node that is connected."""
+    from holdfast.driver.core.state.model import FINISHED
+
+    if job["phase"] in FINISHED:
+        return None
+    ready = sum(len(place["ranks"]) for place in job["places"] if place["connected"])
+    return f"{ready}/{job['ranks']}"
+
+
+def _why(job: dict[str, Any], *, alive: bool) -> str:
+    """Why it failed, or what it waits for, where something runs that could wait."""
+    waits = (job["parked"] or job["waiting"]) if alive else ""
+    return str((job["failure"] or {}).get("reason", "") or waits)
 
 
 def _step(job: dict[str, Any]) -> str | None:

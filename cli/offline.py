@@ -17,6 +17,10 @@ from holdfast.protocol.paths import RunPaths
 if TYPE_CHECKING:
     from holdfast.driver.adapters.rest.parameters import JobFilter
 
+ENDED = "ended"
+UNDER_WAY = frozenset({"free", "held", "in test", "unknown"})
+"""States of nodes that are over where nothing runs any more; others are known as well then."""
+
 
 class Recorded:
     """A run's journal, as if its driver were asked. `others`: runs that it does not know."""
@@ -70,7 +74,15 @@ class Recorded:
     def nodes(self) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import node_view
 
-        return [_plain(node_view(self._state, node)) for node in self._state.nodes.values()]
+        views = (node_view(self._state, node) for node in self._state.nodes.values())
+        return [{**_plain(view), "state": self._now_of(view.state)} for view in views]
+
+    def _now_of(self, state: str) -> str:
+        """What a node is now that was so: those of this machine end with whoever started them."""
+        from holdfast.keeper.state import state_path
+
+        local = state_path(self._root).exists()
+        return ENDED if local and state in UNDER_WAY else state
 
     def readiness(self) -> Readiness:
         return Readiness(ready=False, why="", stale=False)
@@ -91,10 +103,12 @@ class Recorded:
 
     def why(self, name: str) -> dict[str, Any]:
         """About a job or a node."""
-        from holdfast.driver.adapters.rest import telling
+        from holdfast.driver.adapters.rest import telling, views
 
         if node := self._state.nodes.get(name):
-            return _plain(telling.why_node(self._journal, self._state, node))
+            ended = self._now_of(views.node_state(node)) == ENDED
+            over = "has ended, as all nodes of this machine do with their driver" if ended else ""
+            return _plain(telling.why_node(self._journal, self._state, node, over=over))
         job = self._state.jobs[self._meant(name, kind="job or node")]
         return _plain(telling.why_job(self._journal, self._state, job))
 

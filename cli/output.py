@@ -23,6 +23,7 @@ TONES = {
     "cut short": "yellow",
     "maintenance": "yellow",
     "suspect": "yellow",
+    "in test": "yellow",
     "Stopped": "yellow",
     "Suspended": "yellow",
     "Pending": "yellow",
@@ -76,7 +77,7 @@ class Toned(str):
 
 def toned(state: str) -> Toned:
     """A state with rich's mark-up for its colour."""
-    tone = TONES.get(state, "dim" if state in ("free", "unknown") else "cyan")
+    tone = TONES.get(state, "dim" if state in ("free", "unknown", "ended") else "cyan")
     return Toned(f"[{tone}]{state}[/{tone}]")
 
 

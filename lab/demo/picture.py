@@ -16,6 +16,7 @@ BARS = "▁▂▃▄▅▆▇█"
 SPINNER, SPINNER_HZ = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", 8
 STYLES = {
     "held": "green",
+    "in test": "yellow",
     "free": "cyan",
     "maintenance": "yellow",
     "suspect": "yellow",

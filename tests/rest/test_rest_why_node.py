@@ -10,7 +10,7 @@ from holdfast.driver.adapters.rest.telling import why_node
 from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state import node as n
-from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.model import Exam, Purpose, State
 from holdfast.driver.core.state.node import Connected, Here, Node, Quarantined, Record
 from holdfast.driver.ports import Entry
 
@@ -96,3 +96,38 @@ def test_whatever_is_against_a_node_it_is_told(node: Node) -> None:
     told = why_node(Written([]), state, node)  # type: ignore[arg-type]
     assert told.headline.startswith(node.name)
     assert STATE[type(node.trust)] in (None, node_view(state, node).state)
+
+
+IN_TEST = replace(FREE, holding=n.Held(job="speech"), exam="x")
+
+
+@pytest.mark.parametrize(
+    ("purpose", "suspects", "reason"),
+    [
+        (
+            Purpose.DIAGNOSIS,
+            ("n0", "n1"),
+            "it is tested: speech is to know whether it is the bad one",
+        ),
+        (Purpose.DIAGNOSIS, ("n1",), "it helps to test n1"),
+        (Purpose.STANDBY, ("n0",), "it is tested: before it may stand in for a node of speech"),
+    ],
+    ids=["a suspect", "a helper", "a standby"],
+)
+def test_a_node_that_is_being_tested_says_so_and_for_what(
+    purpose: Purpose, suspects: tuple[str, ...], reason: str
+) -> None:
+    exam = Exam(
+        id="x", purpose=purpose, until_s=9.0, orders={"n0": ()}, suspects=suspects, job="speech"
+    )
+    state = State(nodes={"n0": IN_TEST}, exams={"x": exam})
+    view = node_view(state, IN_TEST)
+    assert (view.state, view.reason) == ("in test", reason)
+    told = why_node(Written([APPEARED]), state, IN_TEST)  # type: ignore[arg-type]
+    assert told.headline == f"n0 belongs to speech: {reason}"
+
+
+def test_a_node_that_is_over_with_its_run_is_not_said_to_be_there() -> None:
+    state = State(nodes={"n0": AWAY})
+    told = why_node(Written([APPEARED]), state, AWAY, over="has ended")  # type: ignore[arg-type]
+    assert told.headline == "n0 has ended"

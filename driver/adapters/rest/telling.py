@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from holdfast.driver.adapters.rest.view import View
-from holdfast.driver.adapters.rest.views import node_state
+from holdfast.driver.adapters.rest.views import node_state, tested_for
 from holdfast.driver.core.attempt import restore_step
 from holdfast.driver.core.events import (
     DiagnosticEnded,
@@ -135,9 +135,11 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
     )
 
 
-def why_node(journal: Journal, state: State, node: Node, *, absent: str = "") -> Why:
+def why_node(
+    journal: Journal, state: State, node: Node, *, absent: str = "", over: str = ""
+) -> Why:
     """From the incident that the node was in, with what was seen and tested elsewhere for it.
-    `absent`: why the cluster does not have it."""
+    `absent`: why the cluster does not have it; `over`: what it is where nothing runs any more."""
     incident = state.incidents.get(_quarantined_in(node) or 0) or _last_about(state, node.name)
     entries = entries_of(journal, node=node.name)
     if incident is None:
@@ -146,9 +148,7 @@ def why_node(journal: Journal, state: State, node: Node, *, absent: str = "") ->
         lines = _from(lines_of(_with_jobs(journal, entries, incident), [incident]), incident)
     return Why(
         subject=node.name,
-        headline=_node_headline(
-            node, _when(node.record.evicted_s, entries), _when(due_s(node), entries), absent
-        ),
+        headline=f"{node.name} {over}" if over else _node_headline(state, node, entries, absent),
         details=[*_since(node, entries), *_incidents_of(state, node, entries)],
         lines=_views(lines),
         exception="",
@@ -303,9 +303,10 @@ def _ways(job: Job) -> str:
     return "--from-start" if not newest else f"--from-step {newest} (or --from-start)"
 
 
-def _node_headline(node: Node, since: str, trial: str, absent: str) -> str:
-    state, out = node_state(node), node.quarantine
+def _node_headline(state: State, node: Node, entries: Sequence[Entry], absent: str) -> str:
+    out = node.quarantine
     if out is not None:
+        since, trial = _when(node.record.evicted_s, entries), _when(due_s(node), entries)
         incident = f" (incident {out.incident})" if out.incident is not None else ""
         quarantined = f"has been quarantined since {since}" if since else "is quarantined"
         return f"{node.name} {quarantined}{incident}: {out.why}; {_prospect(node, out, trial)}"
@@ -314,6 +315,7 @@ def _node_headline(node: Node, since: str, trial: str, absent: str) -> str:
     words = {
         "gone": "is gone",
         "held": f"works for {node.job}",
+        "in test": f"belongs to {node.job}: {tested_for(state, node)}",
         "maintenance": "is kept free",
         "suspect": f"is tested before it is used again: {_suspicion(node)}",
         "free": "is free",
@@ -321,7 +323,7 @@ def _node_headline(node: Node, since: str, trial: str, absent: str) -> str:
         "unknown": "is there, and no executor of it is connected",
     }
     why = absent or (node.notice.why if node.notice else "")
-    return f"{node.name} {words[state]}" + (f": {why}" if why else "")
+    return f"{node.name} {words[node_state(node)]}" + (f": {why}" if why else "")
 
 
 def _suspicion(node: Node) -> str:

@@ -6,7 +6,7 @@ their units; only the job spec is in camel case, for it is the user's own docume
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -23,7 +23,7 @@ from holdfast.driver.core.attempt.known_points import newest_stored
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults.root_cause import root
 from holdfast.driver.core.state.fit import STATES, WORDED, Reason, Use, fit
-from holdfast.driver.core.state.model import Incident, Job, State
+from holdfast.driver.core.state.model import Incident, Job, Purpose, State
 from holdfast.driver.core.state.node import Exited, Lent, Node
 from holdfast.driver.core.telling.story import timeline
 from holdfast.driver.core.testing.requalification import due_s
@@ -143,9 +143,10 @@ class NodeView(View):
 
     name: str
     state: str
-    """free, held, maintenance (kept free, for somebody gave notice), closed (the cluster gives it
-    no new work), quarantined, gone, or unknown: there without its executor, where nodes have one
-    before they have a job, or connected under a name that the cluster does not have."""
+    """free, held, in test (a job's own, being tested), maintenance (kept free, for somebody gave
+    notice), closed (the cluster gives it no new work), quarantined, gone, or unknown: there without
+    its executor, where nodes have one before they have a job, or connected under a name that the
+    cluster does not have."""
     rack: str
     address: str
     job: str | None
@@ -156,7 +157,8 @@ class NodeView(View):
     at_rest: bool
     """Nothing is wanted of it; what its last job left is ended, and stored or given up."""
     reason: str
-    """Of the quarantine, of the notice that it is to be free, or why it is left out for a while."""
+    """Of the quarantine, of the notice that it is to be free, of the test that it is in, or why it
+    is left out for a while."""
     free_by_s: float | None
     """Driver time by which it has to be free; null where it need not, or at leisure."""
     incident: int | None
@@ -290,7 +292,7 @@ def node_view(state: State, node: Node, seen: Observed | None = None) -> NodeVie
         present=node.present,
         connected=node.connected,
         at_rest=_at_rest(node, seen),
-        reason=_reason(node),
+        reason=_reason(node) or tested_for(state, node),
         free_by_s=node.notice.by_s if node.notice else None,
         incident=node.quarantine.incident if node.quarantine else None,
         on_trial=isinstance(node.holding, Lent),
@@ -315,6 +317,24 @@ def _reason(node: Node) -> str:
     return f"it is to be free: {reason}" if STATES.get(reason.bar) == "maintenance" else f"{reason}"
 
 
+_TESTED_FOR: Mapping[Purpose, str] = {
+    Purpose.DIAGNOSIS: "{job} is to know whether it is the bad one",
+    Purpose.STANDBY: "before it may stand in for a node of {job}",
+    Purpose.SUSPICION: "before it is used again",
+    Purpose.REQUALIFICATION: "before it is used again",
+}
+
+
+def tested_for(state: State, node: Node) -> str:
+    """What it is being tested for; "" where it is not."""
+    exam = state.exams.get(node.exam or "")
+    if exam is None:
+        return ""
+    if node.name not in exam.suspects:
+        return f"it helps to test {', '.join(exam.suspects)}"
+    return f"it is tested: {_TESTED_FOR[exam.purpose].format(job=exam.job)}"
+
+
 def brake_view(state: State, *, dry_run: bool) -> BrakeView:
     brake = state.brake
     return BrakeView(on=brake.on, why=brake.why, since_s=brake.at_s, dry_run=dry_run)
@@ -329,7 +349,8 @@ def reasons(node: Node) -> tuple[Reason, ...]:
 def node_state(node: Node) -> str:
     """One word for a node."""
     words = (STATES[reason.bar] for reason in reasons(node) if reason.bar in STATES)
-    return next(words, "free" if node.connected else "unknown")
+    word = next(words, "free" if node.connected else "unknown")
+    return "in test" if word == "held" and node.exam is not None else word
 
 
 def incident_view(incident: Incident) -> IncidentView:
