@@ -233,6 +233,7 @@ class NodeQuiet(Event, frozen=True):
 
     `looking`: why it is not known yet what else the store holds; "" where it is, or where another
     node is to look. `preparing`: what its store has to wait for, alive as its executor sees to.
+    `warming`: it still imports what ranks need.
     """
 
     job: str
@@ -242,6 +243,7 @@ class NodeQuiet(Event, frozen=True):
     stored: tuple[Stored, ...] = ()
     looking: str = ""
     preparing: str = ""
+    warming: bool = False
     damaged: tuple[Stored, ...] = ()
     store_error: str = ""
     agent_silent: str = ""

@@ -46,7 +46,8 @@ def _warm(state: State, now: float) -> Step:
     key = warm_key(task)
     if key == state.warmed:
         return state, []
-    return replace(state, warmed=key), [do.Warm(task=task)]
+    launcher = "warming" if state.launcher == "cold" else state.launcher
+    return replace(state, warmed=key, launcher=launcher), [do.Warm(task=task)]
 
 
 def _clear(state: State, now: float) -> Step:

@@ -1,6 +1,7 @@
 """Nodes that are to be free: the job saves first, moves, and nobody is blamed for it."""
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Allocate, Distrust, Release
@@ -19,6 +20,10 @@ def maintain(node: str, within_s: float | None = None) -> e.NodeMaintainRequeste
 def ending(node: str, within_s: float, *, evicted: bool = False) -> e.ExecutorEnding:
     why = f"pod job-1-1 is {'evicted' if evicted else 'deleted'}"
     return e.ExecutorEnding(job="job", node=node, why=why, within_s=within_s, evicted=evicted)
+
+
+def quiet(life, node: str) -> e.NodeQuiet:
+    return e.NodeQuiet(job="job", epoch=life.job.epoch, node=node)
 
 
 STAYS = [(6, 1), (7, 1)]
@@ -89,9 +94,23 @@ def test_it_trains_on_while_no_other_node_is_there_and_says_so(training) -> None
     life = training(task=STORED)
     life.do(maintain("n1"))
     assert life.phase is Phase.RUNNING
-    assert "n1 is to be free, and no other node is" in life.job.waiting
+    assert "n1 is to be free: it trains on there until there is another node" in life.job.waiting
     life.wait(until_s=life.now + 1_000)
     assert life.phase is Phase.RUNNING
+
+
+def test_a_job_whose_node_need_not_be_free_any_more_waits_for_nothing(training) -> None:
+    life = training(task=STORED)
+    life.do(maintain("n1"))
+    assert life.job.waiting
+    life.do(e.NodeRestoreRequested(node="n1", reason="another day"))
+    assert (life.phase, life.job.waiting) == (Phase.RUNNING, "")
+
+
+def test_a_node_that_nobody_has_is_free_at_once_and_that_is_said(life) -> None:
+    life.node("n0")
+    life.do(maintain("n0"))
+    assert life.whys[-1].endswith("; nothing runs on n0: it is free now")
 
 
 def test_a_node_that_comes_is_made_warm_before_the_ranks_are_ended(training) -> None:
@@ -102,6 +121,10 @@ def test_a_node_that_comes_is_made_warm_before_the_ranks_are_ended(training) -> 
     life.do(e.NodeAllocated(job="job", node="n2"))
     assert life.phase is Phase.RUNNING
     life.connect("n2", "n2-first")
+    life.do(replace(quiet(life, "n2"), warming=True))
+    assert life.phase is Phase.RUNNING
+    assert life.job.waiting == "n1 is to be free: it trains on there until n2 is ready"
+    life.do(quiet(life, "n2"))
     assert life.phase is Phase.SUSPENDING
     moved(life)
     assert life.job.places == ("n0", "n2")
@@ -319,6 +342,7 @@ def test_a_standby_that_is_on_its_way_is_waited_for_though_the_executor_would_co
     assert life.phase is Phase.RUNNING
     life.do(e.NodeAllocated(job="job", node="n2"))
     life.connect("n2", "n2-first")
+    life.do(quiet(life, "n2"))
     assert life.phase is Phase.SUSPENDING
 
 
@@ -430,6 +454,8 @@ def test_two_nodes_are_left_once_there_are_two_others(training) -> None:
     assert (life.job.standbys, life.phase) == (("n3",), Phase.RUNNING)
     life.node("n4")
     life.do(e.NodeAllocated(job="job", node="n4"))
+    for node in ("n3", "n4"):
+        life.do(quiet(life, node))
     assert life.phase is Phase.SUSPENDING
 
 

@@ -82,6 +82,7 @@ def _quiet(job: str, before: Observed, seen: Observed, told: Desired | None) -> 
         stored=seen.stored,
         looking=seen.looking,
         preparing=seen.preparing,
+        warming=_warming(seen),
         damaged=seen.damaged,
         store_error=seen.store_error,
         agent_silent=seen.agent_silent,
@@ -96,7 +97,11 @@ def _is_quiet(seen: Observed, told: Desired | None) -> bool:
 
 def _holds(seen: Observed) -> tuple[object, ...]:
     store = seen.stored, seen.looking, seen.preparing, seen.damaged, seen.store_error
-    return seen.generation, seen.snapshots, store, seen.agent_silent
+    return seen.generation, seen.snapshots, store, seen.agent_silent, _warming(seen)
+
+
+def _warming(seen: Observed) -> bool:
+    return seen.launcher == "warming"
 
 
 def _stored(job: str, before: Observed, seen: Observed) -> Iterable[CheckpointStored]:

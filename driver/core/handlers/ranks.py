@@ -55,6 +55,7 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         stored=event.stored,
         looking=event.looking,
         preparing=event.preparing,
+        warming=event.warming,
         damaged=event.damaged,
         store_error=event.store_error,
         agent_silent=event.agent_silent,

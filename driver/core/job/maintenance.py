@@ -1,9 +1,9 @@
 """Leaving nodes in peace: somebody gave notice that they are to be free; nothing is wrong there.
 
 Called by `decide`, by `advance` and by whoever hears of a notice. Pure. A job trains on until a
-warm node is there for each that it leaves, or until their time is over. Then all ranks end, the
-last step that all have in memory goes to the store, and only then the nodes are left. No step is
-lost unless that store fails, nobody is blamed, and no restart is spent.
+node is there, and warm, for each that it leaves, or until their time is over. Then all ranks end,
+the last step that all have in memory goes to the store, and only then the nodes are left. No step
+is lost unless that store fails, nobody is blamed, and no restart is spent.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing.allocation import leave, ready
 from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
-from holdfast.driver.core.state.node import Against, Node, Source, Suspect, Trusted
+from holdfast.driver.core.state.node import Against, Free, Node, Source, Suspect, Trusted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -49,6 +49,8 @@ def give(turn: Turn, node: str, source: Source, notice: Against) -> None:
     turn.say(f"{node} is to be free{_within(turn, notice)}: {notice.why}")
     job = turn.jobs.get(known.job or "")
     if job is None:
+        if isinstance(known.holding, Free):
+            turn.say(f"nothing runs on {node}: it is free now")
         return
     if node in job.standbys or job.phase is Phase.ALLOCATING:
         turn.say(f"{job.name} does without {node}", job.name)
@@ -73,6 +75,8 @@ def withdraw(turn: Turn, node: str, source: Source) -> None:
         job = turn.job(job.name, leaving=leaving)
         if not job.leaving:
             turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS)
+            if trains(job):  # it waited for a node to move to
+                turn.job(job.name, waiting="")
         _set_time(turn, job.name)
 
 
@@ -111,7 +115,7 @@ def begin(turn: Turn) -> None:
     for name in turn.each_job(turn.jobs):
         job = turn.jobs[name]
         if job.leaving and trains(job):
-            if _may_leave(turn, job):
+            if _may_leave(turn, job, warm=True):
                 _begin(turn, job)
             else:
                 _wait(turn, job)
@@ -123,15 +127,24 @@ def trains(job: Job) -> bool:
     return wanted and job.phase is Phase.RUNNING and not job.tally.ended and job.held is None
 
 
-def _may_leave(turn: Turn, job: Job) -> bool:
-    """Another node is warm for each, or the time is over; it is where they failed the job."""
+def _may_leave(turn: Turn, job: Job, *, warm: bool = False) -> bool:
+    """Another node is there for each, and `warm`, or the time is over; it is where they failed the
+    job.
+    """
     if all(turn.nodes[node].notice is None for node in job.leaving):
         return True
     due_s = min(_times(turn, job), default=None)
     if due_s is not None and turn.now >= due_s - turn.policy.save_s:
         return True
-    warm = sum(1 for standby in job.standbys if ready(turn.nodes[standby]))
-    return warm + _come_back(turn, job) >= len(job.leaving)
+    there = [node for node in job.standbys if ready(turn.nodes[node])]
+    may = [node for node in there if not (warm and _cold(job, node))]
+    return len(may) + _come_back(turn, job) >= len(job.leaving)
+
+
+def _cold(job: Job, standby: str) -> bool:
+    """Whether it has still to import what ranks need, or did not say yet that it has."""
+    quiet = job.quiet.get(standby)
+    return quiet is None or quiet.warming
 
 
 def _come_back(turn: Turn, job: Job) -> int:
@@ -149,10 +162,13 @@ def _comes_back(node: Node) -> bool:
 
 
 def _wait(turn: Turn, job: Job) -> None:
-    """It trains on. Said where nobody is on the way."""
+    """It trains on: said with what it waits for."""
+    left = f"{', '.join(job.leaving)} {'is' if len(job.leaving) == 1 else 'are'} to be free"
     if len(job.standbys) < len(job.leaving):
-        nodes = ", ".join(job.leaving)
-        turn.wait_for(job.name, f"{nodes} is to be free, and no other node is: it trains on there")
+        turn.wait_for(job.name, f"{left}: it trains on there until there is another node for it")
+    else:
+        cold = [node for node in job.standbys if _cold(job, node)]
+        turn.wait_for(job.name, f"{left}: it trains on there until {', '.join(cold)} is ready")
 
 
 def _begin(turn: Turn, job: Job) -> None:

@@ -95,6 +95,7 @@ class Quiet(Value, frozen=True):
     stored: tuple[Stored, ...] = ()  # found so far
     looking: str = ""  # why it is not known yet what else the store holds
     preparing: str = ""  # what its store of the epoch has to wait for
+    warming: bool = False  # it still imports what ranks need
     damaged: tuple[Stored, ...] = ()  # in the store, and not to be believed
     store_error: str = ""
     agent_silent: str = ""  # what its checkpoint agent was asked, and does not answer
