@@ -125,7 +125,7 @@ def _neither(name: str, of_job: Problem, of_node: Problem) -> Stopped:
     refused = [each for each in (of_job, of_node) if each.status == 403]
     if len(refused) == 1:
         return refused[0]
-    fix = " ".join(filter(None, (of_job.fix, of_node.fix)))
+    fix = " ".join(dict.fromkeys(filter(None, (of_job.fix, of_node.fix))))  # each once
     if refused:
         sentence = f"you may see neither a job nor a node {name!r}."
         return Stopped(sentence, fix=fix, code=exitcodes.CONFIGURATION)

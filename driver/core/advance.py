@@ -33,7 +33,7 @@ def _step(turn: Turn, job: Job) -> bool:
         return _wind_up(turn, job)
     if job.phase in IN_EPOCH and not job.seated and (why := _outgrown(turn, job)):
         open_epoch(turn, job.name)
-        turn.say(f"{job.name} gives its nodes a later order: {why}")
+        turn.say(f"{job.name} orders its nodes anew: {why}")
         return True
     step = STEPS.get(job.phase)
     return step is not None and step(turn, job)
@@ -61,7 +61,7 @@ def _outgrown(turn: Turn, job: Job) -> str:
     if job.epoch >= turn.epoch:
         return ""  # no later one was ever given
     newer = [node for node in job.nodes if turn.nodes[node].told.epoch > job.epoch]
-    return f"{', '.join(newer)} had a later one already" if newer else ""
+    return f"{', '.join(newer)} had a newer order already" if newer else ""
 
 
 def _allocating(turn: Turn, job: Job) -> bool:

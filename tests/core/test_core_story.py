@@ -162,3 +162,20 @@ def test_what_had_passed_before_a_fault_was_found_is_part_of_what_it_cost() -> N
         resumed_s=101.0,
     )
     assert timeline(hang) == {"detect": 5.0, "stop": 0.25, "step": 0.75}
+
+
+def test_rounds_of_one_test_are_told_together() -> None:
+    results = (
+        DiagnosticResult(id="d", test="compute", node="n1", ok=True, value=11.94, unit="GFLOP/s"),
+        DiagnosticResult(
+            id="d", test="compute", node="n1", round=1, ok=True, value=12.25, unit="GFLOP/s"
+        ),
+        DiagnosticResult(
+            id="d", test="allreduce", node="n1", members=("n1", "n2"), ok=False, detail="late"
+        ),
+    )
+    ended = entry(1, e.DiagnosticEnded(node="n1", id="d", results=results), "")
+    (line,) = lines_of([ended], ())
+    assert (
+        line.text == "compute: 11.94 GFLOP/s, then 12.25 GFLOP/s; allreduce with n2: failed, late"
+    )

@@ -170,7 +170,7 @@ def queried(operation: Mapping[str, Any]) -> list[str]:
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = f"there is nothing at {request.url.path}."
-    fix = "What there is: /docs"
+    fix = "What can be asked is described at /docs."
     if error.status_code == 405:
         detail, fix = f"{request.method} is not for {request.url.path}.", "See /docs"
     return answer(request, Problem(error.status_code, detail, fix=fix), error.headers)

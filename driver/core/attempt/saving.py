@@ -68,7 +68,11 @@ def gets_on(turn: Turn, job: Job, taken_bytes: int) -> None:
     until_s = min(turn.now + turn.policy.save_gap_s, known.until_s)
     if until_s > job.timers[Timer.SAVE]:
         turn.set_timer(job.name, Timer.SAVE, until_s - turn.now)
-    turn.say(f"{taken_bytes / 1e6:.0f} MB of the last step of {job.name} are in the store so far")
+    turn.say(f"{_size(taken_bytes)} of the last step of {job.name} are in the store so far")
+
+
+def _size(octets: int) -> str:
+    return f"{octets / 1e6:,.0f} MB" if octets >= 1e6 else f"{max(1, round(octets / 1e3))} kB"
 
 
 def give_up(turn: Turn, job: Job) -> None:

@@ -66,7 +66,7 @@ FACTS: Mapping[type[e.Event], str] = {
     e.RanksRunning: r"\S+ runs",
     e.RanksExited: r"\S+ is done: .*",
     e.StepsRepeated: r"\S+ began again .*",
-    e.SaveProgressed: r"\d+ MB of the last step of .*",
+    e.SaveProgressed: r"[\d,]+ [kM]B of the last step of .*",
     e.ProgressSeen: r".*, (the furthest so far|further than ever)|\S+ trains.*",
     e.NodeVanished: r"the cluster says that .*",
     e.NodeMaintainRequested: r"\S+ is to be free.*",
@@ -135,8 +135,12 @@ def _seen(entry: Entry, ends: Ends) -> Iterator[Line]:
             for source, text in ends.told(entry):
                 yield _line(entry, text, source=source)
         case e.DiagnosticEnded(node=node, results=results):
-            text = " · ".join(dict.fromkeys(_measured(result) for result in results))
-            yield _line(entry, text or "no result", source=f"tests of {node}", verdict=_bad(entry))
+            yield _line(
+                entry,
+                _measured(results) or "no result",
+                source=f"tests of {node}",
+                verdict=_bad(entry),
+            )
         case e.ClusterCallFailed(call=call, node=node, why=why):
             yield _line(entry, f"it would not {call} {node}: {why}", source="cluster")
         case e.DesiredRefused(node=node, why=why):
@@ -172,13 +176,23 @@ def _verdict(evidence: Sequence[Evidence], summary: str) -> str:
     return "" if any(summary in text for text in texts) else summary
 
 
-def _measured(result: DiagnosticResult) -> str:
-    others = [member for member in result.members if member != result.node]
-    what = f"{result.test} with {', '.join(others)}" if others else result.test
+def _measured(results: Sequence[DiagnosticResult]) -> str:
+    """`compute: 11.9 GFLOP/s, then 12.3 GFLOP/s; allreduce with n1: failed`."""
+    found: dict[str, list[str]] = {}
+    for result in results:
+        others = [member for member in result.members if member != result.node]
+        what = f"{result.test} with {', '.join(others)}" if others else result.test
+        found.setdefault(what, []).append(_figure(result))
+    return "; ".join(
+        f"{what}: {', then '.join(dict.fromkeys(each))}" for what, each in found.items()
+    )
+
+
+def _figure(result: DiagnosticResult) -> str:
     if result.ok and result.value is not None:
-        return f"{what}: {result.value:.4g} {result.unit}".rstrip()
+        return f"{result.value:.4g} {result.unit}".rstrip()
     word = {True: "passed", False: "failed", None: "could not be run"}[result.ok]
-    return f"{what}: {word}{f', {result.detail}' if result.detail else ''}"
+    return f"{word}{f', {result.detail}' if result.detail else ''}"
 
 
 def _bad(entry: Entry) -> str:
