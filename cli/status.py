@@ -78,7 +78,7 @@ def _page(
         *_lost(job, incidents),
         *attempt(job),
         f"nodes   {_cells(job)}",
-        f"last    {escape(job['why'] or 'nothing was decided yet')}",
+        *_last(job),
     ]
     if job["phase"] in FINISHED and job["exit"]:
         lines.append(f"ended   {escape(_ended(job['exit']))}")
@@ -89,6 +89,15 @@ def _page(
     if incidents:
         lines.append(f"more    holdfast why {job['name']}")
     return Group(*(Text.from_markup(visible(line)) for line in lines))
+
+
+def _last(job: dict[str, Any]) -> list[str]:
+    """The last decision, but where that is only that the job waits, which is told as such."""
+    from rich.markup import escape
+
+    why = job["why"] or "nothing was decided yet"
+    waits = job["waiting"].startswith(why.removeprefix(f"{job['name']} waits: "))
+    return [] if waits else [f"last    {escape(why)}"]
 
 
 def _ended(first: dict[str, Any]) -> str:

@@ -11,16 +11,13 @@ def test_a_job_that_waits_says_who_has_the_nodes_that_it_could_have(life) -> Non
     life.submit("first", nodes=2)
     life.submit("second", nodes=3)
     life.submit("job", nodes=4)
-    assert (
-        life.state.jobs["job"].waiting
-        == "it needs 4 nodes, and 1 is free; second has 3; first has 2"
-    )
+    has = "second has 3 of them; first has {} of them"
+    waits = life.state.jobs["job"].waiting
+    assert waits == f"it needs 4 nodes, and 1 is free; {has.format(2)}"
     for node in ("n0", "n5"):
         life.do(e.NodeAppeared(node=node, closed="it is cordoned"))
     waits = life.state.jobs["job"].waiting
-    assert (
-        waits == "it needs 4 nodes, and none is free; second has 3; first has 1; n5: it is cordoned"
-    )
+    assert waits == f"it needs 4 nodes, and none is free; {has.format(1)}; n5: it is cordoned"
 
 
 def test_a_job_that_waits_says_why_nodes_that_nobody_has_are_not_for_it(life) -> None:

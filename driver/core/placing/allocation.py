@@ -166,7 +166,7 @@ def _have(turn: Turn, job: Job) -> list[str]:
         return []
     taken = [node for node in turn.nodes.values() if node.job is not None]
     owners = Counter(node.job for node in taken if fits(Use.BORROW, job, node, turn.now))
-    return [f"{other} has {count}" for other, count in owners.most_common(SAID_JOBS)]
+    return [f"{other} has {count} of them" for other, count in owners.most_common(SAID_JOBS)]
 
 
 def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
