@@ -66,7 +66,7 @@ def warn(sentence: str) -> None:
 
 def last_word() -> None:
     """On stderr: what was shown is from a journal, for no driver runs."""
-    complain("no driver is running here: this is what its journal says")
+    complain("nothing runs here now: this is read from what the driver wrote down")
 
 
 class Toned(str):

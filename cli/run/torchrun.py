@@ -89,7 +89,8 @@ def nodes_of(text: str, option: str = "--nodes") -> tuple[int, str]:
         return nodes, ""
     if _number(option, high, fix) < nodes:
         raise misused(f"{option}: {text!r} has more at least than at most.", fix)
-    return nodes, f"{option} {text} is {nodes} here: a job keeps its size, and standbys replace"
+    kept = "a job keeps its size here. For a node in reserve: --standbys 1"
+    return nodes, f"{option} {text}: it runs on {nodes}, for {kept}"
 
 
 def _number(option: str, text: str, fix: str, *, most: int = 100_000) -> int:

@@ -87,7 +87,8 @@ def _silent_daemon(
 
 def _first_source(seen: NodeSeen, around: Around, silent_s: float) -> Evidence:
     ended = seen.why.get("daemon")
-    tail = f"; its connection ended: {ended}" if ended else ""
+    how = ended if ended and ended.startswith("the connection") else f"its connection: {ended}"
+    tail = f"; {how}" if ended else ""
     since = "has sent no heartbeat yet" if seen.heard_s is None else "sent no heartbeat"
     text = f"{seen.node} {since} for {silent_s:.1f} s, period {around.period_s:g} s{tail}"
     return evidence("driver", text, silent_s=round(silent_s, 2))

@@ -109,7 +109,7 @@ def _does(case: "Case") -> list[str]:
 def _stood(case: "Case", limit_s: float, *, over: bool) -> Evidence:
     pace, stood_s = case.pace, case.stood_s
     usual = f"; a {case.unit} takes {pace.median_s:.2g} s" if pace.median_s is not None else ""
-    bound = f"more than {limit_s:.1f} s" if over else f"and {limit_s:.1f} s are allowed"
+    bound = f"{'where' if over else 'and'} {limit_s:.1f} s are allowed"
     last = f"{case.unit} {pace.step}{' of this attempt' if case.relative else ''}"
     text = f"no {case.unit} since {last} for {stood_s:.1f} s, {bound}{usual}"
     return evidence("detector", text, stood_s=round(stood_s, 2), limit_s=round(limit_s, 2))

@@ -100,6 +100,9 @@ def _tells_all(progress: RankProgress | None) -> bool:
     return progress is not None and progress.hooks and not set(progress.partial) & _HIDES
 
 
+STATES = {"T": " (stopped)", "t": " (held by a debugger)", "D": " (waits for a disk or a device)"}
+"""What Linux's letters for a process mean, as proc(5) has them; others speak of no hang."""
+
 _HIDES = {"collectives", "groups full"}
 
 
@@ -234,7 +237,8 @@ def _sentences(
     elif progress is not None:
         said.append(f"rank {rank} runs but has done nothing with its peers for {_still(progress)}")
     if progress is not None and progress.process:
-        said.append(f"hint: its process is in state {progress.process}")
+        state = progress.process
+        said.append(f"hint: its process is in state {state}{STATES.get(state, '')}")
     if progress is not None and progress.stopped_children:
         pids = ", ".join(map(str, progress.stopped_children))
         said.append(f"hint: its child processes {pids} are stopped")

@@ -87,7 +87,7 @@ def test_of_a_range_of_nodes_the_fewest_are_taken_and_it_is_said(
 ) -> None:
     assert main("run --nnodes=1:2 train.py".split()) == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("holdfast: --nnodes 1:2 is 1 here")
+    assert line.startswith("holdfast: --nnodes 1:2: it runs on 1")
 
 
 def test_a_program_is_run_as_it_is(asked: list[Options], tmp_path: Path) -> None:

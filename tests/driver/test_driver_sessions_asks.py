@@ -90,7 +90,7 @@ async def test_a_node_that_does_not_answer_is_a_temporary_failure(edge: Any) -> 
         await client.send(encode(Stacks(id=late.id, stacks={})))
         asked = asyncio.create_task(edge.sessions.stacks("n0", "j", (0,), limit_s=DEADLINE_S))
         await edge.receive(client)
-    with pytest.raises(TemporaryError, match="connection ended"):
+    with pytest.raises(TemporaryError, match="connection was closed"):
         await asked
 
 

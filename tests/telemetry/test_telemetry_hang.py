@@ -134,7 +134,7 @@ def test_the_sentences_have_the_numbers() -> None:
         "3 of 4 ranks wait in all_reduce #311 of group [0, 1, 2, 3]; rank 2 is at #310",
         "the waits of 3 ranks end at rank 2",
         "rank 2 itself has given no sign for 6.1 s: it does not run",
-        "hint: its process is in state T",
+        "hint: its process is in state T (stopped)",
         "hint: its child processes 77 are stopped",
     )
 

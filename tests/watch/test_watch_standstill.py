@@ -49,7 +49,7 @@ def test_the_rank_that_holds_all_up_is_named_after_the_floor(running: Any) -> No
     assert running.go(7.5) == []
     (finding,) = running.go(2)
     assert (finding.kind, finding.rank, finding.node) == (Kind.HANG, 2, "node-1")
-    assert "more than 15.0 s" in finding.evidence[0].text
+    assert "where 15.0 s are allowed" in finding.evidence[0].text
     assert (finding.weight, finding.blame) == (Weight.RESTART, Blame.UNKNOWN)
     assert (finding.job, finding.epoch, finding.step) == ("job", 1, running.step)
     assert "3 of 4 ranks wait in all_reduce" in finding.summary

@@ -24,6 +24,8 @@ OUTBOX_FRAMES = 256
 
 POLICY_VIOLATION = 1008
 """Close code for a peer that broke the rules (RFC 6455, section 7.4.1)."""
+IN_ORDER = frozenset({1000, 1001})
+"""Close codes of a peer that meant to end the connection; the same section."""
 
 _log = structlog.get_logger()
 
@@ -82,7 +84,7 @@ class Link:
             await self._refuse(error.refused)
             return str(error)
         except WebSocketDisconnect as error:
-            return f"the connection ended ({error.code})"
+            return f"the connection {'was closed' if error.code in IN_ORDER else 'broke off'}"
 
     async def _greeting(self) -> Hello:
         try:
