@@ -13,7 +13,11 @@ from holdfast.cli.words import outcome
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")]
 Within = Annotated[
     float | None,
-    typer.Option("--within", metavar="SECONDS", help="By when it has to be free. Default: once another is ready."),
+    typer.Option(
+        "--within",
+        metavar="SECONDS",
+        help="By when it has to be free. Default: once another is ready.",
+    ),
 ]
 Name = Annotated[str, typer.Argument(metavar="NODE")]
 
