@@ -125,7 +125,7 @@ class Driver:
             self._feed.follow(state)
             follow(state)
 
-        keeping = group.create_task(self.loop.keep_term(step_down_s=self._step_down_s))
+        keeping = group.create_task(self.loop.term.keep(step_down_s=self._step_down_s))
         self._tasks = [*tasks, keeping]
         await self.loop.start(perform=effects.start, follow=show)
         self._tasks += [

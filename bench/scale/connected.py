@@ -11,18 +11,17 @@ what was decided. It needs of Holdfast what earlier commits have as well.
 import asyncio
 import json
 import sys
-import urllib.request
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from itertools import count, cycle, islice
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from holdfast.kit.limits import raise_open_files
 from nodes import RANKS_EACH, Node, connect_all  # type: ignore[import-not-found]
 from process import DriverProcess, Keeper, driver  # type: ignore[import-not-found]
-from viewers import Viewer, view  # type: ignore[import-not-found]
+from viewers import view  # type: ignore[import-not-found]
+
+from holdfast.kit.limits import raise_open_files
 
 VIEWERS, MOST_FAULTS, EVERY_S = 100, 100, 0.1
 PERIOD_S, MOST_A_S = 0.5, 2_000.0
@@ -112,7 +111,6 @@ def _submit(driver: DriverProcess, job: str, nodes: int) -> None:
         "spec": spec,
     }
     import http.client
-    import ssl
 
     where = driver.at
     connection = (

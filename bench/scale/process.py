@@ -13,14 +13,17 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
+
+from nodes import Driver  # type: ignore[import-not-found]
 
 from holdfast.kit.tls import trusting
 from holdfast.protocol import keeping
 from holdfast.protocol.paths import RunPaths
-from nodes import Driver  # type: ignore[import-not-found]
 
 READY_WITHIN_S, LOOK_S = 60.0, 0.05
+CALLS = 4_096
+"""Wait in the keeper's socket: a start asks for all its nodes at once."""
 TICKS_A_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -39,7 +42,7 @@ class Keeper:
 
     @asynccontextmanager
     async def serving(self, at: Path) -> AsyncIterator[None]:
-        async with await asyncio.start_unix_server(self._serve, at) as server:
+        async with await asyncio.start_unix_server(self._serve, at, backlog=CALLS) as server:
             yield
             server.close()
             async with self._more:
@@ -53,14 +56,18 @@ class Keeper:
             if not isinstance(asked, keeping.WatchFacts):
                 writer.write(keeping.frame(keeping.Done()))
                 return
-            told = 0
-            while not self._over:
-                for name in self._names[told:]:
-                    writer.write(keeping.frame(keeping.NodeFact(node=name)))
-                told = len(self._names)
-                await writer.drain()
-                async with self._more:
-                    await self._more.wait_for(lambda: self._over or len(self._names) > told)
+            await self._tell(writer)
+
+    async def _tell(self, writer: asyncio.StreamWriter) -> None:
+        told = 0
+        while not self._over:
+            for name in self._names[told:]:
+                writer.write(keeping.frame(keeping.NodeFact(node=name)))
+            told = len(self._names)
+            await writer.drain()
+            async with self._more:
+                while not self._over and len(self._names) == told:
+                    await self._more.wait()
 
 
 class DriverProcess:
@@ -69,9 +76,11 @@ class DriverProcess:
     def __init__(self, pid: int, paths: RunPaths) -> None:
         self._proc = Path("/proc") / str(pid)
         self._paths = paths
-        host, _, port = json.loads(paths.address.read_bytes())["http"].partition("//")[2].partition(":")
+        url = urlsplit(json.loads(paths.address.read_bytes())["http"])
         trusted = trusting(paths.ca.read_text()) if paths.ca.exists() else None
-        self.at = Driver(host, int(port), paths.node_token.read_text().strip(), trusted)
+        self.at = Driver(
+            url.hostname or "", url.port or 0, paths.node_token.read_text().strip(), trusted
+        )
         self.person = paths.user_token.read_text().strip()
 
     def resident_bytes(self) -> int:

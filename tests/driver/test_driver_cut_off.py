@@ -12,7 +12,8 @@ import pytest
 from driver_loops import POLICY, InMemory, LoopClock
 
 from holdfast.driver.lead.standby import STEP_DOWN_S, keep_lead
-from holdfast.driver.loop import TERM_CHECK_S, Loop
+from holdfast.driver.lead.term import TERM_CHECK_S
+from holdfast.driver.loop import Loop
 from holdfast.driver.ports import TakenOver, TemporaryError
 
 pytestmark = pytest.mark.looptime
@@ -76,8 +77,8 @@ class End(NamedTuple):
 async def end(look: Look, api: Api) -> End | None:
     """Of a driver whose database answers like this; None where it leads for an hour."""
     loop = Loop(InMemory(), clock=LoopClock(), policy=POLICY)
-    loop._look_at_term = lambda: asyncio.ensure_future(look())  # a thread would be an eternity
-    keeping = [loop.keep_term(step_down_s=STEP_DOWN_S), keep_lead(api)]
+    loop.term._look = lambda: asyncio.ensure_future(look())  # a thread would be an eternity
+    keeping = [loop.term.keep(step_down_s=STEP_DOWN_S), keep_lead(api)]
     tasks = [asyncio.create_task(each) for each in keeping]
     done, _ = await asyncio.wait(tasks, timeout=HOUR_S, return_when=asyncio.FIRST_COMPLETED)
     ended = _now_s()

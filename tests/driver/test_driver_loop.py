@@ -9,6 +9,7 @@ from driver_loops import POLICY, Flaky, idle, submitted
 from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.sql.journal import SqlJournal
+from holdfast.driver.batch.requests import KeyReused, NotAccepting, Refused
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import (
     AnyEvent,
@@ -20,7 +21,7 @@ from holdfast.driver.core.events import (
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.journal import draft
-from holdfast.driver.loop import KeyReused, Loop, NotAccepting, Refused
+from holdfast.driver.loop import Loop
 from holdfast.driver.ports import (
     Claim,
     Key,
@@ -107,7 +108,7 @@ async def test_while_the_disk_is_full_no_new_job_is_accepted_but_the_rest_goes_o
 async def test_what_happened_waits_for_the_journal_and_what_was_asked_is_refused(
     open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.driver.loop.COMMIT_AGAIN_S", 0.01)
+    monkeypatch.setattr("holdfast.driver.batch.commit.COMMIT_AGAIN_S", 0.01)
     journal = Flaky(open_journal("journal"))
     performed: list[AnyEffect] = []
     loop = Loop(journal, clock=SystemClock(), policy=POLICY)
@@ -160,7 +161,7 @@ async def test_where_the_answer_to_a_commit_was_lost_who_asked_is_told_no_untrut
     open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was written. A refusal would be a lie, and the next entry would have its number."""
-    monkeypatch.setattr("holdfast.driver.loop.COMMIT_AGAIN_S", 0.01)
+    monkeypatch.setattr("holdfast.driver.batch.commit.COMMIT_AGAIN_S", 0.01)
     journal = Flaky(open_journal("journal"))
     loop = Loop(journal, clock=SystemClock(), policy=POLICY)
     async with asyncio.TaskGroup() as group:
@@ -177,8 +178,8 @@ async def test_where_the_answer_to_a_commit_was_lost_who_asked_is_told_no_untrut
 async def test_while_the_journal_does_not_answer_nothing_is_accepted_and_that_is_said(
     open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
-    monkeypatch.setattr("holdfast.driver.loop.ANSWER_S", 0.01)
+    monkeypatch.setattr("holdfast.driver.lead.term.TERM_CHECK_S", 0.01)
+    monkeypatch.setattr("holdfast.driver.lead.term.ANSWER_S", 0.01)
     journal = Flaky(open_journal("journal"))
     answers, away = threading.Event(), threading.Event()
     looking = journal.check_term
@@ -192,11 +193,11 @@ async def test_while_the_journal_does_not_answer_nothing_is_accepted_and_that_is
     journal.check_term = check_term
     loop = Loop(journal, clock=SystemClock(), policy=POLICY)
     async with asyncio.TaskGroup() as group:
-        tasks = [await idle(loop, group), group.create_task(loop.keep_term())]
+        tasks = [await idle(loop, group), group.create_task(loop.term.keep())]
         await eventually_async(lambda: "has not answered" in (loop.accepting or ""))
         with pytest.raises(NotAccepting, match="has not answered"):
             await loop.request(submitted())
-        monkeypatch.setattr("holdfast.driver.loop.ANSWER_S", DEADLINE_S)
+        monkeypatch.setattr("holdfast.driver.lead.term.ANSWER_S", DEADLINE_S)
         answers.set()
         await eventually_async(lambda: loop.accepting is None)
         away.set()

@@ -12,7 +12,8 @@ from holdfast.driver.core.events import (
     ExecutorConnected,
     NodeAppeared,
 )
-from holdfast.driver.loop import CERTAIN_S, Loop
+from holdfast.driver.lead.term import CERTAIN_S
+from holdfast.driver.loop import Loop
 from holdfast.driver.ports import (
     TakenOver,
 )
@@ -33,9 +34,9 @@ async def test_a_driver_that_was_replaced_ends(open_journal: Callable[[str], Sql
 async def test_a_driver_that_was_replaced_ends_though_it_has_nothing_to_write(
     open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    monkeypatch.setattr("holdfast.driver.lead.term.TERM_CHECK_S", 0.01)
     old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
-    kept = asyncio.create_task(old.keep_term())
+    kept = asyncio.create_task(old.term.keep())
     Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
     with pytest.raises(TakenOver, match="another driver has taken over with term 2"):
         await asyncio.wait_for(kept, DEADLINE_S)
@@ -44,19 +45,19 @@ async def test_a_driver_that_was_replaced_ends_though_it_has_nothing_to_write(
 async def test_who_changes_what_is_outside_waits_until_the_term_was_seen_to_be_ours_of_late(
     open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    monkeypatch.setattr("holdfast.driver.lead.term.TERM_CHECK_S", 0.01)
     loop = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
-    before = asyncio.create_task(loop.certain())
+    before = asyncio.create_task(loop.term.certain())
     await asyncio.sleep(0)
     assert not before.done(), "nobody has looked"
-    kept = asyncio.create_task(loop.keep_term())
+    kept = asyncio.create_task(loop.term.keep())
     await asyncio.wait_for(before, DEADLINE_S)
-    await asyncio.wait_for(loop.certain(), DEADLINE_S)
+    await asyncio.wait_for(loop.term.certain(), DEADLINE_S)
     open_journal("journal").take_over()
     with pytest.raises(TakenOver):
         await asyncio.wait_for(kept, DEADLINE_S)
-    loop._ours_s -= CERTAIN_S  # so long nothing ran here
-    after = asyncio.create_task(loop.certain())
+    loop.term._ours_s -= CERTAIN_S  # so long nothing ran here
+    after = asyncio.create_task(loop.term.certain())
     await asyncio.sleep(0)
     assert not after.done(), "what was decided before another took over is not done"
     after.cancel()
@@ -66,10 +67,10 @@ async def test_a_journal_that_was_put_back_ends_its_driver_and_the_next_has_a_la
     open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else executors, which have followed drivers that it does not know of, would follow nobody."""
-    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    monkeypatch.setattr("holdfast.driver.lead.term.TERM_CHECK_S", 0.01)
     old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
     await old.start(perform=lambda effect: None, follow=lambda state: None)
-    kept = asyncio.create_task(old.keep_term())
+    kept = asyncio.create_task(old.term.keep())
     old.post(ExecutorConnected(node="n", incarnation="i", address="a"))
     await eventually_async(lambda: old.accepting is None)
     old.post(ExecutorConnected(node="n", incarnation="i", address="a", term=41))
@@ -82,11 +83,11 @@ async def test_a_journal_that_was_put_back_ends_its_driver_and_the_next_has_a_la
 async def test_a_driver_whose_executors_follow_another_that_leads_leaves_the_term_alone(
     open_journal: Callable[[str], SqlJournal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.driver.loop.TERM_CHECK_S", 0.01)
+    monkeypatch.setattr("holdfast.driver.lead.term.TERM_CHECK_S", 0.01)
     old = Loop(open_journal("journal"), clock=SystemClock(), policy=POLICY)
     new = open_journal("journal")
     new.take_over()
     old.post(ExecutorConnected(node="n", incarnation="i", address="a", term=2))
     with pytest.raises(TakenOver, match="another driver has taken over with term 2"):
-        await asyncio.wait_for(old.keep_term(), DEADLINE_S)
+        await asyncio.wait_for(old.term.keep(), DEADLINE_S)
     new.check_term()

@@ -63,7 +63,7 @@ def driver(
     open_journal: Callable[[str], SqlJournal], edge_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Driver:
     """A driver that knows no node; its successors have the same journal."""
-    monkeypatch.setattr("holdfast.driver.loop.COMMIT_AGAIN_S", 0.01)
+    monkeypatch.setattr("holdfast.driver.batch.commit.COMMIT_AGAIN_S", 0.01)
 
     @asynccontextmanager
     async def running() -> AsyncIterator[World]:

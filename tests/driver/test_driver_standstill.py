@@ -13,10 +13,11 @@ from running_driver import DriverProcess
 from scripted_cluster import is_done, scripted_cluster, submit
 from waiting import eventually_async
 
+from holdfast.driver.batch.inbox import MAX_BATCH
 from holdfast.driver.core.events import JobSubmitted, NodeAppeared, Stalled, Ticked
 from holdfast.driver.core.state.model import Timer
 from holdfast.driver.follow.running_clock import LOOK_S, STALL_S, Looks, RunningClock
-from holdfast.driver.loop import MAX_BATCH, Loop
+from holdfast.driver.loop import Loop
 from holdfast.driver.ports import Claim, Entry
 
 

@@ -102,7 +102,7 @@ class Kubernetes:
             book=self.cluster.book,
             clock=self._clock,
         )
-        self._client.ask_before_changes(loop.certain)
+        self._client.ask_before_changes(loop.term.certain)
         self._queue = operator.queue
         self.cluster.when_replaced(self._identity.when_gone(sessions.drop))
         present = [node.name for node in loop.state.nodes.values() if node.present]

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.adapters.rest.view import View
+from holdfast.driver.batch.requests import KeyReused, NotAccepting, Refused
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.handlers.admission import DEFECT, Refusal
-from holdfast.driver.loop import KeyReused, NotAccepting, Refused
 from holdfast.driver.people.control import Control
 from holdfast.driver.ports import Key
 from holdfast.protocol.mistakes import Mistake
