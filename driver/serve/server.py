@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from holdfast.driver.serve.handshakes import Handshakes
 from holdfast.driver.serve.http_connection import Connection
 from holdfast.driver.serve.listening import BACKLOG
+from holdfast.driver.serve.web_socket import NodeSocket
 from holdfast.protocol.messages import MAX_FRAME_BYTES
 
 GRACE_S = 1
@@ -114,7 +115,7 @@ def server_config(app: ASGIApp) -> uvicorn.Config:
         lifespan="off",
         http=Connection,
         proxy_headers=False,  # nothing that a peer says of others is believed
-        ws="websockets-sansio",
+        ws=NodeSocket,
         ws_per_message_deflate=False,
         ws_ping_interval=None,
         ws_max_size=2 * MAX_FRAME_BYTES,  # a little more, so that the refusal can be ours

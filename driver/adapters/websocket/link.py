@@ -48,15 +48,20 @@ class Link:
         self._decoder = decoder
         self._node = node
         self._process = process
-        self._outbox: asyncio.Queue[Message | None] = asyncio.Queue(OUTBOX_FRAMES)
-        self._cut = asyncio.Event()
+        self._outbox: list[Message | None] = []
+        self._reading: asyncio.Task[None] | None = None  # once hands are shaken, to the end
+        self._writing: asyncio.Task[None] | None = None  # while there is something to send
+        self._failed: BaseException | None = None  # in writing
+        self._cut = False
 
     def send(self, message: Message | None) -> None:
         """Send soon, in order; None ends the connection after what was sent before."""
-        try:
-            self._outbox.put_nowait(message)
-        except asyncio.QueueFull:
-            self._cut.set()
+        if len(self._outbox) < OUTBOX_FRAMES:
+            self._outbox.append(message)
+            self._begin_writing()
+        else:
+            self._cut = True
+            self._stop()
 
     def close(self, refused: Refused) -> None:
         """Say why, then end the connection."""
@@ -112,30 +117,49 @@ class Link:
 
     async def _talk(self, received: Callable[[Any], None]) -> str:
         """Read and write until one of both ends, or the peer is cut off for not reading."""
-        sides = {
-            asyncio.create_task(self._read(received)),
-            asyncio.create_task(self._write()),
-            asyncio.create_task(self._cut.wait()),
-        }
+        self._reading = asyncio.create_task(self._read(received))
+        self._begin_writing()
         try:
-            done, _ = await asyncio.wait(sides, return_when=asyncio.FIRST_COMPLETED)
-            for each in done:
-                each.result()
+            await asyncio.wait({self._reading})
         finally:
+            sides = [each for each in (self._reading, self._writing) if each is not None]
             for each in sides:
                 each.cancel()
             await asyncio.gather(*sides, return_exceptions=True)
+        if self._failed is not None:
+            raise self._failed
+        if not self._reading.cancelled():
+            self._reading.result()
         with contextlib.suppress(WebSocketDisconnect, RuntimeError):
             await self._socket.close(POLICY_VIOLATION)
-        return "it did not read what it was sent" if self._cut.is_set() else "closed by the driver"
+        return "it did not read what it was sent" if self._cut else "closed by the driver"
 
     async def _read(self, received: Callable[[Any], None]) -> None:
         while True:
             received(await self._receive())
 
+    def _begin_writing(self) -> None:
+        if self._outbox and self._reading is not None and self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+            self._writing.add_done_callback(self._wrote)
+
     async def _write(self) -> None:
-        while (message := await self._outbox.get()) is not None:
+        while self._outbox:
+            if (message := self._outbox.pop(0)) is None:
+                self._stop()
+                return
             await self._socket.send_bytes(encode(message))
+
+    def _wrote(self, writing: asyncio.Task[None]) -> None:
+        self._writing = None
+        if not writing.cancelled() and (error := writing.exception()) is not None:
+            self._failed = error
+            self._stop()
+
+    def _stop(self) -> None:
+        """The connection is over, once whoever runs it has seen it."""
+        if self._reading is not None:
+            self._reading.cancel()
 
     async def _receive(self) -> Any:
         event = await self._socket.receive()
