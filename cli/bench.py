@@ -130,13 +130,20 @@ def scale(
         str, typer.Option(metavar="COMMIT", help="Measure an earlier commit beside it, in turns.")
     ] = "",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each size.")] = 3,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="30 nodes, one round: does it work here?")
+    ] = False,
     json: Json = False,
 ) -> int:
     """What the driver costs a node as the cluster grows: to decide and commit, to take heartbeats.
 
     A job on all nodes starts, loses all its ranks, starts again and ends, in one process with the
     driver's own loop and journal; nodes are fake. Then heartbeats of 8 ranks, into all detectors.
+    Last a driver's own process, to which nodes and 100 viewers connect, without TLS and with it:
+    its memory, its CPU, and how soon viewers read what a fault led to.
     """
+    if quick:
+        nodes, rounds = "30", 1
     part = parts.BENCH_SCALE.load()
     sizes = parts.BENCH_COUNTS.load()
     try:

@@ -1,6 +1,6 @@
 """`holdfast bench scale`: today's driver, and an earlier commit's beside it, turn by turn.
 
-Called by `bench.main`. Each measurement is a process of its own, which runs one of the two scripts
+Called by `bench.main`. Each measurement is a process of its own, which runs one of the scripts
 beside this file with one of the trees on its path.
 """
 
@@ -22,6 +22,8 @@ SCRIPTS = (
     ("ingested.py", "tp 8, dp N"),
     ("ingested.py", "one group"),
     ("faulted.py",),
+    ("connected.py",),
+    ("connected.py", "tls"),
 )
 LIMIT_S = 590.0
 """Of one script: four stages of a job on 12,500 nodes took less on two cores, or did not end."""
@@ -33,6 +35,7 @@ TOLD = {
     "tick_s": ("CPU a tick", "ms", 1e3),
     "decided_s": ("until its decision", "ms", 1e3),
     "decided_p99_s": ("until its decision, 99th percentile", "ms", 1e3),
+    "read_p99_s": ("until each viewer has read it, 99th percentile", "ms", 1e3),
     "held_bytes": ("memory a node", "KB", 1e-3),
 }
 A_NODE = {"cpu_s", "written_bytes", "held_bytes"}
@@ -51,8 +54,9 @@ def measure(
         for turn in range(rounds):
             for nodes in sizes:
                 for system, sources in trees.items():
-                    say(f"round {turn + 1} of {rounds}: {nodes:,} nodes, {system}")
                     for script in SCRIPTS:
+                        what = " ".join(script).replace(".py", "")
+                        say(f"round {turn + 1} of {rounds}: {nodes:,} nodes, {system}, {what}")
                         for found in _run(*script, sources=sources, nodes=nodes, system=system):
                             for each in _tries(system, found):
                                 take(each)

@@ -9,6 +9,8 @@ what was decided. It needs of Holdfast what earlier commits have as well.
 """
 
 import asyncio
+import contextlib
+import http.client
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -28,6 +30,7 @@ PERIOD_S, MOST_A_S = 0.5, 2_000.0
 """Of heartbeats, as the driver tells daemons: as often as that, and all together no more."""
 ROUNDS = 6
 """Heartbeats of each node, before what the driver holds is looked at."""
+STEP_S = 5.0
 WITHIN_S, LOOK_S = 120.0, 0.05
 
 
@@ -38,7 +41,6 @@ class Fleet:
         self._driver, self._keeper = driver, keeper
         self._now = asyncio.get_running_loop().time
         self._nodes: list[Node] = []
-        self._ill: list[tuple[Node, int]] = []
         self._jobs: dict[str, int] = {}
         self._began_s = self._now()
         self.beats = 0
@@ -72,25 +74,20 @@ class Fleet:
                     await asyncio.sleep(due_s - self._now())
                 elif number % 20 == 0:
                     await asyncio.sleep(0)
-                self._tell(node)
+                self.tell(node)
             await asyncio.sleep(0)
 
     def close(self) -> None:
         for node in self._nodes:
             node.close()
 
-    def _tell(self, node: Node) -> None:
+    def tell(self, node: Node, fault: int | None = None) -> float:
+        """Send its heartbeat, with this fault; the time at which that was."""
         job = (node.told and node.told.job) or ""
-        node.beat(int(self._now() - self._began_s), self._jobs.get(job, 1))
+        now_s = self._now()
+        node.beat(int((now_s - self._began_s) / STEP_S), self._jobs.get(job, 1), fault=fault)
         self.beats += 1
-
-    def ail(self, node: Node, fault: int) -> float:
-        """The node tells of a fault now; the time at which it did."""
-        job = (node.told and node.told.job) or ""
-        told_s = self._now()
-        node.beat(int(told_s - self._began_s), self._jobs.get(job, 1), fault=fault)
-        self.beats += 1
-        return told_s
+        return now_s
 
     def _training(self, job: str) -> int:
         told = [node.told for node in self._nodes if node.told is not None]
@@ -98,33 +95,30 @@ class Fleet:
 
 
 def _submit(driver: DriverProcess, job: str, nodes: int) -> None:
-    spec = {
-        "nodes": nodes,
-        "ranksPerNode": RANKS_EACH,
-        "topology": {"tp": RANKS_EACH, "dp": nodes},
-        "command": ["train"],
-    }
     document = {
         "apiVersion": "holdfast.dev/v1alpha1",
         "kind": "TrainingJob",
         "metadata": {"name": job},
-        "spec": spec,
+        "spec": {
+            "nodes": nodes,
+            "ranksPerNode": RANKS_EACH,
+            "topology": {"tp": RANKS_EACH, "dp": nodes},
+            "command": ["train"],
+        },
     }
-    import http.client
-
-    where = driver.at
-    connection = (
-        http.client.HTTPSConnection(where.host, where.port, context=where.trusted)
-        if where.trusted
-        else http.client.HTTPConnection(where.host, where.port)
-    )
     headers = {"Authorization": f"Bearer {driver.person}", "Content-Type": "application/json"}
-    connection.request("POST", "/v1alpha1/jobs", json.dumps(document), headers)
-    answer = connection.getresponse()
-    said = answer.read().decode()
-    connection.close()
-    if answer.status >= 300:
-        raise RuntimeError(f"{job} was refused: {said}")
+    with contextlib.closing(_asking(driver)) as connection:
+        connection.request("POST", "/v1alpha1/jobs", json.dumps(document), headers)
+        answer = connection.getresponse()
+        if answer.status >= 300:
+            raise RuntimeError(f"{job} was refused: {answer.read().decode()}")
+
+
+def _asking(driver: DriverProcess) -> http.client.HTTPConnection:
+    at = driver.at
+    if at.trusted is not None:
+        return http.client.HTTPSConnection(at.host, at.port, context=at.trusted)
+    return http.client.HTTPConnection(at.host, at.port)
 
 
 async def _until(fact: Callable[[], bool], what: str) -> None:
@@ -179,7 +173,9 @@ async def _faults(
     viewers = [await view(process.at, process.person, after, saw) for _ in range(VIEWERS)]
     try:
         for fault, node in enumerate(islice(nodes, MOST_FAULTS)):
-            told_s[fault] = fleet.ail(node, fault)
+            if not node.trains:
+                raise RuntimeError(f"{node.name} trains no more: too busy a machine")
+            told_s[fault] = fleet.tell(node, fault)
             await asyncio.sleep(EVERY_S)
         await _until(
             lambda: sum(map(len, read_s.values())) == len(told_s) * VIEWERS,

@@ -1,7 +1,6 @@
 """Nodes that are two connections each, and nothing else: what a driver hears of them is made up.
 
-Used by `connected`, beside this file. Ranks run as soon as they are wanted and take a step a
-second, and each node's heartbeat comes once a period. Written onto the socket by hand, for what
+Used by `connected`, beside this file. Ranks run as soon as they are wanted, and each node's heartbeat comes once a period. Written onto the socket by hand, for what
 this side takes of two cores the driver does not have.
 """
 
@@ -24,6 +23,7 @@ from holdfast.protocol.messages import (
     LogHit,
     Message,
     Observed,
+    RankProgress,
     RankStatus,
     Rendezvous,
     ToExecutor,
@@ -120,6 +120,7 @@ class Node:
         self._driver = driver
         self._reports, self._beats = itertools.count(1), itertools.count(1)
         self._peers: dict[str, Peer] = {}
+        self._progress: tuple[int, int, tuple[RankProgress, ...]] = (-1, -1, ())
         self.told: Desired | None = None
 
     async def connect(self) -> None:
@@ -144,27 +145,33 @@ class Node:
 
     def beat(self, step: int, nodes: int, *, fault: int | None = None) -> None:
         """Say how far its ranks are, of a job on so many nodes; a fault has its number."""
-        told, sequence = self.told, next(self._beats)
-        if told is None or not told.seats:
-            empty = Heartbeat(
-                node=self.name, incarnation=self._incarnation, sequence=sequence, uptime_s=sequence
-            )
-            self._peers["daemon"].send(empty)
-            return
-        place = told.seats[0].rank // RANKS_EACH
-        made = _BEATS.decode(_beat(LAYOUT, nodes, place, 2 * step))  # two of its beats are a step
-        ranks = tuple(replace(each, job=told.job, epoch=told.epoch) for each in made.ranks)
         line = f"Xid {XID}, fault {fault};"
         hit = LogHit(source="kernel", rule="xid", line=line, xid=XID)
-        beat = replace(
-            made,
+        beat = Heartbeat(
             node=self.name,
             incarnation=self._incarnation,
-            sequence=sequence,
-            ranks=ranks,
+            sequence=next(self._beats),
+            uptime_s=0.0,
+            ranks=self._ranks(step, nodes),
             logs=() if fault is None else (hit,),
         )
         self._peers["daemon"].send(beat)
+
+    @property
+    def trains(self) -> bool:
+        return self.told is not None and bool(self.told.seats)
+
+    def _ranks(self, step: int, nodes: int) -> tuple[RankProgress, ...]:
+        """Made once a step, for to make them takes ten times as long as to send them."""
+        told = self.told
+        if told is None or not told.seats:
+            return ()
+        if self._progress[:2] != (step, told.epoch):
+            place = told.seats[0].rank // RANKS_EACH
+            made = _BEATS.decode(_beat(LAYOUT, nodes, place, 2 * step))  # two of its beats are one
+            ranks = (replace(each, job=told.job, epoch=told.epoch) for each in made.ranks)
+            self._progress = step, told.epoch, tuple(ranks)
+        return self._progress[2]
 
     @property
     def _incarnation(self) -> str:

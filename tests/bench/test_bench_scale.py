@@ -1,4 +1,4 @@
-"""The benchmark of scale: both scripts come to their end, and what cannot be is refused."""
+"""The benchmark of scale: all scripts come to their end, and what cannot be is refused."""
 
 import subprocess
 import sys
@@ -12,6 +12,7 @@ from holdfast.bench.scale import benchmark
 from holdfast.bench.scale.benchmark import measure
 
 ROOT = Path(__file__).parents[2]
+OVER_SOCKETS = ("connected", "training", "fault")
 
 
 def _measured(**options: object) -> list[Try]:
@@ -20,10 +21,20 @@ def _measured(**options: object) -> list[Try]:
     return tries
 
 
+def _stage(figure: str) -> str:
+    """Of a figure, as it is told: `STAGE, NODES nodes: WHAT`; layouts do not count."""
+    stage = figure.rpartition(":")[0].rpartition(", ")[0]
+    return stage if "sockets" in stage else stage.split(",")[0]
+
+
 def test_a_job_starts_loses_its_ranks_and_ends_and_every_stage_costs_something() -> None:
     found = figures(_measured())
-    stages = {one.figure.split(",")[0] for one in found}
-    assert stages == {"come", "start", "exits", "end", "heartbeat", "fault"}
+    stages = {_stage(one.figure) for one in found}
+    assert stages == {
+        *("come", "start", "exits", "end", "heartbeat", "fault"),
+        *(f"{stage}, sockets" for stage in OVER_SOCKETS),
+        *(f"{stage}, sockets with TLS" for stage in OVER_SOCKETS),
+    }
     assert all(one.median is not None and one.median > 0 for one in found)
 
 
