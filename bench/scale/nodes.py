@@ -1,7 +1,8 @@
 """Nodes that are two connections each, and nothing else: what a driver hears of them is made up.
 
-Used by `connected`, beside this file. Ranks run as soon as they are wanted, and each node's heartbeat comes once a period. Written onto the socket by hand, for what
-this side takes of two cores the driver does not have.
+Used by `connected`, beside this file. Ranks run as soon as they are wanted, and each node's
+heartbeat comes once a period. Written onto the socket by hand, for what this side takes of two
+cores the driver does not have.
 """
 
 import asyncio

@@ -32,7 +32,7 @@ class Keeper:
 
     def __init__(self) -> None:
         self._names: list[str] = []
-        self._over = False
+        self._over = asyncio.Event()
         self._more = asyncio.Condition()
 
     async def add(self, names: Sequence[str]) -> None:
@@ -46,7 +46,7 @@ class Keeper:
             yield
             server.close()
             async with self._more:
-                self._over = True
+                self._over.set()
                 self._more.notify_all()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -60,13 +60,13 @@ class Keeper:
 
     async def _tell(self, writer: asyncio.StreamWriter) -> None:
         told = 0
-        while not self._over:
+        while not self._over.is_set():
             for name in self._names[told:]:
                 writer.write(keeping.frame(keeping.NodeFact(node=name)))
             told = len(self._names)
             await writer.drain()
             async with self._more:
-                while not self._over and len(self._names) == told:
+                while not self._over.is_set() and len(self._names) == told:
                     await self._more.wait()
 
 
