@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.driver import loop as driver_loop
 from holdfast.driver.adapters.sql.journal import SqlJournal
+from holdfast.driver.batch import inbox
 from holdfast.driver.cluster.effect_runner import EffectRunner
 from holdfast.driver.core.events import (
     AnyEvent,
@@ -318,7 +318,7 @@ async def test_a_job_outlives_a_crash_and_the_loss_of_a_node(
 async def test_a_driver_killed_between_any_commit_and_its_effects_changes_nothing(
     open_journal: Callable[[str], SqlJournal], standbys: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver_loop, "MAX_BATCH", 1)  # else a slow disk hides a phase in a batch
+    monkeypatch.setattr(inbox, "MAX_BATCH", 1)  # else a slow disk hides a phase in a batch
     world = World(standbys=standbys)
     lived: list[Phase] = []
     loop = await drive(open_journal("whole"), world, over, before_effects=phases_into(lived))
