@@ -9,9 +9,8 @@ from typing import TypeVar
 
 import structlog
 
-from holdfast.driver.core.codec.encode import settled
+from holdfast.driver.core.codec.encode import encode, encode_change, settled
 from holdfast.driver.core.state.model import State
-from holdfast.driver.journal.deltas import Deltas
 from holdfast.driver.journal.draft import Draft
 from holdfast.driver.ports import InDoubt, Journal, TemporaryError
 
@@ -33,6 +32,31 @@ async def beside(work: Callable[[], _Done], state: State) -> _Done:
     if len(state.nodes) < MANY_NODES:
         return work()
     return await asyncio.to_thread(work)
+
+
+class Deltas:
+    """What of the state a commit writes: all of it, or what changed since the commit before.
+
+    The first commit of a term writes all, for nobody knows what an earlier Holdfast left; then each
+    writes what changed, until that has grown beyond what all of it would be.
+    """
+
+    def __init__(self) -> None:
+        self._whole_bytes: int | None = None
+        self._changed_bytes = 0
+
+    def of(self, before: State, after: State) -> tuple[bytes, bool]:
+        """What to write, and whether that is only what changed since `before`, which is there."""
+        if self._whole_bytes is None or self._changed_bytes > self._whole_bytes:
+            return encode(after), False
+        return encode_change(before, after), True
+
+    def done(self, written: bytes, *, change: bool) -> None:
+        """It is in the journal."""
+        if change:
+            self._changed_bytes += len(written)
+        else:
+            self._whole_bytes, self._changed_bytes = len(written), 0
 
 
 class Commits:

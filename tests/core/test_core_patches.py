@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.driver.batch.commit import Deltas
 from holdfast.driver.core.codec.encode import (
     VERSION,
     LaterState,
@@ -17,7 +18,6 @@ from holdfast.driver.core.codec.encode import (
 )
 from holdfast.driver.core.codec.patches import apply, diff
 from holdfast.driver.core.state.model import Brake, State
-from holdfast.driver.journal.deltas import Deltas
 from holdfast.lab.simulator import simulate
 from holdfast.lab.simulator.effects import world_of
 from holdfast.lab.simulator.scenario import draw
