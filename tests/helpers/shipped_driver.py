@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.sql.sqlite import open_sqlite, read_only
+from holdfast.driver.adapters.sql.sqlite import read_only
 from holdfast.driver.core.codec.encode import decode
 from holdfast.driver.core.state.model import State
-from holdfast.driver.ports import Entry, Kept
+from holdfast.driver.ports import Entry, Kept, PermanentError
 from holdfast.driver.settings import Settings
 from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.emulator.kubelet.joined import Joined
@@ -95,8 +95,14 @@ def state_in(folder: Path) -> State:
 
 def entries_in(folder: Path) -> list[Entry]:
     """What the driver of this folder has written down."""
-    journal = open_sqlite(Settings(state=folder / "driver").paths.journal)
-    try:
+    journal, _ = read_only(Settings(state=folder / "driver").paths.journal)
+    with closing(journal):
         return journal.entries()
-    finally:
-        journal.close()
+
+
+def decided_in(folder: Path) -> str:
+    """What the driver of this folder decided last, or why that cannot be read, in lines."""
+    try:
+        return "\n".join(f"{each.at} {each.why}" for each in entries_in(folder)[-30:])
+    except PermanentError as unreadable:  # it failed before it had written anything
+        return str(unreadable)

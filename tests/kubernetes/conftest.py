@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 from cluster_trial import JOBS, Trial, there, training_job
-from shipped_driver import RUNNING, entries_in
+from shipped_driver import RUNNING, decided_in
 from waiting import DEADLINE_S, GRACE_S, eventually
 
 from holdfast.kubeapi import paths
@@ -92,8 +92,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     """With a failure comes what the driver under test decided last."""
     report = yield
     for folder in RUNNING if report.failed else ():
-        told = "\n".join(f"{each.at} {each.why}" for each in entries_in(folder)[-30:])
-        report.sections.append((f"decided in {folder.name}", told))
+        report.sections.append((f"decided in {folder.name}", decided_in(folder)))
     return report
 
 
