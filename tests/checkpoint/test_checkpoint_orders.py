@@ -23,19 +23,21 @@ STEP = 10
 
 @pytest.fixture
 def give(tmp_path: Path) -> Iterator[Callable[..., None]]:
-    """Give orders to a keeper whose thread begins with the test's last one."""
+    """Give orders to a keeper whose threads, an agent's two, begin with the test's last one."""
     keeper = StoreKeeper(SystemClock(), tell=print)
-    thread = Thread(target=keeper.run)
+    threads = [Thread(target=keeper.run), Thread(target=keeper.sweeper.run)]
 
     def given(*orders: AgentOrder) -> None:
         for order in orders:
             keeper.give(order)
-        thread.start()
+        for thread in threads:
+            thread.start()
         eventually(lambda: keeper.settled_id == orders[-1].id, "the last order is carried out")
 
     yield given
     keeper.close()
-    thread.join()
+    for thread in threads:
+        thread.join()
 
 
 def order(root: Path, number: int, *, ranks: tuple[int, ...], forget: str = "") -> AgentOrder:
