@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -126,14 +128,27 @@ print(failure.rule if failure else "nothing")
 """
 
 
-def _package(into: Path) -> Path:
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package, as plain folders; what was compiled is still good but for the bug."""
-    package = into / "holdfast"
+    package = tmp_path_factory.mktemp("planted") / "holdfast"
     package.mkdir()
     shutil.copy(ROOT / "__init__.py", package)
     for folder in NEEDED:
         shutil.copytree(ROOT / folder, package / folder)
     return package
+
+
+@contextmanager
+def _planted(package: Path, bug: str) -> Iterator[None]:
+    """The package has this bug, and no other, for as long as that."""
+    words = ["git", "apply", "--whitespace=nowarn", str(BUGS / f"{bug}.patch")]
+    alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(package.parents[1])}
+    subprocess.run(words, cwd=package, env=alone, check=True, timeout=280)
+    try:
+        yield
+    finally:
+        subprocess.run([*words, "--reverse"], cwd=package, env=alone, check=True, timeout=280)
 
 
 def _first_broken_rule(package: Path, family: str, first: int) -> str:
@@ -154,14 +169,7 @@ def test_every_bug_has_its_patch() -> None:
 
 
 @pytest.mark.parametrize("bug", CAUGHT_BY)
-def test_the_simulation_catches(bug: str, tmp_path: Path) -> None:
-    package = _package(tmp_path)
-    subprocess.run(
-        ["git", "apply", "--whitespace=nowarn", str(BUGS / f"{bug}.patch")],
-        cwd=package,
-        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
-        check=True,
-        timeout=280,
-    )
-    rule = _first_broken_rule(package, FAMILY.get(bug, "mixed"), BEGUN_AT.get(bug, 0))
+def test_the_simulation_catches(package: Path, bug: str) -> None:
+    with _planted(package, bug):
+        rule = _first_broken_rule(package, FAMILY.get(bug, "mixed"), BEGUN_AT.get(bug, 0))
     assert rule in CAUGHT_BY[bug], f"{bug}, for {SEEDS} seeds: {rule}"

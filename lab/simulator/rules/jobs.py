@@ -29,6 +29,8 @@ def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) 
     pairs = [set(each.nodes) for each in after.apart if now - each.at_s < 3_600]
     came = set(new.nodes) - set(old.nodes if old is not None else ())
     together = [two for two in pairs if two <= set(new.nodes) and two & came]
+    if not together:
+        return
     others = [
         node.name
         for node in after.nodes.values()
@@ -39,8 +41,7 @@ def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) 
         and not {*new.unfit, *new.tried, *new.moved} & {node.name}
         and not any(node.name in two and two & set(new.nodes) for two in pairs)
     ]
-    kept = not (together and others)
-    require("who-cannot-meet-is-not-seated", kept, f"{new.name}: {together}, free: {others}")
+    require("who-cannot-meet-is-not-seated", not others, f"{new.name}: {together}, free: {others}")
 
 
 def _barred(node: Node, now: float) -> bool:
