@@ -11,7 +11,7 @@ PYTEST := -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kubernetes test test-driver control-plane check lint types layers format crd examples pins clean
+.PHONY: help setup demo demo-kubernetes test test-driver slowest control-plane check lint types layers format crd examples pins clean
 
 help: ## Say what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test-driver: $(STAMP) ## Run the tests of driver and protocol in an environment 
 	@test -x $(DRIVER_VENV)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(DRIVER_VENV)
 	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[postgres,tls,dev]'
 	@$(DRIVER_VENV)/bin/python $(PYTEST) -m alone tests/driver tests/protocol
+
+slowest: $(STAMP) ## Run tests (TESTS=tests/cli; else all) and list the thirty dearest
+	@$(BIN)/python $(PYTEST) -m "torch or not alone" --slowest 30 $(TESTS)
 
 control-plane: $(STAMP) ## Build Kubernetes from source, once: 4 to 10 minutes where there is Go
 	@$(BIN)/python -m holdfast.lab.kubernetes.build

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 import structlog
+from costs import Costs
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(  # machines are noisy: no test is timed, nor is what draws its input
@@ -23,7 +24,11 @@ INHERITED = re.compile(
 """What a machine, a CI or a rank may have set and a test would wonder at."""
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slowest", type=int, help="list so many of the dearest tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Begin as from a terminal of a newcomer, however and wherever the tests were started.
 
     There is no event loop yet (pytest-asyncio else makes one that nobody closes), and SIGINT is
@@ -32,6 +37,8 @@ def pytest_configure() -> None:
     for name in filter(INHERITED.fullmatch, list(os.environ)):
         del os.environ[name]
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/tmp")  # sockets need short paths (unix(7))
+    if listed := config.getoption("slowest"):
+        config.pluginmanager.register(Costs(listed))
     _tell_defects_plainly()
     asyncio.set_event_loop(None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
