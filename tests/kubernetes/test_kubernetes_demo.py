@@ -35,8 +35,8 @@ REPOSITORY = Path(__file__).parents[2]
 OF_KUBERNETES = ("system:serviceaccount:kube-system:", "system:kube-scheduler")
 """They say of a pod that its node is silent, or not ready for it yet."""
 
-
-HURT = {60: "demo", 120: "demo-2", 240: "demo-3"}
+STEPS = 60
+HURT = {STEPS: "demo", 4 * STEPS: "demo-2", 16 * STEPS: "demo-3"}
 """By its steps: on a busy machine the fault may come too late, and is done to a longer job then."""
 
 
