@@ -69,7 +69,7 @@ class Disk:
 
     def asked(self, *words: str) -> str:
         """As a terminal shows it."""
-        ended = self._shell.holdfast(*words, "--state", str(self.run))
+        ended = self._shell.asked(*words, "--state", str(self.run))
         return ended.stdout + ended.stderr
 
 

@@ -27,9 +27,9 @@ def test_an_exception_with_escape_sequences_is_quoted_with_them_written_out(shel
     assert all(rf"{SAID} more \x1b]0;a title\x07" in line for line in ours[1:])
     assert not CONTROLS.search("".join(ours))
     for asked in (["why"], ["story"], ["status"], ["jobs"], ["nodes"]):
-        told = shell.holdfast(*asked)
+        told = shell.asked(*asked)
         assert not CONTROLS.search(told.stdout + told.stderr), asked
-    assert SAID in shell.holdfast("why").stdout
+    assert SAID in shell.asked("why").stdout
 
 
 @pytest.mark.cluster

@@ -68,7 +68,7 @@ def test_the_last_line_of_a_rank_that_lived_for_a_moment_is_searched(shell: Shel
     assert ended.returncode == 3
     said = "rank 0 stdout on node-1 speaks of an error of CUDA: RuntimeError: CUDA error: unspec"
     assert said in ended.stderr
-    assert said in shell.holdfast("why").stdout
+    assert said in shell.asked("why").stdout
     assert shell.leftovers() == []
 
 
@@ -87,21 +87,21 @@ def test_an_exception_is_shown_whole_and_explained_afterwards(shell: Shell) -> N
     last = errors.splitlines()[-1]
     assert "ValueError: the mistake" in last
     first_to_raise = last.partition("rank ")[2].split()[0]
-    why = shell.holdfast("why", shell.run.name)
+    why = shell.asked("why", shell.run.name)
     assert why.stdout.startswith("Traceback (most recent call last):")
     assert f"{shell.run.name} failed at " in why.stdout
-    status = json.loads(shell.holdfast("status", "--json").stdout)
+    status = json.loads(shell.asked("status", "--json").stdout)
     assert (status["phase"], status["driver_running"]) == ("Failed", False)
     assert status["spec"]["spec"]["timeouts"]["firstStepS"] == 42
-    assert shell.holdfast("story", "--json").returncode == 0
-    logs = shell.holdfast("logs", "--rank", first_to_raise, "--stderr", "--tail", "1")
+    assert shell.asked("story", "--json").returncode == 0
+    logs = shell.asked("logs", "--rank", first_to_raise, "--stderr", "--tail", "1")
     assert logs.stdout == "ValueError: the mistake\n"
-    assert "Failed" in shell.holdfast("jobs").stdout
-    assert shell.holdfast("jobs", "--phase", "Running").stdout == "no job matches\n"
-    assert "node-1" in shell.holdfast("nodes").stdout
-    node = shell.holdfast("why", "node-1").stdout
+    assert "Failed" in shell.asked("jobs").stdout
+    assert shell.asked("jobs", "--phase", "Running").stdout == "no job matches\n"
+    assert "node-1" in shell.asked("nodes").stdout
+    node = shell.asked("why", "node-1").stdout
     assert re.search(r"^  incident 1 at [\d:]+: .* raised ValueError: the mistake", node, re.M)
-    unknown = shell.holdfast("why", "node-2").stderr
+    unknown = shell.asked("why", "node-2").stderr
     assert "there is no job or node 'node-2'." in unknown
     assert "Did you mean node-1?" in unknown
 
@@ -155,7 +155,7 @@ def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
     assert last.startswith("holdfast  stopped, nothing of it runs; logs in runs/stubborn-")
     eventually(lambda: not shell.leftovers())
     for words in ("runs", "jobs", "status"):
-        told = shell.holdfast(words).stdout
+        told = shell.asked(words).stdout
         assert "cut short" in told
         assert "lost its driver" not in told
 
@@ -184,17 +184,17 @@ def test_a_stop_does_not_wait_for_a_driver_that_hangs(shell: Shell) -> None:
 
 def test_nothing_is_left_when_it_is_killed_and_it_lost_its_driver(shell: Shell) -> None:
     process = forever(shell)
-    assert "Running" in shell.holdfast("runs").stdout
+    assert "Running" in shell.asked("runs").stdout
     process.kill()
     process.wait(DEADLINE_S)
     eventually(lambda: not shell.leftovers())
     name = shell.run.name
     for words in ("runs", "jobs"):
-        told = shell.holdfast(words).stdout
+        told = shell.asked(words).stdout
         assert "lost its driver" in told
         assert "Running" not in told
-    assert shell.holdfast("status").stdout.startswith(f"{name}  lost its driver; it had been Runn")
-    assert shell.holdfast("why").stdout.startswith(f"{name} lost its driver. Until then:\n")
+    assert shell.asked("status").stdout.startswith(f"{name}  lost its driver; it had been Runn")
+    assert shell.asked("why").stdout.startswith(f"{name} lost its driver. Until then:\n")
 
 
 def test_two_runs_at_once_each_have_their_own_output_and_exit_code(shell: Shell) -> None:

@@ -116,5 +116,5 @@ def test_a_run_of_which_nobody_reads_any_more_ends_as_at_ctrl_c(shell: Shell, st
     if stream == "stdout":
         assert process.stderr is not None
         assert "holdfast  stopping: nobody reads its output any more; " in process.stderr.read()
-    assert "Stopped" in shell.holdfast("runs").stdout
+    assert "Stopped" in shell.asked("runs").stdout
     eventually(lambda: not shell.leftovers())

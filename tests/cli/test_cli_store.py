@@ -60,9 +60,9 @@ def test_a_store_that_cannot_be_written_is_told_and_goes_on_when_it_can(shell: S
     told = said(process, "do not reach their store")
     assert str(store) in told  # that it cannot be written, or listed: whoever comes first
     name = job["name"]
-    assert "do not reach their store" in shell.holdfast("why", name).stdout
-    assert "do not reach their store" in shell.holdfast("story", name).stdout
-    assert "do not reach their store" in shell.holdfast("status", name).stdout
+    assert "do not reach their store" in shell.asked("why", name).stdout
+    assert "do not reach their store" in shell.asked("story", name).stdout
+    assert "do not reach their store" in shell.asked("status", name).stdout
     before = status(shell)["step"]
     eventually(lambda: status(shell)["step"] > before, "training goes on")
 
@@ -73,7 +73,7 @@ def test_a_store_that_cannot_be_written_is_told_and_goes_on_when_it_can(shell: S
     assert process.returncode == 0, errors
     assert "no fault" in errors.splitlines()[-1]
     assert newest(store) >= int(back.rsplit("step ", 1)[1].split()[0])
-    assert "reach their store again" in shell.holdfast("story", name).stdout
+    assert "reach their store again" in shell.asked("story", name).stdout
 
 
 def test_what_is_saved_at_the_very_end_reaches_the_store_before_the_run_ends(shell: Shell) -> None:
@@ -92,5 +92,5 @@ def newest(store: Path) -> int:
 
 
 def status(shell: Shell) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shell.holdfast("status", "--json").stdout)
+    found: dict[str, Any] = json.loads(shell.asked("status", "--json").stdout)
     return found

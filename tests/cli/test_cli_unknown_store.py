@@ -43,7 +43,7 @@ def trains(shell: Shell) -> "subprocess.Popen[str]":
     pytest.importorskip("torch")
     shell.script("train.py", TRAINS)
     process = shell.start("run", "-n", "1", "train.py")
-    eventually(lambda: "is in the store" in shell.holdfast("story", "--all").stdout, "acknowledged")
+    eventually(lambda: "is in the store" in shell.asked("story", "--all").stdout, "acknowledged")
     return process
 
 
@@ -63,7 +63,7 @@ def lose_rank_and_memory(shell: Shell) -> None:
 
 
 def status(shell: Shell) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(shell.holdfast("status", "--json").stdout)
+    found: dict[str, Any] = json.loads(shell.asked("status", "--json").stdout)
     return found
 
 
@@ -90,11 +90,11 @@ def test_a_job_waits_until_its_store_has_been_looked_through(
     lose_rank_and_memory(shell)
 
     waits(shell, "is still being searched: nothing found so far")
-    assert "is still being searched" in shell.holdfast("status").stdout
-    told = shell.holdfast("why", job["name"]).stdout
+    assert "is still being searched" in shell.asked("status").stdout
+    told = shell.asked("why", job["name"]).stdout
     assert "it waits to learn which checkpoints its store has, since" in told
     assert f"holdfast resume {job['name']} --from-start" in told
-    refused = shell.holdfast("resume", job["name"], "--from-step", "7")
+    refused = shell.asked("resume", job["name"], "--from-step", "7")
     assert refused.returncode != 0
     assert "step 7 is not among the checkpoints that are found: none" in refused.stderr
     assert starts(shell) == [0]
@@ -113,15 +113,15 @@ def test_a_person_has_a_job_begin_anew_whose_checkpoints_are_gone(
     name = status(shell)["name"]
     for folder in Path(status(shell)["store_url"].removeprefix("file://")).glob("step-*"):
         shutil.rmtree(folder, ignore_errors=True)
-    early = shell.holdfast("resume", name, "--from-start")
+    early = shell.asked("resume", name, "--from-start")
     assert early.returncode != 0, "it trains"
     lose_rank_and_memory(shell)
     waits(shell, "was in its store, and no step is found now")
 
-    done = shell.holdfast("resume", name, "--from-start")
+    done = shell.asked("resume", name, "--from-start")
     assert done.returncode == 0, done.stderr
     eventually(lambda: len(starts(shell)) == 2, "it begins")
     assert starts(shell) == [0, 0]
-    assert "wants" in (story := shell.holdfast("story", name).stdout)
+    assert "wants" in (story := shell.asked("story", name).stdout)
     assert "to go on from the beginning" in story
     ends_well(shell, trains)

@@ -40,7 +40,7 @@ def test_the_rank_in_another_collective_is_named_and_restarted(shell: Shell, how
     assert ended.returncode == 0, ended.stderr
     restarts = [line for line in ended.stderr.splitlines() if "(restart 1 of 3)" in line]
     assert [said in line for line in restarts] == [True], ended.stderr
-    assert said in shell.holdfast("why").stdout
+    assert said in shell.asked("why").stdout
     assert shell.leftovers() == []
 
 

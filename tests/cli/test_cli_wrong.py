@@ -127,19 +127,19 @@ def test_what_came_of_a_request_is_told_without_the_request(why: str, said: str)
 def test_a_run_that_is_over_answers_why_and_knows_whose_logs_it_has(shell: Shell) -> None:
     assert shell.holdfast("run", "-q", "--", "true").returncode == 0
     name = shell.run.name
-    assert shell.holdfast("why").stdout.startswith(f"{name} succeeded at ")
+    assert shell.asked("why").stdout.startswith(f"{name} succeeded at ")
     for words, said in (
         (["nobody"], f"holdfast: there is no job 'nobody'.  Jobs that there are: {name}."),
         ([name, "-r", "7"], f"rank 7 of {name} left no such stdout here.  The job had 1 rank."),
     ):
-        ended = shell.holdfast("logs", *words)
+        ended = shell.asked("logs", *words)
         assert (ended.returncode, ended.stdout) == (exitcodes.FAILED, "")
         assert said in ended.stderr
-    ended = shell.holdfast("logs", "--attempt", "9")
+    ended = shell.asked("logs", "--attempt", "9")
     assert (ended.returncode, ended.stdout) == (exitcodes.FAILED, "")
     assert f"--attempt: {name} left no attempt 9 here.  There is only 1." in ended.stderr
-    assert name in shell.holdfast("jobs", "--phase", "succeeded", "--name", "tru*").stdout
-    wrong = shell.holdfast("jobs", "--phase", "succeded", "--label", "x")
+    assert name in shell.asked("jobs", "--phase", "succeeded", "--name", "tru*").stdout
+    wrong = shell.asked("jobs", "--phase", "succeded", "--label", "x")
     assert wrong.returncode == exitcodes.USAGE, "as a driver that runs would have it"
     first, second, last = wrong.stderr.splitlines()
     assert first.startswith('phase[0]: "Succeded" is not one of the choices.')
@@ -155,16 +155,16 @@ def test_logs_of_a_rank_that_wrote_to_stderr_alone_say_so(shell: Shell) -> None:
     assert "No line of the script ran: another restart would not help" in ended.stderr
     assert "restarting" not in ended.stderr
     for words in ([], ["--tail", "3"]):
-        logs = shell.holdfast("logs", *words)
+        logs = shell.asked("logs", *words)
         assert (logs.returncode, logs.stdout) == (0, "")
         assert logs.stderr.endswith("wrote to stderr alone: --stderr shows it\n")
-    assert "SyntaxError" in shell.holdfast("logs", "--stderr").stdout
+    assert "SyntaxError" in shell.asked("logs", "--stderr").stdout
 
 
 @pytest.mark.cluster
 def test_a_program_that_cannot_be_executed_has_no_logs_to_be_sent_to(shell: Shell) -> None:
     shell.script("bad.sh", "#!/no/such/interpreter\n").chmod(0o755)
     assert shell.holdfast("run", "-n", "2", "--", "./bad.sh").returncode == 126
-    why = shell.holdfast("why").stdout
+    why = shell.asked("why").stdout
     assert why.count("could not be executed") == 2, "in the headline, and where it was seen"
     assert "holdfast logs" not in why

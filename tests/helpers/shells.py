@@ -8,13 +8,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import psutil
 import pytest
 from waiting import DEADLINE_S, eventually
 
+from holdfast.cli.main import main
+
+NOT_INHERITED = ("HOLDFAST_STATE", "HOLDFAST_TOKEN", "FORCE_COLOR")
 HOLDFAST = [sys.executable, "-m", "holdfast.cli"]
 
 
@@ -47,10 +51,24 @@ class Shell:
             pytest.fail(f"holdfast {words} did not end:\n{out}\n{err}")
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
+    def asked(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """The same of a command that only asks, in this process: in one of its own it imports for
+        half a second and answers in a moment.
+        """
+        out, err = TextIOWrapper(BytesIO(), "utf-8"), TextIOWrapper(BytesIO(), "utf-8")
+        with pytest.MonkeyPatch.context() as typed, redirect_stdout(out), redirect_stderr(err):
+            typed.chdir(self.folder)
+            for name in NOT_INHERITED:
+                typed.delenv(name, raising=False)
+            for name, value in ({"COLUMNS": "200"} | self.told).items():
+                typed.setenv(name, value)
+            code = main([*words])
+        return subprocess.CompletedProcess(words, code, _written(out), _written(err))
+
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start it; it is a session of its own, so that a signal to it reaches it alone."""
         environment = os.environ | {"HOLDFAST_TEST_FOLDER": str(self.folder), "COLUMNS": "200"}
-        for name in ("HOLDFAST_STATE", "HOLDFAST_TOKEN", "FORCE_COLOR"):
+        for name in NOT_INHERITED:
             environment.pop(name, None)
         environment |= self.told
         process = subprocess.Popen(
@@ -82,6 +100,11 @@ class Shell:
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
         return found
+
+
+def _written(stream: TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 def heard(process: "subprocess.Popen[str]", what: str) -> str:
