@@ -1,7 +1,7 @@
 """The tests there are, by name. Pure; asked by plan, thresholds, verdict and runner.
 
 A new test is one entry in `TESTS` and one file in `probes/` that has its name (and, where a node
-class may name its threshold, a field of `NodeClass` in the job spec). No rule of this package may
+class may name its threshold, a field of `NodeClass` in the job spec, with that name). No rule of this package may
 ask for a test by its name.
 """
 

@@ -5,7 +5,7 @@ from statistics import median
 
 import msgspec
 
-from holdfast.diagnostics.registry import TESTS, Test
+from holdfast.diagnostics.registry import TESTS, Test, tests_of
 from holdfast.protocol.messages import DiagnosticResult
 
 
@@ -17,20 +17,21 @@ class Thresholds(msgspec.Struct, frozen=True):
     def of(self, test: str) -> float:
         return self.least.get(test, 0.0)
 
-    @property
-    def compute_gflops(self) -> float:
-        """What the driver hands on to the exam that the node has alone, later."""
-        return self.of("compute")
+    def alone(self) -> dict[str, float]:
+        """What a node has to reach that is tested with nobody beside it, as a node class."""
+        return {test.threshold: self.of(test.name) for test in tests_of(1) if test.threshold}
 
 
-def thresholds(results: Iterable[DiagnosticResult], **node_class: float) -> Thresholds:
-    """The node class's values (`compute_gflops=…`) where above 0, else a share of the median.
+def thresholds(
+    results: Iterable[DiagnosticResult], node_class: Mapping[str, float] | None = None
+) -> Thresholds:
+    """The node class's values, by the names that it has for them, else a share of the median.
 
     The median is over each node's *best* value: in a ring of three with one slow node, two of three
     edges are slow, but two of three nodes have a fast one. Raises `ValueError` for a name that is
     no test's.
     """
-    known, named = tuple(results), of_class(node_class).least
+    known, named = tuple(results), of_class(node_class or {}).least
     least = {
         test.name: named.get(test.name) or _from_fellows(known, test) for test in TESTS.values()
     }

@@ -67,13 +67,13 @@ def judge_alone(
     node: str,
     orders: tuple[DiagnosticOrder, ...],
     results: Iterable[DiagnosticResult],
-    **node_class: float,
+    node_class: Mapping[str, float],
 ) -> Verdict:
     """Of a node that was tested with nobody beside it: no fellow says what a good one reaches.
 
     It is cleared by each test that it passed once. It is convicted where every round of one came
     out wrong; of being slow, or out of time, only where its node class says what it must reach
-    (`compute_gflops=…`), for a busy machine looks the same.
+    (`node_class`, by the names there), for a busy machine looks the same.
     """
     known = answers({node: orders}, results, of_class(node_class))
     found = [one_node.outcome(test, known) for test in known.tests(1)]

@@ -47,8 +47,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stuck_max_s: float | None = None
     diagnose_s: float = 60
     grace_s: float = 30
-    compute_gflops: float = 0
-    allreduce_mb_per_s: float = 0
+    node_class: dict[str, float] = {}  # least values of tests, by the names that they have there
     suspend: bool = False
     deadline_s: float | None = None
     ttl_s: float | None = None

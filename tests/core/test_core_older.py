@@ -128,3 +128,30 @@ def test_whoever_failed_a_diagnosis_of_then_is_convicted_as_then() -> None:
     assert (exam.accused, exam.until_s, exam.job) == (("n0",), 90.0, "job")
     assert state.jobs["job"].exam == state.nodes["n0"].exam == "4.7"
     assert set(state.jobs["job"].timers) == {"settle"}
+
+
+def test_what_a_node_class_named_in_fields_of_their_own_is_named_still() -> None:
+    named = {"compute_gflops": 20.0, "allreduce_mb_per_s": 3.0}
+    task = {"command": ["train"], "workdir": "."}
+    plan = {"task": task, "nodes": 1, "ranks_per_node": 1, **named}
+    job = {
+        "name": "job",
+        "versions": [{"number": 1, "at_s": 0.0, "plan": plan}],
+        "layout": {"number": 0, "topology": {}, "nodes": 1, "ranks_per_node": 1, "places": []},
+        "phase": "Pending",
+        "number": 1,
+        "submitted_s": 0.0,
+        "since_s": 0.0,
+    }
+    out = {"type": "quarantined", "why": "XID 79", "setup": {"job": "job", "compute_gflops": 9.0}}
+    suspect = {"type": "suspect", "why": "hangs", "setup": {"job": "job", **named}, "exam_s": 3.0}
+    nodes = {
+        "n0": {"name": "n0", "trust": out},
+        "n1": {"name": "n1", "trust": suspect},
+        "n2": {"name": "n2"},
+    }
+    state = decode(msgspec.msgpack.encode((3, {"jobs": {"job": job}, "nodes": nodes})))
+    assert decode(encode(state)) == state
+    assert state.jobs["job"].plan.node_class == named
+    setups = [node.trust.setup for node in state.nodes.values() if not node.trust == n.Trusted()]
+    assert [setup.node_class for setup in setups] == [{"compute_gflops": 9.0}, named]

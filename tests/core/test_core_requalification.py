@@ -56,7 +56,7 @@ def results(life, node: str, *, ok: bool | None = True, gflops: float = 50.0):
 @pytest.fixture
 def tried(training):
     """n1 was evicted from a job of two nodes and is on trial; n2 has its place."""
-    life = training(spare=1, compute_gflops=20.0, spec=b"{}")
+    life = training(spare=1, node_class={"compute_gflops": 20.0}, spec=b"{}")
     convict(life, "n1")
     life.answer()
     waits(life, WAIT_S + 1)

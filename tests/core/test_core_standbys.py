@@ -135,7 +135,7 @@ def test_a_test_without_a_result_is_over_in_time(tested) -> None:
 
 @pytest.mark.parametrize(("named", "evicted"), [(0.0, []), (20.0, ["n2"])])
 def test_slowness_alone_convicts_only_by_a_named_threshold(training, named, evicted) -> None:
-    life = training(standbys=1, compute_gflops=named)
+    life = training(standbys=1, node_class={"compute_gflops": named})
     life.do(results(life, "n2", gflops=0.1))
     assert life.evicted == evicted
 

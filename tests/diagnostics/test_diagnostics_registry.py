@@ -123,9 +123,9 @@ def test_a_node_that_never_ran_one_of_them_is_undecided() -> None:
 def test_alone_a_slow_disk_convicts_where_its_class_says_what_it_reaches() -> None:
     tests = {"n1": alone(id="d", node="n1", limit_s=60)}
     results = measured(tests, "disk", "n1")
-    assert judge_alone("n1", tests["n1"], results).bad == {}
-    assert judge_alone("n1", tests["n1"], results, disk_mb_per_s=500).bad == {"n1": "node"}
-    assert judge_alone("n1", tests["n1"], results, compute_gflops=50).undecided == ()
+    assert judge_alone("n1", tests["n1"], results, {}).bad == {}
+    assert judge_alone("n1", tests["n1"], results, {"disk_mb_per_s": 500}).bad == {"n1": "node"}
+    assert judge_alone("n1", tests["n1"], results, {"compute_gflops": 50}).undecided == ()
 
 
 RUNNER = """

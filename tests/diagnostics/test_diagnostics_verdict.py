@@ -202,11 +202,11 @@ def test_a_test_that_could_not_be_run_convicts_nobody() -> None:
 def test_a_node_class_decides_where_it_is_given() -> None:
     tests = plan(names(4))
     results = measure(tests)
-    strict = thresholds(results, compute_gflops=150, allreduce_mb_per_s=2)
+    strict = thresholds(results, {"compute_gflops": 150, "allreduce_mb_per_s": 2})
     assert strict == Thresholds({"compute": 150, "allreduce": 2})
     assert thresholds(results) == Thresholds({"compute": 50, "allreduce": 5.5})
     with pytest.raises(ValueError, match=r"gflops: no test's threshold\. Name one of compute_g"):
-        thresholds(results, gflops=150)
+        thresholds(results, {"gflops": 150})
 
 
 def lie(result: DiagnosticResult) -> DiagnosticResult:
@@ -301,7 +301,7 @@ def test_a_lone_node_is_convicted_of_what_needs_no_fellow(rounds, named, found) 
         DiagnosticResult(id="d1", test="compute", node="n", round=turn, **MEASURED[measured])
         for turn, measured in enumerate(rounds)
     ]
-    judged = judge_alone("n", tests, results, compute_gflops=named)
+    judged = judge_alone("n", tests, results, {"compute_gflops": named})
     assert judged.bad == (found if found == CONVICTED else {})
     assert judged.undecided == (UNDECIDED if found == UNDECIDED else ())
     assert judged.evidence or found == CLEARED

@@ -16,9 +16,28 @@ SOURCES = {"person": "person", "cluster": "drain", "executor": "executor"}
 
 def upgraded(state: Plain, version: int) -> Plain:
     """The state in today's form."""
-    state = {**state, "jobs": {name: older_jobs.upgraded(job) for name, job in _jobs(state)}}
-    if version > 1 or "nodes" not in state:
-        return state
+    if version <= 2:
+        state = {**state, "jobs": {name: older_jobs.upgraded(job) for name, job in _jobs(state)}}
+    if version <= 1 and "nodes" in state:
+        state = _with_facets(state)
+    return _with_node_classes(state)
+
+
+def _with_node_classes(state: Plain) -> Plain:
+    """Up to version 3 each threshold of a node class was a field of its own."""
+    jobs = {name: older_jobs.with_node_class(job) for name, job in _jobs(state)}
+    nodes = {name: _of_node_class(node) for name, node in state.get("nodes", {}).items()}
+    return {**state, "jobs": jobs, "nodes": nodes}
+
+
+def _of_node_class(node: Plain) -> Plain:
+    trust = node.get("trust", {})
+    if not trust.get("setup"):
+        return node
+    return {**node, "trust": {**trust, "setup": older_jobs.thresholds_named(trust["setup"])}}
+
+
+def _with_facets(state: Plain) -> Plain:
     nodes = {name: _node(node) for name, node in state["nodes"].items()}
     jobs = {name: _job(job) for name, job in _jobs(state)}
     exams = {exam["id"]: exam for exam in _exams(state)}

@@ -1,7 +1,8 @@
 """Jobs of earlier Holdfasts, read as those of today. Pure.
 
 Called by `older`. Up to version 2 a job had a plan, places, and lists of the checkpoints that were
-acknowledged and of those that ranks died of; since then it has versions, a layout and points.
+acknowledged and of those that ranks died of; since then it has versions, a layout and points. Up to
+version 3 a plan had a field for each threshold; since then it has a node class.
 """
 
 from typing import Any
@@ -52,3 +53,15 @@ def _points(job: Plain) -> list[Plain]:
 
 def _point(saved: Plain, where: str) -> Plain:
     return {"step": saved["step"], "epoch": saved["epoch"], "where": where}
+
+
+def with_node_class(job: Plain) -> Plain:
+    """The same, with the thresholds of its plans in one mapping."""
+    versions = [{**each, "plan": thresholds_named(each["plan"])} for each in job["versions"]]
+    return {**job, "versions": versions}
+
+
+def thresholds_named(old: Plain) -> Plain:
+    """What had a field for each threshold, up to version 3; those that are not named are 0."""
+    named = {name: old[name] for name in ("compute_gflops", "allreduce_mb_per_s") if name in old}
+    return {**old, "node_class": named}

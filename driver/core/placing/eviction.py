@@ -6,6 +6,8 @@ a person has looked and releases the brake. What is held back leaves its job nev
 of no use there, but it only rests: no quarantine, and no test before it comes back.
 """
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from holdfast.driver.core.effects import Trust
@@ -78,21 +80,21 @@ def evict(
     *,
     silent: bool = False,
     asked: bool = False,
-    compute_gflops: float = 0.0,
+    node_class: Mapping[str, float] | None = None,
     setup: ExamSetup | None = None,
 ) -> None:
     """Take the node from its job and, within the brake, out of use: until it passes its tests, or
     a person restores it.
 
-    `asked`: a person decided; no brake, and no tests. `compute_gflops`: what it was measured
-    against, and has to reach when it is alone. `setup`: what it is tested with where no job has it.
+    `asked`: a person decided; no brake, and no tests. `node_class`: what it was measured against,
+    and has to reach when it is alone. `setup`: what it is tested with where no job has it.
     """
     job = turn.jobs.get(turn.nodes[node].job or "")
     if isinstance(turn.nodes[node].holding, Promised | Held | Lent):
         leave(turn, node)
     known = turn.nodes[node].trust
     if job is not None:
-        setup = setup_of(job, compute_gflops)
+        setup = setup_of(job, node_class)
     elif isinstance(known, Suspect):
         setup = known.setup
     if not asked and not may_evict(turn, silent=silent):
@@ -114,14 +116,13 @@ def evict(
     turn.incident(incident, evicted=evicted if node in evicted else (*evicted, node))
 
 
-def setup_of(job: Job, compute_gflops: float = 0.0) -> ExamSetup:
-    """What a node is tested with that was the job's."""
+def setup_of(job: Job, node_class: Mapping[str, float] | None = None) -> ExamSetup:
+    """What a node is tested with that was the job's. `node_class`: instead of the job's own."""
     plan = job.plan
     return ExamSetup(
         job=job.name,
         spec=plan.spec,
-        compute_gflops=plan.compute_gflops or compute_gflops,
-        allreduce_mb_per_s=plan.allreduce_mb_per_s,
+        node_class={**plan.node_class, **(node_class or {})},
         diagnose_s=plan.diagnose_s,
     )
 

@@ -119,8 +119,7 @@ class ExamSetup(Value, frozen=True):
 
     job: str
     spec: bytes = b""  # the job's, whole, for the cluster; the core never looks inside
-    compute_gflops: float = 0.0
-    allreduce_mb_per_s: float = 0.0
+    node_class: dict[str, float] = {}  # as of the job's plan, and what it was measured against
     diagnose_s: float = 60.0
 
 

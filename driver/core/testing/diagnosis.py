@@ -100,7 +100,7 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
         _name(turn, job.incident, bad)
         for node, part in bad.items():
             why = f"its {part} failed the tests"
-            eviction.evict(turn, node, job.incident, why, compute_gflops=least.compute_gflops)
+            eviction.evict(turn, node, job.incident, why, node_class=least.alone())
     _acquit(turn, exam, verdict)
     for two in verdict.apart:
         _part(turn, job.name, two)
@@ -148,15 +148,10 @@ def _acquit(turn: Turn, exam: Exam, verdict: Verdict) -> None:
 
 def _verdict(job: Job, exam: Exam) -> tuple[Thresholds, Verdict]:
     found = [result for results in exam.results.values() for result in results]
-    least = thresholds(
-        found,
-        compute_gflops=job.plan.compute_gflops,
-        allreduce_mb_per_s=job.plan.allreduce_mb_per_s,
-    )
+    least = thresholds(found, job.plan.node_class)
     if exam.second and len(exam.orders) == 1:  # nobody was left to help
         (alone,) = exam.orders
-        gflops = job.plan.compute_gflops
-        return least, judge_alone(alone, exam.orders[alone], found, compute_gflops=gflops)
+        return least, judge_alone(alone, exam.orders[alone], found, job.plan.node_class)
     return least, judge(exam.orders, found, least, accused=exam.accused)
 
 

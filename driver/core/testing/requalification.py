@@ -102,9 +102,9 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
 def _failed(node: Node, exam: Exam) -> str:
     """Why the tests do not clear the node; "" where they do."""
     setup = node.quarantine.setup if node.quarantine else None
-    least = setup.compute_gflops if setup else 0.0
+    least = setup.node_class if setup else {}
     orders, results = exam.orders[node.name], exam.results[node.name]
-    verdict = judge_alone(node.name, orders, results, compute_gflops=least)
+    verdict = judge_alone(node.name, orders, results, least)
     return verdict.evidence[0] if verdict.bad or verdict.undecided else ""
 
 

@@ -64,8 +64,8 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> Fault | None:
     exams.drop(turn, exam.id)
     if job is None:
         return None
-    least, orders, results = job.plan.compute_gflops, exam.orders[name], exam.results.get(name, ())
-    verdict = judge_alone(name, orders, results, compute_gflops=least)
+    results = exam.results.get(name, ())
+    verdict = judge_alone(name, exam.orders[name], results, job.plan.node_class)
     if late or verdict.undecided:
         _stands_by_untested(turn, name, late or verdict.evidence[0])
     elif verdict.bad:

@@ -161,12 +161,8 @@ def _verdict(turn: Turn, exam: Exam, suspect: Suspect) -> Verdict:
     such a one reaches says nothing of what this has to."""
     setup = suspect.setup
     found = [result for results in exam.results.values() for result in results]
-    of_class = {
-        "compute_gflops": setup.compute_gflops,
-        "allreduce_mb_per_s": setup.allreduce_mb_per_s,
-    }
     own = all(turn.nodes[each].job == setup.job for each in exam.orders if each != exam.suspects[0])
-    least = thresholds(found, **of_class) if own else of_node_class(of_class)
+    least = thresholds(found, setup.node_class) if own else of_node_class(setup.node_class)
     return judge(exam.orders, found, least, accused=exam.accused)
 
 
