@@ -153,5 +153,5 @@ def test_what_a_node_class_named_in_fields_of_their_own_is_named_still() -> None
     state = decode(msgspec.msgpack.encode((3, {"jobs": {"job": job}, "nodes": nodes})))
     assert decode(encode(state)) == state
     assert state.jobs["job"].plan.node_class == named
-    setups = [node.trust.setup for node in state.nodes.values() if not node.trust == n.Trusted()]
+    setups = [node.trust.setup for node in state.nodes.values() if node.trust != n.Trusted()]
     assert [setup.node_class for setup in setups] == [{"compute_gflops": 9.0}, named]

@@ -10,7 +10,7 @@ from holdfast.driver.core.effects import Allocate, Distrust, PutOnTrial, Release
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Free, Lent, Quarantined, Source, Suspect, Trusted
-from holdfast.driver.core.testing.requalification import following
+from holdfast.driver.core.testing.off_the_job import following
 from holdfast.driver.journal.draft import Draft
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
@@ -349,9 +349,8 @@ def test_suspects_come_before_the_evicted(aside) -> None:
     out = Quarantined(why="bad", marked=True, setup=suspect.trust.setup, exam_s=0.5)
     free = replace(suspect, holding=Free())
     evicted = replace(life.state.nodes["n5"], name="n0a", trust=out)
-    first = following({"n0a": evicted, "n1": free}, life.state.brake)
-    assert first is not None
-    assert first.name == "n1"
+    nodes = {"n0a": evicted, "n1": free}
+    assert [node.name for node in following(nodes, {}, life.state.brake)] == ["n1", "n0a"]
 
 
 def test_what_came_from_a_node_that_left_an_exam_is_not_filed(aside) -> None:
@@ -381,7 +380,7 @@ def test_a_defect_in_a_suspects_exam_puts_off_that_node_alone(
         raise KeyError("a defect of ours")
 
     life = aside
-    monkeypatch.setattr("holdfast.driver.core.testing.suspicion.hold", broken)
+    monkeypatch.setattr("holdfast.driver.core.testing.off_the_job._hold", broken)
     for name, node in life.state.nodes.items():
         if node.releasing:
             life.do(e.NodeReleased(node=name))
@@ -427,3 +426,108 @@ def test_where_one_suspect_cannot_be_tested_now_the_next_is_in_the_same_tick(asi
     life.do(e.Ticked())
     due_s = next_deadline(life.state)
     assert due_s is None or due_s > life.now
+
+
+# ---------------------------------------------------------------- what may come between
+
+
+def test_who_wants_to_work_on_a_suspect_has_it_free_and_it_is_tested_afterwards(aside) -> None:
+    life = aside
+    settle(life)
+    life.do(e.NodeMaintainRequested(node="n1", reason="new kernel"))
+    settle(life)
+    node = life.state.nodes["n1"]
+    assert (type(node.trust), node.holding, node.exam) == (Suspect, Free(), None)
+    life.wait(until_s=life.now + 10 * life.policy.rest_s)
+    assert isinstance(life.state.nodes["n1"].holding, Free)
+    life.do(e.NodeRestoreRequested(node="n1", reason="done"))
+    assert isinstance(life.state.nodes["n1"].trust, Trusted)
+
+
+def test_the_clusters_drain_ends_an_exam_and_its_end_begins_it_again(aside) -> None:
+    life = aside
+    settle(life)
+    life.do(e.NodeAppeared(node="n1", notice="it is drained"))
+    settle(life)
+    assert life.state.nodes["n1"].holding == Free()
+    life.do(e.NodeAppeared(node="n1"))
+    life.wait(until_s=life.now + life.policy.rest_s + 1)
+    assert isinstance(life.state.nodes["n1"].holding, Lent)
+    ends(life, "n1")
+    assert isinstance(life.state.nodes["n1"].trust, Trusted)
+
+
+def test_an_executor_that_starts_anew_in_the_middle_is_no_failure(aside) -> None:
+    """Its partners had run their tests with the one before: all that it tried failed then."""
+    life = aside
+    life.answer()  # and n3 stands by
+    settle(life)
+    exam = life.state.exams[life.state.nodes["n1"].exam]
+    life.connect("n1", "n1-second")
+    assert any("its executor started anew" in why for why in life.whys)
+    for member in exam.orders:
+        told = results(exam, member, bad=("n1",))
+        life.do(e.DiagnosticEnded(node=member, id=exam.id, results=told))
+    assert life.evicted == []
+    settle(life)
+    life.wait(until_s=life.now + life.policy.rest_s + 1)
+    again = life.state.exams[life.state.nodes["n1"].exam]
+    assert again.id != exam.id
+    ends(life, "n1")
+    assert isinstance(life.state.nodes["n1"].trust, Trusted)
+
+
+def suspected(life, *names: str) -> None:
+    """These too are out of jobs, and due."""
+    setup = life.state.nodes["n1"].trust.setup
+    due = Suspect(why="hangs", setup=setup, exam_s=life.now)
+    more = {name: replace(life.state.nodes[name], trust=due) for name in names}
+    life.state = replace(life.state, nodes={**life.state.nodes, **more})
+
+
+def under_exam(life) -> list[str]:
+    return [name for name, node in life.state.nodes.items() if isinstance(node.holding, Lent)]
+
+
+def test_as_many_suspects_are_tested_at_once_as_there_are_healthy_nodes_for(aside) -> None:
+    life = aside
+    for k in range(6, 10):
+        life.node(f"n{k}")
+    suspected(life, "n8", "n9")
+    settle(life)
+    assert under_exam(life) == ["n1", "n8"], "n3 comes only yet; n4 to n7 help"
+    assert life.state.nodes["n9"].trust.after in life.state.exams
+    assert next_deadline(life.state) > life.now, "nothing is due until one of them ends"
+    ends(life, "n8")
+    life.do(e.Ticked())
+    assert under_exam(life) == ["n1", "n9"]
+    assert life.state.nodes["n9"].trust.tries == 0
+    for name in ("n1", "n9"):
+        ends(life, name)
+    assert not any(isinstance(node.trust, Suspect) for node in life.state.nodes.values())
+
+
+def test_who_waits_for_helpers_is_due_when_the_exam_before_is_over(aside) -> None:
+    life = aside
+    suspected(life, "n5")
+    life.node("n6")
+    settle(life)
+    (first,) = under_exam(life)
+    (second,) = {"n1", "n5"} - {first}
+    life.do(e.NodeEvictRequested(node=first, reason="known"))
+    settle(life)
+    assert under_exam(life) == [second]
+
+
+def test_an_evicted_node_is_on_trial_beside_the_exams_of_suspects(aside) -> None:
+    life = aside
+    out = Quarantined(
+        why="bad", marked=True, setup=life.state.nodes["n1"].trust.setup, exam_s=life.now
+    )
+    life.node("n6")
+    life.state = replace(
+        life.state,
+        nodes={**life.state.nodes, "n6": replace(life.state.nodes["n6"], trust=out)},
+    )
+    settle(life)
+    assert under_exam(life) == ["n1", "n6"]

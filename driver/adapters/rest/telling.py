@@ -30,7 +30,7 @@ from holdfast.driver.core.state import job_lives
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Source, Suspect
 from holdfast.driver.core.telling.story import Line, lines_of
-from holdfast.driver.core.testing.requalification import due_s
+from holdfast.driver.core.testing.off_the_job import due_s
 from holdfast.driver.ports import Entry, Journal
 from holdfast.protocol.faults import Kind
 

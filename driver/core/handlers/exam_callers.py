@@ -9,7 +9,7 @@ from holdfast.driver.core import exams
 from holdfast.driver.core.events import DiagnosticEnded
 from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state.model import Exam, Purpose
-from holdfast.driver.core.testing import diagnosis, requalification, standbys, suspicion
+from holdfast.driver.core.testing import diagnosis, off_the_job, standbys
 from holdfast.driver.core.turn import Turn
 
 OUT_OF_TIME = "no result came in time"
@@ -26,8 +26,8 @@ def _standby(turn: Turn, exam: Exam, late: str) -> None:
 
 CALLERS: Mapping[Purpose, Callable[[Turn, Exam, str], None]] = {
     Purpose.DIAGNOSIS: diagnosis.conclude,
-    Purpose.REQUALIFICATION: requalification.conclude,
-    Purpose.SUSPICION: suspicion.conclude,
+    Purpose.REQUALIFICATION: off_the_job.conclude,
+    Purpose.SUSPICION: off_the_job.conclude,
     Purpose.STANDBY: _standby,
 }
 """Who acts on what the nodes of an exam found; the string says why some did not answer."""

@@ -13,7 +13,7 @@ from holdfast.driver.core.placing.allocation import came, drop_start, drop_unrea
 from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state.model import Fault, Purpose, Timer
 from holdfast.driver.core.state.node import Awaited, Broken, Connected, Lent, Node
-from holdfast.driver.core.testing import suspicion
+from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -41,7 +41,7 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
     if new and not isinstance(node.holding, Lent):  # of such a node it was waited for
         exams.leave(turn, event.node, but=Purpose.DIAGNOSIS)
-    suspicion.convene(turn, event.node)
+    off_the_job.connected(turn, event.node, new=new)
     journal_restored.learn(turn, node, event)
     if new and node.job is not None:
         _ranks_died(turn, event.node, node.job, unseen=isinstance(node.link, Awaited))

@@ -12,7 +12,7 @@ from holdfast.driver.core.faults import incidents, root_cause, stacks
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state.model import Fault, Job, Timer
-from holdfast.driver.core.testing import requalification
+from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Finding, Kind, Weight
 
@@ -142,7 +142,7 @@ def _explain(turn: Turn, job: Job, fault: Fault) -> None:
 def _free_node(turn: Turn, node: str, fault: Fault) -> None:
     """A bad node that no job uses."""
     if turn.nodes[node].quarantined:
-        requalification.object_to(turn, node, fault.summary)
+        off_the_job.object_to(turn, node, fault.summary)
         return
     incident = incidents.open_or_join(turn, None, fault)
     turn.say(fault.summary)

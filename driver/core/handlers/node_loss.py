@@ -13,7 +13,7 @@ from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state.model import Fault, Job, Timer, Wanted
 from holdfast.driver.core.state.node import Awaited, Broken, Node
-from holdfast.driver.core.testing import requalification
+from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -29,7 +29,7 @@ def confirm(turn: Turn, name: str) -> None:
     node = turn.nodes[name]
     if node.present or not isinstance(node.link, Broken):
         return
-    requalification.object_to(turn, name, "it went away")
+    off_the_job.object_to(turn, name, "it went away")
     if node.job is not None:
         ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
 

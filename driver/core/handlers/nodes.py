@@ -46,7 +46,7 @@ from holdfast.driver.core.state.node import (
     Trusted,
 )
 from holdfast.driver.core.state.outstanding import mark
-from holdfast.driver.core.testing import requalification
+from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -102,6 +102,7 @@ def _notice(turn: Turn, event: NodeAppeared) -> None:
     if event.notice:
         by_s = None if event.within_s is None else turn.now + event.within_s
         maintenance.give(turn, event.node, Source.DRAIN, Against(why=event.notice, by_s=by_s))
+        off_the_job.make_way(turn, event.node)
     else:
         maintenance.withdraw(turn, event.node, Source.DRAIN)
 
@@ -157,7 +158,7 @@ def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
         _learn_late(turn, event)
         return
     if isinstance(node.holding, Lent):
-        requalification.put_off(turn, event.node, event.why)
+        off_the_job.put_off(turn, event.node, event.why)
     if node.holding != Promised(job=event.job):
         return
     if event.barred:
@@ -221,7 +222,7 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
     """
     node = turn.nodes.get(event.node)
     if node is not None and isinstance(node.holding, Lent):
-        requalification.put_off(turn, event.node, event.why)
+        off_the_job.put_off(turn, event.node, event.why)
         return
     if node is None or node.job != event.job or not node.allocated:
         return

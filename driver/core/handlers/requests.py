@@ -26,7 +26,7 @@ from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state import layout, versions
 from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Against, Source, Trusted
-from holdfast.driver.core.testing import requalification
+from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Evidence, Kind, Weight
 
@@ -124,7 +124,7 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
         return
     wanted = f"{_who(event.by)} wants {event.node} out: {event.reason}"
     if node.quarantine:
-        requalification.end(turn, event.node)
+        off_the_job.end(turn, event.node)
         turn.node(event.node, trust=replace(node.quarantine, by_person=True, exam_s=None))
         turn.say(f"{wanted}; only a person restores it now")
         return
@@ -153,7 +153,7 @@ def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
     maintenance.withdraw(turn, event.node, Source.PERSON)
     turn.say(f"{_who(event.by)} wants {event.node} used again: {event.reason}")
     if doubted:
-        requalification.end(turn, event.node)
+        off_the_job.end(turn, event.node)
         eviction.trust(turn, event.node, asked=True)
 
 
@@ -163,6 +163,7 @@ def on_maintain(turn: Turn, event: NodeMaintainRequested) -> None:
     by_s = None if event.within_s is None else turn.now + event.within_s
     why = f"{_who(event.by)} wants to work on it: {event.reason}"
     maintenance.give(turn, event.node, Source.PERSON, Against(why=why, by_s=by_s))
+    off_the_job.make_way(turn, event.node)
 
 
 def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:

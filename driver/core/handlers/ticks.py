@@ -17,7 +17,7 @@ from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Source
 from holdfast.driver.core.state.outstanding import calls_for
-from holdfast.driver.core.testing import requalification
+from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Kind, Weight
 
@@ -37,7 +37,7 @@ def on_tick(turn: Turn) -> None:
             turn.object_to(name, Source.REST, None)
     node_loss.check_silence(turn)
     exam_callers.on_tick(turn)
-    requalification.on_tick(turn)
+    off_the_job.on_tick(turn)
 
 
 def _job(turn: Turn, name: str) -> None:

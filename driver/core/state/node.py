@@ -136,6 +136,7 @@ class Suspect(Value, frozen=True, tag="suspect"):
     setup: ExamSetup
     exam_s: float  # when it is to be tested
     tries: int = 0  # of exams that could not be held
+    after: tuple[str, ...] = ()  # exams of others, of which one has to end first
 
 
 class Quarantined(Value, frozen=True, tag="quarantined"):

@@ -6,8 +6,6 @@ results mean is in `holdfast.diagnostics`, pure as well.
 
 from collections.abc import Mapping
 
-from msgspec.structs import replace
-
 from holdfast.diagnostics.plan import orders, partners
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
@@ -17,6 +15,7 @@ from holdfast.driver.core.placing import eviction, move_on_suspicion, pairs
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Exam, Fault, Job, Purpose
 from holdfast.driver.core.state.node import Node
+from holdfast.driver.core.testing import afterwards
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -135,15 +134,9 @@ def _part(turn: Turn, name: str, two: tuple[str, str]) -> None:
 
 
 def _acquit(turn: Turn, exam: Exam, verdict: Verdict) -> None:
-    """Tests that find nothing are no cure: of a node that faults come from, they are counted."""
-    since = turn.now - turn.policy.strike_window_s
     for name in exam.suspects:
-        node = turn.nodes[name]
-        record = node.record
-        failed = name in verdict.bad or name in verdict.again
-        if record.strikes and not (node.quarantined or failed):
-            lately = tuple(at_s for at_s in record.acquitted if at_s > since)
-            turn.node(name, record=replace(record, acquitted=(*lately, turn.now)))
+        if not (turn.nodes[name].quarantined or name in verdict.bad or name in verdict.again):
+            afterwards.acquit(turn, name)
 
 
 def _verdict(job: Job, exam: Exam) -> tuple[Thresholds, Verdict]:

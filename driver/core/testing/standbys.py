@@ -15,8 +15,8 @@ from holdfast.driver.core.job.maintenance import trains
 from holdfast.driver.core.placing.allocation import ready
 from holdfast.driver.core.state.model import Exam, Fault, Job, Purpose
 from holdfast.driver.core.state.node import Node
+from holdfast.driver.core.testing import afterwards
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
 
 def keep(turn: Turn) -> None:
@@ -102,15 +102,5 @@ def _fail(turn: Turn, job: Job, node: str, verdict: Verdict) -> Fault:
             f"{failed} standbys of {job.name} failed one after another: more likely the test than "
             "the nodes, so its standbys are tested no more"
         )
-    return _fault(node, verdict)
-
-
-def _fault(node: str, verdict: Verdict) -> Fault:
-    return Fault(
-        kind=Kind.DIAGNOSTIC_FAILED,
-        weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
-        node=node,
-        summary=f"the {verdict.bad[node]} of {node} failed its self-test",
-        evidence=tuple(Evidence(source="diagnosis", text=line) for line in verdict.evidence),
-    )
+    summary = f"the {verdict.bad[node]} of {node} failed its self-test"
+    return afterwards.diagnosed(node, summary, verdict)

@@ -1,0 +1,103 @@
+"""What follows from tests off the job, for a node that was evicted and for one that was suspected.
+
+Called by `off_the_job`. Pure.
+"""
+
+from msgspec.structs import replace
+
+from holdfast.diagnostics.verdict import Verdict
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.placing import eviction
+from holdfast.driver.core.placing.allocation import rest
+from holdfast.driver.core.state.model import Fault
+from holdfast.driver.core.state.node import Suspect, Trusted
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+
+TRIES = 2
+"""Of a suspect's exams of which nobody told anything; then it is used again, after a rest."""
+
+
+def passed(turn: Turn, node: str) -> None:
+    """Nothing was found."""
+    trust = turn.nodes[node].trust
+    if isinstance(trust, Suspect):
+        turn.node(node, trust=Trusted())
+        acquit(turn, node)
+        turn.say(f"the tests of {node} find nothing against it: it is used again", trust.setup.job)
+    else:
+        eviction.trust(turn, node, asked=False)
+        turn.say(f"{node} passed its tests and is trusted again")
+
+
+def acquit(turn: Turn, node: str) -> None:
+    """Tests that find nothing are no cure: of a node that faults come from, they are counted."""
+    record = turn.nodes[node].record
+    since = turn.now - turn.policy.strike_window_s
+    if record.strikes:
+        lately = tuple(at_s for at_s in record.acquitted if at_s > since)
+        turn.node(node, record=replace(record, acquitted=(*lately, turn.now)))
+
+
+def failed(turn: Turn, node: str, verdict: Verdict) -> None:
+    """The tests convict a suspect, or do not clear one that was evicted."""
+    trust = turn.nodes[node].trust
+    if isinstance(trust, Suspect):
+        _convict(turn, node, trust, verdict)
+    else:
+        eviction.wait_for_exam(turn, node)
+        why = f"{node} did not pass its trial ({verdict.evidence[0]}) and stays out"
+        turn.say(f"{why}; {_next(turn, node)}")
+
+
+def doubtful(node: str, why: str) -> Verdict:
+    """Of a node of which nothing was heard."""
+    return Verdict(bad={}, undecided=(node,), evidence=(why,))
+
+
+def _convict(turn: Turn, node: str, suspect: Suspect, verdict: Verdict) -> None:
+    part = verdict.bad[node]
+    fault = diagnosed(node, f"the {part} of {node} failed its tests", verdict)
+    incident = incidents.open_or_join(turn, None, fault)
+    turn.say(fault.summary, suspect.setup.job)
+    turn.node(node, trust=Trusted())  # while the brake is on it only rests
+    why = f"its {part} failed the tests"
+    eviction.evict(turn, node, incident.id, why, setup=suspect.setup)
+    if not incident.waiting and not incident.outage:
+        incidents.close(turn, incident.id, "no job was using the node")
+
+
+def diagnosed(node: str, summary: str, verdict: Verdict) -> Fault:
+    """The fault of a node that its tests convict."""
+    return Fault(
+        kind=Kind.DIAGNOSTIC_FAILED,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=node,
+        summary=summary,
+        evidence=tuple(Evidence(source="diagnosis", text=line) for line in verdict.evidence),
+    )
+
+
+def put_off(turn: Turn, node: str, why: str, *, ordered: bool) -> None:
+    """It waits as long as before. A suspect's tests that twice told nothing are given up."""
+    trust = turn.nodes[node].trust
+    if isinstance(trust, Suspect):
+        _try_again(turn, node, replace(trust, tries=trust.tries + ordered, after=()), why)
+    else:
+        eviction.put_exam(turn, node, turn.nodes[node].record.exam_wait_s)
+        turn.say(f"{node} could not be put on trial ({why}); {_next(turn, node)}")
+
+
+def _try_again(turn: Turn, node: str, suspect: Suspect, why: str) -> None:
+    if suspect.tries < TRIES:
+        turn.node(node, trust=replace(suspect, exam_s=turn.now + turn.policy.rest_s))
+        turn.say(f"{node} could not be tested ({why}); that is tried again")
+        return
+    turn.node(node, trust=Trusted())
+    rest(turn, node, f"it could not be tested: {why}")
+    turn.say(f"{node} could not be tested ({why}): it is used again after a while")
+
+
+def _next(turn: Turn, node: str) -> str:
+    return f"the next trial is in {turn.nodes[node].record.exam_wait_s:g} s"
