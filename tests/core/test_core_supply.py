@@ -56,3 +56,38 @@ def test_whoever_waits_is_asked_once_a_node_may_be_had(
     else:
         life.do(e.Ticked())
     assert asked
+
+
+def test_each_executor_has_its_own_time_to_come_whoever_is_given_later(life) -> None:
+    """Each standby that was given moved the time by which the start had to be whole."""
+    life.node("n0")
+    life.node("n1")
+    life.do(e.NodeAppeared(node="n2"))  # no executor of it comes
+    life.submit(nodes=3, standbys=1)
+    given_s = life.now
+    for name in life.job.members:
+        life.do(e.NodeAllocated(job="job", node=name))
+    for k in range(3, 7):
+        life.node(f"n{k}")
+        if k < 6:
+            life.lose(f"n{k}")
+        life.wait(until_s=life.now + 25)
+    assert life.job.standbys == ("n6",)
+    assert "n2" in life.job.places
+    life.wait(until_s=given_s + life.policy.connect_s + 0.1)
+    assert life.job.places == ("n0", "n1", "n6"), "a standby is there"
+
+
+def test_a_standby_that_was_given_last_has_its_whole_time(life) -> None:
+    for name in ("n0", "n1"):
+        life.node(name)
+    life.submit(standbys=1)
+    life.answer()
+    life.wait(until_s=life.now + 100)
+    life.do(e.NodeAppeared(node="n2"))
+    given_s = life.now
+    assert life.job.standbys == ("n2",)
+    life.wait(until_s=given_s + life.policy.connect_s - 1)
+    assert life.job.standbys == ("n2",)
+    life.wait(until_s=given_s + life.policy.connect_s + 1)
+    assert life.job.standbys == ()

@@ -12,7 +12,15 @@ from holdfast.driver.core.handlers import journal_restored, node_loss
 from holdfast.driver.core.placing.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state.model import Fault, Purpose, Timer
-from holdfast.driver.core.state.node import Awaited, Broken, Connected, Lent, Node
+from holdfast.driver.core.state.node import (
+    Awaited,
+    Broken,
+    Connected,
+    Held,
+    Lent,
+    Node,
+    Promised,
+)
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
@@ -104,11 +112,19 @@ def _ranks_died(turn: Turn, node: str, name: str, *, unseen: bool) -> None:
         turn.job(name, quiet=quiet, rendezvous=store)
 
 
+def _by_s(node: Node) -> float:
+    return node.holding.by_s if isinstance(node.holding, Promised | Held) else 0.0
+
+
 def check_connect(turn: Turn, name: str) -> None:
-    """Executors that were allocated and never came: others take their places where one did."""
+    """Executors that were allocated and never came: others take their places where one did. Those
+    that were allocated later have their own time."""
     job = turn.jobs[name]
     turn.drop_timers(name, Timer.CONNECT)
-    late = [node for node in job.members if not there(job, turn.nodes[node])]
+    awaited = [node for node in job.members if not there(job, turn.nodes[node])]
+    late = [node for node in awaited if _by_s(turn.nodes[node]) <= turn.now]
+    if later := [_by_s(turn.nodes[node]) for node in awaited if node not in late]:
+        turn.set_timer(name, Timer.CONNECT, min(later) - turn.now)
     if any(came(job, turn.nodes[node]) for node in job.members):
         drop_unready(turn, name, late, "its executor did not come in time")
     elif late:

@@ -144,10 +144,18 @@ def _kept(node: Node) -> bool:
 
 def on_allocated(turn: Turn, event: NodeAllocated) -> None:
     node = turn.nodes.get(event.node)
-    if node is None or node.holding != Promised(job=event.job) or _late(node, event.cause):
+    promise = _promise(node, event.job)
+    if node is None or promise is None or _late(node, event.cause):
         return
-    turn.node(event.node, holding=Held(job=event.job, came=node.connected))
+    held = Held(job=event.job, by_s=promise.by_s, came=node.connected)
+    turn.node(event.node, holding=held)
     turn.say(f"{event.node} is allocated to {event.job}")
+
+
+def _promise(node: Node | None, job: str) -> Promised | None:
+    """What the job was promised, where the node is still to be its."""
+    promise = node.holding if node is not None else None
+    return promise if isinstance(promise, Promised) and promise.job == job else None
 
 
 def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
@@ -159,7 +167,7 @@ def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
         return
     if isinstance(node.holding, Lent):
         off_the_job.put_off(turn, event.node, event.why)
-    if node.holding != Promised(job=event.job):
+    if _promise(node, event.job) is None:
         return
     if event.barred:
         bar(turn, event.job, event.node, event.why)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import exams
 from holdfast.driver.core.events import Stalled
 from holdfast.driver.core.state.model import Exam, Job, Timer
-from holdfast.driver.core.state.node import Awaited, Broken, Node
+from holdfast.driver.core.state.node import Awaited, Broken, Held, Node, Promised
 from holdfast.driver.core.turn import Turn
 
 OUTSIDE = frozenset({Timer.DEADLINE, Timer.MOVE, Timer.TTL})
@@ -56,6 +56,9 @@ class _Later:
         link = node.link
         if isinstance(link, Awaited | Broken) and link.check_s is not None:
             self._turn.node(node.name, link=replace(link, check_s=self.at(link.check_s)))
+        held = node.holding
+        if isinstance(held, Promised) or (isinstance(held, Held) and not held.came):
+            self._turn.node(node.name, holding=replace(held, by_s=self.at(held.by_s)))
 
     def exam(self, exam: Exam) -> None:
         exams.later(self._turn, exam, self.at(exam.until_s))

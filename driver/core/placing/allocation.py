@@ -290,12 +290,14 @@ def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
 
 def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
     """Have the cluster give these nodes to the job."""
+    by_s = turn.now + turn.policy.connect_s
     for node in nodes:
         exams.leave(turn, node)
         called = replace(turn.nodes[node].told, called=turn.sequence)
-        turn.node(node, holding=Promised(job=name), told=called)
+        turn.node(node, holding=Promised(job=name, by_s=by_s), told=called)
         turn.order(Allocate(job=name, node=node))
-    turn.set_timer(name, Timer.CONNECT, turn.policy.connect_s)
+    if Timer.CONNECT not in turn.jobs[name].timers:  # else others are due before
+        turn.set_timer(name, Timer.CONNECT, turn.policy.connect_s)
 
 
 def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:

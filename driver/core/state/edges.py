@@ -33,6 +33,7 @@ HOLDING: Edges = {
     (n.Free, n.Promised): "a job is to have it, as a place or as a standby",
     (n.Free, n.Lent): "its tests begin",
     (n.Promised, n.Held): "the cluster gave it to the job",
+    (n.Promised, n.Promised): "the driver stood still: its executor has so much longer",
     (n.Promised, n.Returning): "the job does without it before it came",
     (n.Held, n.Held): "more is known of it as a part of the job",
     (n.Held, n.Returning): "the job leaves it, or ends",

@@ -84,12 +84,14 @@ class Promised(Value, frozen=True, tag="promised"):
     """The cluster was asked to give it to the job."""
 
     job: str
+    by_s: float = 0.0  # when its executor has to be there
 
 
 class Held(Value, frozen=True, tag="held"):
     """The cluster gave it to the job. What is known of it as a part of the job goes with it."""
 
     job: str
+    by_s: float = 0.0  # as of `Promised`
     came: bool = False  # its executor was there since
     tested: bool | None = None  # as a standby: whether that told anything; None: not yet
     ran: int = 0  # newest epoch of whose ranks it said that they have all started
