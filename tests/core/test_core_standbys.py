@@ -31,8 +31,9 @@ def results(life, node: str, *, ok: bool | None = True, wrong: bool = False, gfl
         id=test.id,
         results=tuple(
             DiagnosticResult(
-                id=order.id, test=order.test, node=node, round=order.round, ok=ok, wrong=wrong,
-                value=gflops if ok else None, detail="" if ok else "7 of 9 elements are wrong",
+                id=order.id, test=order.test, node=node, round=order.round, members=order.members,
+                ok=ok, wrong=wrong, value=gflops if ok else None,
+                detail="" if ok else "7 of 9 elements are wrong",
             )
             for order in test.orders[node]
         ),
@@ -41,6 +42,16 @@ def results(life, node: str, *, ok: bool | None = True, wrong: bool = False, gfl
 
 def bad(life, node: str):
     return results(life, node, ok=False, wrong=True)
+
+
+def fails(life, node: str, **given) -> None:
+    """Twice, and whoever is tested beside it passes."""
+    wrong = {"ok": False, "wrong": True} | given
+    while (exam := life.state.exams.get(life.state.nodes[node].exam)) is not None:
+        helpers = [results(life, name) for name in exam.orders if name != node]
+        life.do(results(life, node, **wrong))
+        for told in helpers:
+            life.do(told)
 
 
 def comes(life, node: str) -> None:
@@ -136,13 +147,13 @@ def test_a_test_without_a_result_is_over_in_time(tested) -> None:
 @pytest.mark.parametrize(("named", "evicted"), [(0.0, []), (20.0, ["n2"])])
 def test_slowness_alone_convicts_only_by_a_named_threshold(training, named, evicted) -> None:
     life = training(standbys=1, node_class={"compute_gflops": named})
-    life.do(results(life, "n2", gflops=0.1))
+    fails(life, "n2", ok=True, wrong=False, gflops=0.1)
     assert life.evicted == evicted
 
 
 def test_one_that_fails_is_evicted_and_the_next_is_tested_while_the_ranks_go_on(tested) -> None:
     life, before = tested, tested.job
-    life.do(bad(life, "n2"))
+    fails(life, "n2")
     assert life.evicted == ["n2"]
     (mark,) = life.ordered(Distrust)
     assert (mark.node, mark.reason) == ("n2", "the compute of n2 failed its self-test")
@@ -155,7 +166,7 @@ def test_one_that_fails_is_evicted_and_the_next_is_tested_while_the_ranks_go_on(
 
 
 def test_the_incident_of_one_that_fails_names_it_and_its_part_and_is_closed(tested) -> None:
-    tested.do(bad(tested, "n2"))
+    fails(tested, "n2")
     incident = tested.incident
     assert (incident.kind, incident.blame) == (Kind.DIAGNOSTIC_FAILED, Blame.INFRASTRUCTURE)
     assert (incident.node, incident.evicted, incident.jobs) == ("n2", ("n2",), ("job",))
@@ -174,6 +185,67 @@ def test_one_wrong_product_of_two_does_not_convict(tested) -> None:
     assert held.tested
 
 
+def test_who_failed_once_is_tested_again_beside_a_healthy_node(tested) -> None:
+    life = tested
+    why = life.do(bad(life, "n2")).why
+    assert why == "standby n2 failed its self-test and is tested once more, beside n3"
+    exam = life.state.exams[life.state.nodes["n2"].exam]
+    assert set(exam.orders) == {"n2", "n3"}
+    assert (life.evicted, life.job.standbys, life.phase) == ([], ("n2",), Phase.RUNNING)
+    for name in exam.orders:
+        life.do(results(life, name))
+    assert life.whys[-1] == "standby n2 passed its self-test"
+    assert (life.evicted, life.state.incidents, life.job.failed_standbys) == ([], {}, 0)
+
+
+@pytest.mark.parametrize(("again", "evicted"), [(False, []), (True, ["n2"])])
+def test_where_nobody_is_there_it_is_tested_again_alone(training, again, evicted) -> None:
+    life = training(standbys=1)
+    life.do(bad(life, "n2"))
+    exam = life.state.exams[life.state.nodes["n2"].exam]
+    assert {(test.test, test.members) for test in exam.orders["n2"]} == {("compute", ())}
+    life.do(bad(life, "n2") if again else results(life, "n2"))
+    assert life.evicted == evicted
+
+
+def test_where_the_other_standby_fails_too_it_is_the_test_and_nobody_is_convicted(training) -> None:
+    """Both have the job's image, and its library is broken."""
+    life = training(standbys=2)
+    life.do(results(life, "n3"))
+    life.do(bad(life, "n2"))
+    for name in ("n2", "n3"):
+        life.do(bad(life, name))
+    assert life.evicted == []
+    assert "could not be tested (2 of 2 nodes failed: more likely the test" in life.whys[-1]
+
+
+def test_a_recovery_ends_its_second_test_and_it_begins_anew_with_the_first(tested) -> None:
+    life = tested
+    life.do(bad(life, "n2"))
+    late = bad(life, "n2")
+    life.dies(0, signal=9)
+    life.do(late)
+    assert life.evicted == []
+    life.answer()
+    exam = life.state.exams[life.state.nodes["n2"].exam]
+    assert (set(exam.orders), exam.second) == ({"n2"}, False)
+
+
+def test_who_is_silent_the_second_time_while_its_partners_waited_in_vain_is_bad(training) -> None:
+    life = training(standbys=1, spare=2)
+    life.do(bad(life, "n2"))
+    exam = life.state.exams[life.state.nodes["n2"].exam]
+    for name in ("n3", "n4"):
+        told = results(life, name)
+        heard = tuple(
+            replace(each, ok=False) if "n2" in order.members else each
+            for each, order in zip(told.results, exam.orders[name], strict=True)
+        )
+        life.do(replace(told, results=heard))
+    life.wait(until_s=life.now + life.policy.standby_test_s + 1)
+    assert life.evicted == ["n2"]
+
+
 # ---------------------------------------------------------------- brakes
 
 
@@ -184,7 +256,7 @@ def test_where_nobody_is_evicted_it_is_only_left_out_and_stays_one_incident(test
         life.do(e.BrakeApplyRequested(reason="to be sure"))
     else:
         life.policy = replace(life.policy, dry_run=True)
-    life.do(bad(life, "n2"))
+    fails(life, "n2")
     assert life.evicted == []
     assert life.job.standbys == ("n3",), "it rests, and the other takes its turn"
     life.lose("n3")
@@ -192,7 +264,7 @@ def test_where_nobody_is_evicted_it_is_only_left_out_and_stays_one_incident(test
     life.wait(until_s=life.now + life.policy.rest_s + 1)
     assert life.job.standbys == ("n2",)
     comes(life, "n2")
-    life.do(bad(life, "n2"))
+    fails(life, "n2")
     kinds = [incident.kind for incident in life.state.incidents.values()]
     assert kinds.count(Kind.DIAGNOSTIC_FAILED) == 1
     assert not any(incident.open for incident in life.state.incidents.values())
@@ -200,9 +272,10 @@ def test_where_nobody_is_evicted_it_is_only_left_out_and_stays_one_incident(test
 
 def test_a_test_that_fails_everywhere_does_not_take_every_node(training) -> None:
     life = training(standbys=1, spare=3)
-    life.do(bad(life, "n2"))
+    fails(life, "n2")
     comes(life, "n3")
-    assert "more likely the test than the nodes" in life.do(bad(life, "n3")).why
+    fails(life, "n3")
+    assert "more likely the test than the nodes" in life.whys[-1]
     comes(life, "n4")
     assert under_test(life) == []
     assert life.evicted == ["n2", "n3"]
@@ -211,12 +284,12 @@ def test_a_test_that_fails_everywhere_does_not_take_every_node(training) -> None
 
 def test_one_that_passes_shows_that_the_test_is_good(training) -> None:
     life = training(standbys=1, spare=3)
-    life.do(bad(life, "n2"))
+    fails(life, "n2")
     comes(life, "n3")
     life.do(results(life, "n3"))
     life.lose("n3")
     comes(life, "n4")
-    life.do(bad(life, "n4"))
+    fails(life, "n4")
     comes(life, "n5")
     assert under_test(life) == ["n5"]
 
@@ -318,7 +391,7 @@ def test_a_driver_that_takes_over_goes_on_with_the_test(tested) -> None:
     assert (life.told("n2").diagnostics, life.told("n2").term) == (before.diagnostics, 2)
     for name in ("n0", "n1", "n2"):
         life.connect(name, f"{name}-first")
-    life.do(bad(life, "n2"))
+    fails(life, "n2")
     assert life.evicted == ["n2"]
 
 

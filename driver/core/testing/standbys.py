@@ -1,21 +1,22 @@
 """Standbys are tested when they come: each once, alone, while its job trains on.
 
-Called by `decide` and by ticks. Pure. A standby that fails is evicted, and the next node is tested
-in its turn; one of which nothing could be measured stands by. A place that is empty does not wait
-for a test, and neither does a recovery: it ends those that are under way. Must not touch training:
-no epoch, no phase, no restart.
+Called by `decide` and by ticks. Pure. Nobody had accused a standby that fails, so it is tested a
+second time, beside other healthy nodes where there are any. One that fails again is evicted, and
+the next node is tested in its turn; one of which nothing could be measured stands by. A place that
+is empty does not wait for a test, and neither does a recovery: it ends those that are under way.
+Must not touch training: no epoch, no phase, no restart.
 """
 
 from msgspec.structs import replace
 
-from holdfast.diagnostics.plan import alone
-from holdfast.diagnostics.verdict import Verdict, judge_alone
+from holdfast.diagnostics.plan import orders
+from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core import exams
 from holdfast.driver.core.job.maintenance import trains
 from holdfast.driver.core.placing.allocation import ready
 from holdfast.driver.core.state.model import Exam, Fault, Job, Purpose
 from holdfast.driver.core.state.node import Node
-from holdfast.driver.core.testing import afterwards
+from holdfast.driver.core.testing import afterwards, beside
 from holdfast.driver.core.turn import Turn
 
 
@@ -41,19 +42,37 @@ def _is_due(turn: Turn, job: Job, node: Node) -> bool:
 
 
 def _begin(turn: Turn, job: Job, node: Node) -> None:
-    number, limit_s = turn.sequence, turn.policy.standby_test_s
-    id_ = f"standby.{number}.{node.name}"
-    orders = alone(id=id_, node=node.name, limit_s=min(limit_s, job.plan.diagnose_s))
+    _order(turn, job, node, [], second=False)
+    turn.say(f"standby {node.name} tests itself")
+
+
+def _begin_again(turn: Turn, job: Job, node: Node) -> None:
+    helpers = beside.some(turn, job, but=(node.name,))
+    _order(turn, job, node, helpers, second=True)
+    with_whom = f", beside {' and '.join(each.name for each in helpers)}" if helpers else ""
+    turn.say(f"standby {node.name} failed its self-test and is tested once more{with_whom}")
+
+
+def _order(turn: Turn, job: Job, node: Node, helpers: list[Node], *, second: bool) -> None:
+    id_, limit_s = f"standby.{turn.sequence}.{node.name}", turn.policy.standby_test_s
+    tests = orders(
+        id=id_,
+        suspects=[node.name],
+        healthy=[each.name for each in helpers],
+        addresses={each.name: each.address for each in (node, *helpers)},
+        limit_s=min(limit_s, job.plan.diagnose_s),
+    )
     exam = Exam(
         id=id_,
         purpose=Purpose.STANDBY,
         until_s=turn.now + limit_s,
-        orders={node.name: orders},
+        orders=tests,
         suspects=(node.name,),
+        accused=(node.name,),
+        second=second,
         job=job.name,
     )
     exams.begin(turn, exam)
-    turn.say(f"standby {node.name} tests itself")
 
 
 def conclude(turn: Turn, exam: Exam, late: str = "") -> Fault | None:
@@ -64,14 +83,15 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> Fault | None:
     exams.drop(turn, exam.id)
     if job is None:
         return None
-    results = exam.results.get(name, ())
-    verdict = judge_alone(name, exam.orders[name], results, job.plan.node_class)
-    if late or verdict.undecided:
-        _stands_by_untested(turn, name, late or verdict.evidence[0])
-    elif verdict.bad:
+    verdict = beside.judged(turn, exam, job.name, job.plan.node_class)
+    if not exam.results or name in verdict.undecided:
+        _stands_by_untested(turn, name, late or verdict.evidence[-1])
+    elif name not in verdict.bad:
+        _pass(turn, job, name)
+    elif exam.second:
         return _fail(turn, job, name, verdict)
     else:
-        _pass(turn, job, name)
+        _begin_again(turn, job, turn.nodes[name])
     return None
 
 

@@ -3,7 +3,7 @@
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state.model import Phase, Purpose, State
-from holdfast.driver.core.state.node import Lent, Node, Source, Trusted
+from holdfast.driver.core.state.node import Free, Lent, Node, Source, Trusted
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator.rules import exams
 from holdfast.lab.simulator.violation import require
@@ -69,18 +69,20 @@ def only_the_evicted_are_tried(state: State, name: str) -> None:
     if isinstance(node.holding, Lent):
         doubted = not isinstance(node.trust, Trusted) and node.exam is not None
         require("only-the-evicted-are-tried", doubted, name)
-        lent = [each.name for each in state.nodes.values() if isinstance(each.holding, Lent)]
-        others = [other for other in lent if other != name]
-        require("one-trial-at-a-time", not others, f"{name} and {others}")
+        lent = [each for each in state.nodes.values() if isinstance(each.holding, Lent)]
+        tried = [each.name for each in lent if each.quarantined]
+        require("one-trial-at-a-time", len(tried) <= 1, f"{tried}")
 
 
 def only_standbys_test_themselves(state: State, name: str) -> None:
-    """And they do so while the job trains: a node that has a place has it for itself."""
+    """And they do so while the job trains: a node that has a place has it for itself. Who helps
+    stands by, too, or is free."""
     node = state.nodes[name]
     if _tests_itself(state, node):
         job = state.jobs.get(node.job or "")
         stands_by = job is not None and name in job.standbys and job.phase is Phase.RUNNING
-        require("only-standbys-test-themselves", stands_by, f"{name} for {node.job}")
+        helps = name not in state.exams[node.exam or ""].suspects and isinstance(node.holding, Free)
+        require("only-standbys-test-themselves", stands_by or helps, f"{name} for {node.job}")
 
 
 def _tests_itself(state: State, node: Node) -> bool:
