@@ -1,8 +1,8 @@
 """The tests there are, by name. Pure; asked by plan, thresholds, verdict and runner.
 
 A new test is one entry in `TESTS` and one file in `probes/` that has its name (and, where a node
-class may name its threshold, a field of `NodeClass` in the job spec, with that name). No rule of this package may
-ask for a test by its name.
+class may name its threshold, a field of that name in the job spec's `NodeClass`). Nothing else of
+this package or of the driver may ask for a test by its name.
 """
 
 from enum import StrEnum

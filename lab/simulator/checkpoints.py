@@ -75,13 +75,16 @@ def on_line(world: World, name: str, step: int, epoch: int) -> bool:
 
 
 def check_restore(world: World, desired: Desired) -> None:
-    """What is restored lies on the line of training, and is really there."""
+    """What is restored lies on the line of training, and is really there. Where an epoch began that
+    was lost with the journal nobody knows: what it had left behind may be gone on from.
+    """
     point = desired.restore
     if point is None or desired.job is None:
         return
     own = world.promises.is_own(desired.job, point.epoch)
     require("restore-is-of-the-same-job", own, f"{point} is of an earlier {desired.job}")
-    later = [start for epoch, start in world.lines[desired.job] if epoch > point.epoch]
+    known = [each for each in world.lines[desired.job] if each[0] not in world.lost]
+    later = [start for epoch, start in known if epoch > point.epoch]
     if any(start < point.step for start in later):
         raise Violation("restore-on-the-line", f"{point} was rolled back by a start from {later}")
     require("restore-is-there", _is_there(world, desired, point), f"nobody has {point}")

@@ -47,6 +47,7 @@ class World:
         self.told_stored: dict[str, set[Point]] = {name: set() for name in self.jobs}
         self.anew: dict[str, int] = {}  # jobs that were made anew after this epoch
         self.put_back = False  # a journal was
+        self.lost: set[int] = set()  # epochs that began ranks, and of which it does not know
         self.granted: set[str] = set()  # jobs that a person told where to begin
         self.submitted: set[str] = set()
         self.deleted: set[str] = set()

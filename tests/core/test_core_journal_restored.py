@@ -4,9 +4,12 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.handlers.journal_restored import LOST
 from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Kind
-from holdfast.protocol.messages import Restore
+from holdfast.protocol.messages import Restore, Task
+
+STORING = Task(command=("train",), workdir=".", store_url="file:///s", store_interval_steps=5)
 
 
 def come_back(life, node: str, *, epoch: int) -> None:
@@ -28,9 +31,9 @@ def put_back(training):
 def test_the_next_epoch_is_later_than_any_that_anyone_knows(put_back) -> None:
     come_back(put_back, "n0", epoch=9)
     assert put_back.phase is Phase.SUSPENDING
-    assert put_back.job.epoch == 10
-    assert (put_back.told("n0").epoch, put_back.told("n0").seats) == (10, ())
-    assert put_back.told("n1").epoch == 10, "so it is never told the old one again"
+    assert put_back.job.epoch == 10 + LOST
+    assert (put_back.told("n0").epoch, put_back.told("n0").seats) == (10 + LOST, ())
+    assert put_back.told("n1").epoch == 10 + LOST, "so it is never told the old one again"
     assert "n0 has followed order 9, and the journal gave none after 1" in put_back.whys[-1]
     assert put_back.incident.kind is Kind.JOURNAL_PUT_BACK
 
@@ -62,7 +65,7 @@ def test_a_job_on_its_way_to_ranks_goes_on_from_what_the_newest_epoch_saved(trai
 def test_it_is_found_once_and_the_others_follow(put_back) -> None:
     come_back(put_back, "n0", epoch=9)
     come_back(put_back, "n1", epoch=9)
-    assert put_back.job.epoch == 10
+    assert put_back.job.epoch == 10 + LOST
     assert len(put_back.state.incidents) == 1
 
 
@@ -72,7 +75,7 @@ def test_a_free_node_counts_too(put_back) -> None:
     come_back(put_back, "n1", epoch=1)
     assert put_back.phase is Phase.RUNNING, "its ranks are those that the journal knows"
     put_back.dies(0)
-    assert put_back.job.epoch == 13
+    assert put_back.job.epoch == 13 + LOST
 
 
 def test_executors_that_know_no_more_than_the_journal_change_nothing(put_back) -> None:
@@ -121,6 +124,66 @@ def test_a_later_epoch_of_one_node_does_not_hide_that_of_another(put_back) -> No
     put_back.do(e.ExecutorConnected(node="n2", incarnation="n2-first", address="10.0.0.2", epoch=9))
     assert put_back.job.epoch < 9
     come_back(put_back, "n0", epoch=9)
-    assert put_back.job.epoch == 10
+    assert put_back.job.epoch == 10 + LOST
     put_back.answer(stored=[(40, 9), (20, 1)])
     assert put_back.job.restore.step == 40
+
+
+def test_a_job_that_had_no_node_goes_on_from_what_it_saved_in_epochs_that_were_lost(life) -> None:
+    """It had been seated, and had trained, after the backup was made."""
+    for name in ("n0", "n1", "n2"):
+        life.node(name)
+    life.submit("other", nodes=2)
+    life.submit("job", nodes=2, task=STORING)
+    assert life.state.jobs["job"].phase is Phase.PENDING
+    life.do(e.DriverStarted(term=7))
+    come_back(life, "n2", epoch=4)
+    come_back(life, "n0", epoch=5)
+    life.do(e.StopRequested(job="other"))
+    for name in ("n0", "n1"):
+        life.do(e.NodeReleased(node=name))
+    life.answer("job", stored=[(40, 3)])
+    assert life.state.jobs["job"].restore.order == Restore(source="store", step=40, epoch=3)
+
+
+def test_of_several_epochs_that_were_lost_each_counts(put_back) -> None:
+    """In the newest the job had been suspended: nothing of it was saved."""
+    come_back(put_back, "n0", epoch=9)
+    put_back.answer(stored=[(40, 8), (20, 1)])
+    assert put_back.job.restore.order == Restore(source="store", step=40, epoch=8)
+    put_back.progress(41)
+    put_back.dies(0)
+    put_back.answer(stored=[(40, 8), (60, 9), (45, put_back.job.history[-1].epoch)])
+    assert put_back.job.restore.step == 45, "what was passed over is no part of the line"
+
+
+def test_an_epoch_that_was_given_anew_is_not_the_one_of_those_who_come_later(life) -> None:
+    """A job made anew got the first epoch, before the one came who had followed it."""
+    for name in ("n0", "n1", "n2"):
+        life.node(name)
+    life.do(e.DriverStarted(term=7))
+    for name in ("n0", "n1"):
+        come_back(life, name, epoch=0)
+    life.submit()
+    for name in life.job.places:
+        life.do(e.NodeAllocated(job="job", node=name))
+    assert (life.job.epoch, life.job.seated) == (1, False)
+    come_back(life, "n2", epoch=1)
+    assert life.job.epoch > 1
+
+
+def test_what_the_same_epoch_saved_after_the_backup_counts(life) -> None:
+    """It was not seated yet, as the journal has it."""
+    for name in ("n0", "n1"):
+        life.node(name)
+    life.submit(task=STORING)
+    for name in ("n0", "n1"):
+        life.do(e.NodeAllocated(job="job", node=name))
+    epoch = life.job.epoch
+    assert not life.job.seated
+    life.do(e.DriverStarted(term=7))
+    for name in ("n0", "n1"):
+        comes_with(life, name, epoch=epoch, ahead=0)
+    assert life.job.epoch > epoch
+    life.answer(stored=[(25, epoch)])
+    assert life.job.restore.order == Restore(source="store", step=25, epoch=epoch)

@@ -115,8 +115,7 @@ def test_the_newest_of_the_line_are_remembered_and_by_whom_they_were_saved(saves
     for step, epoch in saves:
         told = [Stored(step=step, epoch=epoch)]
         job = replace(job, points=known_points.acknowledge(job, told, written_s=float(next(at))))
-    line = known_points.by_epoch(job)
-    expected = sorted({save for save in saves if known_points.counts(line, *save)})[-2:]
+    expected = sorted({save for save in saves if known_points.of_line(job, *save)})[-2:]
     known = known_points.in_store(job)
     assert [each.saved for each in known] == expected
     assert [(each.attempt, each.layout, each.version) for each in known] == [

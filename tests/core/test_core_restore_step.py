@@ -6,7 +6,7 @@ from made_jobs import made_job
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.attempt.known_points import close_epochs, counts
+from holdfast.driver.core.attempt.known_points import close_epochs, of_line
 from holdfast.driver.core.attempt.restore_step import chosen, reached
 from holdfast.driver.core.state.model import Attempt, Job, Phase, Quiet
 from holdfast.driver.core.state.restore_point import Choice, RestorePoint, Tainted, Where
@@ -111,11 +111,11 @@ def test_after_a_rollback_nothing_beyond_it_counts(starts: list[int]) -> None:
     history: tuple[Attempt, ...] = ()
     for epoch, start in enumerate(starts, start=1):
         history = (*close_epochs(history, start), Attempt(epoch=epoch))
-    line = {attempt.epoch: attempt for attempt in history}
+    trained = job({}, *history)
     for epoch in range(1, len(starts)):
         lowest = min(starts[epoch:])
-        assert counts(line, lowest, epoch)
-        assert not counts(line, lowest + 1, epoch)
+        assert of_line(trained, lowest, epoch)
+        assert not of_line(trained, lowest + 1, epoch)
 
 
 def test_memory_that_kills_its_ranks_at_once_gives_way_to_the_store(training) -> None:

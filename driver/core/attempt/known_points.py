@@ -6,7 +6,7 @@ its nodes tell anew in each epoch.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -49,11 +49,10 @@ def _name(point: RestorePoint) -> tuple[Where, tuple[int, int]]:
 
 
 def _in_memory(job: Job) -> Iterator[RestorePoint]:
-    line = by_epoch(job)
     for (step, epoch), ranks in _ranks_having(job).items():
-        if counts(line, step, epoch):
+        if (attempt := of_line(job, step, epoch)) is not None:
             status = Whole() if ranks == job.world_size else Sealed()
-            yield _point(line[epoch], step, Where.MEMORY, status)
+            yield _point(attempt, (step, epoch), Where.MEMORY, status)
 
 
 def _ranks_having(job: Job) -> Counter[tuple[int, int]]:
@@ -67,21 +66,25 @@ def _ranks_having(job: Job) -> Counter[tuple[int, int]]:
 
 
 def _in_store(job: Job) -> Iterator[RestorePoint]:
-    line = by_epoch(job)
     shown = {one for quiet in job.quiet.values() for one in quiet.stored}
     damaged = {one for quiet in job.quiet.values() for one in quiet.damaged} - shown
     for one in shown | damaged:
-        if counts(line, one.step, one.epoch):
+        if (attempt := of_line(job, one.step, one.epoch)) is not None:
             status = Tainted(why="it is damaged") if one in damaged else Whole()
-            yield _point(line[one.epoch], one.step, Where.STORE, status)
+            yield _point(attempt, (one.step, one.epoch), Where.STORE, status)
 
 
 def _point(
-    attempt: Attempt, step: int, where: Where, status: Status, written_s: float | None = None
+    attempt: Attempt,
+    saved: tuple[int, int],
+    where: Where,
+    status: Status,
+    written_s: float | None = None,
 ) -> RestorePoint:
+    step, epoch = saved
     return RestorePoint(
         step=step,
-        epoch=attempt.epoch,
+        epoch=epoch,
         where=where,
         status=status,
         attempt=attempt.number,
@@ -109,11 +112,12 @@ def acknowledge(job: Job, stored: Iterable[Stored], *, written_s: float | None =
     `written_s`: when that was told; None where they are only found, and nobody says when they were
     written.
     """
-    line, known = by_epoch(job), {point.saved for point in in_store(job)}
+    known = {point.saved for point in in_store(job)}
+    told = {(one.step, one.epoch) for one in stored} - known
     new = [
-        _point(line[one.epoch], one.step, Where.STORE, Whole(), written_s)
-        for one in set(stored)
-        if counts(line, one.step, one.epoch) and (one.step, one.epoch) not in known
+        _point(attempt, saved, Where.STORE, Whole(), written_s)
+        for saved in told
+        if (attempt := of_line(job, *saved)) is not None
     ]
     if not new:
         return job.points
@@ -149,17 +153,12 @@ def _in_order(known: Iterable[RestorePoint]) -> Known:
 # ---------------------------------------------------------------- the line of training
 
 
-def by_epoch(job: Job) -> dict[int, Attempt]:
-    """The attempts whose saves may lie on the line that is being continued."""
-    return {attempt.epoch: attempt for attempt in job.history}
-
-
-def counts(line: Mapping[int, Attempt], step: int, epoch: int) -> bool:
-    """True where a save of `epoch` at `step` lies on the line that is being continued."""
-    if epoch not in line:
-        return False
-    end = line[epoch].end
-    return end is None or step <= end
+def of_line(job: Job, step: int, epoch: int) -> Attempt | None:
+    """The attempt that saved this, where it lies on the line that is being continued. Whose epochs
+    were that were lost is not known: what a job has by its name is its own."""
+    attempt = next((each for each in job.history if each.has(epoch)), None)
+    on_line = attempt is not None and (attempt.end is None or step <= attempt.end)
+    return attempt if on_line else None
 
 
 def close_epochs(history: Iterable[Attempt], step: int) -> tuple[Attempt, ...]:

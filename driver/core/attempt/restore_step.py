@@ -25,7 +25,7 @@ def reached(job: Job) -> int | None:
     newest: dict[int, int] = {}
     for quiet in job.quiet.values():
         for snapshot in quiet.snapshots:
-            if snapshot.epoch == job.history[-1].epoch:
+            if job.history[-1].has(snapshot.epoch):
                 newest[snapshot.rank] = max(snapshot.step, newest.get(snapshot.rank, 0))
     return min(newest.values(), default=None)
 

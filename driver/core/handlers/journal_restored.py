@@ -15,13 +15,16 @@ from holdfast.driver.core.state.node import Awaited, Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
+LOST = 1_000
+"""So many epochs are taken for lost, and not given again: others than those who have come back by
+now may have followed later ones."""
+
 
 def learn(turn: Turn, before: Node, event: ExecutorConnected) -> None:
-    """Go on from the largest epoch that anyone knows. `before`: the node as the journal had it."""
+    """Go on beyond the largest epoch that anyone knows. `before`: the node as it was known."""
     if not _knows_more(before, event):
         return
-    known, turn.epoch = turn.epoch, max(turn.epoch, event.epoch)
-    node = turn.nodes[event.node]
+    node, known = turn.nodes[event.node], turn.epoch
     epoch = max(node.told.epoch, event.epoch)
     turn.node(event.node, told=replace(node.told, epoch=epoch))
     lacks = f"gave none after {known}" if event.epoch > known else "does not have all of that"
@@ -29,9 +32,27 @@ def learn(turn: Turn, before: Node, event: ExecutorConnected) -> None:
         f"{event.node} has followed order {event.epoch}, and the journal {lacks}: "
         "it was put back from a backup"
     )
-    job = turn.jobs.get(node.job or "")
-    if job is not None and event.epoch and job.epoch <= event.epoch:
-        _recover(turn, _with(turn, job, event), event)
+    if event.epoch > known:
+        turn.epoch = event.epoch + LOST
+        for name in turn.each_job(turn.jobs):
+            _note_lost(turn, turn.jobs[name], known + 1, turn.epoch)
+    elif event.epoch and node.job in turn.jobs:
+        _note_lost(turn, turn.jobs[node.job], event.epoch, event.epoch)
+    theirs = [job for job in turn.jobs.values() if job.name == node.job or _is_on_its_way(job)]
+    for name in turn.each_job(job.name for job in theirs if job.epoch <= event.epoch):
+        _recover(turn, turn.jobs[name], event)
+
+
+def _note_lost(turn: Turn, job: Job, first: int, last: int) -> None:
+    """What any of these epochs saved may be of the job's line."""
+    if not (job.finished or any(attempt.has(last) for attempt in job.history)):
+        lost = Attempt(epoch=last, first=first, version=job.version.number)
+        turn.job(job.name, history=(*job.history, lost))
+
+
+def _is_on_its_way(job: Job) -> bool:
+    """To ranks of an epoch that somebody else may have followed."""
+    return not (job.seated or job.finished) and job.epoch > 0
 
 
 def _knows_more(before: Node, event: ExecutorConnected) -> bool:
@@ -42,14 +63,6 @@ def _knows_more(before: Node, event: ExecutorConnected) -> bool:
         return True
     awaited = isinstance(before.link, Awaited) and before.told.generation > 0
     return awaited and event.generation >= before.told.generation
-
-
-def _with(turn: Turn, job: Job, event: ExecutorConnected) -> Job:
-    """The job with what that epoch saved, which is of the line that is to be continued."""
-    if any(attempt.epoch == event.epoch for attempt in job.history):
-        return job
-    lost = Attempt(epoch=event.epoch, version=job.version.number)
-    return turn.job(job.name, history=(*job.history, lost))
 
 
 def _recover(turn: Turn, job: Job, event: ExecutorConnected) -> None:

@@ -125,10 +125,14 @@ class Attempt(Value, frozen=True):
     """
 
     epoch: int
+    first: int | None = None  # of epochs that were lost with the journal, any of which it may be
     number: int = 0  # of the job's attempts; 0 where that is not known
     version: int = 1
     layout: int = 0  # its number; 0 where that is not known
     end: int | None = None
+
+    def has(self, epoch: int) -> bool:
+        return (self.epoch if self.first is None else self.first) <= epoch <= self.epoch
 
 
 class Spent(Value, frozen=True):

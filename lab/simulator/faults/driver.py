@@ -46,6 +46,8 @@ def _put_back(world: World, backup: Backup) -> None:
     world.put_back = True
     world.promises.forget()
     world.outs.clear()
+    for begun in world.lines.values():
+        world.lost.update(epoch for epoch, _ in begun if epoch > backup.state.epoch)
     followed = max(machine.accepted[0] for machine in world.machines.values())
     world.driver.put_back(backup, term=followed)
     known = world.driver.state.jobs
