@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import restore_step
 from holdfast.driver.core.state.restore_point import Choice
-from holdfast.driver.core.testing import requalification
+from holdfast.driver.core.testing import off_the_job
 from holdfast.lab.simulator.families.table import FAMILIES
 from holdfast.lab.simulator.rules import bounds
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
@@ -127,7 +127,7 @@ def test_a_core_that_throws_away_what_was_kept_is_caught(monkeypatch: pytest.Mon
 def test_a_node_that_is_well_and_stays_out_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     lone = replace(hit("lose-node", until_s=900.0), attended=False)
     assert rule(lone) == ""
-    monkeypatch.setattr(requalification, "following", lambda nodes, brake: None)
+    monkeypatch.setattr(off_the_job, "following", lambda nodes, exams, brake: [])
     assert rule(lone) == "nobody-well-stays-out"
 
 
