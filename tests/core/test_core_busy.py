@@ -66,11 +66,13 @@ class Fleet:
         state = self.life.state
         opened = [node for node in state.nodes.values() if node.job and not node.allocated]
         for node in [node for node in state.nodes.values() if node.releasing]:
+            self.do(e.ExecutorDisconnected(node=node.name, incarnation=node.incarnation))
             self.do(e.NodeReleased(node=node.name, cause=node.told.called))
         for node in opened:
             if node.name not in self.full:
                 cause, job = node.told.called, node.job
                 self.do(e.NodeAllocated(job=job, node=node.name, cause=cause))
+                self.do(e.ExecutorConnected(node=node.name, incarnation=f"{cause}", address=""))
         if not self._knows:
             self.wait_s(PLACED_S)
         for node in opened:
