@@ -6,7 +6,7 @@ results mean is in `holdfast.diagnostics`, pure as well.
 
 from collections.abc import Mapping
 
-from holdfast.diagnostics.plan import orders, partners
+from holdfast.diagnostics.plan import partners
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
 from holdfast.driver.core import exams
@@ -15,7 +15,7 @@ from holdfast.driver.core.placing import eviction, move_on_suspicion, pairs
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Exam, Fault, Job, Purpose
 from holdfast.driver.core.state.node import Node
-from holdfast.driver.core.testing import afterwards
+from holdfast.driver.core.testing import afterwards, beside
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
@@ -56,13 +56,8 @@ def _order(
     number, limit_s = f"{job.incident or 0}.{turn.sequence}", job.plan.diagnose_s
     if number in turn.exams:  # another job's, of the same incident
         number = f"{number}.{job.name}"
-    tests = orders(
-        id=number,
-        suspects=suspects,
-        healthy=[node for node in there if node not in suspects],
-        addresses={node: turn.nodes[node].address for node in there},
-        limit_s=limit_s,
-    )
+    healthy = [node for node in there if node not in suspects]
+    tests = beside.tests(turn, number, suspects, healthy, limit_s)
     exam = Exam(
         id=number,
         purpose=Purpose.DIAGNOSIS,

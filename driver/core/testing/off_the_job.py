@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from holdfast.diagnostics import plan
 from holdfast.driver.core import exams
 from holdfast.driver.core.effects import PutOnTrial
 from holdfast.driver.core.placing import pairs
@@ -53,9 +52,9 @@ def due_s(node: Node) -> float | None:
 
 def on_tick(turn: Turn) -> None:
     """Begin what is due; what cannot be held now gives way to the next."""
-    while due := [node.name for node in _following(turn) if (due_s(node) or 0.0) <= turn.now]:
-        for name in turn.each_node(due[:1]):
-            _hold(turn, turn.nodes[name])
+    while due := [node for node in _following(turn) if (due_s(node) or 0.0) <= turn.now]:
+        for _ in turn.each_node((due[0].name,)):
+            _hold(turn, due[0])
 
 
 def _following(turn: Turn) -> list[Node]:
@@ -68,34 +67,29 @@ def _following(turn: Turn) -> list[Node]:
 def _hold(turn: Turn, node: Node) -> None:
     """Have an executor on the node. What it runs alone it is told at once; beside whom it is tested
     once it is there."""
-    if not (node.quarantined or beside.enough(turn, turn.jobs.get(_setup(node).job))):
+    setup, number = _setup(node), turn.sequence
+    if node.quarantined:
+        purpose, id_, limit_s = Purpose.REQUALIFICATION, f"trial.{number}", setup.diagnose_s
+        tests = beside.tests(turn, id_, [node.name], [], limit_s)
+        turn.say(f"{node.name} is put on trial: its tests say whether it is used again")
+    elif beside.enough(turn, turn.jobs.get(setup.job)):
+        purpose, id_, limit_s = Purpose.SUSPICION, f"suspect.{number}.{node.name}", 0.0
+        tests = {node.name: ()}
+    else:
         _wait_for_helpers(turn, node)
         return
-    setup, number = _setup(node), turn.sequence
-    exam = _exam(turn, node, setup)
-    turn.node(node.name, holding=Lent(), told=replace(node.told, called=number))
-    exams.begin(turn, exam)
-    turn.order(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))
-    if node.quarantined:
-        turn.say(f"{node.name} is put on trial: its tests say whether it is used again")
-    connected(turn, node.name, new=False)
-
-
-def _exam(turn: Turn, node: Node, setup: ExamSetup) -> Exam:
     exam = Exam(
-        id=f"suspect.{turn.sequence}.{node.name}",
-        purpose=Purpose.SUSPICION,
-        until_s=turn.now + turn.policy.connect_s,
-        orders={node.name: ()},
+        id=id_,
+        purpose=purpose,
+        until_s=turn.now + turn.policy.connect_s + limit_s,
+        orders=tests,
         suspects=(node.name,),
         accused=(node.name,),
     )
-    if not node.quarantined:
-        return exam
-    id_, limit_s = f"trial.{turn.sequence}", setup.diagnose_s
-    orders = {node.name: plan.alone(id=id_, node=node.name, limit_s=limit_s)}
-    until_s, purpose = exam.until_s + limit_s, Purpose.REQUALIFICATION
-    return replace(exam, id=id_, purpose=purpose, orders=orders, until_s=until_s)
+    turn.node(node.name, holding=Lent(), told=replace(node.told, called=number))
+    exams.begin(turn, exam)
+    turn.order(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))
+    connected(turn, node.name, new=False)
 
 
 def _wait_for_helpers(turn: Turn, node: Node) -> None:
@@ -123,17 +117,10 @@ def connected(turn: Turn, name: str, *, new: bool) -> None:
 def _convene(turn: Turn, node: Node, exam: Exam) -> None:
     setup = _setup(node)
     helpers = beside.some(turn, turn.jobs.get(setup.job))
-    if len(helpers) < beside.HELPERS or not node.connected:  # they are gone: it ends by its time
-        return
-    tests = plan.orders(
-        id=exam.id,
-        suspects=[node.name],
-        healthy=[each.name for each in helpers],
-        addresses={each.name: each.address for each in (node, *helpers)},
-        limit_s=setup.diagnose_s,
-    )
-    exams.begin(turn, replace(exam, orders=tests, until_s=turn.now + setup.diagnose_s))
-    turn.say(f"{node.name} is tested beside {' and '.join(each.name for each in helpers)}")
+    if len(helpers) == beside.HELPERS and node.connected:  # else it ends by its time
+        tests = beside.tests(turn, exam.id, [node.name], helpers, setup.diagnose_s)
+        exams.begin(turn, replace(exam, orders=tests, until_s=turn.now + setup.diagnose_s))
+        turn.say(f"{node.name} is tested beside {' and '.join(helpers)}")
 
 
 def conclude(turn: Turn, exam: Exam, late: str = "") -> None:

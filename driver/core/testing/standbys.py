@@ -9,7 +9,6 @@ Must not touch training: no epoch, no phase, no restart.
 
 from msgspec.structs import replace
 
-from holdfast.diagnostics.plan import orders
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core import exams
 from holdfast.driver.core.job.maintenance import trains
@@ -49,19 +48,13 @@ def _begin(turn: Turn, job: Job, node: Node) -> None:
 def _begin_again(turn: Turn, job: Job, node: Node) -> None:
     helpers = beside.some(turn, job, but=(node.name,))
     _order(turn, job, node, helpers, second=True)
-    with_whom = f", beside {' and '.join(each.name for each in helpers)}" if helpers else ""
+    with_whom = f", beside {' and '.join(helpers)}" if helpers else ""
     turn.say(f"standby {node.name} failed its self-test and is tested once more{with_whom}")
 
 
-def _order(turn: Turn, job: Job, node: Node, helpers: list[Node], *, second: bool) -> None:
+def _order(turn: Turn, job: Job, node: Node, helpers: list[str], *, second: bool) -> None:
     id_, limit_s = f"standby.{turn.sequence}.{node.name}", turn.policy.standby_test_s
-    tests = orders(
-        id=id_,
-        suspects=[node.name],
-        healthy=[each.name for each in helpers],
-        addresses={each.name: each.address for each in (node, *helpers)},
-        limit_s=min(limit_s, job.plan.diagnose_s),
-    )
+    tests = beside.tests(turn, id_, [node.name], helpers, min(limit_s, job.plan.diagnose_s))
     exam = Exam(
         id=id_,
         purpose=Purpose.STANDBY,
