@@ -148,7 +148,7 @@ def test_the_runner_finds_its_probe_and_tells_its_unit() -> None:
         env={**os.environ, "HOLDFAST_NODE": "n1"},
         timeout=DEADLINE_S,
     )
-    result = msgspec.json.decode(told, type=DiagnosticResult)
+    result = msgspec.json.decode(told.splitlines()[-1], type=DiagnosticResult)
     assert (result.ok, result.value, result.unit, result.detail) == (True, 900, "MB/s", "n1")
 
 
