@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from holdfast.driver.core import exams
 from holdfast.driver.core.attempt import tally
+from holdfast.driver.core.attempt.quiet import is_quiet
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job import finish, maintenance
 from holdfast.driver.core.job.epochs import all_set, open_epoch, seat
@@ -106,7 +107,7 @@ def _running(turn: Turn, job: Job) -> bool:
 
 
 def _suspending(turn: Turn, job: Job) -> bool:
-    if job.ending and any(node not in job.quiet for node in job.ending):
+    if job.tally.ending:
         return False
     if job.wanted is not Wanted.RUN:
         _rest(turn, job)
@@ -127,7 +128,7 @@ def _suspending(turn: Turn, job: Job) -> bool:
 def _diagnosing(turn: Turn, job: Job) -> bool:
     exam = turn.exams.get(job.exam or "")
     if exam is None and job.suspects:
-        if any(node not in job.quiet for node in job.suspects):
+        if any(not is_quiet(turn.nodes[node], job) for node in job.suspects):
             return False
         diagnosis.begin(turn, job.name)
         return True

@@ -103,7 +103,7 @@ def test_no_simulated_job_begins_from_0_by_itself() -> None:
 
 
 def test_chaos_sees_what_the_simulator_forbids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restore_step, "hindrance", lambda job, point: "")
+    monkeypatch.setattr(restore_step, "hindrance", lambda job, told, point: "")
     monkeypatch.setattr(checkpoints, "check_start", lambda *_: None)  # so that it comes to its end
     worlds = [play(draw(seed)) for seed in range(150)]
     said = [by_themselves(each.driver.journal, name) for each in worlds for name in each.jobs]

@@ -140,7 +140,7 @@ def test_what_a_node_told_before_a_suspend_says_nothing_of_it_after(training) ->
     life.do(e.SuspendRequested(job="job"))
     life.answer()
     assert life.phase is Phase.SUSPENDED
-    assert (life.job.quiet, life.job.ending) == ({}, ())
+    assert (life.job.tally.quiet, life.job.tally.ending) == (0, 0)
 
 
 def test_a_suspend_ends_although_a_node_never_becomes_quiet(training) -> None:

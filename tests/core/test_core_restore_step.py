@@ -8,16 +8,17 @@ from msgspec.structs import replace
 from holdfast.driver.core import events as e
 from holdfast.driver.core.attempt.known_points import close_epochs, of_line
 from holdfast.driver.core.attempt.restore_step import chosen, reached
-from holdfast.driver.core.state.model import Attempt, Job, Phase, Quiet
+from holdfast.driver.core.state.model import Attempt, Job, Phase
+from holdfast.driver.core.state.node import Quiet
 from holdfast.driver.core.state.restore_point import Choice, RestorePoint, Tainted, Where
 from holdfast.protocol.messages import Snapshot, Stored, Task
 
 PLAN = e.Plan(task=Task(command=("x",), workdir="."), nodes=2, ranks_per_node=1)
 
 
-def job(quiet: dict[str, Quiet], *lived: Attempt, points: tuple[RestorePoint, ...] = ()) -> Job:
+def job(*lived: Attempt, points: tuple[RestorePoint, ...] = ()) -> Job:
     places = ("a", "b")
-    fields = {"phase": Phase.RESTORING, "quiet": quiet, "history": lived, "points": points}
+    fields = {"phase": Phase.RESTORING, "history": lived, "points": points}
     return made_job("job", PLAN, places=places, **fields)
 
 
@@ -29,8 +30,8 @@ def store(step: int, epoch: int) -> RestorePoint:
     return RestorePoint(step=step, epoch=epoch, where=Where.STORE)
 
 
-def agree(job: Job) -> RestorePoint | None:
-    return chosen(job).point
+def agree(quiet: dict[str, Quiet], *lived: Attempt) -> RestorePoint | None:
+    return chosen(job(*lived), quiet).point
 
 
 def snap(rank: int, *points: tuple[int, int]) -> tuple[Snapshot, ...]:
@@ -42,12 +43,12 @@ def test_the_newest_step_that_every_rank_has_in_its_nodes_memory() -> None:
         "a": Quiet(snapshots=snap(0, (9, 1), (10, 1))),
         "b": Quiet(snapshots=snap(1, (8, 1), (9, 1))),
     }
-    assert agree(job(quiet, Attempt(epoch=1))) == memory(9, 1)
+    assert agree(quiet, Attempt(epoch=1)) == memory(9, 1)
 
 
 def test_a_snapshot_of_a_rank_on_another_node_does_not_count() -> None:
     quiet = {"a": Quiet(snapshots=snap(0, (9, 1)) + snap(1, (9, 1))), "b": Quiet()}
-    assert agree(job(quiet, Attempt(epoch=1))) is None
+    assert agree(quiet, Attempt(epoch=1)) is None
 
 
 def test_the_store_where_memory_does_not_reach() -> None:
@@ -55,20 +56,20 @@ def test_the_store_where_memory_does_not_reach() -> None:
         "a": Quiet(snapshots=snap(0, (9, 1)), stored=(Stored(step=5, epoch=1),)),
         "b": Quiet(),
     }
-    assert agree(job(quiet, Attempt(epoch=1))) == store(5, 1)
+    assert agree(quiet, Attempt(epoch=1)) == store(5, 1)
 
 
 def test_what_is_later_than_its_epochs_end_is_never_taken() -> None:
     stored = (Stored(step=50, epoch=1), Stored(step=30, epoch=1), Stored(step=32, epoch=2))
     quiet = {"a": Quiet(stored=stored), "b": Quiet()}
     history = (Attempt(epoch=1, end=30), Attempt(epoch=2))
-    assert agree(job(quiet, *history)) == store(32, 2)
-    assert agree(job(quiet, *close_epochs(history, 30))) == store(30, 1)
+    assert agree(quiet, *history) == store(32, 2)
+    assert agree(quiet, *close_epochs(history, 30)) == store(30, 1)
 
 
 def test_an_epoch_of_another_life_of_that_name_does_not_count() -> None:
     quiet = {"a": Quiet(stored=(Stored(step=50, epoch=7),)), "b": Quiet()}
-    assert agree(job(quiet, Attempt(epoch=1))) is None
+    assert agree(quiet, Attempt(epoch=1)) is None
 
 
 def test_a_restore_whose_ranks_died_at_once_is_not_tried_again() -> None:
@@ -77,7 +78,7 @@ def test_a_restore_whose_ranks_died_at_once_is_not_tried_again() -> None:
         "b": Quiet(snapshots=snap(1, (9, 1))),
     }
     tainted = replace(memory(9, 1), status=Tainted(why="rank 0 died of it"))
-    assert chosen(job(quiet, Attempt(epoch=1), points=(tainted,))) == Choice(
+    assert chosen(job(Attempt(epoch=1), points=(tainted,)), quiet) == Choice(
         store(5, 1), "for the snapshot of step 9 in memory is not taken (rank 0 died of it)"
     )
 
@@ -102,7 +103,7 @@ def test_it_is_the_best_of_all_that_may_be_taken(first, second, store, ends) -> 
         for point in [*(set(first) & set(second)), *store]
         if point[1] in ends and (ends[point[1]] is None or point[0] <= ends[point[1]])
     ]
-    chosen = agree(job(quiet, *history))
+    chosen = agree(quiet, *history)
     assert (chosen.step if chosen else None) == max((step for step, _ in allowed), default=None)
 
 
@@ -154,6 +155,6 @@ def test_an_unreadable_store_is_waited_for_not_forgotten(storing) -> None:
 def test_what_was_reached_is_the_least_of_the_newest_snapshots_that_survive() -> None:
     kept = Quiet(snapshots=snap(0, (7, 2), (8, 2)) + snap(1, (7, 2), (9, 1)))
     lived = (Attempt(epoch=1, end=5), Attempt(epoch=2))
-    assert reached(job({"a": kept, "b": Quiet()}, *lived)) == 7
-    assert reached(job({}, *lived)) is None
-    assert reached(job({"a": kept})) is None
+    assert reached(job(*lived), {"a": kept, "b": Quiet()}) == 7
+    assert reached(job(*lived), {}) is None
+    assert reached(job(), {"a": kept}) is None

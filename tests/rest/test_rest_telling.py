@@ -10,7 +10,8 @@ from holdfast.cli import status
 from holdfast.driver.adapters.rest.telling import why_job
 from holdfast.driver.adapters.rest.views import job_view
 from holdfast.driver.core import events as e
-from holdfast.driver.core.state.model import Attempt, Failure, Incident, Job, Phase, Quiet, State
+from holdfast.driver.core.state.model import Attempt, Failure, Incident, Job, Phase, State
+from holdfast.driver.core.state.node import Held, Node, Quiet
 from holdfast.driver.core.state.restore_point import RestorePoint, Where
 from holdfast.driver.ports import Entry
 from holdfast.driver.watch.model import JobProgress
@@ -48,8 +49,12 @@ def _entry(number: int, why: str) -> Entry:
     )  # fmt: skip
 
 
-def why(job: Job, *incidents: Incident, written: Written | None = None) -> Any:
-    state = State(jobs={job.name: job}, incidents={each.id: each for each in incidents})
+def why(
+    job: Job, *incidents: Incident, written: Written | None = None, node: Node | None = None
+) -> Any:
+    nodes = {node.name: node} if node else {}
+    known = {each.id: each for each in incidents}
+    state = State(jobs={job.name: job}, incidents=known, nodes=nodes)
     return why_job(written or Written(""), state, job)  # type: ignore[arg-type]
 
 
@@ -114,7 +119,9 @@ def test_a_job_that_waits_to_know_what_its_store_has_says_since_when_and_what_to
     assert told.details == ["it waits to learn which checkpoints its store has, since 14:02:04"]
     assert told.fix == "To begin elsewhere: holdfast resume speech --from-start"
     found = Quiet(stored=(Stored(step=70, epoch=1),))
-    told = why(replace(waits, quiet={"n0": found}, history=(Attempt(epoch=1),)))
+    node = Node(name="n0", holding=Held(job=JOB.name, quiet=found))
+    layout = JOB.layout.with_places(("n0",))
+    told = why(replace(waits, layout=layout, history=(Attempt(epoch=1),)), node=node)
     assert told.fix.endswith("holdfast resume speech --from-step 70 (or --from-start)")
 
 

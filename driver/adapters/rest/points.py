@@ -7,7 +7,8 @@ from itertools import chain
 
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.state.model import Job
+from holdfast.driver.core.attempt.quiet import quiet_of
+from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.restore_point import RestorePoint, Tainted
 
 
@@ -58,9 +59,9 @@ def layout_view(job: Job) -> LayoutView:
     )
 
 
-def restore_points(job: Job, now: float) -> list[RestorePointView]:
+def restore_points(state: State, job: Job, now: float) -> list[RestorePointView]:
     """What the job remembers, and what its nodes tell of until its ranks run; the newest first."""
-    told = () if job.seated else known_points.told(job)
+    told = () if job.seated else known_points.told(job, quiet_of(state.nodes, job))
     by_name = {(each.where, each.saved): each for each in chain(job.points, told)}
     newest_first = sorted(by_name.values(), key=lambda each: (each.saved, each.where), reverse=True)
     return [_view(each, now) for each in newest_first]

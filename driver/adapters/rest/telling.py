@@ -12,6 +12,7 @@ import msgspec
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import node_state, tested_for
 from holdfast.driver.core.attempt import restore_step
+from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.events import (
     DiagnosticEnded,
     DriverStarted,
@@ -131,7 +132,7 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
         details=details,
         lines=_views(_from(lines_of(entries, hit), down or last)),
         exception=_exception(job, entries, last),
-        fix=_job_fix(job, last),
+        fix=_job_fix(state, job, last),
     )
 
 
@@ -283,11 +284,11 @@ def _state(phase: Phase, at: str) -> str:
     return f"has been {phase.value} since {at}" if at else f"is {phase.value}"
 
 
-def _job_fix(job: Job, last: Incident | None) -> str:
+def _job_fix(state: State, job: Job, last: Incident | None) -> str:
     if job.parked:
         return f"To end it: holdfast stop {job.name}"
     if job.unsure_s is not None:
-        return f"To begin elsewhere: holdfast resume {job.name} {_ways(job)}"
+        return f"To begin elsewhere: holdfast resume {job.name} {_ways(state, job)}"
     if job.phase is Phase.SUSPENDED:
         return f"To go on: holdfast resume {job.name}"
     if job.phase is Phase.FAILED and last is not None and last.rank is not None:
@@ -297,9 +298,9 @@ def _job_fix(job: Job, last: Incident | None) -> str:
     return "" if job.finished else f"How it is now: holdfast status {job.name} --watch"
 
 
-def _ways(job: Job) -> str:
+def _ways(state: State, job: Job) -> str:
     """How a person ends the waiting for what its store has, by what is found now."""
-    newest = next(iter(restore_step.found(job)), None)
+    newest = next(iter(restore_step.found(job, quiet_of(state.nodes, job))), None)
     return "--from-start" if not newest else f"--from-step {newest} (or --from-start)"
 
 

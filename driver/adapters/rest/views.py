@@ -260,7 +260,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         again_from=so_far.again_from,
         version=job.version.number,
         layout=layout_view(job),
-        restore_points=restore_points(job, now),
+        restore_points=restore_points(state, job, now),
         stored_step=stored.step if stored else None,
         stored_s=ago(stored.written_s if stored else None, now),
         step_relative=so_far.relative,

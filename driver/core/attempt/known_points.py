@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.state.model import Attempt, Job, Quiet
+from holdfast.driver.core.state.model import Attempt, Job
+from holdfast.driver.core.state.node import Quiet
 from holdfast.driver.core.state.restore_point import (
     RestorePoint,
     Sealed,
@@ -22,6 +23,9 @@ from holdfast.driver.core.state.restore_point import (
 )
 from holdfast.protocol.messages import Stored
 
+Told = Mapping[str, Quiet]
+"""What each node of the job told in this epoch, by its name."""
+
 Known = tuple[RestorePoint, ...]
 """What a job remembers, the newest last."""
 
@@ -32,12 +36,12 @@ takes its place, and more than a few damaged in a row are no accident that waiti
 # ---------------------------------------------------------------- what is told
 
 
-def told(job: Job) -> list[RestorePoint]:
+def told(job: Job, quiet: Told) -> list[RestorePoint]:
     """All that ranks could start from, or could but for its status. Damage that a look at the store
     shows counts until the next look; what is remembered counts before what is told else.
     """
     known = {_name(point): point for point in job.points}
-    found = [*_in_memory(job), *_in_store(job)]
+    found = [*_in_memory(job, quiet), *_in_store(job, quiet)]
     return [
         point if isinstance(point.status, Tainted) else known.get(_name(point), point)
         for point in found
@@ -48,26 +52,26 @@ def _name(point: RestorePoint) -> tuple[Where, tuple[int, int]]:
     return point.where, point.saved
 
 
-def _in_memory(job: Job) -> Iterator[RestorePoint]:
-    for (step, epoch), ranks in _ranks_having(job).items():
+def _in_memory(job: Job, quiet: Told) -> Iterator[RestorePoint]:
+    for (step, epoch), ranks in _ranks_having(job, quiet).items():
         if (attempt := of_line(job, step, epoch)) is not None:
             status = Whole() if ranks == job.world_size else Sealed()
             yield _point(attempt, (step, epoch), Where.MEMORY, status)
 
 
-def _ranks_having(job: Job) -> Counter[tuple[int, int]]:
+def _ranks_having(job: Job, quiet: Told) -> Counter[tuple[int, int]]:
     """How many ranks have sealed each step, of each epoch, on the node where they will run."""
     having: Counter[tuple[int, int]] = Counter()
     for place, node in enumerate(job.places):
         own = job.layout.ranks_at(place)
-        held = set(job.quiet.get(node, Quiet()).snapshots)
+        held = set(quiet.get(node, Quiet()).snapshots)
         having.update((each.step, each.epoch) for each in held if each.rank in own)
     return having
 
 
-def _in_store(job: Job) -> Iterator[RestorePoint]:
-    shown = {one for quiet in job.quiet.values() for one in quiet.stored}
-    damaged = {one for quiet in job.quiet.values() for one in quiet.damaged} - shown
+def _in_store(job: Job, quiet: Told) -> Iterator[RestorePoint]:
+    shown = {one for each in quiet.values() for one in each.stored}
+    damaged = {one for each in quiet.values() for one in each.damaged} - shown
     for one in shown | damaged:
         if (attempt := of_line(job, one.step, one.epoch)) is not None:
             status = Tainted(why="it is damaged") if one in damaged else Whole()

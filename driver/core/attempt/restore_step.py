@@ -10,11 +10,13 @@ person's word: until then it waits.
 """
 
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.state.model import Job, Quiet
+from holdfast.driver.core.attempt.known_points import Told
+from holdfast.driver.core.state.model import Job
+from holdfast.driver.core.state.node import Quiet
 from holdfast.driver.core.state.restore_point import Choice, RestorePoint, Where, best
 
 
-def reached(job: Job) -> int | None:
+def reached(job: Job, told: Told) -> int | None:
     """The step that the epoch before completed, by the snapshots that are left of it.
 
     It is the least of the ranks' newest: a rank seals a step only when its peers took part in it.
@@ -23,7 +25,7 @@ def reached(job: Job) -> int | None:
     if not job.history:
         return None
     newest: dict[int, int] = {}
-    for quiet in job.quiet.values():
+    for quiet in told.values():
         for snapshot in quiet.snapshots:
             if job.history[-1].has(snapshot.epoch):
                 newest[snapshot.rank] = max(snapshot.step, newest.get(snapshot.rank, 0))
@@ -40,19 +42,19 @@ def again(before: int | None, start: int, *, most: str = "") -> str:
     return f": {most}{steps} step{'s are' if steps > 1 else ' is'} done again"
 
 
-def chosen(job: Job) -> Choice:
+def chosen(job: Job, told: Told) -> Choice:
     """Where its ranks would start now."""
-    return best(known_points.told(job), asked=job.granted)
+    return best(known_points.told(job, told), asked=job.granted)
 
 
-def found(job: Job) -> tuple[int, ...]:
+def found(job: Job, told: Told) -> tuple[int, ...]:
     """Steps that the job could start from, the newest first."""
     return tuple(
-        sorted({each.step for each in known_points.told(job) if each.usable}, reverse=True)
+        sorted({each.step for each in known_points.told(job, told) if each.usable}, reverse=True)
     )
 
 
-def hindrance(job: Job, point: RestorePoint | None) -> str:
+def hindrance(job: Job, told: Told, point: RestorePoint | None) -> str:
     """Why its ranks may not start from `point` by themselves, or not yet; "" where they may.
 
     A first start and a job without a store have nothing to wait for. A step in all ranks' memory
@@ -63,20 +65,20 @@ def hindrance(job: Job, point: RestorePoint | None) -> str:
     if job.granted is not None:
         missing = point is None
         return f"step {job.granted}, which a person asked for, is not found" if missing else ""
-    behind = _behind(job, point)
-    if point is not None and not behind and (point.where is Where.MEMORY or not looking(job)):
+    behind = _behind(job, told, point)
+    if point is not None and not behind and (point.where is Where.MEMORY or not looking(job, told)):
         return ""
-    return _unknown(job) or behind or _all_damaged(job, point)
+    return _unknown(job, told) or behind or _all_damaged(job, point)
 
 
-def looking(job: Job) -> str:
+def looking(job: Job, told: Told) -> str:
     """Why it is not known yet what the store holds; "" where its host has told the whole."""
-    return job.quiet.get(job.host, Quiet()).looking
+    return told.get(job.host, Quiet()).looking
 
 
-def _behind(job: Job, point: RestorePoint | None) -> str:
+def _behind(job: Job, told: Told, point: RestorePoint | None) -> str:
     """The step that was acknowledged, where `point` is behind it."""
-    damaged = {(one.step, one.epoch) for quiet in job.quiet.values() for one in quiet.damaged}
+    damaged = {(one.step, one.epoch) for quiet in told.values() for one in quiet.damaged}
     steps = [stored.step for stored in known_points.in_store(job) if stored.saved not in damaged]
     last = max(steps, default=0)
     if last <= (point.step if point else 0):
@@ -85,12 +87,12 @@ def _behind(job: Job, point: RestorePoint | None) -> str:
     return f"step {last} was in its store, and {shown}"
 
 
-def _unknown(job: Job) -> str:
+def _unknown(job: Job, told: Told) -> str:
     last = known_points.newest_stored(job)
     had = "" if last is None else f", where step {last.step} was"
-    if error := store_error(job):
+    if error := store_error(told):
         return f"no step is in memory and the store cannot be read{had}: {error}"
-    if state := looking(job):
+    if state := looking(job, told):
         return f"its checkpoint store{had} is still being searched: {state}"
     return ""
 
@@ -101,6 +103,6 @@ def _all_damaged(job: Job, point: RestorePoint | None) -> str:
     return "every checkpoint in its store is damaged"
 
 
-def store_error(job: Job) -> str:
+def store_error(told: Told) -> str:
     """Why checkpoints in the store may be unknown; "" where they are known."""
-    return next((q.store_error for q in job.quiet.values() if q.store_error), "")
+    return next((q.store_error for q in told.values() if q.store_error), "")

@@ -5,26 +5,31 @@ bytes of the step reach it the move waits, within bounds. Where nothing does, an
 error to tell, the step is given up after seconds.
 """
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import known_points
+from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.state.model import Job, Saving, Timer
+from holdfast.driver.core.state.node import Quiet
 from holdfast.driver.core.state.restore_point import Where, best
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.messages import Stored
 
 
-def unsaved(job: Job) -> Stored | None:
+def unsaved(turn: Turn, job: Job) -> Stored | None:
     """What a restart would go back to, where only the nodes' memory has it: neither does a look at
     the store show it, whose list may lag, nor was it acknowledged.
     """
     if job.vacant or not can_save(job):
         return None
-    point = best(known_points.told(job)).point
+    told = quiet_of(turn.nodes, job)
+    point = best(known_points.told(job, told)).point
     if point is None or point.where is Where.STORE:
         return None
     found = Stored(step=point.step, epoch=point.epoch)
-    shown = any(found in quiet.stored for quiet in job.quiet.values())
+    shown = any(found in quiet.stored for quiet in told.values())
     known = any(stored.saved == point.saved for stored in known_points.in_store(job))
     return None if shown or known else found
 
@@ -50,7 +55,7 @@ def goes_on(turn: Turn, name: str) -> bool:
     if Timer.SAVE not in turn.jobs[name].timers:
         return False
     job, policy = turn.jobs[name], turn.policy
-    if not _store_error(job):
+    if not _store_error(turn, job):
         turn.drop_timers(name, Timer.SAVE_FAILS)
     elif Timer.SAVE_FAILS not in job.timers:
         moves = job.saving is not None and job.saving.taken_bytes > 0
@@ -79,13 +84,13 @@ def give_up(turn: Turn, job: Job) -> None:
     """The store has failed for so long that the last step is not waited for any more."""
     if job.save is not None:
         turn.drop_timers(job.name, Timer.SAVE)
-        _do_without(turn, job, job.save, f"its store fails: {_store_error(job)}")
+        _do_without(turn, job, job.save, f"its store fails: {_store_error(turn, job)}")
 
 
 def out_of_time(turn: Turn, job: Job) -> None:
     """All the time that there was is over."""
     if job.save is not None:
-        error = _store_error(job) or _silent_agents(job)
+        error = _store_error(turn, job) or _silent_agents(turn, job)
         why = f"it did not reach the store in time: {error}".removesuffix(": ")
         _do_without(turn, job, job.save, why)
 
@@ -99,14 +104,18 @@ def _do_without(turn: Turn, job: Job, point: Stored, why: str) -> None:
     turn.say(f"{told}: {why}", job.name)
 
 
-def _store_error(job: Job) -> str:
+def _store_error(turn: Turn, job: Job) -> str:
     """Of the nodes that have the step. What a standby lacks is no hindrance: it saves nothing."""
-    told = (job.quiet[node].store_error for node in job.places if node in job.quiet)
-    return next(filter(None, told), "")
+    return next((quiet.store_error for _, quiet in _saving(turn, job) if quiet.store_error), "")
 
 
-def _silent_agents(job: Job) -> str:
+def _silent_agents(turn: Turn, job: Job) -> str:
     """No error of the store: what an agent does not say may be all well."""
-    silent = ((node, job.quiet[node].agent_silent) for node in job.places if node in job.quiet)
+    silent = ((node, quiet.agent_silent) for node, quiet in _saving(turn, job))
     told = (f"the checkpoint agent on {node} is silent: {why}" for node, why in silent if why)
     return next(told, "")
+
+
+def _saving(turn: Turn, job: Job) -> Iterable[tuple[str, Quiet]]:
+    told = quiet_of(turn.nodes, job)
+    return ((node, told[node]) for node in job.places if node in told)

@@ -15,7 +15,7 @@ from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Node
 from holdfast.driver.core.state.overlay import plain
 
-VERSION = 4
+VERSION = 5
 """Of the form. One more for each change after which an earlier Holdfast would read another meaning
 out of the bytes, or leave out what it must not: a field that only adds is none."""
 
@@ -90,7 +90,8 @@ def _of_today(state: State) -> State:
             continue
         for node in (nodes[each] for each in job.nodes if each in nodes):
             nodes[node.name] = _told(node, job)
-        sums = tally.of(job.exits, len(job.running))
+        sums, now = tally.of(job.exits, len(job.running)), job.tally
+        sums = replace(sums, quiet=now.quiet, ending=now.ending)
         jobs[name] = replace(jobs[name], exits=(), running=(), tally=sums)
     return replace(state, jobs=jobs, nodes=nodes)
 

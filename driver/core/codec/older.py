@@ -7,7 +7,7 @@ is left out. Up to version 1 a node had a flag for all that it could be; since t
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from holdfast.driver.core.codec import older_jobs
+from holdfast.driver.core.codec import older_jobs, older_quiet
 
 Plain = dict[str, Any]
 
@@ -20,7 +20,9 @@ def upgraded(state: Plain, version: int) -> Plain:
         state = {**state, "jobs": {name: older_jobs.upgraded(job) for name, job in _jobs(state)}}
     if version <= 1 and "nodes" in state:
         state = _with_facets(state)
-    return _with_node_classes(state)
+    if version <= 3:
+        state = _with_node_classes(state)
+    return older_quiet.upgraded(state)
 
 
 def _with_node_classes(state: Plain) -> Plain:
@@ -38,6 +40,7 @@ def _of_node_class(node: Plain) -> Plain:
 
 
 def _with_facets(state: Plain) -> Plain:
+    """Its nodes in facets, and all exams in one place."""
     nodes = {name: _node(node) for name, node in state["nodes"].items()}
     jobs = {name: _job(job) for name, job in _jobs(state)}
     exams = {exam["id"]: exam for exam in _exams(state)}

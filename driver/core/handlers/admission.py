@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.attempt import restore_step
+from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.state.model import Job, Phase, State, Wanted
 from holdfast.driver.core.state.node import Quarantined, Source, Trusted
 
@@ -86,11 +87,13 @@ def _job(
             "finished-job",
             f"job: {job.name!r} is {job.phase} and stays so. Submit it again under another name.",
         )
-    return _against_wish(job, event)
+    return _against_wish(state, job, event)
 
 
 def _against_wish(
-    job: Job, event: e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested
+    state: State,
+    job: Job,
+    event: e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested,
 ) -> Refusal | None:
     """Requests that contradict what was asked for before."""
     ending = job.wanted in (Wanted.STOP, Wanted.DELETE)
@@ -105,7 +108,7 @@ def _against_wish(
             f"job: {job.name!r} is parked ({job.parked}). Stop it, or leave it to run.",
         )
     if isinstance(event, e.ResumeRequested) and event.from_step is not None:
-        return _not_from(job, event.from_step)
+        return _not_from(state, job, event.from_step)
     if isinstance(event, e.ResumeRequested) and job.wanted is Wanted.RUN:
         return Refusal(
             "not-suspended",
@@ -114,7 +117,7 @@ def _against_wish(
     return None
 
 
-def _not_from(job: Job, step: int) -> Refusal | None:
+def _not_from(state: State, job: Job, step: int) -> Refusal | None:
     """Why the job cannot be told to start from `step`; 0 is the beginning."""
     held = not job.seated and (job.unsure_s is not None or job.phase in BEFORE_A_START)
     if not held and job.wanted is not Wanted.SUSPEND:
@@ -123,7 +126,7 @@ def _not_from(job: Job, step: int) -> Refusal | None:
             f"job: {job.name!r} is {job.phase}, and does not wait to learn which "
             "checkpoints its store has. Suspend it first, or leave it to go on by itself.",
         )
-    known = restore_step.found(job)
+    known = restore_step.found(job, quiet_of(state.nodes, job))
     if step and step not in known:
         shown = ", ".join(str(each) for each in known[:SHOWN]) or "none"
         return Refusal(

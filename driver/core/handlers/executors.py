@@ -7,6 +7,7 @@ see `node_loss`.
 from msgspec.structs import replace
 
 from holdfast.driver.core import exams
+from holdfast.driver.core.attempt import quiet
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.core.handlers import journal_restored, node_loss
 from holdfast.driver.core.placing.allocation import came, drop_start, drop_unready, there
@@ -89,7 +90,6 @@ def _ranks_died(turn: Turn, node: str, name: str, *, unseen: bool) -> None:
     that is no strike against its node.
     """
     job = turn.jobs[name]
-    quiet = {other: held for other, held in job.quiet.items() if other != node}
     if job.seated and node in job.places:
         how = "ended while no driver was there" if unseen else "died"
         summary = f"the executor of {node} {how}, its ranks with it"
@@ -109,7 +109,8 @@ def _ranks_died(turn: Turn, node: str, name: str, *, unseen: bool) -> None:
         ladder.recover(turn, name, fault)
     elif not job.seated:
         store = None if node == job.host else job.rendezvous
-        turn.job(name, quiet=quiet, rendezvous=store)
+        quiet.forget(turn, job, node)
+        turn.job(name, rendezvous=store)
 
 
 def _by_s(node: Node) -> float:

@@ -147,7 +147,8 @@ def on_allocated(turn: Turn, event: NodeAllocated) -> None:
     promise = _promise(node, event.job)
     if node is None or promise is None or _late(node, event.cause):
         return
-    held = Held(job=event.job, by_s=promise.by_s, came=node.connected)
+    came, quiet = node.connected, promise.quiet
+    held = Held(job=event.job, by_s=promise.by_s, came=came, quiet=quiet)
     turn.node(event.node, holding=held)
     turn.say(f"{event.node} is allocated to {event.job}")
 

@@ -3,7 +3,7 @@
 Called by `decide`. Pure. Whatever belongs to an epoch that is over is ignored here, once for all.
 """
 
-from holdfast.driver.core.attempt import known_points, restore_step, saving, tally
+from holdfast.driver.core.attempt import known_points, quiet, restore_step, saving, tally
 from holdfast.driver.core.events import (
     CheckpointStored,
     NodeQuiet,
@@ -16,10 +16,9 @@ from holdfast.driver.core.events import (
     StoreReady,
 )
 from holdfast.driver.core.faults import crash_signature, incidents, root_cause
-from holdfast.driver.core.placing.allocation import without
 from holdfast.driver.core.recovery import hang_sites, ladder
-from holdfast.driver.core.state.model import Fault, Job, Quiet, Timer
-from holdfast.driver.core.state.node import Exited
+from holdfast.driver.core.state.model import Fault, Job, Timer
+from holdfast.driver.core.state.node import Exited, Quiet
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus, Stored
@@ -50,7 +49,8 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         return
     if job.seated and event.node not in job.standbys:
         return
-    quiet = Quiet(
+    told = Quiet(
+        epoch=event.epoch,
         snapshots=event.snapshots,
         stored=event.stored,
         looking=event.looking,
@@ -60,15 +60,12 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         store_error=event.store_error,
         agent_silent=event.agent_silent,
     )
-    if job.quiet.get(event.node) == quiet:
+    before = quiet.quiet_on(turn.nodes[event.node], job)
+    if before == told:
         return
-    turn.job(
-        job.name,
-        quiet={**job.quiet, event.node: quiet},
-        ending=without(job.ending, event.node),
-        points=known_points.acknowledge(job, event.stored),
-    )
-    if event.node not in job.quiet:
+    quiet.note(turn, job, event.node, told)
+    turn.job(job.name, points=known_points.acknowledge(job, event.stored))
+    if before is None:
         turn.say(f"no earlier rank is left on {event.node}")
 
 

@@ -6,6 +6,7 @@ Called by `decide` for `Ticked`. Pure.
 from collections.abc import Callable
 
 from holdfast.driver.core.attempt import restore_step, saving
+from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, quiet_of
 from holdfast.driver.core.attempt.tally import exits_of, runs_on
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.handlers import exam_callers, executors, findings, node_loss
@@ -79,8 +80,8 @@ def _not_connected(turn: Turn, job: Job) -> None:
 
 def _not_quiet(turn: Turn, job: Job) -> None:
     """Nodes that still are not quiet: with ranks that do not die, cut off, or only just come."""
-    late = [node for node in job.nodes if node not in job.quiet]
-    stuck = [node for node in late if node in job.ending]
+    late = [node for node in job.nodes if not is_quiet(turn.nodes[node], job)]
+    stuck = [node for node in late if is_ending(turn.nodes[node])]
     for node in stuck:
         _stuck(turn, turn.jobs[job.name], node, few=len(stuck) <= _few(turn))
     new = [node for node in late if node not in stuck]
@@ -88,7 +89,7 @@ def _not_quiet(turn: Turn, job: Job) -> None:
         why = "it did not say in time that no earlier rank is left there"
         drop_unready(turn, job.name, new, why)
     job = turn.jobs[job.name]
-    if any(node not in job.quiet for node in job.nodes):
+    if any(not is_quiet(turn.nodes[node], job) for node in job.nodes):
         turn.set_timer(job.name, Timer.QUIET, turn.policy.quiet_s)
 
 
@@ -122,9 +123,8 @@ def _unkillable(node: str) -> Fault:
 def _no_store(turn: Turn, job: Job) -> None:
     if job.seated or not job.host:
         return
-    if job.rendezvous is not None and restore_step.looking(
-        job
-    ):  # a new look would begin from nothing
+    looking = restore_step.looking(job, quiet_of(turn.nodes, job))
+    if job.rendezvous is not None and looking:  # a new look would begin from nothing
         if not move_on_suspicion.look(turn, job):
             turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
     elif job.rendezvous is not None:  # it listens, but no checkpoint was found that would do

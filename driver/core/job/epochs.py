@@ -7,7 +7,7 @@ a node is told follows from the fields that change here; see `orders`.
 from msgspec.structs import replace
 
 from holdfast.driver.core import exams
-from holdfast.driver.core.attempt import known_points, restore_step
+from holdfast.driver.core.attempt import known_points, quiet, restore_step
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.model import Attempt, Job, Tally, Timer
@@ -32,19 +32,18 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
     turn.epoch += 1
     job = turn.jobs[name]
     exams.drop(turn, job.exam)
+    ending = quiet.end_all(turn, job) if job.seated else job.tally.ending
     turn.job(
         name,
         epoch=turn.epoch,
         stop=stop,
-        quiet={},
         store_host=job.host,
-        ending=_with_ranks(job) if job.seated else job.ending,
         save=None,
         saving=None,
         rendezvous=None,
         seats=(),
         restore=None,
-        tally=Tally(),
+        tally=Tally(ending=ending),
         unlike=None,
         held=None,
         progressed=False,
@@ -56,17 +55,12 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
     return turn.jobs[name]
 
 
-def _with_ranks(job: Job) -> tuple[str, ...]:
-    """Of its nodes, those that have had ranks: one that has only just come has nothing to end."""
-    seated = {seat.node for seat in job.seats}
-    return tuple(node for node in job.nodes if node in seated)
-
-
 def all_set(turn: Turn, job: Job) -> bool:
     """True when every place has a node that is the job's own and has nothing older left."""
-    if len(job.quiet) < len(job.places):
+    if job.vacant or job.tally.quiet < len(job.places):
         return False  # asked at each node's word: no look at all of them before the last
-    return all(node in job.quiet and turn.nodes[node].allocated for node in job.places)
+    nodes = (turn.nodes[name] for name in job.places)
+    return all(node.allocated and quiet.is_quiet(node, job) for node in nodes)
 
 
 def seat(turn: Turn, name: str) -> bool:
@@ -75,9 +69,10 @@ def seat(turn: Turn, name: str) -> bool:
     if job.rendezvous is None:
         _await_store(turn, job)
         return False
-    choice = restore_step.chosen(job)
+    told = quiet.quiet_of(turn.nodes, job)
+    choice = restore_step.chosen(job, told)
     point = choice.point
-    if why := restore_step.hindrance(job, point):
+    if why := restore_step.hindrance(job, told, point):
         _hold(turn, job, why)
         return False
     step = point.step if point else 0
@@ -97,10 +92,11 @@ def seat(turn: Turn, name: str) -> bool:
         waiting="",
     )
     turn.set_timer(name, Timer.START, job.plan.start_s)
-    before = max(job.best_step or 0, restore_step.reached(job) or 0)
+    reached = restore_step.reached(job, told)
+    before = max(job.best_step or 0, reached or 0)
     turn.say(f"{name} starts attempt {job.attempt + 1} {_origin(job, choice, before)}", name)
     if point is not None or job.best_step is not None:
-        incidents.note_restored(turn, job, step, restore_step.reached(job))
+        incidents.note_restored(turn, job, step, reached)
     return True
 
 
@@ -119,7 +115,8 @@ def _begun(job: Job) -> Attempt:
 
 def _await_store(turn: Turn, job: Job) -> None:
     """It has its time, which begins once there is nothing more that it has to wait for."""
-    if what := job.quiet[job.host].preparing:
+    host = quiet.quiet_on(turn.nodes[job.host], job)
+    if host is not None and (what := host.preparing):
         turn.drop_timers(job.name, Timer.STORE)
         turn.wait_for(job.name, f"{job.host} is not ready yet: {what}")
     else:

@@ -51,7 +51,7 @@ def _end(turn: Turn, name: str, phase: Phase, sentence: str) -> None:
     give_back(turn, name, forget=name)
     turn.move(name, phase)
     turn.job(name, timers={}, suspects=(), waiting="", parked="", unsure_s=None)
-    turn.job(name, quiet={}, seats=(), ending=(), tried={}, unfit={})
+    turn.job(name, seats=(), tried={}, unfit={})
     turn.say(sentence, name)
     job = turn.jobs[name]
     if job.wanted is Wanted.DELETE:

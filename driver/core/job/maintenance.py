@@ -208,7 +208,7 @@ def left(turn: Turn, name: str) -> bool:
     if not (job.save or _may_leave(turn, job)):
         _keep_suspects(turn, job)
         return True
-    point = saving.unsaved(job)
+    point = saving.unsaved(turn, job)
     if point is not None and job.save is None:
         saving.begin(turn, job, point, by_s=min(_saved_by(turn, job), default=None))
     if point is not None and saving.goes_on(turn, job.name):

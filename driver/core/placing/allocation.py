@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from holdfast.driver.core import exams
+from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, without_node
 from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import (
@@ -54,7 +55,7 @@ def ready(node: Node) -> bool:
 def there(job: Job, node: Node) -> bool:
     """Whether the job has, or had in this epoch, an executor on the node."""
     at_work = job.seated and node.name in job.places
-    return at_work or node.name in job.quiet or node.name in job.ending or ready(node)
+    return at_work or is_quiet(node, job) or is_ending(node) or ready(node)
 
 
 def came(job: Job, node: Node) -> bool:
@@ -271,7 +272,7 @@ def _best_standby(turn: Turn, job: Job, may: list[str]) -> str | None:
 
 def _last(job: Job, node: Node, *, unwanted: bool) -> tuple[bool, ...]:
     tested = node.held is not None and node.held.tested
-    return unwanted, not ready(node), not tested, node.name not in job.quiet
+    return unwanted, not ready(node), not tested, not is_quiet(node, job)
 
 
 def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
@@ -302,9 +303,9 @@ def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
 
 def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
     """Take the node from its job and give it back to the cluster."""
-    name = turn.nodes[node].job
+    known = turn.nodes[node]
     _release(turn, node, forget)
-    if name is None:
+    if (name := known.job) is None:
         return
     job = turn.jobs[name]
     if node in job.places:
@@ -313,9 +314,8 @@ def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
         name,
         standbys=without(job.standbys, node),
         leaving=without(job.leaving, node),
-        ending=without(job.ending, node),
         suspects=without(job.suspects, node),
-        quiet={other: quiet for other, quiet in job.quiet.items() if other != node},
+        tally=without_node(job.tally, job, known),
     )
 
 
@@ -351,9 +351,8 @@ def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
         name,
         standbys=(),
         leaving=(),
-        ending=(),
         suspects=(),
-        quiet={},
+        tally=replace(turn.jobs[name].tally, quiet=0, ending=0),
         store_host="",
         seats=(),
         rendezvous=None,

@@ -8,11 +8,13 @@ again where it gets no better one. The last step is saved first, as in `maintena
 
 from collections.abc import Iterable
 
+from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.allocation import free_nodes
 from holdfast.driver.core.placing.candidates import fitting, moved_off, unwanted
 from holdfast.driver.core.state.fit import Use, fits
-from holdfast.driver.core.state.model import Fault, Job, Phase, Quiet
+from holdfast.driver.core.state.model import Fault, Job, Phase
+from holdfast.driver.core.state.node import Quiet
 from holdfast.driver.core.turn import Turn
 
 
@@ -59,7 +61,8 @@ def look(turn: Turn, job: Job) -> bool:
     Where the look-up fails on as many nodes as that it is the store, and moving on cures nothing.
     """
     host, since_s = job.host, job.unsure_s
-    error = _cannot_look(job.quiet[host]) if host in job.quiet else ""
+    told = quiet_on(turn.nodes[host], job)
+    error = _cannot_look(told) if told is not None else ""
     if not error or since_s is None or turn.now - since_s < turn.policy.look_s:
         return False
     tried = [at_s for at_s in job.moved.values() if at_s >= since_s]

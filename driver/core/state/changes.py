@@ -12,7 +12,6 @@ from holdfast.driver.core.state.model import (
     Attempt,
     Failure,
     Fault,
-    Quiet,
     Rollback,
     Saving,
     Spent,
@@ -70,8 +69,6 @@ class JobChanges(TypedDict, total=False):
     attempt: int
     stop: str
     store_host: str
-    ending: tuple[str, ...]
-    quiet: dict[str, Quiet]
     save: Stored | None
     saving: Saving | None
     rendezvous: Rendezvous | None

@@ -20,7 +20,6 @@ from holdfast.protocol.messages import (
     DiagnosticResult,
     Rendezvous,
     Seat,
-    Snapshot,
     Stored,
 )
 
@@ -88,19 +87,6 @@ class Tried(Value, frozen=True):
     waits: int = 0  # times that it waited for it, holding others, in vain
 
 
-class Quiet(Value, frozen=True):
-    """A node has no rank of an older epoch, and holds this."""
-
-    snapshots: tuple[Snapshot, ...] = ()
-    stored: tuple[Stored, ...] = ()  # found so far
-    looking: str = ""  # why it is not known yet what else the store holds
-    preparing: str = ""  # what its store of the epoch has to wait for
-    warming: bool = False  # it still imports what ranks need
-    damaged: tuple[Stored, ...] = ()  # in the store, and not to be believed
-    store_error: str = ""
-    agent_silent: str = ""  # what its checkpoint agent was asked, and does not answer
-
-
 class Saving(Value, frozen=True):
     """How far the last step is on its way to the store."""
 
@@ -109,8 +95,10 @@ class Saving(Value, frozen=True):
 
 
 class Tally(Value, frozen=True):
-    """Of the current epoch of a job: how many nodes run their ranks, and how many ranks ended."""
+    """Of the current epoch of a job: how many nodes said what, and how many ranks ended."""
 
+    ending: int = 0  # nodes that may still have ranks of an older epoch
+    quiet: int = 0  # nodes and standbys that have none
     running: int = 0  # nodes
     ended: int = 0
     failed: int = 0  # of these
@@ -241,8 +229,6 @@ class Job(Value, frozen=True):
     attempt: int = 0
     stop: str = "kill"  # how ranks of the epoch before this one end
     store_host: str = ""  # the node that was host when the epoch was opened
-    ending: tuple[str, ...] = ()  # nodes that may still have ranks of an older epoch
-    quiet: dict[str, Quiet] = {}
     save: Stored | None = None  # goes from memory to the store before a node is left
     saving: Saving | None = None  # how it gets on
     rendezvous: Rendezvous | None = None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from holdfast.driver.core.state.value import Value
-from holdfast.protocol.messages import RankStatus
+from holdfast.protocol.messages import RankStatus, Snapshot, Stored
 
 # ---------------------------------------------------------------- presence: moved by the cluster
 
@@ -74,6 +74,20 @@ class Exited(Value, frozen=True):
     at: int = 0  # sequence of the entry that told of it
 
 
+class Quiet(Value, frozen=True):
+    """A node has no rank older than `epoch`, and holds this."""
+
+    epoch: int = 0
+    snapshots: tuple[Snapshot, ...] = ()
+    stored: tuple[Stored, ...] = ()  # found so far
+    looking: str = ""  # why it is not known yet what else the store holds
+    preparing: str = ""  # what its store of the epoch has to wait for
+    warming: bool = False  # it still imports what ranks need
+    damaged: tuple[Stored, ...] = ()  # in the store, and not to be believed
+    store_error: str = ""
+    agent_silent: str = ""  # what its checkpoint agent was asked, and does not answer
+
+
 class Free(Value, frozen=True, tag="free"):
     """Nobody has it. `forget`: a finished job whose snapshots it drops, until it has another."""
 
@@ -81,10 +95,11 @@ class Free(Value, frozen=True, tag="free"):
 
 
 class Promised(Value, frozen=True, tag="promised"):
-    """The cluster was asked to give it to the job."""
+    """The cluster was asked to give it to the job. Its executor may be there before."""
 
     job: str
     by_s: float = 0.0  # when its executor has to be there
+    quiet: Quiet | None = None  # as of `Held`
 
 
 class Held(Value, frozen=True, tag="held"):
@@ -93,6 +108,8 @@ class Held(Value, frozen=True, tag="held"):
     job: str
     by_s: float = 0.0  # as of `Promised`
     came: bool = False  # its executor was there since
+    ending: bool = False  # it may still have ranks of an older epoch
+    quiet: Quiet | None = None  # what it told last, once it had none
     tested: bool | None = None  # as a standby: whether that told anything; None: not yet
     ran: int = 0  # newest epoch of whose ranks it said that they have all started
     exited: int = 0  # newest epoch of whose ranks it said that some have ended

@@ -10,6 +10,7 @@ from holdfast.diagnostics.plan import partners
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
 from holdfast.driver.core import exams
+from holdfast.driver.core.attempt.quiet import is_quiet
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing import eviction, move_on_suspicion, pairs
 from holdfast.driver.core.state.fit import Use, fits
@@ -74,7 +75,8 @@ def _order(
 
 
 def _takes_part(turn: Turn, job: Job, node: str) -> bool:
-    return node in job.quiet and fits(Use.PARTNER, job, turn.nodes[node], turn.now)
+    known = turn.nodes[node]
+    return is_quiet(known, job) and fits(Use.PARTNER, job, known, turn.now)
 
 
 def conclude(turn: Turn, exam: Exam, late: str = "") -> None:

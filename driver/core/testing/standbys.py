@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core import exams
+from holdfast.driver.core.attempt.quiet import is_quiet
 from holdfast.driver.core.job.maintenance import trains
 from holdfast.driver.core.placing.allocation import ready
 from holdfast.driver.core.state.model import Exam, Fault, Job, Purpose
@@ -37,7 +38,7 @@ def _is_due(turn: Turn, job: Job, node: Node) -> bool:
     policy = turn.policy
     tests = policy.standby_test_s > 0 and job.failed_standbys < policy.standby_failures
     new = node.held is not None and node.held.tested is None and node.exam is None
-    return tests and new and ready(node) and node.name in job.quiet
+    return tests and new and ready(node) and is_quiet(node, job)
 
 
 def _begin(turn: Turn, job: Job, node: Node) -> None:

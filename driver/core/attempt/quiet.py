@@ -1,0 +1,77 @@
+"""Which nodes of a job have no rank of an older epoch left, and what each told with that.
+
+Each node's word is in its own value, of one epoch; the job counts them, and those that may still
+have older ranks: it is asked at each word, of thousands. Told by `ranks`, asked by whoever seats
+ranks or waits for the end of older ones. Pure.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from holdfast.driver.core.state.model import Job, Tally
+from holdfast.driver.core.state.node import Held, Node, Promised, Quiet
+from holdfast.driver.core.turn import Turn
+
+
+def quiet_on(node: Node, job: Job) -> Quiet | None:
+    """What a node of the job told in this epoch; None: it may have older ranks."""
+    told = node.holding.quiet if isinstance(node.holding, Promised | Held) else None
+    return told if told is not None and told.epoch == job.epoch else None
+
+
+def is_quiet(node: Node, job: Job) -> bool:
+    return quiet_on(node, job) is not None
+
+
+def is_ending(node: Node) -> bool:
+    """Whether its job has to wait until no older rank is left there."""
+    return node.held is not None and node.held.ending
+
+
+def quiet_of(nodes: Mapping[str, Node], job: Job) -> dict[str, Quiet]:
+    """What each of its nodes told, in rank order, then what its standbys did."""
+    return dict(_told(nodes, job))
+
+
+def _told(nodes: Mapping[str, Node], job: Job) -> Iterator[tuple[str, Quiet]]:
+    for name in job.members:
+        if name in nodes and (quiet := quiet_on(nodes[name], job)) is not None:
+            yield name, quiet
+
+
+def note(turn: Turn, job: Job, node: str, quiet: Quiet) -> None:
+    """A node of the job has no older rank left."""
+    known = turn.nodes[node]
+    if isinstance(known.holding, Held):
+        turn.node(node, holding=replace(known.holding, quiet=quiet, ending=False))
+    elif isinstance(known.holding, Promised):
+        turn.node(node, holding=replace(known.holding, quiet=quiet))
+    counts = without_node(job.tally, job, known)
+    turn.job(job.name, tally=replace(counts, quiet=counts.quiet + 1))
+
+
+def forget(turn: Turn, job: Job, node: str) -> None:
+    """It has a new executor, which has to say it anew."""
+    known = turn.nodes[node]
+    if isinstance(known.holding, Promised | Held) and is_quiet(known, job):
+        turn.node(node, holding=replace(known.holding, quiet=None))
+        turn.job(job.name, tally=replace(job.tally, quiet=job.tally.quiet - 1))
+
+
+def without_node(counts: Tally, job: Job, node: Node) -> Tally:
+    """The job's counts but for one of its nodes."""
+    quiet, ending = counts.quiet - is_quiet(node, job), counts.ending - is_ending(node)
+    return replace(counts, quiet=quiet, ending=ending)
+
+
+def end_all(turn: Turn, job: Job) -> int:
+    """Its ranks are to end: how many of its nodes have had some. One that has only just come has
+    nothing to end.
+    """
+    seated = {seat.node for seat in job.seats}
+    had = [turn.nodes[name] for name in job.nodes if name in seated]
+    for node in had:
+        if node.held is not None:
+            turn.node(node.name, holding=replace(node.held, ending=True))
+    return len(had)
