@@ -16,7 +16,7 @@ from holdfast.driver.core.state import edges
 from holdfast.driver.core.state.changes import IncidentChanges, JobChanges, NodeChanges
 from holdfast.driver.core.state.fit import job_asks_anew, node_asks_anew
 from holdfast.driver.core.state.model import Exam, Incident, Job, Phase, State, Timer
-from holdfast.driver.core.state.node import Against, Node, Source
+from holdfast.driver.core.state.node import Against, Held, Node, Promised, Source
 from holdfast.driver.core.state.orders import desired_of, orders_key
 from holdfast.driver.core.state.overlay import Overlay
 from holdfast.driver.core.state.transitions import check
@@ -126,15 +126,24 @@ class Turn:
         if (before := self.nodes.get(node.name)) is not None:
             edges.check(before, node)
         self.supply = self.supply or node_asks_anew(before, node)
+        self._put_node(node)
+        self.touched_nodes[node.name] = None
+        return node
+
+    def _put_node(self, node: Node) -> None:
         if self._changed is None:
             self.nodes = self._changed = Overlay(self.nodes)
         self._changed.put(node.name, node)
-        self.touched_nodes[node.name] = None
-        return node
 
     def node(self, name: str, **changes: Unpack[NodeChanges]) -> Node:
         """Change fields of a node and give it back. Raises `IllegalEdge`."""
         return self.put_node(replace(self.nodes[name], **changes))
+
+    def note(self, name: str, told: Promised | Held) -> None:
+        """Note what a node of a job told of itself there: nothing that it is to do, or who may have
+        it, follows from that. The cheap way, for each word of thousands.
+        """
+        self._put_node(replace(self.nodes[name], holding=told))
 
     def object_to(self, name: str, source: Source, reason: Against | None) -> Node:
         """Note what this source has against the use of a node: None, nothing any more."""

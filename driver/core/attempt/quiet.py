@@ -44,9 +44,9 @@ def note(turn: Turn, job: Job, node: str, quiet: Quiet) -> None:
     """A node of the job has no older rank left."""
     known = turn.nodes[node]
     if isinstance(known.holding, Held):
-        turn.node(node, holding=replace(known.holding, quiet=quiet, ending=False))
+        turn.note(node, replace(known.holding, quiet=quiet, ending=False))
     elif isinstance(known.holding, Promised):
-        turn.node(node, holding=replace(known.holding, quiet=quiet))
+        turn.note(node, replace(known.holding, quiet=quiet))
     counts = without_node(job.tally, job, known)
     turn.job(job.name, tally=replace(counts, quiet=counts.quiet + 1))
 
@@ -55,7 +55,7 @@ def forget(turn: Turn, job: Job, node: str) -> None:
     """It has a new executor, which has to say it anew."""
     known = turn.nodes[node]
     if isinstance(known.holding, Promised | Held) and is_quiet(known, job):
-        turn.node(node, holding=replace(known.holding, quiet=None))
+        turn.note(node, replace(known.holding, quiet=None))
         turn.job(job.name, tally=replace(job.tally, quiet=job.tally.quiet - 1))
 
 
@@ -73,5 +73,5 @@ def end_all(turn: Turn, job: Job) -> int:
     had = [turn.nodes[name] for name in job.nodes if name in seated]
     for node in had:
         if node.held is not None:
-            turn.node(node.name, holding=replace(node.held, ending=True))
+            turn.note(node.name, replace(node.held, ending=True))
     return len(had)

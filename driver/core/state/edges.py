@@ -32,7 +32,6 @@ LINK: Edges = {
 HOLDING: Edges = {
     (n.Free, n.Promised): "a job is to have it, as a place or as a standby",
     (n.Free, n.Lent): "its tests begin",
-    (n.Promised, n.Promised): "its executor is there already, and tells that it runs nothing",
     (n.Promised, n.Held): "the cluster gave it to the job",
     (n.Promised, n.Promised): "the driver stood still: its executor has so much longer",
     (n.Promised, n.Returning): "the job does without it before it came",
