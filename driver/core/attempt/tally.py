@@ -62,7 +62,7 @@ def runs(turn: Turn, job: Job, node: str) -> None:
     """The node's ranks have all started."""
     if (held := turn.nodes[node].held) is None:
         return
-    turn.node(node, holding=replace(held, ran=job.epoch))
+    turn.note(node, replace(held, ran=job.epoch))
     turn.job(job.name, tally=replace(job.tally, running=job.tally.running + 1))
 
 
@@ -71,7 +71,7 @@ def ended(turn: Turn, job: Job, node: str, exits: tuple[Exited, ...]) -> None:
     if (held := turn.nodes[node].held) is None:
         return
     before = ended_on(turn.nodes[node], job)
-    turn.node(node, holding=replace(held, exited=job.epoch, exits=(*before, *exits)))
+    turn.note(node, replace(held, exited=job.epoch, exits=(*before, *exits)))
     turn.job(job.name, tally=_with(job.tally, exits))
 
 
