@@ -72,13 +72,15 @@ def park(state: State, job: str, why: str, now: float, policy: Policy) -> Decisi
 def settle(turn: Turn) -> None:
     """Give out nodes and advance jobs until nothing more follows."""
     for _ in range(MAX_ROUNDS):
-        maintenance.begin(turn)
+        if any(job.leaving for job in turn.jobs.values()):
+            maintenance.begin(turn)
         if turn.supply:
             turn.supply = False
             schedule(turn)
         moved = [name for name in turn.each_job(_concerned(turn)) if advance(turn, name)]
         if not moved:
-            standbys.keep(turn)
+            if any(job.standbys for job in turn.jobs.values()):
+                standbys.keep(turn)
             return
     raise AssertionError(f"no end of steps after {MAX_ROUNDS} rounds: {'; '.join(turn.reasons)}")
 

@@ -159,13 +159,25 @@ class Watch:
         """Take in a heartbeat; what it shows by being there."""
         self._begin(now)
         self._put(self._seen(beat.node, now), heard_s=now, heartbeat=beat)
-        pair_unreachable.heard(self._apart, beat)
+        if beat.probes:
+            pair_unreachable.heard(self._apart, beat)
         self._kernel, found = kernel.judge(self._kernel, beat)
         self._pressure, short = host_pressure.judge(self._pressure, beat, self._settings)
-        before = self._links.get(beat.node, {})
-        self._links[beat.node], down = links.judge(before, beat, self._settings, now)
-        self._logs, hits = logs.judge(self._logs, beat, self._on_node)
+        down, hits = self._of_links(beat, now), self._of_logs(beat)
         return [_found(each) for each in (*found, *short, *down, *hits, *self._of_job(beat, now))]
+
+    def _of_links(self, beat: Heartbeat, now: float) -> Findings:
+        before = self._links.get(beat.node, {})
+        if not (beat.nics or before):
+            return ()
+        self._links[beat.node], down = links.judge(before, beat, self._settings, now)
+        return down
+
+    def _of_logs(self, beat: Heartbeat) -> Findings:
+        if not (beat.logs or self._logs):
+            return ()
+        self._logs, hits = logs.judge(self._logs, beat, self._on_node)
+        return hits
 
     def observed(self, seen: Observed) -> list[AnyEvent]:
         """Take in an executor's report: how far ranks were that died, how far its store is with a

@@ -57,7 +57,7 @@ def _hits(turn: Turn, job: Job, incident: Incident, fault: Fault) -> Incident:
         waiting=_with(incident.waiting, job.name),
         closed_s=None,
     )
-    return loss.reached(incident, job.name, fault.step)
+    return incident if fault.step is None else loss.reached(incident, job.name, fault.step)
 
 
 def _overtake(turn: Turn, job: Job, before: Incident, fault: Fault) -> None:

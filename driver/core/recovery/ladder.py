@@ -48,14 +48,22 @@ def recover(
         pairs.note(turn, *fault.apart)
     tried = job.seated or attempt
     if tried:
-        fault = hang_sites.noted(turn, name, fault, incident)
-        crash_signature.note(turn, name, fault)
+        fault = _noted(turn, name, fault, incident)
         _count(turn, name, incident, fault)
     if reason := _no_more_tries(turn, name, fault) if tried else "":
         _give_up(turn, name, fault, incident.id, reason)
         return
     _taint(turn, name, fault)
     _climb(turn, name, fault, incident.id, tried=tried)
+
+
+def _noted(turn: Turn, name: str, fault: Fault, incident: Incident) -> Fault:
+    """The fault, with what it tells of a place in the script or of how ranks ended noted."""
+    if fault.spot:
+        fault = hang_sites.noted(turn, name, fault, incident)
+    if fault.mark or turn.jobs[name].tally.saved:
+        crash_signature.note(turn, name, fault)
+    return fault
 
 
 def rung_for(policy: Policy, incident: Incident, fault: Fault, *, strikes: int) -> int:
@@ -112,7 +120,8 @@ def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
 
 def _payer(turn: Turn, job: Job, fault: Fault) -> Blame:
     """Whose budget a restart comes from: the user's where the cause lies in the ranks."""
-    users = fault.blame is Blame.USER or _in_the_ranks(turn, job, fault)
+    of_ranks = fault.own or fault.mark is not None
+    users = fault.blame is Blame.USER or (of_ranks and _in_the_ranks(turn, job, fault))
     return Blame.USER if users else Blame.INFRASTRUCTURE
 
 
@@ -140,20 +149,20 @@ def _acquitted(turn: Turn, fault: Fault) -> bool:
 
 def _no_more_tries(turn: Turn, name: str, fault: Fault) -> str:
     """Why another try is refused, or of no use; "" where the job may try again."""
-    job = turn.jobs[name]
-    never = (
-        root_cause.unstartable(job, exits_of(turn.nodes, job)) if job.wanted is Wanted.RUN else ""
-    )
-    hopeless = _hopeless(turn, job, fault) or hang_sites.used_up(turn, job, fault)
-    return never or hopeless or _spent_out(turn, name, fault)
+    return _hopeless(turn, turn.jobs[name], fault) or _spent_out(turn, name, fault)
 
 
 def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
-    if job.wanted is not Wanted.RUN:
-        return ""
-    return crash_signature.hopeless(
-        job, fault, elsewhere=move_on_suspicion.may_move(turn, job, fault.node)
-    )
+    """By what ranks have shown; where it is plain that a node is bad they have shown nothing."""
+    why = ""
+    if job.wanted is Wanted.RUN and job.tally.ended:
+        why = root_cause.unstartable(job, exits_of(turn.nodes, job))
+    if job.wanted is Wanted.RUN and fault.mark and not why:
+        elsewhere = move_on_suspicion.may_move(turn, job, fault.node)
+        why = crash_signature.hopeless(job, fault, elsewhere=elsewhere)
+    if fault.spot and not why:
+        why = hang_sites.used_up(turn, job, fault)
+    return why
 
 
 def _spent_out(turn: Turn, name: str, fault: Fault) -> str:
@@ -230,6 +239,8 @@ def _strikes(turn: Turn, name: str, fault: Fault) -> int:
 
 def _moves_first(turn: Turn, name: str, fault: Fault, rung: int) -> str | None:
     """The node whose place is tried on another one, rather than what the rung is for."""
+    if rung < DIAGNOSE and not fault.spot:
+        return None
     job = turn.jobs[name]
     again = fault.own and crash_signature.came_again(job, fault)
     apart = bool(move_on_suspicion.cut_off(turn, job, fault))
