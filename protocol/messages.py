@@ -12,7 +12,7 @@ import msgspec
 from holdfast.protocol.topology import Topology
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, gc=False):
     """Base of all messages; the class name is the tag."""
 
 
@@ -82,7 +82,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     log_rules: tuple[str, ...] = ()
 
 
-class Seat(msgspec.Struct, frozen=True, kw_only=True):
+class Seat(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A place in the rank table: which node and address has this rank."""
 
     rank: int
@@ -106,7 +106,7 @@ class Restore(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True):
+class Stored(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A whole checkpoint (it has its manifest) in the job's store."""
 
     step: int
@@ -180,7 +180,7 @@ class AskLog(Message, frozen=True):
 # ---------------------------------------------------------------- executor to driver
 
 
-class RankError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RankError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a rank's error file says (torch elastic's format), or the end of its stderr."""
 
     message: str
@@ -191,7 +191,7 @@ class RankError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_startable: bool = False  # the executor's own word: the command was never run, and why
 
 
-class RankStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RankStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One rank as its executor sees it. `state`: "starting", "running" or "exited"."""
 
     rank: int
@@ -208,7 +208,7 @@ class RankStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     all_step: int | None = None  # that all ranks of the node had completed then; None: not known
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A sealed snapshot of one rank in this node's memory."""
 
     rank: int

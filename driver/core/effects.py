@@ -10,7 +10,7 @@ import msgspec
 from holdfast.protocol.messages import Desired
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, gc=False):
     """Base of all effects; the class name is the tag. `cause` is filled in by the loop."""
 
     cause: int | None = None

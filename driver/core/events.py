@@ -19,7 +19,7 @@ from holdfast.protocol.messages import (
 from holdfast.protocol.topology import Topology
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True, gc=False):
     """Base of all events; the class name is the tag."""
 
     cause: int | None = None
