@@ -9,6 +9,7 @@ is lost unless that store fails, nobody is blamed, and no restart is spent.
 from collections.abc import Iterator
 
 from holdfast.driver.core.attempt import saving
+from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.events import ExecutorEnding
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job.epochs import open_epoch
@@ -137,13 +138,13 @@ def _may_leave(turn: Turn, job: Job, *, warm: bool = False) -> bool:
     if due_s is not None and turn.now >= due_s - turn.policy.save_s:
         return True
     there = [node for node in job.standbys if ready(turn.nodes[node])]
-    may = [node for node in there if not (warm and _cold(job, node))]
+    may = [node for node in there if not (warm and _cold(job, turn.nodes[node]))]
     return len(may) + _come_back(turn, job) >= len(job.leaving)
 
 
-def _cold(job: Job, standby: str) -> bool:
+def _cold(job: Job, standby: Node) -> bool:
     """Whether it has still to import what ranks need, or did not say yet that it has."""
-    quiet = job.quiet.get(standby)
+    quiet = quiet_on(standby, job)
     return quiet is None or quiet.warming
 
 
