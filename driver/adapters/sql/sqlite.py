@@ -25,6 +25,13 @@ _log = structlog.get_logger()
 BUSY_S = 5.0
 """A reader such as `holdfast why` may hold a lock for a moment."""
 
+PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=ON",
+    "cache_size=-65536",  # KiB: entries of each of 12,500 nodes go to another page of an index
+)
+
 _WRITE_ERRORS = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")
 _PASSING_ERRORS = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR")
 
