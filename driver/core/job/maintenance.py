@@ -168,7 +168,7 @@ def _wait(turn: Turn, job: Job) -> None:
     if len(job.standbys) < len(job.leaving):
         turn.wait_for(job.name, f"{left}: it trains on there until there is another node for it")
     else:
-        cold = [node for node in job.standbys if _cold(job, node)]
+        cold = [node for node in job.standbys if _cold(job, turn.nodes[node])]
         turn.wait_for(job.name, f"{left}: it trains on there until {', '.join(cold)} is ready")
 
 
