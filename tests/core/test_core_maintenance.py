@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
+from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.effects import Allocate, Distrust, Release
 from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.state.model import Phase, Timer
@@ -209,7 +210,7 @@ def test_what_a_standby_lacks_hinders_no_save(training) -> None:
     lacks = {"node": "n2", "store_error": "there is no checkpoint agent"}
     life.do(e.NodeQuiet(job="job", epoch=life.job.epoch, snapshots=(), **lacks))
     life.answer(snapshots=STAYS, stored=[(5, 1)], silent=("n2",))
-    assert life.job.quiet["n2"].store_error
+    assert quiet_of(life.state.nodes, life.job)["n2"].store_error
     life.wait(until_s=life.now + 2 * life.policy.save_fails_s)
     assert life.job.places == ("n0", "n1"), "it is still saved"
 

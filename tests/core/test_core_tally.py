@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import tally
-from holdfast.driver.core.codec.encode import _of_today
+from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, quiet_of
+from holdfast.driver.core.codec.encode import _of_today, decode, encode
 from holdfast.driver.core.state.model import Job, State, Tally
 from holdfast.driver.core.state.node import Node
 from holdfast.lab.simulator import simulate
@@ -47,7 +49,8 @@ def _untold(node: Node) -> Node:
 def _kept_whole(state: State, job: Job) -> Job:
     running = tuple(name for name in job.nodes if not job.finished and _ran(state, job, name))
     exits = tally.exits_of(state.nodes, job)
-    return replace(job, vacant=0, tally=Tally(), exits=exits, running=running)
+    counts = Tally(quiet=job.tally.quiet, ending=job.tally.ending)
+    return replace(job, vacant=0, tally=counts, exits=exits, running=running)
 
 
 def _ran(state: State, job: Job, node: str) -> bool:
@@ -68,9 +71,12 @@ def test_the_sums_are_those_of_what_the_nodes_told(seed: int) -> None:
     for state in lived(seed):
         for job in state.jobs.values():
             assert job.vacant == job.places.count("")
+            own = [state.nodes[name] for name in job.members]
+            assert job.tally.quiet == sum(is_quiet(node, job) for node in own)
+            assert job.tally.ending == sum(map(is_ending, own))
             if job.seated and not job.vacant and not job.finished:
                 exits = tally.exits_of(state.nodes, job)
-                assert replace(job.tally, running=0) == tally.of(exits)
+                assert replace(job.tally, running=0, quiet=0) == tally.of(exits)
                 assert job.tally.running == sum(_ran(state, job, name) for name in job.nodes)
 
 
@@ -84,3 +90,41 @@ def test_what_an_earlier_holdfast_wrote_is_known_as_it_was() -> None:
                     ended += job.tally.ended and not job.finished
                     assert asked(read, read.jobs[name]) == asked(state, job)
     assert ended
+
+
+def as_version_4(state: State) -> bytes:
+    """As it was written when each job kept what its nodes told when they were quiet."""
+    plain = msgspec.msgpack.decode(encode(state))[1]
+    for name, job in plain.get("jobs", {}).items():
+        quiet = {each: held for each, held in _holdings(plain) if held.get("job") == name}
+        job["quiet"] = {
+            each: {key: value for key, value in told.items() if key != "epoch"}
+            for each, held in quiet.items()
+            if (told := held.pop("quiet", None)) is not None
+            and told.get("epoch", 0) == job.get("epoch", 0)
+        }
+        job["ending"] = [each for each, held in quiet.items() if held.pop("ending", False)]
+        job["tally"] = {
+            key: value
+            for key, value in job.get("tally", {}).items()
+            if key not in ("quiet", "ending")
+        }
+    return msgspec.msgpack.encode((4, plain))
+
+
+def _holdings(plain: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, node.get("holding", {})) for name, node in plain.get("nodes", {}).items()]
+
+
+def test_who_was_quiet_for_an_earlier_holdfast_is() -> None:
+    quiet = ending = 0
+    for seed in SEEDS:
+        for state in lived(seed):
+            read = decode(as_version_4(state))
+            for name, job in state.jobs.items():
+                assert quiet_of(read.nodes, read.jobs[name]) == quiet_of(state.nodes, job)
+                if not job.finished:
+                    assert read.jobs[name].tally == job.tally
+                    quiet, ending = quiet + job.tally.quiet, ending + job.tally.ending
+    assert quiet
+    assert ending
