@@ -112,7 +112,7 @@ def test_after_a_rollback_nothing_beyond_it_counts(starts: list[int]) -> None:
     history: tuple[Attempt, ...] = ()
     for epoch, start in enumerate(starts, start=1):
         history = (*close_epochs(history, start), Attempt(epoch=epoch))
-    trained = job({}, *history)
+    trained = job(*history)
     for epoch in range(1, len(starts)):
         lowest = min(starts[epoch:])
         assert of_line(trained, lowest, epoch)
