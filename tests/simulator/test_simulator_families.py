@@ -116,7 +116,7 @@ def test_a_recovery_that_costs_too_much_is_caught(monkeypatch: pytest.MonkeyPatc
 
 def test_a_core_that_throws_away_what_was_kept_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """No snapshot and no checkpoint is ever gone on from, and no step counts as acknowledged."""
-    monkeypatch.setattr(restore_step, "chosen", lambda job: Choice(None))
+    monkeypatch.setattr(restore_step, "chosen", lambda job, told: Choice(None))
     monkeypatch.setattr(restore_step, "hindrance", lambda job, told, point: "")
     monkeypatch.setattr("holdfast.lab.simulator.checkpoints.check_start", lambda *_: None)
     late = replace(hit("kill-rank"), jobs=(SimJob("job-0", 0.1, 2, 1, 0, 500, 5),))
