@@ -1,6 +1,7 @@
 """What the detectors are told to expect, what they show, and what they know of each node. Pure."""
 
 from collections.abc import Mapping
+from typing import TypedDict
 
 import msgspec
 
@@ -76,6 +77,18 @@ class NodeSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def probes(self) -> tuple[Probe, ...]:
         return self.heartbeat.probes if self.heartbeat is not None else ()
+
+
+class SeenChanges(TypedDict, total=False):
+    """What may be replaced of a node that was seen, with its types: so mypy checks each write."""
+
+    known_s: float
+    heard_s: float | None
+    heartbeat: Heartbeat | None
+    connected_s: dict[str, float]
+    left_s: dict[str, float]
+    present: bool | None
+    why: dict[str, str]
 
 
 class RankView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,7 +8,7 @@ not act, wait or read a clock.
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import msgspec
 
@@ -41,6 +41,7 @@ from holdfast.driver.watch.model import (
     JobProgress,
     NodeSeen,
     Recalled,
+    SeenChanges,
     Settings,
 )
 from holdfast.driver.watch.pair_unreachable import ProbeHistory
@@ -283,7 +284,7 @@ class Watch:
         self._on_node = {node: each for each in self._wanted.values() for node in each.nodes}
         self._orders = None
 
-    def _put(self, seen: NodeSeen, **changes: object) -> None:
+    def _put(self, seen: NodeSeen, **changes: Unpack[SeenChanges]) -> None:
         if seen.node not in self._nodes:
             self._orders = None
         self._nodes[seen.node] = msgspec.structs.replace(seen, **changes)

@@ -76,6 +76,21 @@ def test_what_must_never_be_used_is_not() -> None:
         assert [bar for bar in bars if fits(use, JOB, BARRED[bar], NOW)] == [], use
 
 
+PARTNERS = (Bar.GONE, Bar.CORDON, Bar.PERSON, Bar.DRAIN, Bar.EXECUTOR, Bar.REST, Bar.UNFIT)
+"""Against its use as a place; its tests beside others disturb nobody, and cost nobody a node."""
+
+
+@pytest.mark.parametrize("bar", PARTNERS)
+def test_what_others_want_of_a_node_does_not_keep_it_from_helping(bar: Bar) -> None:
+    assert fits(Use.PARTNER, JOB, BARRED[bar], NOW)
+
+
+@pytest.mark.parametrize("bar", [Bar.QUARANTINED, Bar.SUSPECT])
+def test_a_node_in_doubt_helps_to_judge_nobody(bar: Bar) -> None:
+    assert not fits(Use.PARTNER, JOB, BARRED[bar], NOW)
+    assert not fits(Use.PARTNER, None, BARRED[bar], NOW)
+
+
 def test_each_reason_keeps_a_node_from_something() -> None:
     assert frozenset(Bar) == frozenset().union(*KEPT_FROM.values())
 

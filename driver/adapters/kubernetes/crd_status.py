@@ -96,8 +96,10 @@ STATUS = _object(
 )
 
 
-def _column(name: str, kind: str, path: str, **more: Any) -> Schema:
-    return {"name": name, "type": kind, "jsonPath": path, **more}
+def _column(name: str, kind: str, path: str, *, wide: bool = False) -> Schema:
+    """`wide`: shown by `kubectl get -o wide` alone."""
+    column: Schema = {"name": name, "type": kind, "jsonPath": path}
+    return {**column, "priority": 1} if wide else column
 
 
 COLUMNS = [
@@ -107,5 +109,5 @@ COLUMNS = [
     _column("Restarts", "integer", ".status.restarts"),
     _column("Last recovery (s)", "string", ".status.lastRecoverySeconds"),
     _column("Age", "date", ".metadata.creationTimestamp"),
-    _column("Message", "string", ".status.message", priority=1),
+    _column("Message", "string", ".status.message", wide=True),
 ]

@@ -39,8 +39,6 @@ HOLDING: Edges = {
     (n.Held, n.Returning): "the job leaves it, or ends",
     (n.Lent, n.Returning): "its tests are over",
     (n.Returning, n.Free): "the cluster has taken it back",
-    (n.Returning, n.Returning): "it is asked back once more",
-    (n.Free, n.Returning): "whoever is left there is to go",
 }
 TRUST: Edges = {
     (n.Trusted, n.Suspect): "a fault names it, and a warm standby takes its place",

@@ -92,7 +92,11 @@ KEPT_FROM: Mapping[Use, frozenset[Bar]] = {
     Use.EXAM: _THERE | _NOTICED | _TAKEN | {Bar.TRUSTED, Bar.BY_PERSON, Bar.UNMARKED, Bar.NO_SETUP},
     Use.PARTNER: _DOUBTED | {Bar.SILENT},
 }
-"""Which reasons count for which use."""
+"""Which reasons count for which use. A partner is a node that the job has, whose ranks stand still
+or that stands by, so that hardly any counts: who wants it free, or wants no new work there, loses
+nothing by a minute of tests, and a suspect beside nobody says nothing. Of a node that the cluster
+calls gone while its executor is connected, the tests tell more than either. One that was lent to
+another job, or is given back, is the job's no more; a free one that helps is asked as a place."""
 
 SOURCES: Mapping[Source, Bar] = {
     Source.PERSON: Bar.PERSON,
