@@ -1,19 +1,25 @@
-"""When the core wants to be asked again. Pure; the loop sends a `Ticked` at that time.
+"""When the core wants to be asked again, and of whom. Pure; the loop sends a `Ticked` at that time.
 
 `next_deadline` looks through the whole state; who is there for each commit keeps a `Deadlines`.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Literal
 
+from holdfast.driver.core.events import Ticked
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Node, Trusted
 from holdfast.driver.core.testing import off_the_job
 
 LEAST_STALE = 1_000
 """So many that hold no longer may be kept, and as many as there are that hold."""
+
+MOST_TURNS = 32
+"""Of a tick, for jobs and for exams. A turn looks at all jobs: one each for 1,000 that were due at
+once took .7 to 3.6 s here, in shares .03 to .15 s."""
 
 _Subject = tuple[Literal["job", "node"], str]
 
@@ -23,6 +29,23 @@ def next_deadline(state: State) -> float | None:
     jobs = chain.from_iterable(map(_of_job, state.jobs.values()))
     nodes = chain.from_iterable(_of_node(state, node) for node in state.nodes.values())
     return min((*jobs, *nodes, *_of_trials(state, state.nodes)), default=None)
+
+
+def due(state: State, now: float) -> Iterator[Ticked]:
+    """One turn for each who is due, so that a defect in one is no other's, and each has its entry.
+    Nodes share the last one: silence is judged of all that are silent together, and of thousands
+    each would cost a look at all jobs."""
+    jobs = [name for name, job in state.jobs.items() if min(_of_job(job), default=now + 1) <= now]
+    yield from (Ticked(jobs=names) for names in _shares(jobs))
+    exams = [number for number, exam in state.exams.items() if exam.until_s <= now]
+    yield from (Ticked(exams=numbers) for numbers in _shares(exams))
+    yield Ticked()
+
+
+def _shares(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Each for itself, or where they are many in so many shares."""
+    size = math.ceil(len(names) / MOST_TURNS)
+    return (tuple(names[k : k + size]) for k in range(0, len(names), size or 1))
 
 
 class Deadlines:
@@ -75,8 +98,10 @@ class Deadlines:
 
 
 def _of_job(job: Job) -> Iterator[float]:
-    if not job.parked:
-        yield from job.timers.values()
+    if job.parked:  # nothing else of it is looked at
+        yield job.backoff.until_s if job.backoff is not None else job.since_s
+        return
+    yield from job.timers.values()
     for unfit in job.unfit.values():
         yield unfit.until_s
     if job.barred is not None:

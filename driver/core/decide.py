@@ -4,12 +4,12 @@ Called by the driver's loop, the tests and the simulator. Pure: no I/O, no clock
 machines it hands an event to are in the other modules of this folder, one a topic.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core import exams
 from holdfast.driver.core.advance import advance
+from holdfast.driver.core.deadlines import due
 from holdfast.driver.core.handlers import (
     exam_callers,
     executors,
@@ -31,7 +31,7 @@ from holdfast.driver.core.state.outstanding import outstanding
 from holdfast.driver.core.testing import standbys
 from holdfast.driver.core.turn import Decision, Turn
 
-__all__ = ["Decision", "decide", "outstanding", "park"]
+__all__ = ["Decision", "decide", "outstanding", "turns_of"]
 
 MAX_ROUNDS = 50
 """Each round of scheduling and advancing changes a job or is the last; jobs take a few steps."""
@@ -49,24 +49,20 @@ def decide(state: State, event: e.AnyEvent, now: float, policy: Policy) -> Decis
     return turn.close()
 
 
+def turns_of(state: State, event: e.AnyEvent, now: float) -> Iterable[e.AnyEvent]:
+    """The event as what is decided of it, one after the other: a tick is a turn for each who is
+    due, everything else one."""
+    return due(state, now) if event == e.Ticked() else (event,)
+
+
 def follow(turn: Turn, event: e.AnyEvent) -> None:
     """Have the turn do what follows. Where that raises, its subject says in whose affairs."""
     if (node := _node_of(event)) in turn.before.nodes:
         turn.about[node] = None
-    turn.supply = isinstance(
-        event, e.Ticked | e.Stalled | e.DriverStarted
-    )  # time alone frees some, too
+    # Time alone frees some, too: what is due of nodes and of the cluster comes last of a tick.
+    turn.supply = event == e.Ticked() or isinstance(event, e.Stalled | e.DriverStarted)
     HANDLERS[type(event)](turn, event)
     settle(turn)
-
-
-def park(state: State, job: str, why: str, now: float, policy: Policy) -> Decision:
-    """Leave a job alone until a person stops it: what runs goes on, the driver does nothing."""
-    turn = Turn(state, now, policy)
-    exams.drop(turn, turn.jobs[job].exam)
-    turn.job(job, parked=why)
-    turn.say(f"{job} is parked: {why}", job)
-    return turn.close()
 
 
 def settle(turn: Turn) -> None:
@@ -98,10 +94,6 @@ def _node_of(event: e.AnyEvent) -> str:
     return getattr(event, "node", "")
 
 
-def _on_tick(turn: Turn, event: e.Ticked) -> None:
-    ticks.on_tick(turn)
-
-
 def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
     """A new term: everything open is ordered anew, and every executor has to come back that was
     there. Those that never came to their job have their own time for that.
@@ -121,7 +113,7 @@ def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
             address=node.address,
             check_s=back_s if node.job is not None and was_there else None,
         )
-        turn.node(node.name, link=link)
+        turn.set_link(node.name, link)
     turn.say(f"a driver took over, term {turn.term}")
 
 
@@ -166,7 +158,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.ClusterCallFailed: nodes.on_call_failed,
     e.StacksTaken: findings.on_stacks,
     e.StacksFailed: findings.on_stacks,
-    e.Ticked: _on_tick,
+    e.Ticked: ticks.on_tick,
     e.Stalled: stalls.on_stalled,
     e.DriverStarted: _on_driver_started,
 }

@@ -8,13 +8,11 @@ from msgspec.structs import replace
 from holdfast.driver.core import exams
 from holdfast.driver.core.decide import Decision, follow
 from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.core.handlers import parking
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Awaited, Broken, Source, Trusted
 from holdfast.driver.core.turn import Subject, Turn
-
-REST_S = 60.0
-"""Until a node in whose affairs a defect was met is looked at again: its facts may be others."""
 
 
 def met_at(state: State, event: AnyEvent, now: float, policy: Policy) -> Subject:
@@ -28,26 +26,38 @@ def met_at(state: State, event: AnyEvent, now: float, policy: Policy) -> Subject
     return Subject()
 
 
-def put_off(state: State, node: str, why: str, now: float, policy: Policy) -> Decision:
-    """Look at nothing of this node's that is due, for a while; whatever runs there goes on."""
+def leave_alone(state: State, at: Subject, why: str, now: float, policy: Policy) -> Decision | None:
+    """The job is parked, or what is due of the node put off; None where neither can be done."""
     turn = Turn(state, now, policy)
-    later_s = now + REST_S
-    known = state.nodes[node]
+    job = state.jobs.get(at.job or "")
+    if job is not None and not parking.left_alone(job, now):
+        parking.park(turn, job.name, why)
+    elif at.node in state.nodes:
+        _put_off(turn, at.node or "", why)
+    return turn.close() if turn.touched_jobs or turn.touched_nodes else None
+
+
+def _put_off(turn: Turn, node: str, why: str) -> None:
+    """Look at nothing of this node's that is due, for a while; whatever runs there goes on."""
+    known = turn.nodes[node]
+    backoff = parking.longer(known.backoff, turn.now)
+    later_s = backoff.until_s
     link, rest, out = known.link, known.against.get(Source.REST), known.trust
-    if isinstance(link, Awaited | Broken) and _due(link.check_s, now):
-        turn.node(node, link=replace(link, check_s=later_s))
-    if _due(known.retry_s, now):
-        turn.node(node, retry_s=later_s)
-    if rest is not None and _due(rest.until_s, now):
+    if isinstance(link, Awaited | Broken) and _due(turn, link.check_s):
+        turn.set_link(node, replace(link, check_s=later_s))
+    if _due(turn, known.retry_s):
+        turn.set_retry(node, later_s)
+    if rest is not None and _due(turn, rest.until_s):
         turn.object_to(node, Source.REST, replace(rest, until_s=later_s))
-    if not isinstance(out, Trusted) and _due(out.exam_s, now):
-        turn.node(node, trust=replace(out, exam_s=later_s))
-    exam = state.exams.get(known.exam or "")
-    if exam is not None and _due(exam.until_s, now):
+    if not isinstance(out, Trusted) and _due(turn, out.exam_s):
+        turn.set_trust(node, replace(out, exam_s=later_s))
+    exam = turn.exams.get(known.exam or "")
+    if exam is not None and _due(turn, exam.until_s):
         exams.later(turn, exam, later_s)
-    turn.say(f"{node} is looked at again in {REST_S:g} s: {why}")
-    return turn.close()
+    if turn.touched_nodes:  # else nothing of it was due
+        turn.set_backoff(node, backoff)
+        turn.say(f"{node} is looked at again in {backoff.wait_s:g} s: {why}")
 
 
-def _due(at_s: float | None, now: float) -> bool:
-    return at_s is not None and at_s <= now
+def _due(turn: Turn, at_s: float | None) -> bool:
+    return at_s is not None and at_s <= turn.now

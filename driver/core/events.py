@@ -438,7 +438,12 @@ class StacksFailed(Event, frozen=True):
 
 
 class Ticked(Event, frozen=True):
-    """A deadline that is in the state has passed."""
+    """A deadline in the state has passed: of these jobs, or of these exams; where none is named of
+    nodes, or of the cluster as a whole. The loop says that something is, `deadlines.due` of whom.
+    """
+
+    jobs: tuple[str, ...] = ()
+    exams: tuple[str, ...] = ()
 
 
 class Stalled(Event, frozen=True):

@@ -16,7 +16,7 @@ def begin(turn: Turn, exam: Exam) -> None:
     """Order the tests: each of its nodes takes part in this exam now, and in no other."""
     for node in exam.orders:
         leave(turn, node)
-        turn.node(node, exam=exam.id)
+        turn.set_exam(node, exam.id)
     turn.put_exam(exam)
 
 
@@ -44,7 +44,7 @@ def leave(turn: Turn, node: str, *, but: Purpose | None = None) -> None:
     exam = turn.exams.get(turn.nodes[node].exam or "")
     if exam is None or exam.purpose is but:
         return
-    turn.node(node, exam=None)
+    turn.set_exam(node, None)
     if not any(_takes_part(turn, exam, suspect) for suspect in exam.suspects):
         drop(turn, exam.id)
 
@@ -65,9 +65,4 @@ def drop(turn: Turn, number: str | None) -> None:
     turn.drop_exam(number)
     for node in exam.orders:
         if _takes_part(turn, exam, node):
-            turn.node(node, exam=None)
-
-
-def overdue(turn: Turn) -> tuple[Exam, ...]:
-    """Those that are out of time."""
-    return tuple(exam for exam in turn.exams.values() if exam.until_s <= turn.now)
+            turn.set_exam(node, None)

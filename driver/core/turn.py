@@ -13,10 +13,25 @@ from msgspec.structs import replace
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state import edges
-from holdfast.driver.core.state.changes import IncidentChanges, JobChanges, NodeChanges
+from holdfast.driver.core.state.changes import IncidentChanges, JobChanges
 from holdfast.driver.core.state.fit import job_asks_anew, node_asks_anew
 from holdfast.driver.core.state.model import Exam, Incident, Job, Phase, State, Timer
-from holdfast.driver.core.state.node import Against, Held, Node, Promised, Source
+from holdfast.driver.core.state.node import (
+    Against,
+    Backoff,
+    Fencing,
+    Held,
+    Holding,
+    Lent,
+    Link,
+    Node,
+    Presence,
+    Promised,
+    Record,
+    Returning,
+    Source,
+    Trust,
+)
 from holdfast.driver.core.state.orders import desired_of, orders_key
 from holdfast.driver.core.state.overlay import Overlay
 from holdfast.driver.core.state.transitions import check
@@ -73,13 +88,13 @@ class Turn:
 
     # ------------------------------------------------------------ going from one to the next
 
-    def each_job(self, names: Iterable[str]) -> Iterator[str]:
-        """Those jobs, one after the other, but for those that are parked, which are left alone. One
-        that raises stays the subject.
+    def each_job(self, names: Iterable[str], *, parked: bool = False) -> Iterator[str]:
+        """Those jobs, one after the other, but for those that are parked, which are left alone;
+        `parked`: those, too. One that raises stays the subject.
         """
         before = self.subject
         for name in tuple(names):
-            if (job := self.jobs.get(name)) is None or not job.parked:
+            if (job := self.jobs.get(name)) is None or parked or not job.parked:
                 self.subject = Subject(job=name)
                 yield name
         self.subject = before
@@ -135,9 +150,52 @@ class Turn:
             self.nodes = self._changed = Overlay(self.nodes)
         self._changed.put(node.name, node)
 
-    def node(self, name: str, **changes: Unpack[NodeChanges]) -> Node:
-        """Change fields of a node and give it back. Raises `IllegalEdge`."""
-        return self.put_node(replace(self.nodes[name], **changes))
+    # One function a facet, and a field beside them. Each raises `IllegalEdge` as `put_node` does.
+
+    def set_presence(self, name: str, presence: Presence, *, rack: str | None = None) -> Node:
+        """What the cluster says. `rack`: where it is; None: as before."""
+        node = self.nodes[name]
+        return self.put_node(
+            replace(node, presence=presence, rack=node.rack if rack is None else rack)
+        )
+
+    def set_link(self, name: str, link: Link) -> Node:
+        return self.put_node(replace(self.nodes[name], link=link))
+
+    def set_holding(self, name: str, holding: Holding) -> Node:
+        """What is known of who has it."""
+        return self.put_node(replace(self.nodes[name], holding=holding))
+
+    def ask_for(self, name: str, holding: Promised | Lent | Returning) -> Node:
+        """Who is to have it: the cluster is asked now, and outcomes of earlier calls are late."""
+        node = self.nodes[name]
+        told = replace(node.told, called=self.sequence)
+        return self.put_node(replace(node, holding=holding, told=told))
+
+    def set_trust(self, name: str, trust: Trust) -> Node:
+        return self.put_node(replace(self.nodes[name], trust=trust))
+
+    def set_record(self, name: str, record: Record) -> Node:
+        return self.put_node(replace(self.nodes[name], record=record))
+
+    def set_told(self, name: str, told: Fencing) -> Node:
+        return self.put_node(replace(self.nodes[name], told=told))
+
+    def set_exam(self, name: str, exam: str | None) -> Node:
+        """In which exam it takes part."""
+        return self.put_node(replace(self.nodes[name], exam=exam))
+
+    def set_retry(self, name: str, at_s: float | None) -> Node:
+        """When a call to the cluster that failed is made again."""
+        return self.put_node(replace(self.nodes[name], retry_s=at_s))
+
+    def set_backoff(self, name: str, backoff: Backoff) -> Node:
+        """How long what is due of it is put off, after a defect of ours."""
+        return self.put_node(replace(self.nodes[name], backoff=backoff))
+
+    def set_machine(self, name: str, machine: str, former: tuple[str, ...]) -> Node:
+        """Which machine has the name now, and which had it before."""
+        return self.put_node(replace(self.nodes[name], machine=machine, former=former))
 
     def note(self, name: str, told: Promised | Held) -> None:
         """Note what a node of a job told of itself there: nothing that it is to do, or who may have
@@ -147,8 +205,10 @@ class Turn:
 
     def object_to(self, name: str, source: Source, reason: Against | None) -> Node:
         """Note what this source has against the use of a node: None, nothing any more."""
-        others = {each: why for each, why in self.nodes[name].against.items() if each is not source}
-        return self.node(name, against=others if reason is None else {**others, source: reason})
+        node = self.nodes[name]
+        others = {each: why for each, why in node.against.items() if each is not source}
+        against = others if reason is None else {**others, source: reason}
+        return self.put_node(replace(node, against=against))
 
     def drop_node(self, name: str) -> None:
         """Forget a node that nothing else knows of; the entry still tells of it."""
@@ -270,7 +330,7 @@ class Turn:
                 continue
             generation = new.told.generation + 1
             orders = replace(new.told, generation=generation, epoch=wanted.epoch)
-            self.node(name, told=orders)
+            self.set_told(name, orders)
             self.order(Instruct(desired=replace(wanted, generation=generation)))
 
     def _affected(self) -> list[str]:

@@ -53,6 +53,7 @@ class Feed:
         self._recalled = False
         self._expected: dict[str, tuple[int, tuple[Seat, ...]]] = {}
         self._lasting: set[str] = set()  # jobs that have not ended
+        self._parked: set[str] = set()
 
     def follow(self, state: State) -> None:
         """Have the detectors expect what the committed state says should run, and no more."""
@@ -60,6 +61,7 @@ class Feed:
         if not self._recalled:
             self._recalled = True
             self._recall(state)
+        self._begin_anew(state)
         seated = {name: (job.epoch, job.seats) for name, job in state.jobs.items() if job.seats}
         for name in self._expected.keys() - seated.keys():
             with self._guard.around(name):
@@ -91,9 +93,24 @@ class Feed:
         """What was told by an earlier driver is taken back by this one."""
         for name, job in state.jobs.items():
             with self._guard.around(name):
-                told = {} if job.finished else incidents.standing(state.incidents.values(), job)
-                if told:
-                    self._watch.recall(name, {kind: _who(job, at) for kind, at in told.items()})
+                self._recall_job(state, job)
+
+    def _recall_job(self, state: State, job: Job) -> None:
+        told = {} if job.finished else incidents.standing(state.incidents.values(), job)
+        if told:
+            self._watch.recall(job.name, {kind: _who(job, at) for kind, at in told.items()})
+
+    def _begin_anew(self, state: State) -> None:
+        """Of a job that was parked and is so no more: nobody listened to what was found of it."""
+        parked = {name for name, job in state.jobs.items() if job.parked}
+        for name in self._parked - parked:
+            with self._guard.around(name):
+                self._watch.forget(name)
+                self._watch.keep(self._lasting - {name})
+                self._expected.pop(name, None)
+                if name in state.jobs:
+                    self._recall_job(state, state.jobs[name])
+        self._parked = parked
 
     async def tick(self, period_s: float) -> None:
         """For ever: what shows by its absence shows here. Daemons hear what is new to them."""

@@ -9,8 +9,8 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from holdfast.driver.core.decide import decide, park
-from holdfast.driver.core.defects import met_at, put_off
+from holdfast.driver.core.decide import decide, turns_of
+from holdfast.driver.core.defects import leave_alone, met_at
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.handlers.admission import Refusal, refuse
@@ -46,7 +46,11 @@ class Draft(msgspec.Struct, kw_only=True):
     claims: list[Claim] = []
 
     def add(self, event: AnyEvent) -> None:
-        """Decide and note; what leads to nothing is not noted."""
+        """Decide and note, a tick once for each who is due; what leads to nothing is not noted."""
+        for each in turns_of(self.state, event, self.now):
+            self._add(each)
+
+    def _add(self, event: AnyEvent) -> None:
         try:
             decision = self._decide(event)
         except Defect as defect:
@@ -115,7 +119,7 @@ class Draft(msgspec.Struct, kw_only=True):
             except Exception as error:  # a defect met in one job must not end the care of all
                 at = self._met_at(event, error)
                 why = _met(event, error, at.job)
-                left = self._left_alone(at, why)
+                left = leave_alone(self.state, at, why, self.now, self.policy)
                 if left is None:
                     raise Defect(why) from error
                 if at.job is not None and at.job == getattr(event, "job", None):
@@ -128,16 +132,6 @@ class Draft(msgspec.Struct, kw_only=True):
         job = error.job if isinstance(error, IllegalTransition) else at.job
         own = None if at.node else getattr(event, "job", None)
         return Subject(job=job or own, node=at.node)
-
-    def _left_alone(self, at: Subject, why: str) -> Decision | None:
-        """The job is parked, or the node's deadlines put off; None where neither can be done."""
-        job = self.state.jobs.get(at.job or "")
-        if job is not None and not job.parked:
-            return park(self.state, job.name, why, self.now, self.policy)
-        if at.node in self.state.nodes:
-            decision = put_off(self.state, at.node or "", why, self.now, self.policy)
-            return decision if decision.nodes else None
-        return None
 
     def _refused(self, why: str) -> Decision:
         """The event is noted and refused; everything else goes on."""

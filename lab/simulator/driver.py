@@ -13,7 +13,7 @@ from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
 from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.deadlines import Deadlines, next_deadline
-from holdfast.driver.core.decide import decide
+from holdfast.driver.core.decide import decide, turns_of
 from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import State
@@ -217,7 +217,8 @@ class Driver:
         self._bell_s = None
         wanted = self._deadlines.next_s()
         if wanted is not None and wanted <= self._agenda.now:
-            self.receive(e.Ticked())
+            for each in turns_of(self.state, e.Ticked(), self._agenda.now):
+                self.receive(each)
             self._check_nothing_is_due()
         self._set_bell()
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.deadlines import next_deadline
-from holdfast.driver.core.decide import decide
+from holdfast.driver.core.decide import decide, turns_of
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
@@ -76,13 +76,19 @@ class Life:
         self.whys.append(decision.why)
         return decision
 
+    def tick(self, *, after_s: float = 0.01) -> Decision:
+        """Look at each who is due; the last decision."""
+        self.now += after_s
+        due = turns_of(self.state, e.Ticked(), self.now)
+        return [self.do(each, after_s=0.0) for each in due][-1]
+
     def wait(self, *, until_s: float | None = None) -> None:
         """Let time pass to the next deadline, or through all up to `until_s`."""
         while (due := next_deadline(self.state)) is not None:
             if until_s is not None and due > until_s:
                 break
             self.now = max(self.now, due)
-            self.do(e.Ticked(), after_s=0.0)
+            self.tick(after_s=0.0)
             if until_s is None:
                 return
         if until_s is not None:

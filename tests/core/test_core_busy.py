@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.deadlines import next_deadline
+from holdfast.driver.core.decide import turns_of
 from holdfast.driver.core.effects import Allocate
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Phase
@@ -58,7 +59,8 @@ class Fleet:
         until_s = self.life.now + seconds
         while (due := next_deadline(self.life.state)) is not None and due <= until_s:
             self.life.now = max(self.life.now, due)
-            self.do(e.Ticked())
+            for each in turns_of(self.life.state, e.Ticked(), self.life.now):
+                self.do(each)
         self.life.now = until_s
 
     def round(self) -> None:

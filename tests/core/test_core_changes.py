@@ -1,26 +1,49 @@
 """What a decision may replace of a value is typed as the value is."""
 
+import ast
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 
-from holdfast.driver.core.state.changes import IncidentChanges, JobChanges, NodeChanges
+from holdfast.driver import core
+from holdfast.driver.core.state.changes import IncidentChanges, JobChanges
 from holdfast.driver.core.state.model import Incident, Job
 from holdfast.driver.core.state.node import Node
+from holdfast.driver.watch.model import NodeSeen, SeenChanges
+
+CORE = Path(core.__file__).parent
 
 FIXED = {
-    Node: {"name"},
-    Job: {"name", "versions", "phase", "number", "submitted_s", "since_s", "layout", "vacant"},
+    Job: {"name", "versions", "phase", "number", "submitted_s", "since_s", "layout", "vacant"}
+    | {"running"},  # which is of states of earlier Holdfasts
     Incident: {"id", "opened", "found_s"},
+    NodeSeen: {"node"},
 }
 """Never changed, or by a function of their own."""
 
 
 @pytest.mark.parametrize(
-    ("value", "changes"), [(Node, NodeChanges), (Job, JobChanges), (Incident, IncidentChanges)]
+    ("value", "changes"), [(Job, JobChanges), (Incident, IncidentChanges), (NodeSeen, SeenChanges)]
 )
 def test_every_field_is_there_with_its_type(value: type[Any], changes: type[Any]) -> None:
     fields = {name: kind for name, kind in get_type_hints(value).items() if name[0] != "_"}
     assert get_type_hints(changes) == {
         name: kind for name, kind in fields.items() if name not in FIXED[value]
     }
+
+
+def replaced(tree: ast.AST) -> set[str]:
+    """Fields that are named where a value is replaced."""
+    calls = (each for each in ast.walk(tree) if isinstance(each, ast.Call))
+    of_replace = (each for each in calls if ast.unparse(each.func) == "replace")
+    return {word.arg for each in of_replace for word in each.keywords if word.arg}
+
+
+def test_a_field_of_a_node_is_replaced_by_its_function_alone() -> None:
+    """Which checks the way: nothing but `Turn` makes a node of another."""
+    found = {path.name: replaced(ast.parse(path.read_text())) for path in CORE.rglob("*.py")}
+    own = {name for name in get_type_hints(Node) if name[0] != "_"} - {"name"}
+    assert found["turn.py"] >= own
+    del found["turn.py"], found["encode.py"]  # which makes states of what was written down
+    assert {name for name, fields in found.items() if fields & own} == set()

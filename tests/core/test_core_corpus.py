@@ -15,7 +15,7 @@ import pytest
 from holdfast.driver.adapters.rest.telling import story_of, why_job, why_node
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.codec.encode import decode, encode
-from holdfast.driver.core.decide import decide
+from holdfast.driver.core.decide import decide, turns_of
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.state.model import FINISHED, Phase, State
 from holdfast.driver.core.turn import Decision
@@ -69,7 +69,8 @@ def test_a_journal_from_the_middle_of_a_life_reads_and_goes_on(
 
 def _gone_on(state: State, cut: Cut) -> State:
     for each in cut.tail:
-        state = decide(state, each.event, each.now, POLICY).state
+        for event in turns_of(state, each.event, each.now):
+            state = decide(state, event, each.now, POLICY).state
     return state
 
 

@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.deadlines import next_deadline
+from holdfast.driver.core.effects import Instruct
 from holdfast.driver.core.handlers import stalls
-from holdfast.driver.core.state.model import Timer
+from holdfast.driver.core.handlers.parking import FIRST_S, LONGEST_S, longer
+from holdfast.driver.core.state.model import Phase, Timer
 from holdfast.driver.journal.draft import Draft
 
 Make = Callable[..., Any]
 PLACES = (
-    "handlers.ticks._job",
+    "handlers.ticks._of_job",
     "decide.advance",
     "placing.allocation._fill_places",
     "placing.allocation._start",
@@ -76,9 +78,10 @@ def test_all_but_the_one_with_the_defect_finish(
     jobs = life.state.jobs
     assert [name for name, job in jobs.items() if not job.finished] == [sick]
     assert "a defect of ours" in jobs[sick].parked
-    due_s = next_deadline(life.state)
-    assert due_s is None or due_s > life.now
-    assert sum("is parked" in note for note in drafted.notes) == 1
+    assert (next_deadline(life.state) or 0.0) > life.now
+    told = [note for note in drafted.notes if "is parked" in note]
+    assert told[-1].endswith("It is looked at again in 60 s")
+    assert len(told) == (1 if place == "handlers.ticks._of_job" else 2), "and when it came back"
 
 
 def test_what_the_tick_was_for_is_done_for_the_others(
@@ -87,7 +90,7 @@ def test_what_the_tick_was_for_is_done_for_the_others(
     Drafted(life)
     for job in ("a", "b"):
         life.submit(job, nodes=1, ranks_per_node=1, deadline_s=100.0)
-    planted(monkeypatch, "handlers.ticks._job", "a")
+    planted(monkeypatch, "handlers.ticks._of_job", "a")
     life.do(e.Ticked(), after_s=100.0)
     assert life.state.jobs["a"].parked
     assert life.state.jobs["b"].finished, "its deadline has passed"
@@ -102,14 +105,14 @@ def test_a_standstill_of_the_driver_is_taken_out_for_the_others(
     for name in ("n0", "n1"):
         life.node(name)
     before = dict(life.state.jobs["b"].timers)
-    real = stalls._Later.job
+    real = stalls.Later.job
 
     def broken(later: Any, job: Any) -> None:
         if job.name == "a":
             raise KeyError("a defect of ours")
         real(later, job)
 
-    monkeypatch.setattr(stalls._Later, "job", broken)
+    monkeypatch.setattr(stalls.Later, "job", broken)
     life.do(e.Stalled(stood_s=20.0))
     assert life.state.jobs["a"].parked
     after = life.state.jobs["b"].timers
@@ -163,5 +166,117 @@ def test_whatever_timer_meets_a_defect_is_due_no_more(timer: Timer, after_s: flo
     finally:
         ticks.HANDLERS[timer] = real
     assert life.state.jobs["a"].parked
-    assert next_deadline(life.state) is None
-    assert len(drafted.notes) >= 1
+    assert next_deadline(life.state) == life.now + FIRST_S
+    assert len(drafted.notes) == 2, "it is submitted, and parked"
+
+
+# ---------------------------------------------------------------- back-off
+
+
+def test_who_meets_a_defect_again_and_again_waits_twice_as_long_up_to_an_hour() -> None:
+    now, known = 0.0, longer(None, 0.0)
+    waits = [known.wait_s]
+    while waits[-1] < LONGEST_S:
+        now = known.until_s
+        known = longer(known, now)
+        waits.append(known.wait_s)
+    assert waits == [60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0]
+    assert longer(known, known.until_s).wait_s == LONGEST_S
+    assert longer(known, known.until_s + LONGEST_S - 1).wait_s == LONGEST_S
+    assert longer(known, known.until_s + LONGEST_S).wait_s == FIRST_S, "it went well for as long"
+
+
+def parked(training: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A job that trains, and met a defect; it is mended meanwhile."""
+    life = training()
+    Drafted(life)
+    planted(monkeypatch, "decide.advance", "job")
+    life.do(e.NodeAppeared(node="n0", closed="kubectl cordon"))
+    assert life.job.parked
+    monkeypatch.undo()
+    return life
+
+
+def test_a_job_comes_back_by_itself_and_its_nodes_are_told_anew_to_say_what_is(
+    training: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = parked(training, monkeypatch)
+    life.dies(1, signal=9)
+    assert life.phase is Phase.RUNNING, "nobody listens"
+    life.effects.clear()
+    life.wait(until_s=life.now + FIRST_S + 1.0)
+    assert not life.job.parked
+    assert {order.desired.node for order in life.ordered(Instruct)} == {"n0", "n1"}
+    life.dies(1, signal=9)  # as its executor says once more
+    life.wait(until_s=life.now + 1.0)
+    assert life.phase is Phase.SUSPENDING
+    assert life.job.backoff is not None
+
+
+def test_a_node_that_was_lost_meanwhile_is_found_when_its_job_comes_back(
+    training: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = parked(training, monkeypatch)
+    life.lose("n1")
+    assert life.job.places == ("n0", "n1")
+    life.wait(until_s=life.now + FIRST_S + 1.0)
+    assert life.incident.summary == "n1 is lost"
+    assert "n1" not in life.job.places
+
+
+def test_what_was_waited_for_has_so_much_longer(
+    training: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = training()
+    Drafted(life)
+    life.dies(1, signal=9)
+    life.wait(until_s=life.now + 1.0)
+    before = life.job.timers[Timer.QUIET]
+    planted(monkeypatch, "decide.advance", "job")
+    life.do(e.NodeAppeared(node="n0", closed="kubectl cordon"))
+    monkeypatch.undo()
+    parked_s = life.now
+    life.wait(until_s=life.now + FIRST_S)
+    assert not life.job.parked
+    assert life.job.timers[Timer.QUIET] == pytest.approx(before + life.now - parked_s)
+    assert life.evicted == [], "nobody is taken for one whose ranks do not end"
+
+
+def test_a_parked_job_keeps_nobody_busy_for_a_node_that_is_silent(
+    training: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = parked(training, monkeypatch)
+    life.silence("n1")
+    life.wait(until_s=life.now + FIRST_S - 1.0)
+    assert life.job.parked
+    assert (next_deadline(life.state) or 0.0) > life.now
+
+
+def test_a_node_waits_longer_each_time(life: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from msgspec.structs import replace
+
+    Drafted(life)
+    life.node("n0")
+    nodes = {"n0": replace(life.state.nodes["n0"], retry_s=life.now)}
+    life.state = replace(life.state, nodes=nodes)
+
+    def broken(node: Any) -> Any:
+        raise KeyError("a defect of ours")
+
+    monkeypatch.setattr("holdfast.driver.core.handlers.ticks.calls_for", broken)
+    waits = []
+    for _ in range(3):
+        life.do(e.Ticked(), after_s=0.0)
+        waits.append(life.state.nodes["n0"].backoff.wait_s)
+        life.now = life.state.nodes["n0"].retry_s
+    assert waits == [60.0, 120.0, 240.0]
+
+
+def test_each_who_is_due_has_an_entry_of_its_own(life: Any) -> None:
+    drafted = Drafted(life)
+    for job in ("a", "b"):
+        life.submit(job, nodes=1, ranks_per_node=1, deadline_s=100.0)
+    drafted.notes.clear()
+    life.do(e.Ticked(), after_s=100.0)
+    assert len(drafted.notes) == 2
+    assert all(f"{job} is given up" in note for job, note in zip("ab", drafted.notes, strict=True))

@@ -7,13 +7,14 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.codec.encode import decode, encode
-from holdfast.driver.core.decide import park
+from holdfast.driver.core.defects import leave_alone
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.state import diagram
 from holdfast.driver.core.state.model import FINISHED, Phase
 from holdfast.driver.core.state.transitions import TRANSITIONS, IllegalTransition, check
 from holdfast.driver.core.telling.story import lines_of, timeline
+from holdfast.driver.core.turn import Subject
 from holdfast.driver.ports import Entry
 from holdfast.protocol.messages import Task
 
@@ -98,7 +99,9 @@ def test_an_illegal_transition_tells_the_story(training) -> None:
 
 def test_a_parked_job_is_left_alone_until_a_person_stops_it(training) -> None:
     life = training()
-    life.state = park(life.state, "job", "a defect", life.now, life.policy).state
+    life.state = leave_alone(
+        life.state, Subject(job="job"), "a defect", life.now, life.policy
+    ).state
     epoch = life.job.epoch
     life.dies(1, signal=9)
     life.lose("n1")

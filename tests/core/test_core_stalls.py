@@ -24,7 +24,7 @@ def test_a_node_that_was_quiet_in_time_is_not_judged_by_a_driver_that_stood_stil
     due_s = life.job.timers[Timer.QUIET]
     life.do(e.Stalled(stood_s=STOOD_S), after_s=STOOD_S)
     assert life.job.timers[Timer.QUIET] == due_s + STOOD_S
-    life.do(e.Ticked())
+    life.tick()
     assert not life.evicted
     life.wait(until_s=due_s + STOOD_S)
     assert life.evicted, "in the end it is judged"
@@ -48,7 +48,7 @@ def test_a_driver_that_runs_for_a_part_of_its_time_gets_on(training: Make) -> No
     ends_s = life.now + 400.0
     while life.now < ends_s and Timer.QUIET in life.job.timers and not life.evicted:
         life.do(e.Stalled(stood_s=2.0), after_s=2.0)
-        life.do(e.Ticked(), after_s=0.6)
+        life.tick(after_s=0.6)
     assert life.evicted, "nobody waits for ever"
 
 
@@ -64,7 +64,7 @@ def test_executors_that_were_away_have_the_time_to_come_back(training: Make) -> 
     life.do(e.ExecutorDisconnected(node="n1", incarnation=life.state.nodes["n1"].incarnation))
     due_s = life.state.nodes["n1"].silent_check_s
     life.do(e.Stalled(stood_s=STOOD_S), after_s=STOOD_S)
-    life.do(e.Ticked())
+    life.tick()
     assert life.state.nodes["n1"].silent_check_s == due_s + STOOD_S
     assert not life.evicted
 

@@ -54,7 +54,7 @@ def test_whoever_waits_is_asked_once_a_node_may_be_had(
         life.do(e.NodeAppeared(node="n2"))
         assert life.state.jobs["other"].places == ("n2",)
     else:
-        life.do(e.Ticked())
+        life.tick()
     assert asked
 
 

@@ -35,7 +35,7 @@ def settle(life) -> None:
     for name, node in life.state.nodes.items():
         if node.releasing:
             life.do(e.NodeReleased(node=name))
-    life.do(e.Ticked())
+    life.tick()
 
 
 def results(exam, member: str, *, bad: tuple[str, ...] = ()) -> tuple[DiagnosticResult, ...]:
@@ -423,7 +423,7 @@ def test_where_one_suspect_cannot_be_tested_now_the_next_is_in_the_same_tick(asi
         "n4": replace(life.state.nodes["n4"], trust=replace(due, setup=setup)),
     }
     life.state = replace(life.state, nodes={**life.state.nodes, **others}, exams={})
-    life.do(e.Ticked())
+    life.tick()
     due_s = next_deadline(life.state)
     assert due_s is None or due_s > life.now
 

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from driver_loops import POLICY, submitted
+from driver_loops import PLAN, POLICY, submitted
+from made_jobs import made_job
+from msgspec.structs import replace
 
 from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.core.events import Found, ProgressSeen
+from holdfast.driver.core.state.model import State
 from holdfast.driver.follow import feed
 from holdfast.driver.follow.feed import Feed
 from holdfast.driver.follow.guard import Guard
@@ -137,3 +140,22 @@ def test_it_is_told_anew_of_a_later_job_and_answers_of_the_outside_pass() -> Non
     assert len(told) == 2
     with pytest.raises(TemporaryError), guard.around("job"):
         raise TemporaryError("try again")
+
+
+def test_detectors_begin_anew_with_a_job_that_was_parked_and_came_back() -> None:
+    told: list[str] = []
+
+    class Told(Watch):
+        def forget(self, job: str) -> None:
+            told.append("forgotten")
+
+        def expect(self, expected: Expectation) -> None:
+            told.append("expected")
+
+    guard = Guard(lambda event: None, costs="")
+    following = Feed(Told(), guard=guard, daemons=None, emit=lambda event: None, now=lambda: 0.0)  # type: ignore[arg-type]
+    seat = Seat(rank=0, local_rank=0, node="n0", address="::")
+    job = replace(made_job("job", PLAN), seats=(seat,), epoch=1)
+    for parked in ("", "a defect", "a defect", "", ""):
+        following.follow(State(jobs={"job": replace(job, parked=parked)}))
+    assert told == ["expected", "forgotten", "expected"]

@@ -7,7 +7,9 @@ import pytest
 from driver_loops import PLAN, POLICY, InMemory, LoopClock, idle, submitted
 
 from holdfast.driver.core.events import (
+    ClusterCallFailed,
     JobSubmitted,
+    NodeAppeared,
     Ticked,
 )
 from holdfast.driver.loop import Loop
@@ -47,13 +49,14 @@ async def test_a_deadline_that_no_tick_clears_is_looked_at_ever_more_seldom(
     def broken(turn: object) -> None:
         raise KeyError("a defect of ours")
 
-    monkeypatch.setattr("holdfast.driver.core.handlers.ticks.allocation.ask_again", broken)
+    monkeypatch.setattr("holdfast.driver.core.handlers.ticks.off_the_job.on_tick", broken)
     journal = InMemory()
-    loop = Loop(journal, clock=LoopClock(), policy=POLICY)
-    plan = msgspec.structs.replace(PLAN, deadline_s=10.0)
+    policy = msgspec.structs.replace(POLICY, retry_s=10.0)
+    loop = Loop(journal, clock=LoopClock(), policy=policy)
     async with asyncio.TaskGroup() as group:
         task = await idle(loop, group)
-        await loop.request(JobSubmitted(job="job", plan=plan))
+        loop.post(NodeAppeared(node="n0"))
+        loop.post(ClusterCallFailed(node="n0", call="release", why="busy"))
         await asyncio.sleep(610)
         await loop.request(submitted("another"))
         task.cancel()

@@ -199,3 +199,12 @@ def test_what_is_lost_between_two_reports_is_made_good_by_the_next(lost: set[int
     assert sum(isinstance(each, RanksRunning) for each in events) == 1
     exits = [each.exits for each in events if isinstance(each, RanksExited)]
     assert [status.rank for found in exits for status in found] == [1, 0]
+
+
+def test_who_is_told_anew_says_anew_all_that_is_so() -> None:
+    """Its job was parked, and nobody listened."""
+    ended = replace(running(0), ranks=(*running(0).ranks, exited(1, 1, exit_code=1)))
+    assert after(ended, replace(ended, sequence=3), SEATED) == []
+    again = replace(ended, sequence=3, generation=5)
+    told = after(ended, again, replace(SEATED, generation=5))
+    assert [type(event) for event in told] == [RanksRunning, RanksExited]

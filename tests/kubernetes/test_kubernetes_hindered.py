@@ -19,7 +19,7 @@ from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
 
 FULL = "the journal has no room. Free some."
-PARKED = "job: 'speech' is parked (a mistake). Stop it, or leave it to run."
+PARKED = "job: 'speech' is parked (a mistake). Stop it, or ask again then."
 
 
 class Objects:

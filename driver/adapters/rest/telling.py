@@ -120,6 +120,8 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
     last = max(faults or hit, key=lambda incident: incident.id, default=None)
     down = incidents.standing(hit, job).get(Kind.STORE_FAILED)
     headline, *details = _job_headline(job, _when(job.since_s, entries))
+    if job.parked and job.backoff and (again := _when(job.backoff.until_s, entries)):
+        details.append(f"the driver looks at it again at {again}; what runs goes on meanwhile")
     if job.unsure_s is not None and (unsure := _when(job.unsure_s, entries)):
         details.append(f"it waits to learn which checkpoints its store has, since {unsure}")
     if len(faults) > 1:

@@ -57,7 +57,7 @@ def news(
     job = seen.job
     events: list[AnyEvent] = []
     if job is not None:
-        if before.job != job or (before.epoch, before.attempt) != (seen.epoch, seen.attempt):
+        if _follows(before) != _follows(seen):
             before = BLANK
         events += _quiet(job, before, seen, told)
         events += _stored(job, before, seen)
@@ -66,6 +66,12 @@ def news(
         events += _exited(job, before, seen, completed_step, saved_steps)
     events += _diagnosed(before, seen, told)
     return events
+
+
+def _follows(seen: Observed) -> tuple[str | None, int, int, int]:
+    """What it was told: who is told anew says anew all that is so, for it may not have been heard,
+    see `parking`."""
+    return seen.job, seen.epoch, seen.attempt, seen.generation
 
 
 def _quiet(job: str, before: Observed, seen: Observed, told: Desired | None) -> Iterable[NodeQuiet]:

@@ -6,7 +6,7 @@ to it; losses of nodes within a short time are one incident, also across jobs.
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import Unpack
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import loss
 from holdfast.driver.core.faults.another_fault import is_another
 from holdfast.driver.core.state import job_lives
+from holdfast.driver.core.state.changes import IncidentChanges
 from holdfast.driver.core.state.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import ALL_CLEAR, Blame, Finding, Kind, Weight
@@ -161,7 +162,7 @@ def standing(known: Iterable[Incident], job: Job) -> dict[Kind, Incident]:
     return found
 
 
-def note(turn: Turn, job: Job, **changes: Any) -> None:
+def note(turn: Turn, job: Job, **changes: Unpack[IncidentChanges]) -> None:
     """Put a fact, e.g. a time, into the job's open incident."""
     if job.incident is not None:
         turn.incident(job.incident, **changes)

@@ -105,7 +105,8 @@ def _against_wish(
     if isinstance(event, e.SuspendRequested) and job.parked:
         return Refusal(
             "parked-job",
-            f"job: {job.name!r} is parked ({job.parked}). Stop it, or leave it to run.",
+            f"job: {job.name!r} is parked ({job.parked}), and looked at again by itself. "
+            "Stop it, or ask again then.",
         )
     if isinstance(event, e.ResumeRequested) and event.from_step is not None:
         return _not_from(state, job, event.from_step)

@@ -44,12 +44,11 @@ def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
         CALLERS[exam.purpose](turn, exam, "")
 
 
-def on_tick(turn: Turn) -> None:
-    """Wait no longer for what is out of time."""
-    due = {exam.id: exam for exam in exams.overdue(turn)}
-    jobs = {exam.job: exam for exam in due.values() if exam.purpose is Purpose.DIAGNOSIS}
-    for name in turn.each_job(job for job in jobs if job is not None):
-        CALLERS[Purpose.DIAGNOSIS](turn, jobs[name], OUT_OF_TIME)
-    alone = {exam.suspects[0]: exam for exam in due.values() if exam not in jobs.values()}
-    for node in turn.each_node(alone):
-        CALLERS[alone[node].purpose](turn, alone[node], OUT_OF_TIME)
+def on_tick(turn: Turn, number: str) -> None:
+    """Wait no longer for the exam, where it is out of time."""
+    exam = turn.exams.get(number)
+    if exam is None or exam.until_s > turn.now:
+        return
+    alone = exam.purpose is not Purpose.DIAGNOSIS
+    for _ in turn.each_node(exam.suspects[:1]) if alone else turn.each_job((exam.job or "",)):
+        CALLERS[exam.purpose](turn, exam, OUT_OF_TIME)

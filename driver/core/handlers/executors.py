@@ -34,14 +34,13 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
     if node.connected and not new and not behind and node.address == event.address:
         return
     generation = max(node.told.generation, event.generation)  # it forgot nothing, if we have
-    turn.node(
-        event.node,
-        link=Connected(incarnation=event.incarnation, address=event.address),
-        told=replace(node.told, generation=generation),
-    )
+    link = Connected(incarnation=event.incarnation, address=event.address)
+    turn.set_link(event.node, link)
+    turn.set_told(event.node, replace(node.told, generation=generation))
     if node.held is not None:
         tested = None if new else node.held.tested
-        turn.node(event.node, holding=replace(node.held, came=True, tested=tested, starved_s=None))
+        held = replace(node.held, came=True, tested=tested, starved_s=None)
+        turn.set_holding(event.node, held)
     if behind:
         turn.resend[event.node] = None
     if node_loss.to_return(node):
@@ -74,7 +73,7 @@ def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
         address=node.address,
         check_s=check_s if had_come else None,  # else it was that of whoever had the node before
     )
-    turn.node(event.node, link=link)
+    turn.set_link(event.node, link)
     node_loss.confirm(turn, event.node)
 
 
@@ -105,7 +104,7 @@ def _ranks_died(turn: Turn, node: str, name: str, *, unseen: bool) -> None:
         )
         held = turn.nodes[node].held
         if held is not None:
-            turn.node(node, holding=replace(held, renewed_s=turn.now))
+            turn.set_holding(node, replace(held, renewed_s=turn.now))
         ladder.recover(turn, name, fault)
     elif not job.seated:
         store = None if node == job.host else job.rendezvous

@@ -26,7 +26,7 @@ def learn(turn: Turn, before: Node, event: ExecutorConnected) -> None:
         return
     node, known = turn.nodes[event.node], turn.epoch
     epoch = max(node.told.epoch, event.epoch)
-    turn.node(event.node, told=replace(node.told, epoch=epoch))
+    turn.set_told(event.node, replace(node.told, epoch=epoch))
     lacks = f"gave none after {known}" if event.epoch > known else "does not have all of that"
     turn.say(
         f"{event.node} has followed order {event.epoch}, and the journal {lacks}: "

@@ -96,7 +96,7 @@ def check_silence(turn: Turn) -> None:
         node = turn.nodes[name]
         if node.job is None or node.connected:
             _look(turn, node, None)
-        elif _may_go(turn, node.job):
+        elif _may_go(turn, node.job) or turn.jobs[node.job].parked:
             _look(turn, node, again_s)
         elif not node.present:
             ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
@@ -114,7 +114,7 @@ def check_silence(turn: Turn) -> None:
 def _look(turn: Turn, node: Node, at_s: float | None) -> None:
     """Have its silence looked at then; None: by nobody."""
     if isinstance(node.link, Awaited | Broken):
-        turn.node(node.name, link=replace(node.link, check_s=at_s))
+        turn.set_link(node.name, replace(node.link, check_s=at_s))
 
 
 def _may_go(turn: Turn, job: str) -> bool:

@@ -61,14 +61,14 @@ def on_appeared(turn: Turn, event: NodeAppeared) -> None:
     cordon = known.against.get(Source.CORDON)
     if not known.present or (known.rack, cordon.why if cordon else "") != (rack, event.closed):
         turn.put_node(known)
-        turn.node(event.node, presence=Here(), rack=rack)
+        turn.set_presence(event.node, Here(), rack=rack)
         cordon = Against(why=event.closed) if event.closed else None
         turn.object_to(event.node, Source.CORDON, cordon)
         closed = f", closed to new work: {event.closed}" if event.closed else ""
         turn.say(f"{event.node} is there{closed}")
     if event.machine and event.machine != known.machine:
         former = (*known.former, known.machine)[-FORMER:] if known.machine else ()
-        turn.node(event.node, machine=event.machine, former=former)
+        turn.set_machine(event.node, event.machine, former)
         if known.machine and event.machine not in known.former:  # else it is one that was there
             _forget_the_other(turn, turn.nodes[event.node])
     if event.unmarked and known.quarantine and known.quarantine.marked:
@@ -80,19 +80,19 @@ def _forget_the_other(turn: Turn, node: Node) -> None:
     """Another machine has the name: what was counted for and against the one before says nothing of
     it. A quarantine stands, for it may be the same fault of a shelf or a cable; its tests are due.
     """
-    turn.node(node.name, record=replace(node.record, strikes=(), acquitted=()))
+    turn.set_record(node.name, replace(node.record, strikes=(), acquitted=()))
     turn.say(f"{node.name} is another machine now")
     if isinstance(node.trust, Suspect) and not isinstance(node.holding, Lent):
-        turn.node(node.name, trust=Trusted())
+        turn.set_trust(node.name, Trusted())
     if node.quarantine is not None and node.quarantine.exam_s is not None:
-        turn.node(node.name, trust=replace(node.quarantine, exam_s=turn.now))
+        turn.set_trust(node.name, replace(node.quarantine, exam_s=turn.now))
 
 
 def _mark_again(turn: Turn, node: Node, quarantine: Quarantined) -> None:
     """Its machine was made anew under its name, or somebody took our mark off: the cluster would
     put the work of others there, and nobody who looks at it would see why we do not.
     """
-    turn.node(node.name, trust=replace(quarantine, marked=False))
+    turn.set_trust(node.name, replace(quarantine, marked=False))
     turn.order(mark(node.name, quarantine))
     turn.say(f"{node.name} lost the mark that it is distrusted, and gets it again")
 
@@ -120,7 +120,7 @@ def on_vanished(turn: Turn, event: NodeVanished) -> None:
     node = turn.nodes.get(event.node)
     if node is None or not node.present:
         return
-    turn.node(event.node, presence=Gone(since_s=turn.now))
+    turn.set_presence(event.node, Gone(since_s=turn.now))
     turn.say(f"the cluster says that {event.node} is gone ({event.why or 'no reason given'})")
     node_loss.confirm(turn, event.node)
     node_loss.explain_echoes(turn, event.node)
@@ -149,7 +149,7 @@ def on_allocated(turn: Turn, event: NodeAllocated) -> None:
         return
     came, quiet = node.connected, promise.quiet
     held = Held(job=event.job, by_s=promise.by_s, came=came, quiet=quiet)
-    turn.node(event.node, holding=held)
+    turn.set_holding(event.node, held)
     turn.say(f"{event.node} is allocated to {event.job}")
 
 
@@ -201,27 +201,27 @@ def on_released(turn: Turn, event: NodeReleased) -> None:
     node = turn.nodes.get(event.node)
     if node is None or not node.releasing or _late(node, event.cause):
         return
-    turn.node(event.node, holding=Free(forget=node.forget))
+    turn.set_holding(event.node, Free(forget=node.forget))
     turn.say(f"{event.node} is given back")
 
 
 def on_distrusted(turn: Turn, event: NodeDistrusted) -> None:
     node = turn.nodes.get(event.node)
     if node is not None and node.quarantine and not node.quarantine.marked:
-        turn.node(event.node, trust=replace(node.quarantine, marked=True))
+        turn.set_trust(event.node, replace(node.quarantine, marked=True))
         turn.say(f"the cluster keeps work off {event.node}")
 
 
 def on_trusted(turn: Turn, event: NodeTrusted) -> None:
     node = turn.nodes.get(event.node)
     if node is not None and node.trust == Trusted(unmark=True):
-        turn.node(event.node, trust=Trusted())
+        turn.set_trust(event.node, Trusted())
         turn.say(f"the cluster may use {event.node} again")
 
 
 def on_call_failed(turn: Turn, event: ClusterCallFailed) -> None:
     if event.node in turn.nodes:
-        turn.node(event.node, retry_s=turn.now + turn.policy.retry_s)
+        turn.set_retry(event.node, turn.now + turn.policy.retry_s)
         turn.say(f"{event.call} of {event.node} failed ({event.why}); it is tried again")
 
 

@@ -32,7 +32,7 @@ def on_starved(turn: Turn, event: ExecutorStarved) -> None:
         _amend(turn, job, node, held, fault)
         return
     if held:
-        turn.node(node.name, holding=replace(held, starved_s=turn.now))
+        turn.set_holding(node.name, replace(held, starved_s=turn.now))
     if job.seated and node.name in job.places:
         ladder.recover(turn, job.name, fault)
     else:
@@ -65,6 +65,7 @@ def _amend(turn: Turn, job: Job, node: Node, held: Held, fault: Fault) -> None:
     at_s = held.renewed_s
     strikes = tuple(strike for strike in node.record.strikes if strike != at_s)
     record = replace(node.record, strikes=strikes)
-    turn.node(node.name, holding=replace(held, renewed_s=None), record=record)
+    turn.set_holding(node.name, replace(held, renewed_s=None))
+    turn.set_record(node.name, record)
     incidents.explain(turn, job, fault)
     turn.say(fault.summary, job.name)

@@ -125,7 +125,7 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
     wanted = f"{_who(event.by)} wants {event.node} out: {event.reason}"
     if node.quarantine:
         off_the_job.end(turn, event.node)
-        turn.node(event.node, trust=replace(node.quarantine, by_person=True, exam_s=None))
+        turn.set_trust(event.node, replace(node.quarantine, by_person=True, exam_s=None))
         turn.say(f"{wanted}; only a person restores it now")
         return
     fault = Fault(

@@ -18,7 +18,7 @@ OUTSIDE = frozenset({Timer.DEADLINE, Timer.MOVE, Timer.TTL})
 
 def on_stalled(turn: Turn, event: Stalled) -> None:
     """Move each deadline at which somebody is judged for silence; say so where there is one."""
-    later = _Later(turn, event.stood_s)
+    later = Later(turn, event.stood_s)
     for name in turn.each_job(turn.jobs):
         later.job(turn.jobs[name])
     for name in turn.each_node(turn.nodes):
@@ -34,7 +34,7 @@ def on_stalled(turn: Turn, event: Stalled) -> None:
         )
 
 
-class _Later:
+class Later:
     """By how much: the whole standstill, and time to read what came in it."""
 
     def __init__(self, turn: Turn, stood_s: float) -> None:
@@ -55,10 +55,13 @@ class _Later:
     def node(self, node: Node) -> None:
         link = node.link
         if isinstance(link, Awaited | Broken) and link.check_s is not None:
-            self._turn.node(node.name, link=replace(link, check_s=self.at(link.check_s)))
+            self._turn.set_link(node.name, replace(link, check_s=self.at(link.check_s)))
+        self.held(node)
+
+    def held(self, node: Node) -> None:
         held = node.holding
         if isinstance(held, Promised) or (isinstance(held, Held) and not held.came):
-            self._turn.node(node.name, holding=replace(held, by_s=self.at(held.by_s)))
+            self._turn.set_holding(node.name, replace(held, by_s=self.at(held.by_s)))
 
     def exam(self, exam: Exam) -> None:
         exams.later(self._turn, exam, self.at(exam.until_s))

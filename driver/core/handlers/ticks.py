@@ -8,8 +8,9 @@ from collections.abc import Callable
 from holdfast.driver.core.attempt import restore_step, saving
 from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, quiet_of
 from holdfast.driver.core.attempt.tally import exits_of, runs_on
+from holdfast.driver.core.events import Ticked
 from holdfast.driver.core.faults import incidents, root_cause
-from holdfast.driver.core.handlers import exam_callers, executors, findings, node_loss
+from holdfast.driver.core.handlers import exam_callers, executors, findings, node_loss, parking
 from holdfast.driver.core.job import finish
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import allocation, eviction, move_on_suspicion
@@ -23,28 +24,45 @@ from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Kind, Weight
 
 
-def on_tick(turn: Turn) -> None:
-    """Act on everything that is due."""
-    for name in turn.each_job(turn.jobs):
-        _job(turn, name)
-    allocation.ask_again(turn)
+def on_tick(turn: Turn, event: Ticked) -> None:
+    """Act on everything that is due of those whose tick it is."""
+    for name in turn.each_job(event.jobs, parked=True):
+        _of_job(turn, name)
+    for number in event.exams:
+        exam_callers.on_tick(turn, number)
+    if not (event.jobs or event.exams):
+        _of_nodes(turn)
+
+
+def _of_job(turn: Turn, name: str) -> None:
+    job = turn.jobs.get(name)
+    if job is None or parking.left_alone(job, turn.now):
+        return
+    if job.parked:
+        parking.come_back(turn, job)
+        return
+    _timers(turn, name)
+    if name in turn.jobs:
+        allocation.ask_again(turn, name)
+
+
+def _of_nodes(turn: Turn) -> None:
     for name in turn.each_node(turn.nodes):
         node = turn.nodes[name]
         if node.retry_s is not None and node.retry_s <= turn.now:
-            turn.node(node.name, retry_s=None)
+            turn.set_retry(node.name, None)
             turn.effects += calls_for(node)
         rest = node.against.get(Source.REST)
         if rest is not None and rest.until_s is not None and rest.until_s <= turn.now:
             turn.object_to(name, Source.REST, None)
     node_loss.check_silence(turn)
-    exam_callers.on_tick(turn)
     off_the_job.on_tick(turn)
 
 
-def _job(turn: Turn, name: str) -> None:
+def _timers(turn: Turn, name: str) -> None:
     for timer in Timer:
         job = turn.jobs.get(name)
-        if job is None or job.parked:
+        if job is None:
             return
         due = job.timers.get(timer)
         if due is not None and due <= turn.now:

@@ -50,7 +50,7 @@ def _end(turn: Turn, name: str, phase: Phase, sentence: str) -> None:
     _keep_first_causes(turn, name)
     give_back(turn, name, forget=name)
     turn.move(name, phase)
-    turn.job(name, timers={}, suspects=(), waiting="", parked="", unsure_s=None)
+    turn.job(name, timers={}, suspects=(), waiting="", parked="", backoff=None, unsure_s=None)
     turn.job(name, seats=(), tried={}, unfit={})
     turn.say(sentence, name)
     job = turn.jobs[name]

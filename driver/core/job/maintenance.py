@@ -231,7 +231,7 @@ def _keep_suspects(turn: Turn, job: Job) -> Job:
     """Suspects that cannot be left are tested in their places, while the job stands still."""
     suspects = [node for node in job.leaving if isinstance(turn.nodes[node].trust, Suspect)]
     for node in suspects:
-        turn.node(node, trust=Trusted())
+        turn.set_trust(node, Trusted())
         turn.say(f"{node} cannot be left now: {job.name} stands still for its tests", job.name)
     leaving = tuple(node for node in job.leaving if node not in suspects)
     return turn.job(job.name, leaving=leaving, suspects=(*job.suspects, *suspects))

@@ -294,8 +294,7 @@ def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
     by_s = turn.now + turn.policy.connect_s
     for node in nodes:
         exams.leave(turn, node)
-        called = replace(turn.nodes[node].told, called=turn.sequence)
-        turn.node(node, holding=Promised(job=name, by_s=by_s), told=called)
+        turn.ask_for(node, Promised(job=name, by_s=by_s))
         turn.order(Allocate(job=name, node=node))
     if Timer.CONNECT not in turn.jobs[name].timers:  # else others are due before
         turn.set_timer(name, Timer.CONNECT, turn.policy.connect_s)
@@ -321,14 +320,9 @@ def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
 
 def _release(turn: Turn, node: str, forget: str | None) -> None:
     exams.leave(turn, node)
-    known = turn.nodes[node]
-    link = known.link
-    turn.node(
-        node,
-        holding=Returning(forget=forget),
-        told=replace(known.told, called=turn.sequence),
-        link=replace(link, check_s=None) if isinstance(link, Awaited | Broken) else link,
-    )
+    link = turn.ask_for(node, Returning(forget=forget)).link
+    if isinstance(link, Awaited | Broken):
+        turn.set_link(node, replace(link, check_s=None))
     turn.object_to(node, Source.EXECUTOR, None)
     turn.order(Release(node=node))
 
@@ -429,12 +423,11 @@ def bar(turn: Turn, name: str, node: str, why: str) -> None:
     turn.job(name, barred=Unfit(until_s=turn.now + turn.policy.rest_s, why=why))
 
 
-def ask_again(turn: Turn) -> None:
-    """Let jobs have nodes again that could not run them a while ago: much may have changed."""
-    for name in turn.each_job(turn.jobs):
-        job = turn.jobs[name]
-        if job.barred is not None and job.barred.until_s <= turn.now:
-            turn.job(name, barred=None)
-        if any(unfit.until_s <= turn.now for unfit in job.unfit.values()):
-            still = {node: unfit for node, unfit in job.unfit.items() if unfit.until_s > turn.now}
-            turn.job(name, unfit=still)
+def ask_again(turn: Turn, name: str) -> None:
+    """Let the job have nodes again that could not run it a while ago: much may have changed."""
+    job = turn.jobs[name]
+    if job.barred is not None and job.barred.until_s <= turn.now:
+        turn.job(name, barred=None)
+    if any(unfit.until_s <= turn.now for unfit in job.unfit.values()):
+        still = {node: unfit for node, unfit in job.unfit.items() if unfit.until_s > turn.now}
+        turn.job(name, unfit=still)

@@ -107,7 +107,8 @@ def evict(
         setup=setup,
     )
     record = replace(turn.nodes[node].record, evicted_s=turn.now, silenced=silent)
-    turn.node(node, trust=quarantine, record=record)
+    turn.set_trust(node, quarantine)
+    turn.set_record(node, record)
     if setup and not asked:
         wait_for_exam(turn, node)
     turn.order(mark(node, quarantine))
@@ -132,7 +133,7 @@ def wait_for_exam(turn: Turn, node: str) -> None:
     record = turn.nodes[node].record
     first_s, last_s = turn.policy.trial_after_s, record.exam_wait_s
     wait_s = max(first_s, min(2 * last_s, turn.policy.trial_longest_s))
-    turn.node(node, record=replace(record, exam_wait_s=wait_s))
+    turn.set_record(node, replace(record, exam_wait_s=wait_s))
     put_exam(turn, node, wait_s)
 
 
@@ -140,14 +141,15 @@ def put_exam(turn: Turn, node: str, after_s: float) -> None:
     """The next tests of the quarantined node are due after so long."""
     quarantine = turn.nodes[node].quarantine
     if quarantine is not None:
-        turn.node(node, trust=replace(quarantine, exam_s=turn.now + after_s))
+        turn.set_trust(node, replace(quarantine, exam_s=turn.now + after_s))
 
 
 def trust(turn: Turn, node: str, *, asked: bool) -> None:
     """Use the node again. `asked`: a person decided; what was against it counts no more."""
     known = turn.nodes[node].record
     record = Record() if asked else replace(known, strikes=(), acquitted=())
-    turn.node(node, trust=Trusted(unmark=True), record=record)
+    turn.set_trust(node, Trusted(unmark=True))
+    turn.set_record(node, record)
     turn.object_to(node, Source.REST, None)
     turn.order(Trust(node=node))
 

@@ -115,7 +115,7 @@ def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
     if node is not None and fault.blame is not Blame.USER and not fault.spared:
         since = turn.now - turn.policy.strike_window_s
         old = [at for at in node.record.strikes if at > since]
-        turn.node(node.name, record=replace(node.record, strikes=(*old, turn.now)))
+        turn.set_record(node.name, replace(node.record, strikes=(*old, turn.now)))
 
 
 def _payer(turn: Turn, job: Job, fault: Fault) -> Blame:

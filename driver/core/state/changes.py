@@ -1,7 +1,8 @@
 """Which fields of a value a decision may replace, with their types: so mypy checks each write.
 
 Used by `Turn`. A test holds each table to its value. What is missing is never changed, or has a
-function of its own: a job's phase has `Turn.move`, its layout `Turn.places`.
+function of its own: a job's phase has `Turn.move`, its layout `Turn.places`. A node has one for
+each of its facets and needs no table.
 """
 
 from typing import TypedDict
@@ -21,37 +22,10 @@ from holdfast.driver.core.state.model import (
     Unfit,
     Wanted,
 )
-from holdfast.driver.core.state.node import (
-    Against,
-    Exited,
-    Fencing,
-    Holding,
-    Link,
-    Presence,
-    Record,
-    Source,
-    Trust,
-)
+from holdfast.driver.core.state.node import Backoff, Exited
 from holdfast.driver.core.state.restore_point import RestorePoint
 from holdfast.protocol.faults import Blame, Evidence, Kind
 from holdfast.protocol.messages import Rendezvous, Seat, Stored
-
-
-class NodeChanges(TypedDict, total=False):
-    """Of a node; its facets change only along `edges`."""
-
-    rack: str
-    machine: str
-    former: tuple[str, ...]
-    presence: Presence
-    link: Link
-    holding: Holding
-    trust: Trust
-    against: dict[Source, Against]
-    told: Fencing
-    exam: str | None
-    record: Record
-    retry_s: float | None
 
 
 class JobChanges(TypedDict, total=False):
@@ -61,6 +35,7 @@ class JobChanges(TypedDict, total=False):
     why: str
     waiting: str
     parked: str
+    backoff: Backoff | None
     failure: Failure | None
     standbys: tuple[str, ...]
     failed_standbys: int
@@ -75,7 +50,6 @@ class JobChanges(TypedDict, total=False):
     seats: tuple[Seat, ...]
     restore: RestorePoint | None
     tally: Tally
-    running: tuple[str, ...]
     exits: tuple[Exited, ...]
     unlike: Fault | None
     ended: int

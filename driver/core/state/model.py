@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.state.layout import Layout
-from holdfast.driver.core.state.node import Exited, Node
+from holdfast.driver.core.state.node import Backoff, Exited, Node
 from holdfast.driver.core.state.restore_point import RestorePoint
 from holdfast.driver.core.state.value import Value
 from holdfast.driver.core.state.versions import Version
@@ -219,7 +219,8 @@ class Job(Value, frozen=True):
     wanted: Wanted = Wanted.RUN
     why: str = ""  # the last decision, in a sentence
     waiting: str = ""  # what it waits for, if it does
-    parked: str = ""  # why the driver leaves it alone until a person stops it
+    parked: str = ""  # why the driver leaves it alone for now: a defect of ours
+    backoff: Backoff | None = None  # until when, and of the last time where it is not parked now
     failure: Failure | None = None
     vacant: int = 0  # how many of its places have no node: see `Turn.places`
     standbys: tuple[str, ...] = ()

@@ -215,8 +215,15 @@ class Record(Value, frozen=True):
     exam_wait_s: float = 0.0  # how long it waited for its tests the last time, or waits
 
 
+class Backoff(Value, frozen=True):
+    """Of whom a defect of ours was met in his affairs: how long he was left alone the last time."""
+
+    until_s: float
+    wait_s: float
+
+
 class Node(Value, frozen=True):
-    """One machine. Its facets are changed by `Turn.node`, which knows the ways between states."""
+    """One machine. Each facet is changed by a function of `Turn`, along its ways in `edges`."""
 
     name: str
     rack: str = ""
@@ -231,6 +238,7 @@ class Node(Value, frozen=True):
     exam: str | None = None  # that it takes part in
     record: Record = Record()
     retry_s: float | None = None  # when a failed call to the cluster is made again
+    backoff: Backoff | None = None  # after a defect of ours: what was due of it is put off
 
     @property
     def present(self) -> bool:

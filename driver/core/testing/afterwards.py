@@ -22,7 +22,7 @@ def passed(turn: Turn, node: str) -> None:
     """Nothing was found."""
     trust = turn.nodes[node].trust
     if isinstance(trust, Suspect):
-        turn.node(node, trust=Trusted())
+        turn.set_trust(node, Trusted())
         acquit(turn, node)
         turn.say(f"the tests of {node} find nothing against it: it is used again", trust.setup.job)
     else:
@@ -36,7 +36,7 @@ def acquit(turn: Turn, node: str) -> None:
     since = turn.now - turn.policy.strike_window_s
     if record.strikes:
         lately = tuple(at_s for at_s in record.acquitted if at_s > since)
-        turn.node(node, record=replace(record, acquitted=(*lately, turn.now)))
+        turn.set_record(node, replace(record, acquitted=(*lately, turn.now)))
 
 
 def failed(turn: Turn, node: str, verdict: Verdict) -> None:
@@ -60,7 +60,7 @@ def _convict(turn: Turn, node: str, suspect: Suspect, verdict: Verdict) -> None:
     fault = diagnosed(node, f"the {part} of {node} failed its tests", verdict)
     incident = incidents.open_or_join(turn, None, fault)
     turn.say(fault.summary, suspect.setup.job)
-    turn.node(node, trust=Trusted())  # while the brake is on it only rests
+    turn.set_trust(node, Trusted())  # while the brake is on it only rests
     why = f"its {part} failed the tests"
     eviction.evict(turn, node, incident.id, why, setup=suspect.setup)
     if not incident.waiting and not incident.outage:
@@ -91,10 +91,10 @@ def put_off(turn: Turn, node: str, why: str, *, ordered: bool) -> None:
 
 def _try_again(turn: Turn, node: str, suspect: Suspect, why: str) -> None:
     if suspect.tries < TRIES:
-        turn.node(node, trust=replace(suspect, exam_s=turn.now + turn.policy.rest_s))
+        turn.set_trust(node, replace(suspect, exam_s=turn.now + turn.policy.rest_s))
         turn.say(f"{node} could not be tested ({why}); that is tried again")
         return
-    turn.node(node, trust=Trusted())
+    turn.set_trust(node, Trusted())
     rest(turn, node, f"it could not be tested: {why}")
     turn.say(f"{node} could not be tested ({why}): it is used again after a while")
 

@@ -86,7 +86,7 @@ def _hold(turn: Turn, node: Node) -> None:
         suspects=(node.name,),
         accused=(node.name,),
     )
-    turn.node(node.name, holding=Lent(), told=replace(node.told, called=number))
+    turn.ask_for(node.name, Lent())
     exams.begin(turn, exam)
     turn.order(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))
     connected(turn, node.name, new=False)
@@ -97,7 +97,7 @@ def _wait_for_helpers(turn: Turn, node: Node) -> None:
     if not (others and isinstance(node.trust, Suspect)):
         put_off(turn, node.name, "nobody is there to be tested beside it", ordered=True)
         return
-    turn.node(node.name, trust=replace(node.trust, after=tuple(exam.id for exam in others)))
+    turn.set_trust(node.name, replace(node.trust, after=tuple(exam.id for exam in others)))
     turn.say(f"{node.name} is tested after {others[0].suspects[0]}: there is nobody else to help")
 
 

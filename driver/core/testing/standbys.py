@@ -99,7 +99,7 @@ def _pass(turn: Turn, job: Job, node: str) -> None:
 def _note(turn: Turn, node: str, *, tested: bool) -> None:
     held = turn.nodes[node].held
     if held is not None:
-        turn.node(node, holding=replace(held, tested=tested))
+        turn.set_holding(node, replace(held, tested=tested))
 
 
 def _stands_by_untested(turn: Turn, node: str, why: str) -> None:

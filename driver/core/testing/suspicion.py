@@ -35,7 +35,7 @@ def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
 def begin(turn: Turn, job: Job, node: str, fault: Fault) -> None:
     """The job leaves the node, its last step saved first; it is tested once it is given back."""
     setup = eviction.setup_of(job)
-    turn.node(node, trust=Suspect(why=fault.summary, setup=setup, exam_s=turn.now))
+    turn.set_trust(node, Suspect(why=fault.summary, setup=setup, exam_s=turn.now))
     known = moved_off(turn, job)
     moved = {other: at_s for other, at_s in job.moved.items() if other in known}
     turn.job(job.name, leaving=(*job.leaving, node), moved={**moved, node: turn.now})

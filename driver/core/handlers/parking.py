@@ -1,0 +1,52 @@
+"""Jobs in whose affairs a defect of ours was met: left alone for a while, then looked at again.
+
+Called where `decide` raised, and by ticks. Pure. What runs goes on meanwhile, and what is heard of
+it is not listened to: so it is told once more, and who was waited for has so much longer.
+"""
+
+from holdfast.driver.core import exams
+from holdfast.driver.core.handlers import node_loss
+from holdfast.driver.core.handlers.stalls import Later
+from holdfast.driver.core.state.model import Job
+from holdfast.driver.core.state.node import Backoff
+from holdfast.driver.core.turn import Turn
+
+FIRST_S = 60.0
+"""Until who met a defect is looked at again: what is known of him may be another thing by then."""
+
+LONGEST_S = 3600.0
+"""However often it was met. A look costs one line of the journal, and of the log one traceback."""
+
+
+def longer(known: Backoff | None, now: float) -> Backoff:
+    """Twice as long as the last time, unless it went well for as long as that since."""
+    again = known is not None and now < known.until_s + known.wait_s
+    wait_s = min(LONGEST_S, 2 * known.wait_s) if known is not None and again else FIRST_S
+    return Backoff(until_s=now + wait_s, wait_s=wait_s)
+
+
+def left_alone(job: Job, now: float) -> bool:
+    """Whether it is parked, and not to come back yet."""
+    return bool(job.parked) and job.backoff is not None and job.backoff.until_s > now
+
+
+def park(turn: Turn, name: str, why: str) -> None:
+    """Do nothing for the job for a while. What runs goes on."""
+    job = turn.jobs[name]
+    exams.drop(turn, job.exam)
+    backoff = longer(job.backoff, turn.now)
+    turn.job(name, parked=why, backoff=backoff)
+    turn.say(f"{name} is parked: {why}. It is looked at again in {backoff.wait_s:g} s", name)
+
+
+def come_back(turn: Turn, job: Job) -> None:
+    """Look at the job again, as it is by what its nodes tell of it now."""
+    since_s = job.since_s if job.backoff is None else job.backoff.until_s - job.backoff.wait_s
+    turn.job(job.name, parked="")
+    turn.say(f"{job.name} is looked at again", job.name)
+    later = Later(turn, turn.now - since_s)
+    later.job(turn.jobs[job.name])
+    turn.resend.update(dict.fromkeys(job.members))
+    for name in turn.each_node(job.members):
+        later.held(turn.nodes[name])
+        node_loss.confirm(turn, name)
