@@ -3,7 +3,7 @@
 Numbers in comments are those of the fault list (docs/faults.md).
 """
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 import msgspec
 
@@ -79,6 +79,17 @@ class Weight(StrEnum):
     RESTART = "restart"  # the software is at fault, or nobody knows yet: rung 1 cures it
     SUSPECT = "suspect"  # the node has to pass its tests before it is used again
     CONCLUSIVE = "conclusive"  # the node is gone or has explicit hardware evidence: replace it
+
+
+class Rung(IntEnum):
+    """What is done about a fault, in order of cost. (5 is for going on with a replica fewer.)"""
+
+    NONE = 0
+    IN_PLACE = 1  # restart the ranks on the same nodes
+    REPLACE = 2  # a node that is plainly bad, or try its place on another first
+    DIAGNOSE = 3  # test the suspects and their neighbours
+    DIAGNOSE_ALL = 4
+    GIVE_UP = 6  # with the evidence
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

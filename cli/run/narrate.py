@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.cli.words import counted, duration, plural, repeats
+from holdfast.protocol.faults import Rung
 
 
 class Narrator:
@@ -63,10 +64,10 @@ class Narrator:
 def then(incident: Mapping[str, Any], ranks: int, job: Mapping[str, Any] | None) -> str:
     """`; restarting 2 ranks (restart 1 of 3)`: what is done about a fault."""
     doing = {
-        1: f"; restarting {plural(ranks, 'rank')}",
-        2: "; another node is to take over",
-        3: "; testing the suspects",
-        4: "; testing every node",
+        Rung.IN_PLACE: f"; restarting {plural(ranks, 'rank')}",
+        Rung.REPLACE: "; another node is to take over",
+        Rung.DIAGNOSE: "; testing the suspects",
+        Rung.DIAGNOSE_ALL: "; testing every node",
     }
     over = not incident["open"] and incident["recovered_s"] is None
     return "" if over else doing.get(incident["rung"], "") + _restart(incident, job)

@@ -17,10 +17,7 @@ from holdfast.driver.core.placing.allocation import leave, ready
 from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Against, Free, Node, Source, Suspect, Trusted
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
-
-REPLACE = 2
-"""The rung of the ladder that a move stands on."""
+from holdfast.protocol.faults import Blame, Evidence, Kind, Rung, Weight
 
 NOTICE = "notice"
 """Source of the evidence that a node was to be free."""
@@ -183,7 +180,7 @@ def _begin(turn: Turn, job: Job) -> None:
     )
     incident = incidents.open_or_join(turn, job.name, fault)
     nodes = tuple(dict.fromkeys((*incident.nodes, *job.leaving)))
-    turn.incident(incident.id, nodes=nodes, rung=max(REPLACE, incident.rung))
+    turn.incident(incident.id, nodes=nodes, rung=max(Rung.REPLACE, incident.rung))
     turn.say(f"{summary}: its last step is saved first", job.name)
     turn.move(job.name, Phase.SUSPENDING)
     open_epoch(turn, job.name, stop="grace")

@@ -1,9 +1,6 @@
 """The recovery ladder: the smallest rung that can cure a fault, the next one when it did not.
 
-Called by the machines with a `Fault`. Pure. Rungs: 1 restart in place; 2 replace a node that is
-plainly bad, or try its place on another first; 3 test the suspects and their neighbours; 4 test
-everyone; 6 give up with the evidence.
-(5, going on with a replica fewer, needs a job whose topology may shrink.)
+Called by the machines with a `Fault`. Pure. The rungs are `protocol.faults.Rung`.
 """
 
 from msgspec.structs import replace
@@ -22,10 +19,9 @@ from holdfast.driver.core.recovery import hang_sites
 from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Spent, Wanted
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Weight
+from holdfast.protocol.faults import Blame, Rung, Weight
 
-IN_PLACE, REPLACE, DIAGNOSE, DIAGNOSE_ALL, GIVE_UP = 1, 2, 3, 4, 6
-CLIMB = (IN_PLACE, DIAGNOSE, DIAGNOSE_ALL, GIVE_UP)
+CLIMB = (Rung.IN_PLACE, Rung.DIAGNOSE, Rung.DIAGNOSE_ALL, Rung.GIVE_UP)
 """The way up where a fault comes again; rung 2 is for evidence, not for repetition."""
 
 
@@ -66,12 +62,12 @@ def _noted(turn: Turn, name: str, fault: Fault, incident: Incident) -> Fault:
     return fault
 
 
-def rung_for(policy: Policy, incident: Incident, fault: Fault, *, strikes: int) -> int:
+def rung_for(policy: Policy, incident: Incident, fault: Fault, *, strikes: int) -> Rung:
     """The rung for this fault, given what its incident and its node have seen."""
     if fault.weight is Weight.CONCLUSIVE and fault.node is not None:
-        return REPLACE
+        return Rung.REPLACE
     if fault.blame is Blame.USER:
-        return IN_PLACE
+        return Rung.IN_PLACE
     start = 0 if fault.weight is Weight.RESTART else 1
     same = max(0, incident.tries.get(_key(fault), 0) - 1) // policy.same_fault_tries
     whatever = max(0, sum(incident.tries.values()) - 1) // policy.incident_tries
@@ -79,7 +75,7 @@ def rung_for(policy: Policy, incident: Incident, fault: Fault, *, strikes: int) 
     if strikes >= policy.strikes:
         steps = max(steps, 1)
     rung = CLIMB[min(steps, len(CLIMB) - 1)]
-    return DIAGNOSE_ALL if rung == DIAGNOSE and fault.node is None else rung
+    return Rung.DIAGNOSE_ALL if rung is Rung.DIAGNOSE and fault.node is None else rung
 
 
 def _key(fault: Fault) -> str:
@@ -97,7 +93,7 @@ def _lose_standby(turn: Turn, name: str, fault: Fault) -> None:
         return
     incident = incidents.open_or_join(turn, None, fault)
     if fault.kind not in incidents.LOSSES:  # those may be of several jobs
-        turn.incident(incident.id, jobs=(name,), rung=REPLACE)
+        turn.incident(incident.id, jobs=(name,), rung=Rung.REPLACE)
     turn.say(f"{fault.summary}: standby {fault.node} of {name} is replaced", name)
     _evict(turn, fault, incident.id)
     if not incident.waiting and not incident.outage:
@@ -204,11 +200,11 @@ def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> 
     incident = turn.incidents[number]
     rung = rung_for(turn.policy, incident, fault, strikes=_strikes(turn, name, fault))
     moves = _moves_first(turn, name, fault, rung)
-    rung = rung if moves is None else REPLACE
-    alone = tried and rung == DIAGNOSE
+    rung = rung if moves is None else Rung.REPLACE
+    alone = tried and rung is Rung.DIAGNOSE
     aside = alone and suspicion.may_begin(turn, turn.jobs[name], fault.node)
     turn.incident(number, rung=max(rung, incident.rung))
-    if rung == GIVE_UP:
+    if rung is Rung.GIVE_UP:
         tries = sum(incident.tries.values())
         reason = f"{fault.summary}. {tries} recoveries, with tests of every node, did not cure it"
         _give_up(turn, name, fault, number, reason)
@@ -218,13 +214,13 @@ def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> 
     turn.say(f"{fault.summary}: {action}", name)
     if moves is not None:
         move_on_suspicion.move(turn, name, moves)
-    elif rung == REPLACE:
+    elif rung is Rung.REPLACE:
         _evict(turn, fault, number)
     elif aside and fault.node is not None:
         suspicion.begin(turn, turn.jobs[name], fault.node, fault)
-    elif rung == DIAGNOSE and fault.node is not None:
+    elif rung is Rung.DIAGNOSE and fault.node is not None:
         _suspect(turn, name, (fault.node,))
-    elif rung == DIAGNOSE_ALL:
+    elif rung is Rung.DIAGNOSE_ALL:
         _suspect(turn, name, turn.jobs[name].nodes)
     _quiesce(turn, name, again=tried)
 
@@ -237,15 +233,15 @@ def _strikes(turn: Turn, name: str, fault: Fault) -> int:
     return len(node.record.strikes) if node is not None else 0
 
 
-def _moves_first(turn: Turn, name: str, fault: Fault, rung: int) -> str | None:
+def _moves_first(turn: Turn, name: str, fault: Fault, rung: Rung) -> str | None:
     """The node whose place is tried on another one, rather than what the rung is for."""
-    if rung < DIAGNOSE and not fault.spot:
+    if rung < Rung.DIAGNOSE and not fault.spot:
         return None
     job = turn.jobs[name]
     again = fault.own and crash_signature.came_again(job, fault)
     apart = bool(move_on_suspicion.cut_off(turn, job, fault))
-    reason = again or apart or rung == GIVE_UP or _acquitted(turn, fault)
-    first = (rung >= DIAGNOSE and reason) or hang_sites.at_last(turn, job, fault)
+    reason = again or apart or rung is Rung.GIVE_UP or _acquitted(turn, fault)
+    first = (rung >= Rung.DIAGNOSE and reason) or hang_sites.at_last(turn, job, fault)
     return move_on_suspicion.to_move(turn, job, fault) if first else None
 
 
@@ -263,10 +259,10 @@ def _give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> N
 ASIDE = "a warm standby takes its place, and the node is tested off the job"
 
 _ACTION = {
-    IN_PLACE: "restart the ranks on the same nodes",
-    REPLACE: "replace the node",
-    DIAGNOSE: "test the node and its neighbours",
-    DIAGNOSE_ALL: "test every node of the job",
+    Rung.IN_PLACE: "restart the ranks on the same nodes",
+    Rung.REPLACE: "replace the node",
+    Rung.DIAGNOSE: "test the node and its neighbours",
+    Rung.DIAGNOSE_ALL: "test every node of the job",
 }
 
 

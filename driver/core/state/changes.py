@@ -24,7 +24,7 @@ from holdfast.driver.core.state.model import (
 )
 from holdfast.driver.core.state.node import Backoff, Exited
 from holdfast.driver.core.state.restore_point import RestorePoint
-from holdfast.protocol.faults import Blame, Evidence, Kind
+from holdfast.protocol.faults import Blame, Evidence, Kind, Rung
 from holdfast.protocol.messages import Rendezvous, Seat, Stored
 
 
@@ -89,7 +89,7 @@ class IncidentChanges(TypedDict, total=False):
     rank: int | None
     nodes: tuple[str, ...]
     evidence: tuple[Evidence, ...]
-    rung: int
+    rung: Rung
     faults: int
     tries: dict[str, int]
     evicted: tuple[str, ...]

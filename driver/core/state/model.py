@@ -14,7 +14,7 @@ from holdfast.driver.core.state.node import Backoff, Exited, Node
 from holdfast.driver.core.state.restore_point import RestorePoint
 from holdfast.driver.core.state.value import Value
 from holdfast.driver.core.state.versions import Version
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Blame, Evidence, Kind, Rung, Weight
 from holdfast.protocol.messages import (
     DiagnosticOrder,
     DiagnosticResult,
@@ -335,7 +335,7 @@ class Incident(Value, frozen=True):
     rank: int | None = None
     nodes: tuple[str, ...] = ()  # all that were involved
     evidence: tuple[Evidence, ...] = ()
-    rung: int = 0  # highest that was needed
+    rung: Rung = Rung.NONE  # highest that was needed
     faults: int = 1  # that were put down to it; what was only reported is none
     tries: dict[str, int] = {}  # recoveries so far, by fault and node
     evicted: tuple[str, ...] = ()

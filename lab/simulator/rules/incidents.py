@@ -7,7 +7,7 @@ from holdfast.driver.core.job import maintenance
 from holdfast.driver.core.state.model import Incident, State
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
-from holdfast.protocol.faults import Kind
+from holdfast.protocol.faults import Kind, Rung
 
 
 def one_incident_a_cause(state: State) -> None:
@@ -28,7 +28,7 @@ def _only_a_loss(incident: Incident) -> bool:
     """Lost nodes are its cause from the beginning: each fault is one of them, and no job moved."""
     each_lost = incident.faults <= max(1, len(incident.nodes)) and not _moved(incident)
     each_lost = each_lost and not _came_back(incident)
-    return incident.kind in LOSSES and incident.rung in (0, 2) and each_lost
+    return incident.kind in LOSSES and incident.rung in (Rung.NONE, Rung.REPLACE) and each_lost
 
 
 def _came_back(incident: Incident) -> bool:
