@@ -25,8 +25,8 @@ from holdfast.executor.core.observe import free, observed
 from holdfast.executor.diagnosing import diagnose
 from holdfast.executor.lastlines import LeftHere
 from holdfast.executor.link import Link
-from holdfast.executor.meeting import Meeting
 from holdfast.executor.ranks import Ranks
+from holdfast.executor.rendezvous import RendezvousHost
 from holdfast.executor.settings import Settings
 from holdfast.executor.spawner import Spawner
 from holdfast.kit.clock import Clock
@@ -83,7 +83,7 @@ class Executor:
         self._ranks = Ranks(self._spawner, node, self.tell, echo=echo)
         self._left_here = LeftHere()
         self._agent = Agent(self._children, node.paths, self.tell)
-        self._meeting = Meeting(self._spawner, settings.address, self.tell)
+        self._rendezvous = RendezvousHost(self._spawner, settings.address, self.tell)
         self._sweep = Sweep(self._children, self._kept, lambda: self._spawner.launcher.busy)
         self._answers = Answers(self._children, self._ranks)
         self._link = Link(settings, self)
@@ -152,8 +152,8 @@ class Executor:
                 self._spawner.warm(task)
             case do.Clear(grace_s=grace_s):
                 self._clear(grace_s)
-            case do.StartStore():
-                self._spawn(self._meeting.start(action))
+            case do.HostRendezvous():
+                self._spawn(self._rendezvous.start(action))
             case do.StartRanks():
                 self._spawn(self._run_ranks(action))
             case do.RunDiagnostic(order=order):

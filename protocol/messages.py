@@ -92,7 +92,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Rendezvous(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the epoch's store process listens."""
+    """Where the epoch's rendezvous listens."""
 
     address: str
     port: int
@@ -130,9 +130,9 @@ class DiagnosticOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 class Desired(Message, frozen=True):
     """All that a node should be doing for its job. Idempotent; the newest generation wins.
 
-    No seats of its own: no rank may run. `host_store`: run the epoch's store process and report its
-    address. `rendezvous` is set whenever `seats` is. An executor refuses what has a (term, epoch)
-    older than it has accepted.
+    No seats of its own: no rank may run. `host_rendezvous`: host the epoch's rendezvous and report
+    its address. `rendezvous` is set whenever `seats` is. An executor refuses what has a (term,
+    epoch) older than it has accepted.
     """
 
     node: str
@@ -148,7 +148,7 @@ class Desired(Message, frozen=True):
     world_size: int = 0  # seats of the whole table; these three are set when it is sent
     places: int = 0  # nodes of the whole table …
     place: int = 0  # … and which of them this one is, from 0
-    host_store: bool = False
+    host_rendezvous: bool = msgspec.field(default=False, name="host_store")
     rendezvous: Rendezvous | None = None
     restore: Restore | None = None
     stop: str = "kill"  # how to end ranks that should not be: "kill", or "grace" (SIGTERM first)
@@ -242,8 +242,8 @@ class Observed(Message, frozen=True):
     job: str | None = None
     attempt: int = 0
     ranks: tuple[RankStatus, ...] = ()
-    quiet: bool = False  # no rank, child of a rank or store process of an older epoch is left
-    store: Rendezvous | None = None  # the epoch's store process, once it listens
+    quiet: bool = False  # no rank, child of a rank or rendezvous of an older epoch is left
+    rendezvous: Rendezvous | None = msgspec.field(default=None, name="store")  # once it listens
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] = ()  # looked up when quiet, by the node of rank 0: found so far
     looking: str = ""  # why it is not known yet what else the store holds; "" where it is

@@ -126,7 +126,7 @@ class SimulatedNode:
     def _observed(self, told: Desired) -> Observed:
         """All is as it was told to be, at once."""
         self._reports += 1
-        store = Rendezvous(address=SWITCH_ADDRESS, port=STORE_PORT) if told.host_store else None
+        meets = Rendezvous(address=SWITCH_ADDRESS, port=STORE_PORT)
         return Observed(
             node=self._name,
             incarnation=self._incarnation,
@@ -140,7 +140,7 @@ class SimulatedNode:
                 for seat in told.seats
             ),
             quiet=not told.seats,
-            store=store,
+            rendezvous=meets if told.host_rendezvous else None,
             launcher="warm",
         )
 

@@ -72,9 +72,9 @@ class Fleet:
         elif not told.seats and self._quiet.get(node) != epoch:
             self._quiet[node] = epoch
             self._post(e.NodeQuiet(job=job, epoch=epoch, node=node))
-            if told.host_store:
+            if told.host_rendezvous:
                 at = Rendezvous(address="10.0.0.1", port=29_500)
-                self._post(e.StoreReady(job=job, epoch=epoch, node=node, rendezvous=at))
+                self._post(e.RendezvousReady(job=job, epoch=epoch, node=node, rendezvous=at))
 
     def exit(self, status: Callable[[int], RankStatus]) -> None:
         """All ranks of all nodes end; nodes tell it one after the other."""

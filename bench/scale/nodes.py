@@ -185,7 +185,7 @@ class Node:
             self._peers["executor"].send(self._observed(message))
 
     def _observed(self, told: Desired) -> Observed:
-        store = Rendezvous(address=ADDRESS, port=STORE_PORT) if told.host_store else None
+        store = Rendezvous(address=ADDRESS, port=STORE_PORT) if told.host_rendezvous else None
         own = [seat.rank for seat in told.seats if seat.node == self.name]
         return Observed(
             node=self.name,
@@ -197,7 +197,7 @@ class Node:
             attempt=told.attempt,
             ranks=tuple(RankStatus(rank=rank, state="running", pid=rank + 1) for rank in own),
             quiet=not own,
-            store=store,
+            rendezvous=store,
             launcher="warm",
         )
 

@@ -57,7 +57,7 @@ def _rest(turn: Turn, job: Job) -> None:
 
 def _outgrown(turn: Turn, job: Job) -> str:
     """Why the epoch cannot be used any more, though no rank has run in it; "" where it can."""
-    if job.host and job.host != job.store_host:
+    if job.host and job.host != job.rendezvous_host:
         return f"its ranks are to meet on {job.host}"
     if job.epoch >= turn.epoch:
         return ""  # no later one was ever given

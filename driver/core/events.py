@@ -257,8 +257,8 @@ class CheckpointStored(Event, frozen=True):
     step: int
 
 
-class StoreReady(Event, frozen=True):
-    """The epoch's store process listens."""
+class RendezvousReady(Event, frozen=True, tag="StoreReady"):
+    """The process that hosts the epoch's rendezvous listens."""
 
     job: str
     epoch: int
@@ -266,8 +266,8 @@ class StoreReady(Event, frozen=True):
     rendezvous: Rendezvous
 
 
-class StoreLost(Event, frozen=True):
-    """The epoch's store process died though ranks knew its address."""
+class RendezvousLost(Event, frozen=True, tag="StoreLost"):
+    """The process that hosts the epoch's rendezvous died though ranks knew its address."""
 
     job: str
     epoch: int
@@ -480,8 +480,8 @@ AnyEvent = (
     | ExecutorDisconnected
     | NodeQuiet
     | CheckpointStored
-    | StoreReady
-    | StoreLost
+    | RendezvousReady
+    | RendezvousLost
     | RanksRunning
     | RanksExited
     | DesiredRefused

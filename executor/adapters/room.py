@@ -1,7 +1,7 @@
 """Whether the disk that ranks write to has room for them to start.
 
-Called by `executor.meeting` before an attempt, and by `executor.ranks` when a rank ended without a
-word. Reads what the file system says of itself; a user's quota is not seen.
+Called by `executor.rendezvous` before an attempt, and by `executor.ranks` when a rank ended
+without a word. Reads what the file system says of itself; a user's quota is not seen.
 """
 
 import math

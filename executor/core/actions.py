@@ -38,9 +38,9 @@ class Clear(Action, frozen=True):
     grace_s: float
 
 
-class StartStore(Action, frozen=True):
-    """Ends: StoreListening, and when the process dies StoreEnded. Before it RoomLacked, twice,
-    where the disk of `logs` is full: room there is awaited.
+class HostRendezvous(Action, frozen=True):
+    """Ends: RendezvousListening, and when the process dies RendezvousEnded. Before it RoomLacked,
+    twice, where the disk of `logs` is full: room there is awaited.
     """
 
     job: str
@@ -68,4 +68,6 @@ class OrderAgent(Action, frozen=True):
     order: AgentOrder
 
 
-AnyAction = Remember | Answer | Warm | Clear | StartStore | StartRanks | RunDiagnostic | OrderAgent
+AnyAction = (
+    Remember | Answer | Warm | Clear | HostRendezvous | StartRanks | RunDiagnostic | OrderAgent
+)

@@ -27,7 +27,7 @@ def agent_order(state: State) -> AgentOrder | None:
         store_interval_steps=task.store_interval_steps if task else 0,
         retention=task.retention if task else 2,
         save=desired.save if quiet else None,
-        look_up_store=quiet and desired.host_store,
+        look_up_store=quiet and desired.host_rendezvous,
         forget_job=desired.forget_job,
     )
     last = state.care.order

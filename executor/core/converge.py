@@ -74,17 +74,17 @@ def _stale(state: State) -> bool:
     return another or bool(run.seats and run.seats != own_seats(state))
 
 
-def _host_store(state: State, now: float) -> Step:
-    """One store process an epoch; a dead one is replaced while no rank knows its address."""
+def _host_rendezvous(state: State, now: float) -> Step:
+    """One rendezvous process an epoch; a dead one is replaced while no rank knows its address."""
     desired = state.desired
-    if desired is None or desired.job is None or not desired.host_store or _busy(state):
+    if desired is None or desired.job is None or not desired.host_rendezvous or _busy(state):
         return state, []
     run = state.run or Run(job=desired.job, epoch=desired.epoch)
-    if run.store_asked:
+    if run.rendezvous_asked:
         return state, []
     return (
-        replace(state, run=replace(run, store_asked=True)),
-        [do.StartStore(job=desired.job, epoch=desired.epoch, logs=_logs(desired))],
+        replace(state, run=replace(run, rendezvous_asked=True)),
+        [do.HostRendezvous(job=desired.job, epoch=desired.epoch, logs=_logs(desired))],
     )
 
 
@@ -112,7 +112,7 @@ def _start_ranks(state: State, now: float) -> Step:
         run=replace(run, seats=seats, ranks=ranks),
         fence=replace(state.fence, started=True),
     )
-    agent_store = run.store_served or not run.store_asked
+    agent_store = run.rendezvous_served or not run.rendezvous_asked
     return started, [do.StartRanks(desired=desired, seats=seats, agent_store=agent_store)]
 
 
@@ -166,7 +166,7 @@ def _order_agent(state: State, now: float) -> Step:
 _RULES: tuple[Callable[[State, float], Step], ...] = (
     _warm,
     _clear,
-    _host_store,
+    _host_rendezvous,
     _start_ranks,
     _diagnose,
     _order_agent,

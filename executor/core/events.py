@@ -42,14 +42,14 @@ class RankNotStarted(Event, frozen=True):
 
 
 class RoomLacked(Event, frozen=True):
-    """Why the store waits for room on a disk, and what to do; "" once there is some."""
+    """Why the rendezvous waits for room on a disk, and what to do; "" once there is some."""
 
     job: str
     epoch: int
     why: str
 
 
-class StoreListening(Event, frozen=True):
+class RendezvousListening(Event, frozen=True):
     """`served` is False where the port is only reserved and rank 0 is to serve it."""
 
     job: str
@@ -58,8 +58,8 @@ class StoreListening(Event, frozen=True):
     served: bool
 
 
-class StoreEnded(Event, frozen=True):
-    """The store process died, or could not be started."""
+class RendezvousEnded(Event, frozen=True):
+    """The rendezvous process died, or could not be started."""
 
     job: str
     epoch: int
@@ -67,7 +67,7 @@ class StoreEnded(Event, frozen=True):
 
 
 class Cleared(Event, frozen=True):
-    """Nothing is left of what ran: ranks, their children, store and diagnostics."""
+    """Nothing is left of what ran: ranks, their children, rendezvous and diagnostics."""
 
 
 class DiagnosticEnded(Event, frozen=True):
@@ -101,8 +101,8 @@ AnyEvent = (
     | RankEnded
     | RankNotStarted
     | RoomLacked
-    | StoreListening
-    | StoreEnded
+    | RendezvousListening
+    | RendezvousEnded
     | Cleared
     | DiagnosticEnded
     | AgentReported

@@ -18,8 +18,8 @@ def fold(state: State, event: ev.AnyEvent) -> Folded:
             return _instructed(state, desired)
         case ev.RankStarted() | ev.RankEnded() | ev.RankNotStarted():
             return _of_rank(state, event), []
-        case ev.RoomLacked() | ev.StoreListening() | ev.StoreEnded():
-            return _of_store(state, event), []
+        case ev.RoomLacked() | ev.RendezvousListening() | ev.RendezvousEnded():
+            return _of_rendezvous(state, event), []
         case ev.AgentReported() | ev.AgentAbsent():
             return _of_agent(state, event), []
         case ev.Cleared():
@@ -76,15 +76,17 @@ def _status(
             return status, run.exits + 1
 
 
-def _of_store(state: State, event: ev.RoomLacked | ev.StoreListening | ev.StoreEnded) -> State:
+def _of_rendezvous(
+    state: State, event: ev.RoomLacked | ev.RendezvousListening | ev.RendezvousEnded
+) -> State:
     run = _current(state, event.job, event.epoch)
     if run is None:
         return state
     match event:
         case ev.RoomLacked(why=why):
             return replace(state, run=replace(run, lacks=why))
-        case ev.StoreListening(rendezvous=store, served=served):
-            return replace(state, run=replace(run, store=store, store_served=served))
-        case ev.StoreEnded():
-            forgotten = replace(run, store=None, store_asked=bool(run.seats))
+        case ev.RendezvousListening(rendezvous=rendezvous, served=served):
+            return replace(state, run=replace(run, rendezvous=rendezvous, rendezvous_served=served))
+        case ev.RendezvousEnded():
+            forgotten = replace(run, rendezvous=None, rendezvous_asked=bool(run.seats))
             return replace(state, run=forgotten)

@@ -23,10 +23,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     seats: tuple[Seat, ...] = ()  # of this node; empty until ranks are started
     ranks: dict[int, RankStatus] = {}
     exits: int = 0
-    store_asked: bool = False
-    store: Rendezvous | None = None
-    store_served: bool = False
-    lacks: str = ""  # room on a disk that its store waits for, and what to do
+    rendezvous_asked: bool = False
+    rendezvous: Rendezvous | None = None
+    rendezvous_served: bool = False
+    lacks: str = ""  # room on a disk that its rendezvous waits for, and what to do
 
 
 class Care(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         attempt=desired.attempt if desired else 0,
         ranks=tuple(run.ranks[rank] for rank in sorted(run.ranks)) if run else (),
         quiet=quiet(state, now),
-        store=run.store if run else None,
+        rendezvous=run.rendezvous if run else None,
         snapshots=agent.snapshots if agent else (),
         stored=told.stored if told else (),
         damaged=told.damaged if told else (),
@@ -73,15 +73,15 @@ def _looking(state: State) -> str:
 
 
 def _preparing(run: Run | None, launcher: str) -> str:
-    """The store is forked from the launcher, which ends what stands still in it. Without one it
-    imports torch itself, and is given up for a bare port by `meeting`, so that both come to an end.
+    """The rendezvous is forked from the launcher, which ends what stands still in it. Without one
+    it imports torch itself, and is given up for a bare port, so that both come to an end.
     """
-    waits = run is not None and run.store_asked and run.store is None
+    waits = run is not None and run.rendezvous_asked and run.rendezvous is None
     if waits and run is not None and run.lacks:
         return run.lacks
     if waits and launcher == "warming":
         return "it imports what the ranks need"
-    return "its store imports torch" if waits and launcher.startswith("none") else ""
+    return "its rendezvous imports torch" if waits and launcher.startswith("none") else ""
 
 
 def _absence(state: State) -> str:

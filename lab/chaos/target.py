@@ -23,7 +23,7 @@ OUTPUT = re.compile(
 )
 
 
-STORE = re.compile(r"store-e\d+$")
+RENDEZVOUS = re.compile(r"rdzv-e(\d+)$")
 
 
 class NotThere(Exception):
@@ -112,17 +112,18 @@ def _launcher(lab: Lab, node: NodeRecord) -> int | None:
     executor = process_pid(lab, node, "executor")
     for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name):
         serves = _parent_of(pid) == executor and b"\0serve\0" in processes.command_of(pid)
-        became = OUTPUT.search(_output_of(pid)) or _title(pid).startswith(("rank-", "store-"))
+        became = OUTPUT.search(_output_of(pid)) or _title(pid).startswith(("rank-", "rdzv-"))
         if serves and not became:
             return pid
     return None
 
 
-def _store(lab: Lab, node: NodeRecord) -> int | None:
+def _rendezvous(lab: Lab, node: NodeRecord) -> int | None:
     """The process that serves the rendezvous of the newest epoch."""
     titles = {pid: _title(pid) for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name)}
-    stores = [(int(t.removeprefix("store-e")), p) for p, t in titles.items() if STORE.match(t)]
-    return max(stores)[1] if stores else None
+    epochs = {pid: RENDEZVOUS.match(title) for pid, title in titles.items()}
+    hosts = [(int(each[1]), pid) for pid, each in epochs.items() if each]
+    return max(hosts)[1] if hosts else None
 
 
 PROCESSES = {
@@ -130,7 +131,7 @@ PROCESSES = {
     "daemon": _running("holdfast.daemon.main"),
     "agent": _running("holdfast.checkpoint.agent"),
     "launcher": _launcher,
-    "store": _store,
+    "rendezvous": _rendezvous,
 }
 """What runs on a node beside its ranks, its init and its orphans."""
 

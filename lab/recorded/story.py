@@ -133,7 +133,7 @@ class Story:
         job = self.driver.state.jobs[NAME]
         store = Rendezvous(address="10.0.0.1", port=29_400)
         host, epoch = job.host or "", job.epoch
-        ready = e.StoreReady(job=NAME, epoch=epoch, node=host, rendezvous=store)
+        ready = e.RendezvousReady(job=NAME, epoch=epoch, node=host, rendezvous=store)
         await self.driver.happened(ready)
         for node in self.driver.state.jobs[NAME].nodes:
             await self.driver.happened(e.RanksRunning(job=NAME, epoch=epoch, node=node))

@@ -111,8 +111,8 @@ class Executor:
         self.settled = True
         if self._has_seats(desired) and self.run is None:
             self._start(desired)
-        if desired.host_store and not self.store_port and not self.store_lost:
-            self._host_store(desired)
+        if desired.host_rendezvous and not self.store_port and not self.store_lost:
+            self._host_rendezvous(desired)
         if desired.diagnostics and self.machine.exam is ExamLie.HANGS:
             pass
         elif desired.diagnostics and not any(order.members for order in desired.diagnostics):
@@ -124,7 +124,7 @@ class Executor:
         elif desired.diagnostics:
             self._test(desired.diagnostics[0].id, desired)
         self.report()
-        if desired.save is not None and desired.host_store:
+        if desired.save is not None and desired.host_rendezvous:
             self._save(desired, desired.save)
 
     def _tried(self, desired: Desired) -> None:
@@ -144,7 +144,7 @@ class Executor:
         takes_s = self.world.rng(self.machine.name, "saves").uniform(0.1, 3.0)
         self.world.agenda.after(takes_s, written)
 
-    def _host_store(self, desired: Desired) -> None:
+    def _host_rendezvous(self, desired: Desired) -> None:
         self.store_port = port = FIRST_PORT + self.world.number()
         lives_s, self.machine.store_lives_s = self.machine.store_lives_s, None
         if lives_s is not None:
@@ -157,7 +157,7 @@ class Executor:
             return
         self.store_port, self.store_lost = 0, bool(desired.seats)
         if not self.store_lost:
-            self._host_store(desired)
+            self._host_rendezvous(desired)
         self.report()
 
     def _start(self, desired: Desired) -> None:
@@ -196,20 +196,20 @@ class Executor:
             self._say_quiet(desired)
         if self.store_port:
             store = Rendezvous(address=name, port=self.store_port)
-            self.say(e.StoreReady(job=job, epoch=epoch, node=name, rendezvous=store))
+            self.say(e.RendezvousReady(job=job, epoch=epoch, node=name, rendezvous=store))
         if self.store_lost and self.run is not None:
-            self.say(e.StoreLost(job=job, epoch=epoch, node=name))
+            self.say(e.RendezvousLost(job=job, epoch=epoch, node=name))
         if self.exits:
             self.say(words.exited(self.world, self.machine, desired, tuple(self.exits.values())))
 
     def _say_quiet(self, desired: Desired) -> None:
         """What is in memory at once; what the store holds when it has been looked through."""
-        if desired.host_store and self.machine.name in self.world.lookup.hung:
+        if desired.host_rendezvous and self.machine.name in self.world.lookup.hung:
             self._look_in_vain(desired)
             return
-        looks_s = self.world.lookup.looks_s if desired.host_store else 0.0
+        looks_s = self.world.lookup.looks_s if desired.host_rendezvous else 0.0
         if not looks_s or self.looked == desired.epoch:
-            self.say(words.quiet(self.world, self.machine, desired, looks=desired.host_store))
+            self.say(words.quiet(self.world, self.machine, desired, looks=desired.host_rendezvous))
             return
         nothing = "nothing found so far"
         self.say(words.quiet(self.world, self.machine, desired, looking=nothing))

@@ -158,7 +158,7 @@ class Life:
         job = self.state.jobs[name]
         if job.host and job.host not in away:
             store = Rendezvous(address="10.0.0.1", port=20_000 + job.epoch)
-            self.do(e.StoreReady(job=name, epoch=job.epoch, node=job.host, rendezvous=store))
+            self.do(e.RendezvousReady(job=name, epoch=job.epoch, node=job.host, rendezvous=store))
         for node in job.nodes if self.state.jobs[name].seated else ():
             if node not in away:
                 self.do(e.RanksRunning(job=name, epoch=job.epoch, node=node))

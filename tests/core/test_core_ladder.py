@@ -141,7 +141,7 @@ def test_nodes_are_swapped_in_the_same_breath_as_ranks_are_ended(training) -> No
     life.effects.clear()
     life.do(e.ExecutorDisconnected(node="n0", incarnation="n0-first"))
     orders = {f.desired.node: f.desired for f in life.effects if isinstance(f, Instruct)}
-    assert orders["n2"].host_store
+    assert orders["n2"].host_rendezvous
     assert orders["n1"].epoch == orders["n2"].epoch == life.job.epoch
     assert orders["n0"].job is None
     assert life.state.sequence == before + 2

@@ -68,7 +68,7 @@ def test_ranks_are_seated_only_when_all_are_quiet_and_the_store_listens(life) ->
     for node in ("n0", "n1"):
         life.do(e.NodeAllocated(job="job", node=node))
     epoch = life.job.epoch
-    assert [life.told(node).host_store for node in ("n0", "n1")] == [True, False]
+    assert [life.told(node).host_rendezvous for node in ("n0", "n1")] == [True, False]
     assert life.told("n1").seats == ()
     life.do(e.NodeQuiet(job="job", epoch=epoch, node="n0"))
     life.do(e.NodeQuiet(job="job", epoch=epoch, node="n1"))

@@ -86,7 +86,7 @@ def test_the_store_of_rank_0_moves_with_it(training) -> None:
     life.answer(snapshots=STAYS, empty=EMPTY)
     life.answer(snapshots=STAYS, stored=[(7, 1)], empty=EMPTY)
     assert life.job.places == ("n2", "n1")
-    assert life.job.store_host == "n2"
+    assert life.job.rendezvous_host == "n2"
     life.answer(snapshots=STAYS, stored=[(7, 1)], empty=EMPTY)
     assert life.job.restore.order == Restore(source="store", step=7, epoch=1)
 

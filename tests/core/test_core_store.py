@@ -1,4 +1,4 @@
-"""The epoch's store process, which ranks need until they have met."""
+"""The epoch's rendezvous process, which ranks need until they have met."""
 
 import pytest
 
@@ -18,8 +18,8 @@ def met_nobody(training):
 
 
 def lost(life, **more):
-    where = {"job": "job", "epoch": life.job.epoch, "node": life.job.store_host} | more
-    life.do(e.StoreLost(**where))
+    where = {"job": "job", "epoch": life.job.epoch, "node": life.job.rendezvous_host} | more
+    life.do(e.RendezvousLost(**where))
 
 
 def test_a_store_that_died_before_the_ranks_had_met_is_followed_by_another_epoch(met_nobody):
@@ -52,8 +52,8 @@ def test_ranks_that_have_met_need_no_store(training):
 
 def replaced(life, port=1):
     store = Rendezvous(address="10.0.0.1", port=port)
-    where = {"job": "job", "epoch": life.job.epoch, "node": life.job.store_host}
-    life.do(e.StoreReady(rendezvous=store, **where))
+    where = {"job": "job", "epoch": life.job.epoch, "node": life.job.rendezvous_host}
+    life.do(e.RendezvousReady(rendezvous=store, **where))
 
 
 def test_a_store_that_was_replaced_while_its_ranks_were_on_the_way_is_followed_by_another_epoch(

@@ -120,7 +120,9 @@ def test_what_is_no_news_is_told_only_when_all_is_asked_for() -> None:
     ]
 
 
-READY = e.StoreReady(job="job", epoch=2, node="n1", rendezvous=Rendezvous(address="n1", port=1))
+READY = e.RendezvousReady(
+    job="job", epoch=2, node="n1", rendezvous=Rendezvous(address="n1", port=1)
+)
 STORED = e.CheckpointStored(job="job", epoch=2, node="n1", step=7)
 
 

@@ -26,7 +26,7 @@ from holdfast.driver.core.events import (
     ProgressSeen,
     RanksExited,
     RanksRunning,
-    StoreReady,
+    RendezvousReady,
 )
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Phase, State
@@ -145,9 +145,9 @@ class World:
         if told is None or told.job is None:
             return
         where = {"job": told.job, "epoch": told.epoch, "node": node.name}
-        if told.host_store:
+        if told.host_rendezvous:
             self.emit(
-                StoreReady(**where, rendezvous=Rendezvous(address=node.name, port=told.epoch))
+                RendezvousReady(**where, rendezvous=Rendezvous(address=node.name, port=told.epoch))
             )
         if not told.seats:
             self.emit(NodeQuiet(**where, snapshots=node.snapshots, stored=self.stored))

@@ -128,7 +128,7 @@ def draft_that_seats(count: int, kept: RankTables) -> Draft:
         draft.add(e.NodeAllocated(job="job", node=name))
     job = draft.state.jobs["job"]
     store = Rendezvous(address="10.0.0.17", port=4711)
-    draft.add(e.StoreReady(job="job", epoch=job.epoch, node=job.host, rendezvous=store))
+    draft.add(e.RendezvousReady(job="job", epoch=job.epoch, node=job.host, rendezvous=store))
     for name in names:
         draft.add(e.NodeQuiet(job="job", epoch=job.epoch, node=name))
     return draft

@@ -12,8 +12,8 @@ from holdfast.driver.core.events import (
     NodeQuiet,
     RanksExited,
     RanksRunning,
-    StoreLost,
-    StoreReady,
+    RendezvousLost,
+    RendezvousReady,
 )
 from holdfast.protocol.messages import (
     Desired,
@@ -30,9 +30,9 @@ from holdfast.protocol.messages import (
 SEATS = tuple(
     Seat(rank=rank, local_rank=rank % 2, node=f"n{rank // 2}", address="a") for rank in range(4)
 )
-QUIESCED = Desired(node="n0", generation=3, term=1, epoch=7, job="j", host_store=True)
-SEATED = replace(QUIESCED, generation=4, attempt=1, seats=SEATS, host_store=False)
-HOSTING = replace(SEATED, host_store=True)
+QUIESCED = Desired(node="n0", generation=3, term=1, epoch=7, job="j", host_rendezvous=True)
+SEATED = replace(QUIESCED, generation=4, attempt=1, seats=SEATS, host_rendezvous=False)
+HOSTING = replace(SEATED, host_rendezvous=True)
 STORE = Rendezvous(address="10.0.0.1", port=4711)
 QUIET = Observed(
     node="n0",
@@ -100,27 +100,31 @@ def test_a_new_order_of_the_same_epoch_has_quiet_said_again() -> None:
 
 
 def test_the_store_is_said_once_for_each_place_where_it_listens() -> None:
-    listening = replace(QUIET, store=STORE)
-    assert StoreReady(job="j", epoch=7, node="n0", rendezvous=STORE) in after(QUIET, listening)
+    listening = replace(QUIET, rendezvous=STORE)
+    assert RendezvousReady(job="j", epoch=7, node="n0", rendezvous=STORE) in after(QUIET, listening)
     assert after(listening, replace(listening, sequence=9)) == []
-    moved = replace(listening, store=Rendezvous(address="10.0.0.1", port=4712))
-    assert [type(each) for each in after(listening, moved)] == [StoreReady]
+    moved = replace(listening, rendezvous=Rendezvous(address="10.0.0.1", port=4712))
+    assert [type(each) for each in after(listening, moved)] == [RendezvousReady]
 
 
 def test_a_store_is_lost_when_ranks_run_without_it() -> None:
-    lost = StoreLost(job="j", epoch=7, node="n0")
-    with_store = replace(running(0, 1), store=STORE)
+    lost = RendezvousLost(job="j", epoch=7, node="n0")
+    with_store = replace(running(0, 1), rendezvous=STORE)
     assert after(with_store, running(0, 1, sequence=3), HOSTING) == [lost]
     assert after(running(0, 1), running(0, 1, sequence=3), HOSTING) == [], "once"
     assert lost in after(BLANK, running(0, 1), HOSTING), "also to a driver that was away"
 
 
 def test_a_store_is_not_lost_where_it_is_not_needed() -> None:
-    with_store = replace(running(0, 1), store=STORE)
+    with_store = replace(running(0, 1), rendezvous=STORE)
     assert after(with_store, running(0, 1, sequence=3), SEATED) == [], "another node's"
     over = replace(QUIET, generation=4, attempt=1, ranks=(exited(0, 1), exited(1, 2)))
-    assert not [each for each in after(with_store, over, HOSTING) if isinstance(each, StoreLost)]
-    assert after(replace(QUIET, store=STORE), replace(QUIET, sequence=2)) == [], "before any rank"
+    assert not [
+        each for each in after(with_store, over, HOSTING) if isinstance(each, RendezvousLost)
+    ]
+    assert after(replace(QUIET, rendezvous=STORE), replace(QUIET, sequence=2)) == [], (
+        "before any rank"
+    )
 
 
 def test_ranks_run_once_all_of_the_node_do() -> None:
@@ -183,9 +187,9 @@ def test_a_free_node_is_no_news() -> None:
 
 LIFE = (
     QUIET,
-    replace(QUIET, sequence=2, store=STORE),
-    replace(running(0, sequence=3), store=STORE),
-    replace(running(0, 1, sequence=4), store=STORE),
+    replace(QUIET, sequence=2, rendezvous=STORE),
+    replace(running(0, sequence=3), rendezvous=STORE),
+    replace(running(0, 1, sequence=4), rendezvous=STORE),
     replace(running(0, 1, sequence=5), ranks=(running(0).ranks[0], exited(1, 1, signal=9))),
     replace(running(0, 1, sequence=6), ranks=(exited(0, 2, exit_code=1), exited(1, 1, signal=9))),
 )

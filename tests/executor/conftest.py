@@ -195,11 +195,11 @@ class Node:
 
     async def launch(self, task: m.Task, *, ranks: int, **more: Any) -> m.Desired:
         """As a driver does: quiet with a store first, then the seats of the same epoch."""
-        await self.want(task, host_store=True)
+        await self.want(task, host_rendezvous=True)
         epoch = self.epoch
-        told = await self.driver.eventually(lambda o: o.epoch == epoch and o.store and o.quiet)
+        told = await self.driver.eventually(lambda o: o.epoch == epoch and o.rendezvous and o.quiet)
         return await self.want(
-            task, ranks=ranks, host_store=True, epoch=epoch, rendezvous=told.store, **more
+            task, ranks=ranks, host_rendezvous=True, epoch=epoch, rendezvous=told.rendezvous, **more
         )
 
     async def exited(self, ranks: int, within_s: float = DEADLINE_S) -> list[m.RankStatus]:

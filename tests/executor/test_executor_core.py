@@ -120,11 +120,11 @@ def test_a_new_term_may_count_afresh() -> None:
 
 def test_nothing_new_is_started_before_what_ran_is_gone() -> None:
     world = running()
-    asked = world.want(desired(2, 2, host_store=True))
+    asked = world.want(desired(2, 2, host_rendezvous=True))
     assert kinds(asked) == ["Remember", "Clear"]
     assert not world.seen.quiet
     assert world.seen.ranks == ()
-    assert kinds(world.take(ev.Cleared())) == ["StartStore", "OrderAgent"]
+    assert kinds(world.take(ev.Cleared())) == ["HostRendezvous", "OrderAgent"]
 
 
 def test_a_rank_is_forked_once_an_epoch_and_its_end_is_told_in_order() -> None:
@@ -144,12 +144,12 @@ def test_what_an_older_epoch_says_late_is_not_taken_for_news() -> None:
     late = m.RankStatus(rank=0, state="exited", signal=9)
     world.take(ev.RankEnded(job="job", epoch=1, status=late))
     world.take(
-        ev.StoreListening(
+        ev.RendezvousListening(
             job="job", epoch=1, rendezvous=m.Rendezvous(address="a", port=1), served=True
         )
     )
     assert world.seen.ranks == ()
-    assert world.seen.store is None
+    assert world.seen.rendezvous is None
 
 
 def test_a_new_incarnation_reports_the_ranks_of_the_old_one_as_dead_and_forks_none() -> None:
@@ -165,13 +165,13 @@ def test_a_new_incarnation_reports_the_ranks_of_the_old_one_as_dead_and_forks_no
 
 def test_quiet_waits_for_what_the_agent_holds_but_not_for_ever() -> None:
     world = World()
-    world.want(desired(1, 1, host_store=True))
+    world.want(desired(1, 1, host_rendezvous=True))
     assert not world.seen.quiet
     held = (m.Snapshot(rank=0, step=7, epoch=1),)
     world.answer_agent(snapshots=held)
     assert world.seen.quiet
     assert world.seen.snapshots == held
-    world.want(desired(2, 2, host_store=True))
+    world.want(desired(2, 2, host_rendezvous=True))
     world.take(ev.Cleared())
     assert not world.seen.quiet, "the answer was to an older order"
     world.now += QUIET_WAIT_S
@@ -180,12 +180,12 @@ def test_quiet_waits_for_what_the_agent_holds_but_not_for_ever() -> None:
 
 def test_what_its_agent_says_of_deletions_is_told_while_it_is_of_the_order_that_stands() -> None:
     world = World()
-    world.want(desired(1, 1, host_store=True))
+    world.want(desired(1, 1, host_rendezvous=True))
     world.answer_agent(undeleted="store: cannot delete step-10")
     assert (world.seen.undeleted, world.seen.swept) == ("store: cannot delete step-10", False)
     world.answer_agent(swept=True)
     assert (world.seen.undeleted, world.seen.swept) == ("", True)
-    world.want(desired(2, 2, host_store=True))
+    world.want(desired(2, 2, host_rendezvous=True))
     world.take(ev.Cleared())
     assert (world.seen.undeleted, world.seen.swept) == ("", False)
 
@@ -209,7 +209,7 @@ AGENT_SAYS: dict[str, Any] = {
 
 def test_the_driver_is_told_each_word_of_the_agent_on_the_order_that_stands() -> None:
     world = World()
-    world.want(desired(1, 1, host_store=True))
+    world.want(desired(1, 1, host_rendezvous=True))
     world.answer_agent(**AGENT_SAYS)
     assert {name: getattr(world.seen, name) for name in AGENT_SAYS} == AGENT_SAYS
     words = {*AgentReport.__struct_fields__} & {*m.Observed.__struct_fields__}
@@ -218,7 +218,7 @@ def test_the_driver_is_told_each_word_of_the_agent_on_the_order_that_stands() ->
 
 def test_what_the_store_holds_is_unknown_until_the_agent_has_looked_through_it() -> None:
     world = World()
-    world.want(desired(1, 1, host_store=True))
+    world.want(desired(1, 1, host_rendezvous=True))
     world.now += 10 * QUIET_WAIT_S
     assert (world.seen.quiet, world.seen.stored) == (True, ())
     assert world.seen.looking == "the checkpoint agent has not answered"
@@ -230,7 +230,7 @@ def test_what_the_store_holds_is_unknown_until_the_agent_has_looked_through_it()
     assert world.seen.agent_silent == ""
     world.answer_agent(stored=found)
     assert (world.seen.stored, world.seen.looking) == (found, "")
-    world.want(desired(2, 2, host_store=True))
+    world.want(desired(2, 2, host_rendezvous=True))
     world.take(ev.Cleared())
     assert world.seen.stored == (), "the answer was to an older order"
     assert world.seen.looking
@@ -264,7 +264,7 @@ def test_a_job_goes_on_without_an_agent_and_says_so() -> None:
 
 def test_what_an_agent_said_does_not_outlive_the_last_one() -> None:
     world = World()
-    world.want(desired(1, 1, host_store=True))
+    world.want(desired(1, 1, host_rendezvous=True))
     world.answer_agent(snapshots=(m.Snapshot(rank=0, step=7, epoch=1),))
     world.take(ev.AgentAbsent(why="it died (signal 9)", final=False))
     assert world.seen.snapshots, "another comes at once"
@@ -312,17 +312,17 @@ def test_an_executor_that_is_to_leave_is_free_once_nothing_is_wanted_and_nothing
 
 def test_a_store_that_dies_is_replaced_until_ranks_know_its_address() -> None:
     world = World()
-    world.want(desired(1, 1, host_store=True))
-    listening = ev.StoreListening(
+    world.want(desired(1, 1, host_rendezvous=True))
+    listening = ev.RendezvousListening(
         job="job", epoch=1, rendezvous=m.Rendezvous(address="a", port=1), served=True
     )
     world.take(listening)
-    died = ev.StoreEnded(job="job", epoch=1, why="killed")
-    assert kinds(world.take(died)) == ["StartStore"]
+    died = ev.RendezvousEnded(job="job", epoch=1, why="killed")
+    assert kinds(world.take(died)) == ["HostRendezvous"]
     world.take(listening)
-    world.want(desired(2, 1, host_store=True, ranks=1))
+    world.want(desired(2, 1, host_rendezvous=True, ranks=1))
     assert world.take(died) == []
-    assert world.seen.store is None
+    assert world.seen.rendezvous is None
 
 
 def test_diagnostics_run_one_at_a_time_and_results_go_with_their_orders() -> None:
@@ -378,7 +378,7 @@ def test_the_launcher_is_warmed_for_a_standby_and_again_only_for_another_task() 
 _EVENTS = st.one_of(
     st.builds(
         lambda g, e, r, t, h, s: ev.Instructed(
-            desired=replace(desired(g, e, ranks=r, host_store=h, stop=s), term=t)
+            desired=replace(desired(g, e, ranks=r, host_rendezvous=h, stop=s), term=t)
         ),
         st.integers(1, 6),
         st.integers(1, 4),
@@ -400,7 +400,7 @@ _EVENTS = st.one_of(
         st.integers(1, 4),
         st.integers(0, 1),
     ),
-    st.builds(lambda e: ev.StoreEnded(job="job", epoch=e, why="died"), st.integers(1, 4)),
+    st.builds(lambda e: ev.RendezvousEnded(job="job", epoch=e, why="died"), st.integers(1, 4)),
     st.just(ev.Ticked()),
 )
 
@@ -439,15 +439,15 @@ def test_a_store_that_has_to_wait_for_an_import_says_so_until_it_listens_or_that
     world.want(desired(1, 1))
     world.take(ev.LauncherChanged(state="warming"))
     assert world.seen.preparing == "", "nobody waits"
-    world.want(desired(2, 1, host_store=True))
+    world.want(desired(2, 1, host_rendezvous=True))
     assert world.seen.preparing == "it imports what the ranks need"
     waits = world.state
     world.take(ev.LauncherChanged(state="none: an import of it stood still for 60 s"))
-    assert world.seen.preparing == "its store imports torch", "as the launcher could not"
+    assert world.seen.preparing == "its rendezvous imports torch", "as the launcher could not"
     cold = world.state
     for world.state in (waits, cold):
         meeting = m.Rendezvous(address="10.0.0.1", port=5)
-        world.take(ev.StoreListening(job="job", epoch=1, rendezvous=meeting, served=True))
+        world.take(ev.RendezvousListening(job="job", epoch=1, rendezvous=meeting, served=True))
         assert world.seen.preparing == ""
 
 
@@ -455,8 +455,8 @@ def test_a_store_waits_for_room_on_the_disk_of_the_logs_and_says_what_to_free() 
     world = World()
     (start,) = [
         each
-        for each in world.want(desired(1, 1, host_store=True))
-        if isinstance(each, do.StartStore)
+        for each in world.want(desired(1, 1, host_rendezvous=True))
+        if isinstance(each, do.HostRendezvous)
     ]
     assert start.logs == world.state.desired.task.log_root
     world.take(ev.LauncherChanged(state="warming"))

@@ -216,7 +216,7 @@ async def test_what_is_not_python_is_executed_and_said(node: Any) -> None:
     assert not any(status.error and status.error.not_startable for status in ended)
     assert node.output(1) == "1 of 2\n"
     assert node.driver.seen.launcher.startswith("none: sh is not")
-    assert node.driver.seen.store.port > 0
+    assert node.driver.seen.rendezvous.port > 0
 
 
 @pytest.mark.parametrize(
@@ -247,12 +247,16 @@ async def test_what_cannot_be_started_says_which_field_and_how_to_mend_it(
 
 async def test_a_rank_that_cannot_be_written_down_on_a_full_disk_is_not_started(node: Any) -> None:
     task = node.task("sh", "-c", "echo started")
-    desired = await node.want(task, host_store=True)
+    desired = await node.want(task, host_rendezvous=True)
     folder = RunPaths(node.folder / "run").rank("job", desired.epoch, 0)
     folder.mkdir(parents=True)
     (folder / forks.FILE).symlink_to("/dev/full")
-    told = await node.driver.eventually(lambda o: o.epoch == desired.epoch and o.store and o.quiet)
-    await node.want(task, ranks=1, host_store=True, epoch=desired.epoch, rendezvous=told.store)
+    told = await node.driver.eventually(
+        lambda o: o.epoch == desired.epoch and o.rendezvous and o.quiet
+    )
+    await node.want(
+        task, ranks=1, host_rendezvous=True, epoch=desired.epoch, rendezvous=told.rendezvous
+    )
     (ended,) = await node.exited(1)
     assert (ended.exit_code, ended.error.not_startable) == (126, True)
     assert "log_root" in ended.error.message

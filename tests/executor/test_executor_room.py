@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from namespaces import own_mounts
 
-from holdfast.executor import meeting
+from holdfast.executor import rendezvous
 from holdfast.executor.adapters.room import to_free_mib
-from holdfast.executor.core.actions import StartStore
+from holdfast.executor.core.actions import HostRendezvous
 from holdfast.executor.core.events import RoomLacked
 from holdfast.executor.spawner import Spawner
 
@@ -55,10 +55,10 @@ async def test_ranks_wait_for_room_which_is_told_when_it_lacks_and_when_it_is_th
 ) -> None:
     told: list[Any] = []
     looks = iter([32, 8, 0])
-    monkeypatch.setattr(meeting, "to_free_mib", lambda _folder: next(looks))
-    monkeypatch.setattr(meeting, "ROOM_LOOK_S", 0)
-    hosts = meeting.Meeting(Spawner.__new__(Spawner), "127.0.0.1", told.append)
-    await hosts._room(StartStore(job="job", epoch=3, logs="/logs"))
+    monkeypatch.setattr(rendezvous, "to_free_mib", lambda _folder: next(looks))
+    monkeypatch.setattr(rendezvous, "ROOM_LOOK_S", 0)
+    hosts = rendezvous.RendezvousHost(Spawner.__new__(Spawner), "127.0.0.1", told.append)
+    await hosts._room(HostRendezvous(job="job", epoch=3, logs="/logs"))
     lacks, is_there = told
     assert "at least 32 MiB" in lacks.why
     assert is_there == RoomLacked(job="job", epoch=3, why="")

@@ -113,7 +113,7 @@ class ScriptedExecutor:
                 **place,
                 ranks=(),
                 quiet=True,
-                store=listens if told.host_store else None,
+                rendezvous=listens if told.host_rendezvous else None,
                 snapshots=tuple(held) if self.attempts else (),
             )
         elif told.attempt not in self.attempts:

@@ -16,8 +16,8 @@ from holdfast.driver.core.events import (
     NodeQuiet,
     RanksExited,
     RanksRunning,
-    StoreLost,
-    StoreReady,
+    RendezvousLost,
+    RendezvousReady,
 )
 from holdfast.protocol.messages import Desired, Hello, Observed, RankStatus
 
@@ -120,18 +120,18 @@ def _stored(job: str, before: Observed, seen: Observed) -> Iterable[CheckpointSt
 
 def _store(
     job: str, before: Observed, seen: Observed, told: Desired | None
-) -> Iterable[StoreReady | StoreLost]:
-    if seen.store is not None and seen.store != before.store:
-        yield StoreReady(job=job, epoch=seen.epoch, node=seen.node, rendezvous=seen.store)
+) -> Iterable[RendezvousReady | RendezvousLost]:
+    if seen.rendezvous is not None and seen.rendezvous != before.rendezvous:
+        yield RendezvousReady(job=job, epoch=seen.epoch, node=seen.node, rendezvous=seen.rendezvous)
     if _store_lost(seen, told) and not _store_lost(before, told):
-        yield StoreLost(job=job, epoch=seen.epoch, node=seen.node)
+        yield RendezvousLost(job=job, epoch=seen.epoch, node=seen.node)
 
 
 def _store_lost(seen: Observed, told: Desired | None) -> bool:
     """Whether ranks run on the store's node, and the store does not."""
-    if told is None or not told.host_store or (told.job, told.epoch) != (seen.job, seen.epoch):
+    if told is None or not told.host_rendezvous or (told.job, told.epoch) != (seen.job, seen.epoch):
         return False
-    return seen.store is None and any(each.state != "exited" for each in seen.ranks)
+    return seen.rendezvous is None and any(each.state != "exited" for each in seen.ranks)
 
 
 def _running(

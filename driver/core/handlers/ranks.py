@@ -10,10 +10,10 @@ from holdfast.driver.core.events import (
     ProgressSeen,
     RanksExited,
     RanksRunning,
+    RendezvousLost,
+    RendezvousReady,
     SaveProgressed,
     StepsRepeated,
-    StoreLost,
-    StoreReady,
 )
 from holdfast.driver.core.faults import crash_signature, incidents, root_cause
 from holdfast.driver.core.recovery import hang_sites, ladder
@@ -25,8 +25,8 @@ from holdfast.protocol.messages import RankStatus, Stored
 
 OfEpoch = (
     NodeQuiet
-    | StoreReady
-    | StoreLost
+    | RendezvousReady
+    | RendezvousLost
     | RanksRunning
     | RanksExited
     | SaveProgressed
@@ -87,7 +87,7 @@ def on_stored(turn: Turn, event: CheckpointStored) -> None:
         turn.say(f"the checkpoint of step {event.step} is in the store")
 
 
-def on_store_ready(turn: Turn, event: StoreReady) -> None:
+def on_rendezvous_ready(turn: Turn, event: RendezvousReady) -> None:
     """Ranks that were told of another one wait there: it died as they were on their way."""
     job = current(turn, event)
     if job is None or event.node != job.host or job.rendezvous == event.rendezvous:
@@ -99,9 +99,9 @@ def on_store_ready(turn: Turn, event: StoreReady) -> None:
         turn.say(f"the rendezvous of attempt {job.attempt + 1} listens on {event.node}")
 
 
-def on_store_lost(turn: Turn, event: StoreLost) -> None:
+def on_rendezvous_lost(turn: Turn, event: RendezvousLost) -> None:
     job = current(turn, event)
-    if job is not None and job.seated and event.node == job.store_host:
+    if job is not None and job.seated and event.node == job.rendezvous_host:
         text = "its process is gone, and no step has been completed since it listened"
         _store_lost(turn, job, text)
 
@@ -113,7 +113,7 @@ def _store_lost(turn: Turn, job: Job, text: str) -> None:
     """
     if job.progressed or job.tally.ended:
         return
-    node = job.store_host
+    node = job.rendezvous_host
     summary = f"the rendezvous of attempt {job.attempt} on {node} died before its ranks had met"
     fault = Fault(
         kind=Kind.START_FAILED,

@@ -37,7 +37,7 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
         name,
         epoch=turn.epoch,
         stop=stop,
-        store_host=job.host,
+        rendezvous_host=job.host,
         save=None,
         saving=None,
         rendezvous=None,
@@ -67,7 +67,7 @@ def seat(turn: Turn, name: str) -> bool:
     """Agree on a step and let ranks run, if the store listens. False: something is missing."""
     job = turn.jobs[name]
     if job.rendezvous is None:
-        _await_store(turn, job)
+        _await_rendezvous(turn, job)
         return False
     told = quiet.quiet_of(turn.nodes, job)
     choice = restore_step.chosen(job, told)
@@ -113,7 +113,7 @@ def _begun(job: Job) -> Attempt:
     return Attempt(epoch=job.epoch, number=job.attempt + 1, version=version, layout=layout)
 
 
-def _await_store(turn: Turn, job: Job) -> None:
+def _await_rendezvous(turn: Turn, job: Job) -> None:
     """It has its time, which begins once there is nothing more that it has to wait for."""
     host = quiet.quiet_on(turn.nodes[job.host], job)
     if host is not None and (what := host.preparing):

@@ -347,7 +347,7 @@ def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
         leaving=(),
         suspects=(),
         tally=replace(turn.jobs[name].tally, quiet=0, ending=0),
-        store_host="",
+        rendezvous_host="",
         seats=(),
         rendezvous=None,
         exam=None,

@@ -43,7 +43,7 @@ class JobChanges(TypedDict, total=False):
     epoch: int
     attempt: int
     stop: str
-    store_host: str
+    rendezvous_host: str
     save: Stored | None
     saving: Saving | None
     rendezvous: Rendezvous | None

@@ -8,6 +8,8 @@ it changed.
 from collections.abc import Mapping
 from enum import StrEnum
 
+from msgspec import field
+
 from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.node import Backoff, Exited, Node
@@ -62,7 +64,7 @@ class Timer(StrEnum):
     CONNECT = "connect"  # executors that were allocated have to be there
     STACKS = "stacks"  # stacks have to be taken before ranks are ended
     QUIET = "quiet"  # old ranks have to be gone
-    STORE = "store"  # the epoch's store has to listen, the checkpoints to be readable
+    STORE = "store"  # the epoch's rendezvous has to listen, the checkpoints to be readable
     START = "start"  # all ranks have to run
     SETTLE = "settle"  # ran so long that the recovery counts, seen or not
     MOVE = "move"  # a node that is to be free has to be left now, another there or not
@@ -229,7 +231,7 @@ class Job(Value, frozen=True):
     epoch: int = 0
     attempt: int = 0
     stop: str = "kill"  # how ranks of the epoch before this one end
-    store_host: str = ""  # the node that was host when the epoch was opened
+    rendezvous_host: str = field(default="", name="store_host")  # host when the epoch was opened
     save: Stored | None = None  # goes from memory to the store before a node is left
     saving: Saving | None = None  # how it gets on
     rendezvous: Rendezvous | None = None
@@ -293,7 +295,7 @@ class Job(Value, frozen=True):
 
     @property
     def host(self) -> str:
-        """The node that runs the epoch's store: that of rank 0. "" while there is none."""
+        """The node that hosts the epoch's rendezvous: that of rank 0. "" while there is none."""
         return self.places[0] if self.places else ""
 
     @property

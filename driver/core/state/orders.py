@@ -31,7 +31,7 @@ def desired_of(state: State, node: Node) -> Desired:
         attempt=job.attempt if seated else 0,
         task=job.plan.task,
         seats=job.seats if seated else (),
-        host_store=node.name == job.store_host,
+        host_rendezvous=node.name == job.rendezvous_host,
         rendezvous=job.rendezvous if seated else None,
         restore=job.restore.order if seated and job.restore else None,
         stop=job.stop,

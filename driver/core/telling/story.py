@@ -41,7 +41,7 @@ RESTATED: Mapping[type[e.Event], str] = {
     e.NodeAppeared: r"\S+ is there",
     e.NodeQuiet: r"no earlier rank is left on \S+|\S+ is quiet",
     e.CheckpointStored: r"(the checkpoint of )?step \d+ is in the store",
-    e.StoreReady: r"the (rendezvous of attempt|store of epoch) \d+ listens on \S+",
+    e.RendezvousReady: r"the (rendezvous of attempt|store of epoch) \d+ listens on \S+",
     e.RanksRunning: r"the ranks on \S+ run",
     e.RanksExited: r"rank [\d, ]+ on \S+ ended",
     e.ExecutorConnected: r"(the|every) executor of \S+ is (new|connected)",

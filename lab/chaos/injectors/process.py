@@ -47,8 +47,8 @@ def store_killed(lab: Lab, job: str, rng: Random) -> Done:
 
     lab.wait(job, trains, within_s=TRAINS_WITHIN_S)
     node = target.hosts_of(lab, job)[0]
-    os.kill(target.process_pid(lab, node, "store"), signal.SIGKILL)
-    said = f"{first.said}, then to the store process on {node.name}"
+    os.kill(target.process_pid(lab, node, "rendezvous"), signal.SIGKILL)
+    said = f"{first.said}, then to the rendezvous process on {node.name}"
     return Done(said=said, node=first.node, rank=first.rank, at_s=first.at_s)
 
 

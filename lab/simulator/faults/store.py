@@ -9,7 +9,7 @@ HUNG, UNMOUNTED = 1, 2
 
 
 def lose_rendezvous(world: World, fault: Fault) -> None:
-    """The next epoch's store process that begins here dies: with `size`, how soon."""
+    """The next epoch's rendezvous process that begins here dies: with `size`, how soon."""
     whom.machine(world, fault).store_lives_s = fault.size * 0.05
 
 

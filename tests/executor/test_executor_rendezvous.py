@@ -1,4 +1,4 @@
-"""Whether the first epoch of a command has a store process, which is where it uses torch."""
+"""Whether the first epoch of a command has a rendezvous process, which is where it uses torch."""
 
 import sys
 from contextlib import suppress
@@ -22,10 +22,10 @@ USES_TORCH = {
 async def test_the_store_is_served_in_the_first_epoch_of_what_uses_torch(
     node: Any, command: list[str], served: bool
 ) -> None:
-    await node.want(node.task(sys.executable, *command), host_store=True)
+    await node.want(node.task(sys.executable, *command), host_rendezvous=True)
     epoch = node.epoch
-    await node.driver.eventually(lambda seen: seen.epoch == epoch and seen.store)
-    assert (f"store-e{epoch}" in titles(node)) is served
+    await node.driver.eventually(lambda seen: seen.epoch == epoch and seen.rendezvous)
+    assert (f"rdzv-e{epoch}" in titles(node)) is served
 
 
 def titles(node: Any) -> set[str]:

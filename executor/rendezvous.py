@@ -1,6 +1,6 @@
-"""The rendezvous that a node hosts for an epoch: a store process, or at least a port.
+"""The rendezvous that a node hosts for an epoch: a process, or at least a port.
 
-Called by `executor.loop` for a StartStore.
+Called by `executor.loop` for a HostRendezvous.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from holdfast.executor.adapters.pipes import readable
 from holdfast.executor.adapters.room import to_free_mib
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
-from holdfast.executor.core.actions import StartStore
+from holdfast.executor.core.actions import HostRendezvous
 from holdfast.executor.launcher.orders import Program
 from holdfast.executor.ranks import Tell
 from holdfast.executor.spawner import Spawner
@@ -37,31 +37,31 @@ class _Listening(msgspec.Struct):
     port: int
 
 
-class Meeting:
-    """Hosts one epoch's store after another, on one address."""
+class RendezvousHost:
+    """Hosts one epoch's rendezvous after another, on one address."""
 
     def __init__(self, spawner: Spawner, address: str, tell: Tell) -> None:
         self._spawner = spawner
         self._address = address
         self._tell = tell
 
-    async def start(self, order: StartStore) -> None:
-        """Host the store where the job is known to use torch.
+    async def start(self, order: HostRendezvous) -> None:
+        """Serve where the job is known to use torch.
 
         Otherwise (another interpreter, no torch here, no Python at all) a free port is named, on
-        which rank 0 serves the store itself if the job wants one, as it does without an agent.
+        which rank 0 serves it itself if the job wants one, as it does without an agent.
         """
         await self._room(order)
         port = await self._serve(order) if await self._spawner.uses_torch() else None
         served = port is not None
         rendezvous = Rendezvous(address=self._address, port=port or _free_port(self._address))
         self._tell(
-            ev.StoreListening(
+            ev.RendezvousListening(
                 job=order.job, epoch=order.epoch, rendezvous=rendezvous, served=served
             )
         )
 
-    async def _room(self, order: StartStore) -> None:
+    async def _room(self, order: HostRendezvous) -> None:
         """Return once ranks have room for what they write: none is to start, and die of it."""
         mib = to_free_mib(Path(order.logs))
         if not mib:
@@ -75,13 +75,13 @@ class Meeting:
             await asyncio.sleep(ROOM_LOOK_S)
         self._tell(ev.RoomLacked(job=order.job, epoch=order.epoch, why=""))
 
-    async def _serve(self, order: StartStore) -> int | None:
-        """The port of a new store process, or None where it did not get that far."""
+    async def _serve(self, order: HostRendezvous) -> int | None:
+        """The port of a new process that serves, or None where it did not get that far."""
         ours, theirs = os.pipe()
         program = Program(
-            module="holdfast.executor.launcher.store",
+            module="holdfast.executor.launcher.rendezvous",
             arguments=(self._address,),
-            title=f"store-e{order.epoch}",
+            title=f"rdzv-e{order.epoch}",
         )
         async with readable(ours) as lines:
             try:
@@ -93,7 +93,7 @@ class Meeting:
                     on_exit=partial(self._ended, order),
                 )
             except NotStartable as error:
-                _log.warning("no store process", why=str(error))
+                _log.warning("no rendezvous process", why=str(error))
                 return None
             finally:
                 os.close(theirs)
@@ -104,9 +104,9 @@ class Meeting:
                 return None
         return msgspec.json.decode(text, type=_Listening).port if text else None
 
-    def _ended(self, order: StartStore, pid: int, end: Exit) -> None:
-        why = f"the store process ended (exit code {end.code}, signal {end.signal})"
-        self._tell(ev.StoreEnded(job=order.job, epoch=order.epoch, why=why))
+    def _ended(self, order: HostRendezvous, pid: int, end: Exit) -> None:
+        why = f"the rendezvous process ended (exit code {end.code}, signal {end.signal})"
+        self._tell(ev.RendezvousEnded(job=order.job, epoch=order.epoch, why=why))
 
 
 def _free_port(address: str) -> int:
