@@ -35,7 +35,7 @@ from holdfast.driver.serve.tls import Tls, open_tls
 from holdfast.driver.settings import Settings
 from holdfast.driver.wiring import Driver
 from holdfast.kit import garbage
-from holdfast.kit.clock import SystemClock
+from holdfast.kit.clock import SystemClock, WorldClock
 from holdfast.kit.files import private_folder
 from holdfast.kit.limits import raise_open_files
 from holdfast.kit.logs import set_up_logs
@@ -151,7 +151,7 @@ async def _serve_on(
     lead: Lead | None,
     readiness: Readiness,
 ) -> None:
-    clock, at = SystemClock(), url(settings, sockets.tcp)
+    clock, at = WorldClock(), url(settings, sockets.tcp)
     listening = Drivers((at,), tls.ca if tls else "")
     async with outside(settings, tokens, clock=clock, listening=listening) as around:
         driver = Driver(

@@ -25,3 +25,12 @@ class SystemClock:
 
     def wall(self) -> datetime:
         return datetime.now(UTC)
+
+
+class WorldClock(SystemClock):
+    """As it passes for the world: also while this machine is suspended, where the kernel tells
+    (CLOCK_BOOTTIME of Linux). Elsewhere that time does not pass."""
+
+    def monotonic_s(self) -> float:
+        boottime = getattr(time, "CLOCK_BOOTTIME", None)
+        return time.monotonic() if boottime is None else time.clock_gettime(boottime)

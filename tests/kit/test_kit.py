@@ -1,5 +1,7 @@
 """The small tools."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -20,6 +22,12 @@ def test_waits_stay_below_a_doubling_ceiling_and_the_cap(seed: int) -> None:
     ceilings = [min(1.0, 0.1 * 2**k) for k in range(10)]
     assert all(0 <= wait <= ceiling for wait, ceiling in zip(waits, ceilings, strict=True))
     assert len(set(waits)) > 1
+
+
+SUSPENDED = """
+from holdfast.kit.clock import SystemClock, WorldClock
+print(WorldClock().monotonic_s() - SystemClock().monotonic_s())
+"""
 
 
 def test_an_atomic_write_replaces_the_old_content_whole(tmp_path: Path) -> None:
@@ -56,6 +64,18 @@ def test_monotonic_time_does_not_go_back() -> None:
     first = clock.monotonic_s()
     assert clock.monotonic_s() >= first
     assert clock.wall().tzinfo is not None
+
+
+def test_time_of_the_world_passes_while_the_machine_is_suspended() -> None:
+    """In a time namespace whose machine was suspended for 5,000 s since it was started."""
+    said = subprocess.run(
+        ["unshare", "--time", "--boottime", "5000", "--fork", sys.executable, "-c", SUSPENDED],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert float(said.stdout) == pytest.approx(5_000, abs=1)
 
 
 def test_ids_differ_and_carry_their_prefix() -> None:

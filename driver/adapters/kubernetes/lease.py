@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
-from holdfast.kit.clock import Clock, SystemClock
+from holdfast.kit.clock import Clock, WorldClock
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client, Limits
 from holdfast.kubeapi.errors import NotFound
@@ -115,7 +115,7 @@ async def lease(settings: Settings, *, name: str) -> AsyncIterator[LeaseLead]:
     namespace, _, called = settings.lease.partition("/")
     limits = Limits(answer_within_s=ANSWER_S)
     async with Client.of(settings.kubeconfig, user_agent=USER_AGENT, limits=limits) as client:
-        lead = LeaseLead(client, namespace=namespace, lease=called, name=name, clock=SystemClock())
+        lead = LeaseLead(client, namespace=namespace, lease=called, name=name, clock=WorldClock())
         try:
             yield lead
         finally:
