@@ -146,15 +146,20 @@ class Link:
     async def _write(self) -> None:
         while self._outbox:
             if (message := self._outbox.pop(0)) is None:
+                self._outbox.clear()
                 self._stop()
                 return
             await self._socket.send_bytes(encode(message))
 
     def _wrote(self, writing: asyncio.Task[None]) -> None:
         self._writing = None
-        if not writing.cancelled() and (error := writing.exception()) is not None:
+        if writing.cancelled():
+            return
+        if (error := writing.exception()) is not None:
             self._failed = error
             self._stop()
+        else:
+            self._begin_writing()  # what came after its last look
 
     def _stop(self) -> None:
         """The connection is over, once whoever runs it has seen it."""
