@@ -29,7 +29,7 @@ from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Awaited, Never
 from holdfast.driver.core.state.outstanding import outstanding
 from holdfast.driver.core.testing import standbys
-from holdfast.driver.core.turn import Decision, Turn
+from holdfast.driver.core.turn import Decision, Subject, Turn
 
 __all__ = ["Decision", "decide", "outstanding", "turns_of"]
 
@@ -57,7 +57,8 @@ def turns_of(state: State, event: e.AnyEvent, now: float) -> Iterable[e.AnyEvent
 
 def follow(turn: Turn, event: e.AnyEvent) -> None:
     """Have the turn do what follows. Where that raises, its subject says in whose affairs."""
-    if (node := _node_of(event)) in turn.before.nodes:
+    turn.subject = subject_of(turn.before, event)
+    if (node := turn.subject.node) in turn.before.nodes and node is not None:
         turn.about[node] = None
     # Time alone frees some, too: what is due of nodes and of the cluster comes last of a tick.
     turn.supply = event == e.Ticked() or isinstance(event, e.Stalled | e.DriverStarted)
@@ -87,11 +88,13 @@ def _concerned(turn: Turn) -> list[str]:
     return [name for name in turn.touched_jobs | holders if name is not None]
 
 
-def _node_of(event: e.AnyEvent) -> str:
-    """The node that the event is about; "" where there is none."""
-    if isinstance(event, e.Found):
-        return event.finding.node or ""
-    return getattr(event, "node", "")
+def subject_of(state: State, event: e.AnyEvent) -> Subject:
+    """Whom the event concerns: its job, else the job that has its node, and its node."""
+    about = event.finding if isinstance(event, e.Found) else event
+    name: str | None = getattr(about, "node", None)
+    node = state.nodes.get(name or "")
+    job: str | None = getattr(about, "job", None)
+    return Subject(job=job or (node.job if node is not None else None), node=name)
 
 
 def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
@@ -116,6 +119,21 @@ def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
         turn.set_link(node.name, link)
     turn.say(f"a driver took over, term {turn.term}")
 
+
+FACTS: dict[type[e.Event], Callable[[Turn, Any], object]] = {
+    e.NodeAppeared: nodes.note_there,
+    e.NodeVanished: nodes.note_gone,
+    e.NodeAllocated: nodes.on_allocated,
+    e.NodeReleased: nodes.on_released,
+    e.NodeDistrusted: nodes.on_distrusted,
+    e.NodeTrusted: nodes.on_trusted,
+    e.ClusterCallFailed: nodes.on_call_failed,
+    e.ExecutorConnected: executors.note_connected,
+    e.ExecutorDisconnected: executors.note_disconnected,
+    e.CheckpointStored: ranks.on_stored,
+}
+"""What is true of a node or a checkpoint once the event has happened, whatever should follow: it is
+not said again, so that it is noted where a defect stands in the way of the rest."""
 
 HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.JobSubmitted: requests.on_submitted,

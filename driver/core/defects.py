@@ -6,7 +6,7 @@ Called by `driver.journal.draft` where `decide` raised. Pure: the same turn rais
 from msgspec.structs import replace
 
 from holdfast.driver.core import exams
-from holdfast.driver.core.decide import Decision, follow
+from holdfast.driver.core.decide import FACTS, Decision, follow
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.handlers import parking
 from holdfast.driver.core.policy import Policy
@@ -16,7 +16,8 @@ from holdfast.driver.core.turn import Subject, Turn
 
 
 def met_at(state: State, event: AnyEvent, now: float, policy: Policy) -> Subject:
-    """Whom the turn was looking at when it raised; nobody where it was between two of them."""
+    """Whom the turn was looking at when it raised; where it was between two of them, whom the event
+    concerns, if anybody."""
     turn = Turn(state, now, policy)
     try:
         follow(turn, event)
@@ -35,6 +36,15 @@ def leave_alone(state: State, at: Subject, why: str, now: float, policy: Policy)
     elif at.node in state.nodes:
         _put_off(turn, at.node or "", why)
     return turn.close() if turn.touched_jobs or turn.touched_nodes else None
+
+
+def noted(state: State, event: AnyEvent, why: str, now: float, policy: Policy) -> Decision:
+    """Of the event what is true of a node or a checkpoint, and nothing that follows from it."""
+    turn = Turn(state, now, policy)
+    if note := FACTS.get(type(event)):
+        note(turn, event)
+    turn.say(f"nothing {'else ' if turn.reasons else ''}follows: {why}")
+    return turn.close()
 
 
 def _put_off(turn: Turn, node: str, why: str) -> None:

@@ -9,10 +9,10 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from holdfast.driver.core.decide import decide, turns_of
-from holdfast.driver.core.defects import leave_alone, met_at
+from holdfast.driver.core.decide import FACTS, decide, subject_of, turns_of
+from holdfast.driver.core.defects import leave_alone, met_at, noted
 from holdfast.driver.core.effects import AnyEffect, Instruct
-from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.core.events import AnyEvent, Ticked
 from holdfast.driver.core.handlers.admission import Refusal, refuse
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import State
@@ -54,9 +54,21 @@ class Draft(msgspec.Struct, kw_only=True):
         try:
             decision = self._decide(event)
         except Defect as defect:
-            decision = self._refused(str(defect))
+            self._note(event, self._fact_of(event, str(defect)))
+            if type(event) in FACTS:
+                self._go_on()
+            return
         if not decision.idle:
             self._note(event, decision)
+
+    def _go_on(self) -> None:
+        """Ask what a fact means for the others, of which alone it was noted."""
+        try:
+            decision = self._decide(Ticked())
+        except Defect:  # it is in the log; the fact is noted, and the next event asks again
+            return
+        if not decision.idle:
+            self._note(Ticked(), decision)
 
     def refusal(self, event: AnyEvent) -> Refusal | None:
         """Why `event` cannot be done, or not be written down. Raises `Defect`."""
@@ -70,7 +82,7 @@ class Draft(msgspec.Struct, kw_only=True):
         """Decide and note in any case, for somebody is told the number of the entry. Raises
         `Defect`: whoever asks is told of it, and it leaves nothing that could be met again.
         """
-        decision = self._decide(event)
+        decision = self._decide(event, asked=True)
         if decision.idle:
             unchanged = replace(self.state, sequence=self.state.sequence + 1)
             decision = Decision(state=unchanged, why=decision.why or "it is so already")
@@ -107,12 +119,13 @@ class Draft(msgspec.Struct, kw_only=True):
             for each in effects
         )
 
-    def _decide(self, event: AnyEvent) -> Decision:
-        """What follows. Where a defect is met in somebody's affairs who has nothing to do with the
-        event, he is left alone from then on, which is noted first, and the event decided without
-        him; where it is the event's own job, the event is refused, too. Raises `Defect` where
-        nobody can be left alone: a job that is only being submitted, or what is between two.
+    def _decide(self, event: AnyEvent, *, asked: bool = False) -> Decision:
+        """What follows. Where a defect is met in somebody's affairs he is left alone from then on,
+        which is noted first, and the event is decided without him; what was `asked` of his job is
+        not done. Raises `Defect` where nobody can be left alone: a job that is only being
+        submitted, what is between two, or who is left alone already.
         """
+        own = subject_of(self.state, event).job if asked else None
         for _ in range(MOST_DEFECTS):
             try:
                 return decide(self.state, event, self.now, self.policy)
@@ -122,22 +135,22 @@ class Draft(msgspec.Struct, kw_only=True):
                 left = leave_alone(self.state, at, why, self.now, self.policy)
                 if left is None:
                     raise Defect(why) from error
-                if at.job is not None and at.job == getattr(event, "job", None):
+                if own is not None and at.job == own:
                     return left
                 self._note(event, left)
         raise Defect(f"defects in more than {MOST_DEFECTS} jobs and nodes")
 
     def _met_at(self, event: AnyEvent, error: Exception) -> Subject:
         at = met_at(self.state, event, self.now, self.policy)
-        job = error.job if isinstance(error, IllegalTransition) else at.job
-        own = None if at.node else getattr(event, "job", None)
-        return Subject(job=job or own, node=at.node)
+        return replace(at, job=error.job) if isinstance(error, IllegalTransition) else at
 
-    def _refused(self, why: str) -> Decision:
-        """The event is noted and refused; everything else goes on."""
-        _log.error("decide.refused", why=why)
-        unchanged = replace(self.state, sequence=self.state.sequence + 1)
-        return Decision(state=unchanged, why=f"refused: {why}")
+    def _fact_of(self, event: AnyEvent, why: str) -> Decision:
+        """What is true of it all the same."""
+        try:
+            return noted(self.state, event, why, self.now, self.policy)
+        except Exception as error:  # noqa: BLE001 even that: nothing of it could be met again
+            unchanged = replace(self.state, sequence=self.state.sequence + 1)
+            return Decision(state=unchanged, why=f"refused: {_met(event, error)}")
 
 
 def _met(event: AnyEvent, error: Exception, job: str | None = None) -> str:

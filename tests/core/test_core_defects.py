@@ -7,13 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.driver.core import decide
 from holdfast.driver.core import events as e
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.core.handlers import stalls
 from holdfast.driver.core.handlers.parking import FIRST_S, LONGEST_S, longer
+from holdfast.driver.core.state import node as n
 from holdfast.driver.core.state.model import Phase, Timer
 from holdfast.driver.journal.draft import Draft
+from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.protocol.messages import RankStatus, Rendezvous
 
 Make = Callable[..., Any]
 PLACES = (
@@ -168,6 +172,212 @@ def test_whatever_timer_meets_a_defect_is_due_no_more(timer: Timer, after_s: flo
     assert life.state.jobs["a"].parked
     assert next_deadline(life.state) == life.now + FIRST_S
     assert len(drafted.notes) == 2, "it is submitted, and parked"
+
+
+# ---------------------------------------------------------------- whatever the event
+
+
+def finding(kind: Kind, **about: Any) -> e.Found:
+    weight = Weight.CONCLUSIVE if kind is Kind.KERNEL_FAULT else Weight.RESTART
+    return e.Found(finding=Finding(kind=kind, weight=weight, summary=kind.value, **about))
+
+
+def around(life: Any) -> dict[str, e.AnyEvent]:
+    """An event of each kind that cluster, executors and detectors tell, of job a on n0."""
+    job, node = life.state.jobs["a"], life.state.nodes["n0"]
+    of: dict[str, Any] = {"job": "a", "node": "n0"}
+    now: dict[str, Any] = {**of, "epoch": job.epoch}
+    told = {"node": "n0", "incarnation": node.incarnation}
+    again = {"incarnation": "n0-second", "address": node.address}
+    bad = RankStatus(rank=0, state="exited", exit_code=1, order=1)
+    found = [
+        finding(Kind.KERNEL_FAULT, node="n0"),
+        finding(Kind.HANG, job="a", epoch=job.epoch),
+        finding(Kind.COLLECTIVE_MISMATCH, job="a", epoch=job.epoch),
+        finding(Kind.LINK_DOWN, job="a", node="n0", epoch=job.epoch),
+    ]
+    events: list[e.AnyEvent] = [
+        e.NodeAppeared(node="n0", closed="cordoned", notice="drained", machine="other"),
+        e.NodeVanished(node="n0"),
+        e.NodeFits(**of),
+        e.ExecutorEnded(**of, why="deleted"),
+        e.ExecutorEnding(**of, why="drained", within_s=60.0),
+        e.ExecutorStarved(**of),
+        e.ExecutorLingers(**of, why="its node is away", stray=True),
+        e.ExecutorConnected(node="n0", **again),
+        e.ExecutorDisconnected(**told),
+        e.NodeQuiet(**now),
+        e.CheckpointStored(**now, step=10),
+        e.RendezvousReady(**now, rendezvous=Rendezvous(address="10.0.0.9", port=1)),
+        e.RendezvousLost(**now),
+        e.RanksRunning(**now),
+        e.RanksExited(**now, exits=(bad,)),
+        e.DesiredRefused(node="n0", generation=node.told.generation, why="no"),
+        e.DiagnosticEnded(node="n0", id="1", results=()),
+        e.StepsRepeated(job="a", epoch=job.epoch, since=0, before=1),
+        e.RanksLeft(job="a", reached=e.Reached(step=1)),
+        e.SaveProgressed(job="a", epoch=job.epoch, taken_bytes=1),
+        e.ProgressSeen(job="a", epoch=job.epoch, step=2),
+        e.NodeAllocated(**of),
+        e.AllocationFailed(**of, why="no room"),
+        e.NodeReleased(node="n0"),
+        e.NodeDistrusted(node="n0"),
+        e.NodeTrusted(node="n0"),
+        e.ClusterCallFailed(call="release", node="n0", why="no answer"),
+        e.StacksTaken(job="a", incident=1, stacks={}),
+        e.StacksFailed(job="a", incident=1, why="no answer"),
+    ]
+    return {
+        **{f"Found-{each.finding.kind}": each for each in found},
+        **{type(each).__name__: each for each in events},
+    }
+
+
+def three_train(life: Any) -> Drafted:
+    """a on n0, b on n1, c on n2; n3 is free."""
+    drafted = Drafted(life)
+    for name in ("n0", "n1", "n2", "n3"):
+        life.node(name)
+    for job in ("a", "b", "c"):
+        life.submit(job, nodes=1, ranks_per_node=1)
+        life.answer(name=job)
+    assert life.state.jobs["a"].places == ("n0",)
+    assert all(job.phase is Phase.RUNNING for job in life.state.jobs.values())
+    return drafted
+
+
+def planted_in_handler(monkeypatch: pytest.MonkeyPatch, kind: type[e.Event], when: str) -> None:
+    """Once the event is handled, or before, until job a is parked; `always`: whether it is parked
+    or not."""
+    real = decide.HANDLERS[kind]
+
+    def broken(turn: Any, event: Any) -> None:
+        hits = when == "always" or not turn.jobs["a"].parked
+        if when == "after":
+            real(turn, event)
+        if hits:
+            raise KeyError("a defect of ours")
+        if when != "after":
+            real(turn, event)
+
+    monkeypatch.setitem(decide.HANDLERS, kind, broken)
+
+
+NAMES = (
+    *(f"Found-{kind}" for kind in ("kernel-fault", "hang", "collective-mismatch")),
+    "Found-link-down",
+    *(
+        kind.__name__
+        for kind in decide.HANDLERS
+        if not kind.__name__.endswith(("Requested", "Submitted"))
+        and kind not in (e.Found, e.Ticked, e.Stalled, e.DriverStarted)
+    ),
+)
+"""Of people's requests, which are answered, and of what concerns all there are other tests."""
+
+
+@pytest.mark.parametrize("when", ["before", "after", "always"])
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_happened_the_job_that_it_concerns_is_parked(
+    life: Any, monkeypatch: pytest.MonkeyPatch, name: str, when: str
+) -> None:
+    drafted = three_train(life)
+    event = around(life)[name]
+    before = life.state.nodes["n0"]
+    with monkeypatch.context() as planting:
+        planted_in_handler(planting, type(event), when)
+        life.do(event)
+    assert "a defect of ours" in life.state.jobs["a"].parked
+    assert life.state.jobs["a"].backoff.wait_s == FIRST_S
+    assert not [note for note in drafted.notes if "refused" in note]
+    assert not life.state.jobs["b"].parked
+    assert not life.state.jobs["c"].parked
+    after = life.state.nodes["n0"]
+    assert isinstance(after.presence, n.Gone) == (name == "NodeVanished")
+    assert isinstance(after.link, n.Broken) == (name == "ExecutorDisconnected")
+    assert (after.incarnation != before.incarnation) == (name == "ExecutorConnected")
+    assert (n.Source.CORDON in after.against) == (name == "NodeAppeared")
+    assert bool(life.state.jobs["a"].points) == (name == "CheckpointStored")
+    for job in ("b", "c"):
+        life.ends_well(job)
+        assert life.state.jobs[job].phase is Phase.SUCCEEDED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_came_while_it_was_parked_ends_no_job_s_recovery(
+    life: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It comes back, is looked at as it is then, and trains to its end."""
+    three_train(life)
+    event = around(life)[name]
+    with monkeypatch.context() as planting:
+        planted_in_handler(planting, type(event), "before")
+        life.do(event)
+    life.wait(until_s=life.now + FIRST_S + 1.0)
+    assert not life.state.jobs["a"].parked
+    if not life.state.nodes["n0"].connected:
+        life.connect("n0", "n0-first")
+    for _ in range(3):
+        life.answer(name="a")
+    assert life.state.jobs["a"].phase in (Phase.RUNNING, Phase.SUCCEEDED), life.whys
+    life.ends_well("a")
+    assert life.state.jobs["a"].phase is Phase.SUCCEEDED
+
+
+@pytest.mark.parametrize("event", ["Found-kernel-fault", "NodeVanished"])
+def test_a_defect_in_the_ladder_loses_no_fact_of_the_node(
+    life: Any, monkeypatch: pytest.MonkeyPatch, event: str
+) -> None:
+    drafted = three_train(life)
+    if event == "NodeVanished":
+        life.silence("n0")
+    planted(monkeypatch, "recovery.ladder.recover", "a")
+    life.do(around(life)[event])
+    assert "a defect of ours" in life.state.jobs["a"].parked
+    assert not [note for note in drafted.notes if "refused" in note]
+    node = life.state.nodes["n0"]
+    assert isinstance(node.presence, n.Gone) == (event == "NodeVanished")
+    assert node.quarantined == (event != "NodeVanished")
+    monkeypatch.undo()
+    life.wait(until_s=life.now + FIRST_S + 1.0)
+    assert life.state.jobs["a"].places == ("n3",)
+
+
+def test_a_node_of_no_job_is_noted_as_it_is_and_the_others_go_on(
+    life: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drafted = Drafted(life)
+    life.submit("b", nodes=1, ranks_per_node=1)
+
+    def broken(turn: Any, event: Any) -> None:
+        raise KeyError("a defect of ours")
+
+    monkeypatch.setitem(decide.HANDLERS, e.NodeAppeared, broken)
+    life.node("n0")
+    assert life.state.nodes["n0"].present
+    assert life.state.jobs["b"].places == ("n0",)
+    assert any("nothing else follows: defect: KeyError" in note for note in drafted.notes)
+
+
+@pytest.mark.parametrize("name", ["NodeVanished", "ExecutorConnected", "CheckpointStored"])
+def test_where_nobody_can_be_parked_the_fact_is_noted_all_the_same(
+    life: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What is between two jobs raises whoever is parked."""
+    drafted = three_train(life)
+    event = around(life)[name]
+
+    def broken(turn: Any) -> None:
+        raise KeyError("a defect of ours")
+
+    monkeypatch.setattr("holdfast.driver.core.decide.schedule", broken)
+    monkeypatch.setattr("holdfast.driver.core.decide._concerned", broken)
+    life.do(event)
+    node, job = life.state.nodes["n0"], life.state.jobs["a"]
+    assert isinstance(node.presence, n.Gone) == (name == "NodeVanished")
+    assert (node.incarnation == "n0-second") == (name == "ExecutorConnected")
+    assert bool(job.points) == (name == "CheckpointStored")
+    assert not [note for note in drafted.notes if "refused" in note]
 
 
 # ---------------------------------------------------------------- back-off

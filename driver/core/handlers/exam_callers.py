@@ -41,14 +41,18 @@ def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
     if exam.purpose is Purpose.DIAGNOSIS and exam.job is not None:
         turn.say(f"{event.node} ended its tests", exam.job)
     if exams.complete(turn, exam):
-        CALLERS[exam.purpose](turn, exam, "")
+        _conclude(turn, exam, "")
 
 
 def on_tick(turn: Turn, number: str) -> None:
     """Wait no longer for the exam, where it is out of time."""
     exam = turn.exams.get(number)
-    if exam is None or exam.until_s > turn.now:
-        return
+    if exam is not None and exam.until_s <= turn.now:
+        _conclude(turn, exam, OUT_OF_TIME)
+
+
+def _conclude(turn: Turn, exam: Exam, late: str) -> None:
+    """In the affairs of whom it is about, whoever else helped."""
     alone = exam.purpose is not Purpose.DIAGNOSIS
     for _ in turn.each_node(exam.suspects[:1]) if alone else turn.each_job((exam.job or "",)):
-        CALLERS[exam.purpose](turn, exam, OUT_OF_TIME)
+        CALLERS[exam.purpose](turn, exam, late)

@@ -28,11 +28,28 @@ from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
 
 def on_connected(turn: Turn, event: ExecutorConnected) -> None:
+    node = turn.nodes.get(event.node) or Node(name=event.node)
+    new = node.incarnation != event.incarnation
+    if not note_connected(turn, event):
+        return
+    if new and not isinstance(node.holding, Lent):  # of such a node it was waited for
+        exams.leave(turn, event.node, but=Purpose.DIAGNOSIS)
+    off_the_job.connected(turn, event.node, new=new)
+    journal_restored.learn(turn, node, event)
+    if new and node.job is not None:
+        _ranks_died(turn, event.node, node.job, unseen=isinstance(node.link, Awaited))
+    if node.job is not None:
+        node_loss.end_doubt(turn, turn.jobs[node.job])
+    node_loss.end_outage(turn)
+
+
+def note_connected(turn: Turn, event: ExecutorConnected) -> bool:
+    """It has a connection, and what it was told is known to be so much. False: that is no news."""
     node = turn.nodes.get(event.node) or turn.put_node(Node(name=event.node))
     new = node.incarnation != event.incarnation
     behind = event.generation < node.told.generation
     if node.connected and not new and not behind and node.address == event.address:
-        return
+        return False
     generation = max(node.told.generation, event.generation)  # it forgot nothing, if we have
     link = Connected(incarnation=event.incarnation, address=event.address)
     turn.set_link(event.node, link)
@@ -47,25 +64,23 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
         turn.returned_s = turn.now
     first = new and not node.incarnation
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
-    if new and not isinstance(node.holding, Lent):  # of such a node it was waited for
-        exams.leave(turn, event.node, but=Purpose.DIAGNOSIS)
-    off_the_job.connected(turn, event.node, new=new)
-    journal_restored.learn(turn, node, event)
-    if new and node.job is not None:
-        _ranks_died(turn, event.node, node.job, unseen=isinstance(node.link, Awaited))
-    if node.job is not None:
-        node_loss.end_doubt(turn, turn.jobs[node.job])
-    node_loss.end_outage(turn)
+    return True
 
 
 def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
+    if note_disconnected(turn, event) and event.node in turn.nodes:
+        node_loss.confirm(turn, event.node)
+
+
+def note_disconnected(turn: Turn, event: ExecutorDisconnected) -> bool:
+    """Its connection has ended. False: that is no news."""
     node = turn.nodes.get(event.node)
     if node is None or not node.connected or node.incarnation != event.incarnation:
-        return
+        return False
     turn.say(f"the executor of {event.node} has no connection")
     if node.stranger:
         forget_stranger(turn, node)
-        return
+        return True
     had_come = node.job is not None and came(turn.jobs[node.job], node)
     check_s = turn.now + turn.policy.reconnect_s
     link = Broken(
@@ -74,7 +89,7 @@ def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
         check_s=check_s if had_come else None,  # else it was that of whoever had the node before
     )
     turn.set_link(event.node, link)
-    node_loss.confirm(turn, event.node)
+    return True
 
 
 def forget_stranger(turn: Turn, node: Node) -> None:

@@ -140,12 +140,18 @@ def _explain(turn: Turn, job: Job, fault: Fault) -> None:
 
 
 def _free_node(turn: Turn, node: str, fault: Fault) -> None:
-    """A bad node that no job uses."""
+    """A bad node that no job uses, or one that is parked."""
     if turn.nodes[node].quarantined:
         off_the_job.object_to(turn, node, fault.summary)
         return
+    job = turn.nodes[node].job
     incident = incidents.open_or_join(turn, None, fault)
     turn.say(fault.summary)
     eviction.evict(turn, node, incident.id, fault.summary)
     if not incident.waiting and not incident.outage:
-        incidents.close(turn, incident.id, "no job was using the node")
+        incidents.close(turn, incident.id, f"no job was using the node{_but(job)}")
+
+
+def _but(job: str | None) -> str:
+    """A job that is parked is not asked; it begins anew when it is looked at again."""
+    return f" but {job}, which is parked" if job is not None else ""

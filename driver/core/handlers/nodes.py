@@ -57,6 +57,20 @@ somebody's mistake, are not taken for ever new ones."""
 
 def on_appeared(turn: Turn, event: NodeAppeared) -> None:
     known = turn.nodes.get(event.node) or Node(name=event.node)
+    note_there(turn, event)
+    if event.machine and event.machine != known.machine:
+        former = (*known.former, known.machine)[-FORMER:] if known.machine else ()
+        turn.set_machine(event.node, event.machine, former)
+        if known.machine and event.machine not in known.former:  # else it is one that was there
+            _forget_the_other(turn, turn.nodes[event.node])
+    if event.unmarked and known.quarantine and known.quarantine.marked:
+        _mark_again(turn, known, known.quarantine)
+    _notice(turn, event)
+
+
+def note_there(turn: Turn, event: NodeAppeared) -> None:
+    """The node is there, in that rack, and closed or not."""
+    known = turn.nodes.get(event.node) or Node(name=event.node)
     rack = event.rack or known.rack
     cordon = known.against.get(Source.CORDON)
     if not known.present or (known.rack, cordon.why if cordon else "") != (rack, event.closed):
@@ -66,14 +80,6 @@ def on_appeared(turn: Turn, event: NodeAppeared) -> None:
         turn.object_to(event.node, Source.CORDON, cordon)
         closed = f", closed to new work: {event.closed}" if event.closed else ""
         turn.say(f"{event.node} is there{closed}")
-    if event.machine and event.machine != known.machine:
-        former = (*known.former, known.machine)[-FORMER:] if known.machine else ()
-        turn.set_machine(event.node, event.machine, former)
-        if known.machine and event.machine not in known.former:  # else it is one that was there
-            _forget_the_other(turn, turn.nodes[event.node])
-    if event.unmarked and known.quarantine and known.quarantine.marked:
-        _mark_again(turn, known, known.quarantine)
-    _notice(turn, event)
 
 
 def _forget_the_other(turn: Turn, node: Node) -> None:
@@ -116,12 +122,19 @@ def on_fits(turn: Turn, event: NodeFits) -> None:
         turn.say(f"{event.node} has room for {job.name} now")
 
 
-def on_vanished(turn: Turn, event: NodeVanished) -> None:
+def note_gone(turn: Turn, event: NodeVanished) -> bool:
+    """The node is not there. False: that is no news."""
     node = turn.nodes.get(event.node)
     if node is None or not node.present:
-        return
+        return False
     turn.set_presence(event.node, Gone(since_s=turn.now))
     turn.say(f"the cluster says that {event.node} is gone ({event.why or 'no reason given'})")
+    return True
+
+
+def on_vanished(turn: Turn, event: NodeVanished) -> None:
+    if not note_gone(turn, event):
+        return
     node_loss.confirm(turn, event.node)
     node_loss.explain_echoes(turn, event.node)
     _forget_long_gone(turn)

@@ -7,9 +7,11 @@ it is not listened to: so it is told once more, and who was waited for has so mu
 from holdfast.driver.core import exams
 from holdfast.driver.core.handlers import node_loss
 from holdfast.driver.core.handlers.stalls import Later
-from holdfast.driver.core.state.model import Job
-from holdfast.driver.core.state.node import Backoff
+from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.state.model import Fault, Job
+from holdfast.driver.core.state.node import Backoff, Node
 from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame, Kind, Weight
 
 FIRST_S = 60.0
 """Until who met a defect is looked at again: what is known of him may be another thing by then."""
@@ -50,3 +52,28 @@ def come_back(turn: Turn, job: Job) -> None:
     for name in turn.each_node(job.members):
         later.held(turn.nodes[name])
         node_loss.confirm(turn, name)
+    _begin_anew(turn, turn.jobs[job.name], since_s)
+
+
+def _begin_anew(turn: Turn, job: Job, since_s: float) -> None:
+    """Ranks that were lost meanwhile, with a node that was evicted or an executor that died, are
+    told of by nobody any more."""
+    seated = dict.fromkeys(seat.node for seat in job.seats)
+    lost = [name for name in seated if _has_lost(turn.nodes.get(name), job, since_s)]
+    if not lost:
+        return
+    fault = Fault(
+        kind=Kind.EXECUTOR_LOST,
+        weight=Weight.RESTART,
+        blame=Blame.INFRASTRUCTURE,
+        summary=f"{job.name} lost its ranks on {', '.join(lost)} while it was parked",
+    )
+    ladder.recover(turn, job.name, fault)
+
+
+def _has_lost(node: Node | None, job: Job, since_s: float) -> bool:
+    """Whether the job has lost what ran there since then."""
+    if node is None or node.name not in job.places:
+        return True
+    renewed_s = node.held.renewed_s if node.held is not None else None
+    return renewed_s is not None and renewed_s >= since_s
