@@ -199,9 +199,13 @@ class Turn:
 
     def note(self, name: str, told: Promised | Held) -> None:
         """Note what a node of a job told of itself there: nothing that it is to do, or who may have
-        it, follows from that. The cheap way, for each word of thousands.
+        it, follows from that. The cheap way, for each word of thousands: of all that `put_node`
+        looks at only that it is held as before. Raises `IllegalEdge` where it is not.
         """
-        self._put_node(replace(self.nodes[name], holding=told))
+        node = self.nodes[name]
+        if type(node.holding) is not type(told) or node.job != told.job:
+            raise edges.IllegalEdge(node, "holding", told)
+        self._put_node(replace(node, holding=told))
 
     def object_to(self, name: str, source: Source, reason: Against | None) -> Node:
         """Note what this source has against the use of a node: None, nothing any more."""

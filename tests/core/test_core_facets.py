@@ -9,7 +9,9 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state import edges
 from holdfast.driver.core.state import node as n
 from holdfast.driver.core.state.edges import FACETS, IllegalEdge
+from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Node, Source
+from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 
@@ -67,6 +69,16 @@ def test_a_way_that_no_table_has_is_a_defect() -> None:
         edges.check(held, replace(held, holding=n.Free()))
     with pytest.raises(IllegalEdge, match="presence of n0: Here -> Unknown"):
         edges.check(HERE, replace(HERE, presence=n.Unknown()))
+
+
+@pytest.mark.parametrize("told", [n.Held(job="other"), n.Promised(job="job")])
+def test_what_is_noted_of_a_node_in_a_job_changes_neither_the_job_nor_how_it_is_held(told) -> None:
+    held = replace(HERE, holding=n.Held(job="job"))
+    turn = Turn(State(nodes={"n0": held}), 0.0, Policy())
+    turn.note("n0", n.Held(job="job", ran=2))
+    assert turn.nodes["n0"].held.ran == 2
+    with pytest.raises(IllegalEdge, match="holding of n0: Held -> "):
+        turn.note("n0", told)
 
 
 @pytest.mark.parametrize("field", ["generation", "epoch", "called"])

@@ -81,22 +81,20 @@ def evict(
     silent: bool = False,
     asked: bool = False,
     node_class: Mapping[str, float] | None = None,
-    setup: ExamSetup | None = None,
 ) -> None:
     """Take the node from its job and, within the brake, out of use: until it passes its tests, or
     a person restores it.
 
     `asked`: a person decided; no brake, and no tests. `node_class`: what it was measured against,
-    and has to reach when it is alone. `setup`: what it is tested with where no job has it.
+    and has to reach when it is alone.
     """
     job = turn.jobs.get(turn.nodes[node].job or "")
     if isinstance(turn.nodes[node].holding, Promised | Held | Lent):
         leave(turn, node)
     known = turn.nodes[node].trust
+    setup = known.setup if isinstance(known, Suspect) else None
     if job is not None:
         setup = setup_of(job, node_class)
-    elif isinstance(known, Suspect):
-        setup = known.setup
     if not asked and not may_evict(turn, silent=silent):
         _hold_back(turn, node, reason)
         return

@@ -43,7 +43,7 @@ def failed(turn: Turn, node: str, verdict: Verdict) -> None:
     """The tests convict a suspect, or do not clear one that was evicted."""
     trust = turn.nodes[node].trust
     if isinstance(trust, Suspect):
-        _convict(turn, node, trust, verdict)
+        _convict(turn, node, trust.setup.job, verdict)
     else:
         eviction.wait_for_exam(turn, node)
         why = f"{node} did not pass its trial ({verdict.evidence[0]}) and stays out"
@@ -55,14 +55,14 @@ def doubtful(node: str, why: str) -> Verdict:
     return Verdict(bad={}, undecided=(node,), evidence=(why,))
 
 
-def _convict(turn: Turn, node: str, suspect: Suspect, verdict: Verdict) -> None:
+def _convict(turn: Turn, node: str, job: str, verdict: Verdict) -> None:
     part = verdict.bad[node]
     fault = diagnosed(node, f"the {part} of {node} failed its tests", verdict)
     incident = incidents.open_or_join(turn, None, fault)
-    turn.say(fault.summary, suspect.setup.job)
-    turn.set_trust(node, Trusted())  # while the brake is on it only rests
-    why = f"its {part} failed the tests"
-    eviction.evict(turn, node, incident.id, why, setup=suspect.setup)
+    turn.say(fault.summary, job)
+    eviction.evict(turn, node, incident.id, f"its {part} failed the tests")
+    if not turn.nodes[node].quarantined:  # while the brake is on it only rests
+        turn.set_trust(node, Trusted())
     if not incident.waiting and not incident.outage:
         incidents.close(turn, incident.id, "no job was using the node")
 
