@@ -187,10 +187,13 @@ def test_one_wrong_product_of_two_does_not_convict(tested) -> None:
 
 def test_who_failed_once_is_tested_again_beside_a_healthy_node(tested) -> None:
     life = tested
+    first = life.state.exams[life.state.nodes["n2"].exam]
+    assert first.accused == (), "nothing speaks against it"
     why = life.do(bad(life, "n2")).why
     assert why == "standby n2 failed its self-test and is tested once more, beside n3"
     exam = life.state.exams[life.state.nodes["n2"].exam]
     assert set(exam.orders) == {"n2", "n3"}
+    assert exam.accused == ("n2",), "by the first"
     assert (life.evicted, life.job.standbys, life.phase) == ([], ("n2",), Phase.RUNNING)
     for name in exam.orders:
         life.do(results(life, name))

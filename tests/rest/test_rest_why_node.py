@@ -10,6 +10,7 @@ from holdfast.driver.adapters.rest.telling import why_node
 from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state import node as n
+from holdfast.driver.core.state.fit import STATES, Bar
 from holdfast.driver.core.state.model import Exam, Purpose, State
 from holdfast.driver.core.state.node import Connected, Here, Node, Quarantined, Record
 from holdfast.driver.ports import Entry
@@ -96,6 +97,16 @@ def test_whatever_is_against_a_node_it_is_told(node: Node) -> None:
     told = why_node(Written([]), state, node)  # type: ignore[arg-type]
     assert told.headline.startswith(node.name)
     assert STATE[type(node.trust)] in (None, node_view(state, node).state)
+
+
+def test_a_word_that_is_new_in_the_table_is_told_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one who adds a reason not to use a node gives it one."""
+    monkeypatch.setitem(STATES, Bar.REST, "at rest")  # type: ignore[misc]
+    rests = replace(FREE, against={n.Source.REST: n.Against(why="it failed lately")})
+    told = why_node(Written([APPEARED]), State(nodes={"n0": rests}), rests)  # type: ignore[arg-type]
+    assert told.headline == "n0 is at rest: it failed lately"
 
 
 IN_TEST = replace(FREE, holding=n.Held(job="speech"), exam="x")

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from holdfast.driver.adapters.rest.view import View
-from holdfast.driver.adapters.rest.views import node_state, tested_for
+from holdfast.driver.adapters.rest.views import node_state, reasons, tested_for
 from holdfast.driver.core.attempt import restore_step
 from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.events import (
@@ -28,6 +28,7 @@ from holdfast.driver.core.events import (
 )
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state import job_lives
+from holdfast.driver.core.state.fit import STATES
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Source, Suspect
 from holdfast.driver.core.telling.story import Line, lines_of
@@ -326,7 +327,13 @@ def _node_headline(state: State, node: Node, entries: Sequence[Entry], absent: s
         "unknown": "is there, and no executor of it is connected",
     }
     why = absent or (node.notice.why if node.notice else "")
-    return f"{node.name} {words[node_state(node)]}" + (f": {why}" if why else "")
+    word = node_state(node)
+    return f"{node.name} {words.get(word) or _barred(node, word)}" + (f": {why}" if why else "")
+
+
+def _barred(node: Node, word: str) -> str:
+    """What a state is told as that has no words of its own here: its own, and the reason for it."""
+    return f"is {word}: {next(each for each in reasons(node) if STATES.get(each.bar) == word)}"
 
 
 def _suspicion(node: Node) -> str:

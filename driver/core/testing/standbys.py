@@ -62,7 +62,7 @@ def _order(turn: Turn, job: Job, node: Node, helpers: list[str], *, second: bool
         until_s=turn.now + limit_s,
         orders=tests,
         suspects=(node.name,),
-        accused=(node.name,),
+        accused=(node.name,) if second else (),  # by the first
         second=second,
         job=job.name,
     )
