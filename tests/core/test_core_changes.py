@@ -15,8 +15,7 @@ from holdfast.driver.watch.model import NodeSeen, SeenChanges
 CORE = Path(core.__file__).parent
 
 FIXED = {
-    Job: {"name", "versions", "phase", "number", "submitted_s", "since_s", "layout", "vacant"}
-    | {"running"},  # which is of states of earlier Holdfasts
+    Job: {"name", "versions", "phase", "number", "submitted_s", "since_s", "layout", "vacant"},
     Incident: {"id", "opened", "found_s"},
     NodeSeen: {"node"},
 }

@@ -33,11 +33,15 @@ def lived(seed: int) -> list[State]:
     return seen
 
 
-def as_before(state: State) -> State:
-    """As it was written when each job kept what its nodes told."""
+def as_before(state: State) -> tuple[State, dict[str, list[str]]]:
+    """As it was written when each job kept what its nodes told, and on which its ranks ran."""
     jobs = {name: _kept_whole(state, job) for name, job in state.jobs.items()}
     nodes = {name: _untold(node) for name, node in state.nodes.items()}
-    return replace(state, jobs=jobs, nodes=nodes)
+    running = {
+        name: [node for node in job.nodes if not job.finished and _ran(state, job, node)]
+        for name, job in state.jobs.items()
+    }
+    return replace(state, jobs=jobs, nodes=nodes), running
 
 
 def _untold(node: Node) -> Node:
@@ -47,10 +51,9 @@ def _untold(node: Node) -> Node:
 
 
 def _kept_whole(state: State, job: Job) -> Job:
-    running = tuple(name for name in job.nodes if not job.finished and _ran(state, job, name))
     exits = tally.exits_of(state.nodes, job)
     counts = Tally(quiet=job.tally.quiet, ending=job.tally.ending)
-    return replace(job, vacant=0, tally=counts, exits=exits, running=running)
+    return replace(job, vacant=0, tally=counts, exits=exits)
 
 
 def _ran(state: State, job: Job, node: str) -> bool:
@@ -84,12 +87,27 @@ def test_what_an_earlier_holdfast_wrote_is_known_as_it_was() -> None:
     ended = 0
     for seed in SEEDS:
         for state in lived(seed):
-            read = _of_today(as_before(state))
+            read = _of_today(*as_before(state))
             for name, job in state.jobs.items():
                 if not (job.seated and job.vacant):
                     ended += job.tally.ended and not job.finished
                     assert asked(read, read.jobs[name]) == asked(state, job)
     assert ended
+
+
+def test_on_which_nodes_ranks_ran_is_read_of_the_job_that_had_it() -> None:
+    ran = 0
+    for state in lived(SEEDS[0]):
+        before, running = as_before(state)
+        plain = msgspec.msgpack.decode(encode(before))[1]
+        for name, nodes in running.items():
+            plain["jobs"][name]["running"] = nodes
+        read = decode(msgspec.msgpack.encode((4, plain)))
+        for name, job in state.jobs.items():
+            if not (job.seated and job.vacant):
+                ran += len(running[name])
+                assert asked(read, read.jobs[name])["ran"] == asked(state, job)["ran"]
+    assert ran
 
 
 def as_version_4(state: State) -> bytes:

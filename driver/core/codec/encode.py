@@ -3,7 +3,7 @@
 A patch has a version, too, and is of the state that was committed before it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -74,36 +74,39 @@ def decode(data: bytes) -> State:
         if version == VERSION:
             return _DECODER.decode(state)
         value = older.upgraded(msgspec.msgpack.decode(state), version)
-        return _of_today(_DECODER.decode(_ENCODER.encode(value)))
+        return _of_today(_DECODER.decode(_ENCODER.encode(value)), older.running(value))
     except UnreadableState:
         raise
     except (*_DAMAGED, ValueError) as error:
         raise _damaged(error) from error
 
 
-def _of_today(state: State) -> State:
-    """Earlier Holdfasts kept with the job what its nodes told, and counted no vacant places."""
+def _of_today(state: State, running: Mapping[str, Collection[str]]) -> State:
+    """Earlier Holdfasts kept with the job what its nodes told, and counted no vacant places.
+    `running`: by job, which of them had told that their ranks run.
+    """
     nodes, jobs = dict(state.nodes), {}
     for name, job in state.jobs.items():
         jobs[name] = replace(job, vacant=job.places.count(""))
-        if job.finished or not (job.exits or job.running):
+        ran = running.get(name, ())
+        if job.finished or not (job.exits or ran):
             continue
         for node in (nodes[each] for each in job.nodes if each in nodes):
-            nodes[node.name] = _told(node, job)
-        sums, now = tally.of(job.exits, len(job.running)), job.tally
+            nodes[node.name] = _told(node, job, ran=node.name in ran)
+        sums, now = tally.of(job.exits, len(ran)), job.tally
         sums = replace(sums, quiet=now.quiet, ending=now.ending)
-        jobs[name] = replace(jobs[name], exits=(), running=(), tally=sums)
+        jobs[name] = replace(jobs[name], exits=(), tally=sums)
     return replace(state, jobs=jobs, nodes=nodes)
 
 
-def _told(node: Node, job: Job) -> Node:
+def _told(node: Node, job: Job, *, ran: bool) -> Node:
     if node.held is None:
         return node
     exits = tuple(
         replace(each, at=order) for order, each in enumerate(job.exits) if each.node == node.name
     )
-    ran = job.epoch if node.name in job.running else 0
-    told = replace(node.held, ran=ran, exited=job.epoch if exits else 0, exits=exits)
+    epoch = job.epoch
+    told = replace(node.held, ran=epoch if ran else 0, exited=epoch if exits else 0, exits=exits)
     return replace(node, holding=told)
 
 

@@ -25,6 +25,11 @@ def upgraded(state: Plain, version: int) -> Plain:
     return older_quiet.upgraded(state)
 
 
+def running(state: Plain) -> dict[str, list[str]]:
+    """By job, the nodes that had told that their ranks run: the job had that itself."""
+    return {name: job.get("running", []) for name, job in _jobs(state)}
+
+
 def _with_node_classes(state: Plain) -> Plain:
     """Up to version 3 each threshold of a node class was a field of its own."""
     jobs = {name: older_jobs.with_node_class(job) for name, job in _jobs(state)}

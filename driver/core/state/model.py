@@ -238,7 +238,6 @@ class Job(Value, frozen=True):
     seats: tuple[Seat, ...] = ()  # the rank table, once ranks may run in this epoch
     restore: RestorePoint | None = None  # what the seated ranks started from
     tally: Tally = Tally()  # see `tally`: what each node told is in its own value
-    running: tuple[str, ...] = ()  # nodes that said so to an earlier Holdfast
     exits: tuple[Exited, ...] = ()  # of a finished job: those that tell why
     unlike: Fault | None = None  # ranks of the epoch that were in different collectives
     ended: int = 0  # of a finished job of which not all exits are kept: how many there were
