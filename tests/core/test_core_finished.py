@@ -30,7 +30,7 @@ def test_of_a_finished_job_nothing_is_kept_that_only_a_living_one_needs(training
     life.answer()
     life.wait(until_s=life.now + 300)
     assert life.job.finished
-    assert (life.job.seats, life.job.running) == ((), ())
+    assert life.job.seats == ()
     assert (life.job.tally.quiet, life.job.tally.ending) == (0, 0)
     assert (life.job.tried, life.job.unfit) == ({}, {})
 
