@@ -3,6 +3,8 @@
 Called by `driver.journal.draft` where `decide` raised. Pure: the same turn raises the same again.
 """
 
+from contextlib import suppress
+
 from msgspec.structs import replace
 
 from holdfast.driver.core import exams
@@ -19,12 +21,10 @@ def met_at(state: State, event: AnyEvent, now: float, policy: Policy) -> Subject
     """Whom the turn was looking at when it raised; where it was between two of them, whom the event
     concerns, if anybody."""
     turn = Turn(state, now, policy)
-    try:
+    with suppress(Exception):  # whatever it is, it was told already
         follow(turn, event)
         turn.close()
-    except Exception:  # noqa: BLE001 whatever it is, it was told already
-        return turn.subject
-    return Subject()
+    return turn.subject
 
 
 def leave_alone(state: State, at: Subject, why: str, now: float, policy: Policy) -> Decision | None:

@@ -51,18 +51,21 @@ class Draft(msgspec.Struct, kw_only=True):
             self._add(each)
 
     def _add(self, event: AnyEvent) -> None:
+        known = len(self.entries)
         try:
             decision = self._decide(event)
         except Defect as defect:
-            self._note(event, self._fact_of(event, str(defect)))
-            if type(event) in FACTS:
+            fact, told = type(event) in FACTS, len(self.entries) > known  # who is left alone
+            if fact or not told:
+                self._note(event, self._fact_of(event, str(defect)))
+            if fact:
                 self._go_on()
             return
         if not decision.idle:
             self._note(event, decision)
 
     def _go_on(self) -> None:
-        """Ask what a fact means for the others, of which alone it was noted."""
+        """Ask what it means for the others, for it was noted alone."""
         try:
             decision = self._decide(Ticked())
         except Defect:  # it is in the log; the fact is noted, and the next event asks again
