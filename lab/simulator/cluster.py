@@ -32,7 +32,7 @@ def list_nodes(world: World) -> None:
 
 def call(world: World, node: str, outcome: e.AnyEvent) -> None:
     """A call to the cluster: its outcome comes later, perhaps twice; some fail."""
-    rng = world.rng(node, f"call {type(outcome).__name__}")
+    rng = world.rng(node, f"call {type(outcome).__struct_config__.tag}")
     soon_s, late_s, again_s = rng.uniform(0.001, 0.02), rng.uniform(0, 10), rng.uniform(0, 20)
     dice = rng.random() if world.noisy else 1.0
     if world.machines[node].full and isinstance(outcome, e.NodeAllocated):

@@ -18,7 +18,8 @@ docs/decisions/when-many-nodes-reconnect.md."""
 
 def send(world: World, event: e.AnyEvent, executor: Process) -> None:
     """From an executor to the driver: mostly soon, sometimes late, twice, or with the line."""
-    rng = world.rng(executor.machine.name, f"says {type(event).__name__}")
+    # by its tag: a class may get another name, and its dice stay
+    rng = world.rng(executor.machine.name, f"says {type(event).__struct_config__.tag}")
     soon_s, late_s, again_s = rng.uniform(0.001, 0.02), rng.uniform(0.0, 5.0), rng.uniform(0, 8)
     dice = rng.random() if world.noisy else 1.0
     if dice < 0.01:
