@@ -77,7 +77,7 @@ class Turn:
         self.incidents = state.incidents
         self.returned_s = state.returned_s
         self.effects: list[AnyEffect] = []
-        self.reasons: list[str] = []
+        self.reasons: dict[str, None] = {}  # in order, each once
         self.touched_jobs: dict[str, None] = {}
         self.touched_nodes: dict[str, None] = {}
         self.touched_incident: int | None = None
@@ -261,8 +261,7 @@ class Turn:
 
     def say(self, sentence: str, *jobs: str) -> None:
         """Add a reason, once; it becomes the last decision of `jobs`."""
-        if sentence not in self.reasons:
-            self.reasons.append(sentence)
+        self.reasons[sentence] = None
         for name in jobs:
             if name in self.jobs:
                 self.job(name, why=sentence)

@@ -5,7 +5,7 @@ have older ranks: it is asked at each word, of thousands. Told by `ranks`, asked
 ranks or waits for the end of older ones. Pure.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -47,7 +47,7 @@ def note(turn: Turn, job: Job, node: str, quiet: Quiet) -> None:
         turn.note(node, replace(known.holding, quiet=quiet, ending=False))
     elif isinstance(known.holding, Promised):
         turn.note(node, replace(known.holding, quiet=quiet))
-    counts = without_node(job.tally, job, known)
+    counts = without_nodes(job.tally, job, [known])
     turn.job(job.name, tally=replace(counts, quiet=counts.quiet + 1))
 
 
@@ -59,9 +59,11 @@ def forget(turn: Turn, job: Job, node: str) -> None:
         turn.job(job.name, tally=replace(job.tally, quiet=job.tally.quiet - 1))
 
 
-def without_node(counts: Tally, job: Job, node: Node) -> Tally:
-    """The job's counts but for one of its nodes."""
-    quiet, ending = counts.quiet - is_quiet(node, job), counts.ending - is_ending(node)
+def without_nodes(counts: Tally, job: Job, nodes: Iterable[Node]) -> Tally:
+    """The job's counts but for some of its nodes."""
+    quiet, ending = counts.quiet, counts.ending
+    for node in nodes:
+        quiet, ending = quiet - is_quiet(node, job), ending - is_ending(node)
     return replace(counts, quiet=quiet, ending=ending)
 
 

@@ -202,12 +202,11 @@ def _learn_late(turn: Turn, event: AllocationFailed) -> None:
 
 def _do_without(turn: Turn, event: AllocationFailed, why: str) -> None:
     """Without the node, and without those that would be refused as well."""
-    drop_unfit(turn, event.job, event.node, why, late=event.late)
+    drop_unfit(turn, event.job, [event.node], why, late=event.late)
     others = {node: why for node, why in event.others.items() if node in turn.nodes}
     find_unfit(turn, event.job, others)
-    for node in turn.jobs[event.job].members:
-        if node in others and not turn.nodes[node].allocated:
-            leave(turn, node)
+    members = (node for node in turn.jobs[event.job].members if node in others)
+    leave(turn, *(node for node in members if not turn.nodes[node].allocated))
 
 
 def on_released(turn: Turn, event: NodeReleased) -> None:
@@ -250,7 +249,8 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
         return
     job = turn.jobs[event.job]
     if not (came(job, node) or job.parked):
-        drop_unfit(turn, event.job, event.node, f"its executor ended before it came: {event.why}")
+        why = f"its executor ended before it came: {event.why}"
+        drop_unfit(turn, event.job, [event.node], why)
         return
     fault = Fault(
         kind=Kind.EXECUTOR_LOST,

@@ -100,9 +100,8 @@ def _not_quiet(turn: Turn, job: Job) -> None:
     """Nodes that still are not quiet: with ranks that do not die, cut off, or only just come."""
     late = [node for node in job.nodes if not is_quiet(turn.nodes[node], job)]
     stuck = [node for node in late if is_ending(turn.nodes[node])]
-    for node in stuck:
-        _stuck(turn, turn.jobs[job.name], node, few=len(stuck) <= _few(turn))
-    new = [node for node in late if node not in stuck]
+    new = [node for node in late if not is_ending(turn.nodes[node])]
+    _stuck(turn, job.name, stuck)
     if Timer.CONNECT not in job.timers and not turn.jobs[job.name].finished:
         why = "it did not say in time that no earlier rank is left there"
         drop_unready(turn, job.name, new, why)
@@ -115,16 +114,29 @@ def _few(turn: Turn) -> int:
     return eviction.cap(turn, turn.policy.silence_share)
 
 
-def _stuck(turn: Turn, job: Job, node: str, *, few: bool) -> None:
-    """A node whose old ranks may still run. `few`: it is not more likely our own fault."""
-    if job.finished or node not in job.places:
-        return
-    if few and turn.nodes[node].connected:
-        ladder.recover(turn, job.name, _unkillable(node))
-    elif job.wanted is not Wanted.RUN:
-        leave(turn, node)
-    else:
-        turn.wait_for(job.name, f"{node} still has ranks, or does not say that it has none")
+def _stuck(turn: Turn, name: str, nodes: list[str]) -> None:
+    """Nodes whose old ranks may still run: a few are lost, many are more likely our own fault."""
+    few = len(nodes) <= _few(turn)
+    lost = {node for node in nodes if few and turn.nodes[node].connected}
+    for node in nodes:
+        if node in lost and _has_place(turn, name, node):
+            ladder.recover(turn, name, _unkillable(node))
+    others = [node for node in nodes if node not in lost and _has_place(turn, name, node)]
+    if others and turn.jobs[name].wanted is not Wanted.RUN:
+        leave(turn, *others)
+    elif others:
+        turn.wait_for(name, f"{', '.join(others)} {_may_have_ranks(len(others))}")
+
+
+def _may_have_ranks(nodes: int) -> str:
+    if nodes == 1:
+        return "still has ranks, or does not say that it has none"
+    return "still have ranks, or do not say that they have none"
+
+
+def _has_place(turn: Turn, name: str, node: str) -> bool:
+    """Whether the job, if it has not ended meanwhile, has it still."""
+    return turn.nodes[node].job == name and not turn.jobs[name].finished
 
 
 def _unkillable(node: str) -> Fault:

@@ -236,7 +236,6 @@ def _keep_suspects(turn: Turn, job: Job) -> Job:
 
 def _leave(turn: Turn, job: Job) -> None:
     turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS, Timer.MOVE)
-    for node in job.leaving:
-        leave(turn, node)
+    leave(turn, *job.leaving)
     if job.leaving:
         turn.say(f"{job.name} has left {', '.join(job.leaving)}", job.name)

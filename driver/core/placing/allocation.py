@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from holdfast.driver.core import exams
-from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, without_node
+from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, without_nodes
 from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import (
@@ -300,22 +300,35 @@ def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
         turn.set_timer(name, Timer.CONNECT, turn.policy.connect_s)
 
 
-def leave(turn: Turn, node: str, *, forget: str | None = None) -> None:
-    """Take the node from its job and give it back to the cluster."""
-    known = turn.nodes[node]
-    _release(turn, node, forget)
-    if (name := known.job) is None:
-        return
-    job = turn.jobs[name]
-    if node in job.places:
-        turn.places(name, tuple("" if place == node else place for place in job.places))
+def leave(turn: Turn, *nodes: str, forget: str | None = None) -> None:
+    """Take the nodes from their jobs, and give them back to the cluster."""
+    by_job: dict[str, list[Node]] = {}
+    for node in nodes:
+        known = turn.nodes[node]
+        _release(turn, node, forget)
+        if known.job is not None:
+            by_job.setdefault(known.job, []).append(known)
+    for name, left in by_job.items():
+        _without(turn, turn.jobs[name], left)
+
+
+def _without(turn: Turn, job: Job, left: Sequence[Node]) -> None:
+    """The job has these nodes no longer: one change of it, for it may have thousands."""
+    gone = {node.name for node in left}
+    if not gone.isdisjoint(job.places):
+        turn.places(job.name, tuple("" if node in gone else node for node in job.places))
     turn.job(
-        name,
-        standbys=without(job.standbys, node),
-        leaving=without(job.leaving, node),
-        suspects=without(job.suspects, node),
-        tally=without_node(job.tally, job, known),
+        job.name,
+        standbys=_but(job.standbys, gone),
+        leaving=_but(job.leaving, gone),
+        suspects=_but(job.suspects, gone),
+        tally=without_nodes(job.tally, job, left),
     )
+
+
+def _but(names: tuple[str, ...], gone: set[str]) -> tuple[str, ...]:
+    """Those names but for these; the same tuple where none of them is there."""
+    return names if gone.isdisjoint(names) else tuple(name for name in names if name not in gone)
 
 
 def _release(turn: Turn, node: str, forget: str | None) -> None:
@@ -325,14 +338,6 @@ def _release(turn: Turn, node: str, forget: str | None) -> None:
         turn.set_link(node, replace(link, check_s=None))
     turn.object_to(node, Source.EXECUTOR, None)
     turn.order(Release(node=node))
-
-
-def without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
-    """Those names, but for this one, which may be there once."""
-    if name not in names:
-        return names
-    at = names.index(name)
-    return names[:at] + names[at + 1 :]
 
 
 def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
@@ -354,13 +359,15 @@ def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
     )
 
 
-def drop_unready(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
+def drop_unready(turn: Turn, name: str, nodes: Sequence[str], why: str) -> None:
     """Do without nodes that did not come: no proof against them, so they only rest."""
+    if not nodes:
+        return
+    turn.say(f"{name} does without {', '.join(nodes)}: {why}", name)
+    leave(turn, *nodes)
     for node in nodes:
-        turn.say(f"{name} does without {node}: {why}", name)
-        leave(turn, node)
         rest(turn, node, why)
-        note(turn, name, node)
+    note(turn, name, *nodes)
 
 
 def rest(turn: Turn, node: str, why: str) -> None:
@@ -370,12 +377,18 @@ def rest(turn: Turn, node: str, why: str) -> None:
 
 
 def drop_unfit(
-    turn: Turn, name: str, node: str, why: str, *, for_s: float | None = None, late: bool = False
+    turn: Turn,
+    name: str,
+    nodes: Sequence[str],
+    why: str,
+    *,
+    for_s: float | None = None,
+    late: bool = False,
 ) -> None:
-    """Do without a node that cannot run this job as it is. Other jobs may have it at once."""
-    turn.say(f"{name} does without {node}: {why}", name)
-    leave(turn, node)
-    find_unfit(turn, name, {node: why}, for_s=for_s, late=late)
+    """Do without nodes that cannot run this job as it is. Other jobs may have them at once."""
+    turn.say(f"{name} does without {', '.join(nodes)}: {why}", name)
+    leave(turn, *nodes)
+    find_unfit(turn, name, dict.fromkeys(nodes, why), for_s=for_s, late=late)
 
 
 def find_unfit(
@@ -407,12 +420,11 @@ def undo_start(turn: Turn, name: str, why: str) -> None:
     turn.say(f"{name} gives its nodes back: {why}", name)
 
 
-def drop_start(turn: Turn, name: str, nodes: Iterable[str], why: str) -> None:
+def drop_start(turn: Turn, name: str, nodes: Sequence[str], why: str) -> None:
     """Do without nodes none of which came: the job may itself be why (its image, a volume), so that
     nobody else does without them. It has others first for a while, then tries other nodes.
     """
-    for node in nodes:
-        drop_unfit(turn, name, node, why, for_s=2 * turn.policy.rest_s)
+    drop_unfit(turn, name, nodes, why, for_s=2 * turn.policy.rest_s)
     turn.job(name, barred=Unfit(until_s=turn.now + turn.policy.rest_s, why=why))
 
 
