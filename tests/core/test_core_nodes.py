@@ -106,7 +106,7 @@ def test_nodes_that_are_all_not_quiet_are_not_evicted_for_it(training) -> None:
     life.dies(1, signal=9)
     life.wait(until_s=life.now + 300)
     assert life.evicted == []
-    assert "still has ranks" in life.job.waiting
+    assert "still have ranks" in life.job.waiting
     life.answer()
     assert life.phase is Phase.RUNNING
 

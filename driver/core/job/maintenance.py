@@ -6,14 +6,14 @@ the last step that all have in memory goes to the store, and only then the nodes
 is lost unless that store fails, nobody is blamed, and no restart is spent.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from holdfast.driver.core.attempt import saving
 from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.events import ExecutorEnding
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job.epochs import open_epoch
-from holdfast.driver.core.placing.allocation import leave, ready
+from holdfast.driver.core.placing.allocation import SAID_NODES, leave, ready
 from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Against, Free, Node, Source, Suspect, Trusted
 from holdfast.driver.core.turn import Turn
@@ -54,8 +54,12 @@ def give(turn: Turn, node: str, source: Source, notice: Against) -> None:
         turn.say(f"{job.name} does without {node}", job.name)
         leave(turn, node)
         return
-    turn.job(job.name, leaving=tuple(dict.fromkeys((*job.leaving, node))))
-    _set_time(turn, job.name)
+    if node not in job.leaving:
+        turn.job(job.name, leaving=(*job.leaving, node))
+    if source in known.against or Timer.MOVE not in job.timers:
+        _set_time(turn, job.name)
+    else:
+        _set_earlier(turn, job, notice)
 
 
 def withdraw(turn: Turn, node: str, source: Source) -> None:
@@ -105,6 +109,15 @@ def _set_time(turn: Turn, name: str) -> None:
         turn.set_timer(name, Timer.MOVE, max(0.0, due_s - turn.policy.save_s - turn.now))
 
 
+def _set_earlier(turn: Turn, job: Job, notice: Against) -> None:
+    """As `_set_time` where there is one more notice: thousands come one after the other."""
+    if notice.by_s is None:
+        return
+    at_s = max(turn.now, notice.by_s - turn.policy.save_s)
+    if at_s < job.timers[Timer.MOVE]:
+        turn.set_timer(job.name, Timer.MOVE, at_s - turn.now)
+
+
 # ---------------------------------------------------------------- when to move
 
 
@@ -131,12 +144,22 @@ def _may_leave(turn: Turn, job: Job, *, warm: bool = False) -> bool:
     """
     if all(turn.nodes[node].notice is None for node in job.leaving):
         return True
-    due_s = min(_times(turn, job), default=None)
-    if due_s is not None and turn.now >= due_s - turn.policy.save_s:
+    if _time_is_over(turn, job):
         return True
+    if not job.standbys:  # while nobody else is to be had
+        return all(_comes_back(turn.nodes[node]) for node in job.leaving)
     there = [node for node in job.standbys if ready(turn.nodes[node])]
     may = [node for node in there if not (warm and _cold(job, turn.nodes[node]))]
-    return len(may) + _come_back(turn, job) >= len(job.leaving)
+    return len(may) >= len(job.leaving)
+
+
+def _time_is_over(turn: Turn, job: Job) -> bool:
+    """Whether the first of them has to be left now. Until its timer is due nobody looks at all of
+    them: this is asked at each event, of thousands."""
+    if turn.now < job.timers.get(Timer.MOVE, turn.now):
+        return False
+    due_s = min(_times(turn, job), default=None)
+    return due_s is not None and turn.now >= due_s - turn.policy.save_s
 
 
 def _cold(job: Job, standby: Node) -> bool:
@@ -145,28 +168,26 @@ def _cold(job: Job, standby: Node) -> bool:
     return quiet is None or quiet.warming
 
 
-def _come_back(turn: Turn, job: Job) -> int:
-    """Of its nodes, those of which only the executor has to go, while nobody else is to be had."""
-    if job.standbys:
-        return 0
-    left = [turn.nodes[node] for node in job.leaving]
-    return sum(1 for node in left if _comes_back(node))
-
-
 def _comes_back(node: Node) -> bool:
-    """Whether nothing but an executor that may be followed by another is against it."""
+    """Whether only its executor has to go, and may be followed by another."""
     executor = node.against.get(Source.EXECUTOR)
     return executor is not None and executor.returns and len(node.against) == 1
 
 
+def _named(nodes: Sequence[str]) -> str:
+    """A few of them: it is said anew with each one more."""
+    more = len(nodes) - SAID_NODES
+    return ", ".join([*nodes[:SAID_NODES], *([f"{more} more"] if more > 0 else [])])
+
+
 def _wait(turn: Turn, job: Job) -> None:
     """It trains on: said with what it waits for."""
-    left = f"{', '.join(job.leaving)} {'is' if len(job.leaving) == 1 else 'are'} to be free"
+    left = f"{_named(job.leaving)} {'is' if len(job.leaving) == 1 else 'are'} to be free"
     if len(job.standbys) < len(job.leaving):
         turn.wait_for(job.name, f"{left}: it trains on there until there is another node for it")
     else:
         cold = [node for node in job.standbys if _cold(job, turn.nodes[node])]
-        turn.wait_for(job.name, f"{left}: it trains on there until {', '.join(cold)} is ready")
+        turn.wait_for(job.name, f"{left}: it trains on there until {_named(cold)} is ready")
 
 
 def _begin(turn: Turn, job: Job) -> None:

@@ -173,9 +173,7 @@ def _have(turn: Turn, job: Job) -> list[str]:
 def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
     """Put a standby, else a free node, on each empty place."""
     job = turn.jobs[name]
-    for index, node in enumerate(job.places):
-        if node:
-            continue
+    for index in [index for index, node in enumerate(job.places) if not node]:
         job = turn.jobs[name]
         may = nearest(turn, job, _for_a_place(turn, job, free))
         if standby := _best_standby(turn, job, may):

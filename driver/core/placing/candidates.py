@@ -49,6 +49,8 @@ def nearest(turn: Turn, job: Job, fit: list[str]) -> list[str]:
     """Those whose turn it is, first those that are near the job's own; then the others; then those
     that it has moved off, and last those that cannot reach one of its own.
     """
+    if not fit:
+        return []
     new, known = untried(job, fit), moved_off(turn, job)
     cut_off = pairs.apart_from(turn, job.nodes)
     in_turn = near(turn, job, new) + fit[len(new) :]

@@ -4,7 +4,7 @@ Used by `Turn` for the nodes of a state, of which one word changes one of thousa
 that of a dict which was copied and written to. What goes out of the core is a dict again: `plain`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
@@ -51,6 +51,14 @@ class Overlay(Mapping[str, V], Generic[V]):
         yield from self._base
         if self._added:
             yield from (key for key in self._top if key not in self._base)
+
+    def values(self) -> ValuesView[V]:
+        """Of a copy: that is many times quicker than to look each of them up here."""
+        return plain(self).values()
+
+    def items(self) -> ItemsView[str, V]:
+        """As `values`."""
+        return plain(self).items()
 
     def __len__(self) -> int:
         return len(self._base) + self._added
