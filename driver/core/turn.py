@@ -70,6 +70,7 @@ class Turn:
         self.incident_count = state.incident_count
         self.jobs = state.jobs
         self.nodes = state.nodes
+        self.node_changes = 0  # so often a node was put or dropped: see `supply`
         self._changed: Overlay[Node] | None = None  # `nodes`, once one was put there
         self.exams = state.exams
         self.apart = state.apart
@@ -149,6 +150,7 @@ class Turn:
         if self._changed is None:
             self.nodes = self._changed = Overlay(self.nodes)
         self._changed.put(node.name, node)
+        self.node_changes += 1
 
     # One function a facet, and a field beside them. Each raises `IllegalEdge` as `put_node` does.
 
@@ -217,6 +219,7 @@ class Turn:
     def drop_node(self, name: str) -> None:
         """Forget a node that nothing else knows of; the entry still tells of it."""
         self.nodes, self._changed = {k: node for k, node in self.nodes.items() if k != name}, None
+        self.node_changes += 1
         self.touched_nodes.pop(name, None)
         self.about[name] = None
         self.supply = True

@@ -4,8 +4,8 @@ Called by `decide` after every event that may have freed a node or emptied a pla
 all or nothing, so two jobs never hold half of the cluster each; a replacement is taken at once.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -22,13 +22,13 @@ from holdfast.driver.core.placing.candidates import (
     untried,
     unwanted,
 )
-from holdfast.driver.core.state.fit import COME_BACK, TOLD, Reason, Use, fit, fits
+from holdfast.driver.core.placing.supply import Others, Supply
+from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Job, Phase, Purpose, Timer, Unfit, Wanted
 from holdfast.driver.core.state.node import (
     Against,
     Awaited,
     Broken,
-    Free,
     Node,
     Promised,
     Returning,
@@ -40,11 +40,6 @@ SAID_NODES = 3
 """Of the nodes that a job cannot have, those that are told with their reason."""
 SAID_JOBS = 3
 """Of the jobs that have nodes which another waits for, those that are told."""
-
-
-def sound(node: Node, now: float) -> bool:
-    """True where nothing is known against its use, whoever has it now."""
-    return fits(Use.BORROW, None, node, now)
 
 
 def ready(node: Node) -> bool:
@@ -63,28 +58,20 @@ def came(job: Job, node: Node) -> bool:
     return (node.held is not None and node.held.came) or there(job, node)
 
 
-def free_nodes(turn: Turn) -> list[str]:
-    """Nodes that a job may be given, those with an executor first, then by rack and name."""
-    free = [node for node in turn.nodes.values() if isinstance(node.holding, Free)]  # most are not
-    nodes = [node for node in free if fits(Use.PLACE, None, node, turn.now)]
-    nodes.sort(key=lambda node: (not node.connected, node.rack, node.name))
-    return [node.name for node in nodes]
-
-
 def schedule(turn: Turn) -> None:
     """Give free nodes to whoever waits: replacements, then jobs in their order, then standbys."""
     lacking = [job for job in turn.jobs.values() if _lacks(job)]
     if not lacking:
         return
     waiting = [job.name for job in sorted(lacking, key=lambda job: job.number)]
-    free = free_nodes(turn)
+    supply = Supply(turn)
     for name in turn.each_job(waiting):
-        _fill_places(turn, name, free)
+        _fill_places(turn, name, supply)
     for name in turn.each_job(waiting):
         if turn.jobs[name].phase is Phase.PENDING:
-            _start(turn, name, free)
+            _start(turn, name, supply)
     for name in turn.each_job(waiting):
-        _fill_standbys(turn, name, free)
+        _fill_standbys(turn, name, supply)
 
 
 def _lacks(job: Job) -> bool:
@@ -100,14 +87,15 @@ def _standbys_wanted(job: Job) -> int:
     return max(job.plan.standbys, len(job.leaving))
 
 
-def _start(turn: Turn, name: str, free: list[str]) -> None:
+def _start(turn: Turn, name: str, supply: Supply) -> None:
     job = turn.jobs[name]
-    may = fitting(turn, job, free)
-    if len(may) < job.layout.nodes or _comes_first(turn, job, may):
-        turn.wait_for(name, job.barred.why if job.barred else _too_few(turn, job, len(may)))
+    may = fitting(turn, job, supply.free)
+    if len(may) < job.layout.nodes or _comes_first(job, may, supply):
+        why = job.barred.why if job.barred else _too_few(turn, job, len(may), supply.others)
+        turn.wait_for(name, why)
         return
     places = tuple(of_a_start(turn, job, may))
-    _take_out(free, places)
+    supply.take_out(places)
     turn.move(name, Phase.ALLOCATING)
     turn.places(name, places)
     turn.say(f"{name} gets {', '.join(places)}", name)
@@ -115,27 +103,22 @@ def _start(turn: Turn, name: str, free: list[str]) -> None:
     take(turn, name, places)
 
 
-def _comes_first(turn: Turn, job: Job, may: list[str]) -> bool:
+def _comes_first(job: Job, may: list[str], supply: Supply) -> bool:
     """Whether it is the turn of one that is on its way back, before that of one of these."""
     if len(untried(job, may)) >= job.layout.nodes:
         return False
-    return any(node.name not in job.tried for node in _on_the_way(turn))
+    return any(node not in job.tried for node in supply.others.coming)
 
 
-def _take_out(free: list[str], nodes: Iterable[str]) -> None:
-    taken = set(nodes)
-    free[:] = [node for node in free if node not in taken]
-
-
-def _too_few(turn: Turn, job: Job, free: int) -> str:
+def _too_few(turn: Turn, job: Job, free: int, others: Others) -> str:
     """How many nodes there are for the job, who has others, and why the rest is not usable."""
-    return "; ".join([_counted(turn, job, free), *_have(turn, job), *_barred(turn, job)])
+    said = [_counted(job, free, others.known), *_have(turn, job, others), *_barred(job, others)]
+    return "; ".join(said)
 
 
-def _counted(turn: Turn, job: Job, free: int) -> str:
+def _counted(job: Job, free: int, known: int) -> str:
     wanted = job.layout.nodes
     needs = f"it needs {wanted} node{'' if wanted == 1 else 's'}, and"
-    known = sum(1 for node in turn.nodes.values() if not node.stranger)
     if 0 < known < wanted:
         return f"{needs} only {known} {_are(known)} known: it cannot start until more join"
     return f"{needs} {free or 'none'} {_are(free)} free"
@@ -145,50 +128,41 @@ def _are(count: int) -> str:
     return "are" if count > 1 else "is"
 
 
-def _barred(turn: Turn, job: Job) -> list[str]:
+def _barred(job: Job, others: Others) -> list[str]:
     """Why nodes that nobody has are not the job's: a few of them, those that come back last."""
-    nobodys = (node for node in turn.nodes.values() if node.job is None and not node.stranger)
-    found = [(why, node.name) for node in nobodys if (why := _told(turn, job, node))]
-    found.sort(key=lambda each: each[0].bar in COME_BACK)
+    found = others.barred(job)
     more = len(found) - SAID_NODES
-    said = [f"{node}: {why.whole}" for why, node in found[:SAID_NODES]]
+    said = [f"{node}: {why.whole}" for node, why in islice(found.items(), SAID_NODES)]
     return [*said, f"{more} more {_are(more)} not to be had"] if more > 0 else said
 
 
-def _told(turn: Turn, job: Job, node: Node) -> Reason | None:
-    """Why a node that nobody has is not the job's; what passes by itself only where that is all."""
-    reasons = [each for each in fit(Use.PLACE, job, node, turn.now) if each.bar in TOLD]
-    return min(reasons, key=lambda each: each.bar in COME_BACK, default=None)
-
-
-def _have(turn: Turn, job: Job) -> list[str]:
+def _have(turn: Turn, job: Job, others: Others) -> list[str]:
     """Whom the job waits for, it seems: the jobs that have most of the nodes that it could have."""
     if job.barred is not None and job.barred.until_s > turn.now:
         return []
-    taken = [node for node in turn.nodes.values() if node.job is not None]
-    owners = Counter(node.job for node in taken if fits(Use.BORROW, job, node, turn.now))
-    return [f"{other} has {count} of them" for other, count in owners.most_common(SAID_JOBS)]
+    most = others.owners(job).most_common(SAID_JOBS)
+    return [f"{other} has {count} of them" for other, count in most]
 
 
-def _fill_places(turn: Turn, name: str, free: list[str]) -> None:
+def _fill_places(turn: Turn, name: str, supply: Supply) -> None:
     """Put a standby, else a free node, on each empty place."""
     job = turn.jobs[name]
     for index in [index for index, node in enumerate(job.places) if not node]:
         job = turn.jobs[name]
-        may = nearest(turn, job, _for_a_place(turn, job, free))
+        may = nearest(turn, job, _for_a_place(turn, job, supply.free))
         if standby := _best_standby(turn, job, may):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
             exams.leave(turn, standby, but=Purpose.DIAGNOSIS)
             turn.say(f"standby {standby} takes over {job.layout.told(index)} of {name}", name)
         elif may:
             standby = may[0]
-            free.remove(standby)
+            supply.take_out([standby])
             turn.say(f"free node {standby} takes over {job.layout.told(index)} of {name}", name)
             take(turn, name, [standby])
         else:
-            _borrow(turn, job)
+            _borrow(turn, job, supply)
             whose = job.layout.told(index)
-            turn.wait_for(name, f"there is no node for {whose}, and {_lack(turn, job)}")
+            turn.wait_for(name, f"there is no node for {whose}, and {_lack(job, supply.others)}")
             break
         places = turn.jobs[name].places
         turn.places(name, (*places[:index], standby, *places[index + 1 :]))
@@ -206,11 +180,11 @@ def _for_a_place(turn: Turn, job: Job, free: list[str]) -> list[str]:
     return untried(job, may) if in_time else []
 
 
-def _borrow(turn: Turn, job: Job) -> None:
+def _borrow(turn: Turn, job: Job, supply: Supply) -> None:
     """Have other jobs' standbys given back, one for each empty place that no node comes for."""
     if job.barred is not None or job.phase is Phase.ALLOCATING:
         return
-    for _ in range(job.vacant - _coming(turn)):
+    for _ in range(job.vacant - len(supply.others.coming)):
         if (lent := _lent(turn, job)) is None:
             return
         lender = turn.nodes[lent].job or ""
@@ -218,24 +192,13 @@ def _borrow(turn: Turn, job: Job) -> None:
         leave(turn, lent)
 
 
-def _coming(turn: Turn) -> int:
-    """How many nodes are being given back and may be used then."""
-    return sum(1 for _ in _on_the_way(turn))
-
-
-def _on_the_way(turn: Turn) -> Iterator[Node]:
-    """Nodes that are being given back, and may be used then."""
-    back = (node for node in turn.nodes.values() if node.releasing)
-    return (node for node in back if sound(node, turn.now))
-
-
-def _lack(turn: Turn, job: Job) -> str:
+def _lack(job: Job, others: Others) -> str:
     """Why a place stays empty for now."""
     if job.barred is not None:
         return job.barred.why
-    if _coming(turn):
+    if others.coming:
         return "one is on its way"
-    return "; ".join(["no node is free", *_barred(turn, job)])
+    return "; ".join(["no node is free", *_barred(job, others)])
 
 
 def _lent(turn: Turn, job: Job) -> str | None:
@@ -273,15 +236,15 @@ def _last(job: Job, node: Node, *, unwanted: bool) -> tuple[bool, ...]:
     return unwanted, not ready(node), not tested, not is_quiet(node, job)
 
 
-def _fill_standbys(turn: Turn, name: str, free: list[str]) -> None:
+def _fill_standbys(turn: Turn, name: str, supply: Supply) -> None:
     job = turn.jobs[name]
     missing = _standbys_wanted(job) - len(job.standbys)
     if missing <= 0 or not job.places or job.vacant:
         return
-    standbys = nearest(turn, job, fitting(turn, job, free, Use.STANDBY))[:missing]
+    standbys = nearest(turn, job, fitting(turn, job, supply.free, Use.STANDBY))[:missing]
     if not standbys:
         return
-    _take_out(free, standbys)
+    supply.take_out(standbys)
     turn.job(name, standbys=(*job.standbys, *standbys))
     turn.say(f"{', '.join(standbys)} stands by for {name}", name)
     take(turn, name, standbys)

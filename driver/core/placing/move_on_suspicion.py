@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.placing import pairs
-from holdfast.driver.core.placing.allocation import free_nodes
 from holdfast.driver.core.placing.candidates import fitting, moved_off, unwanted
+from holdfast.driver.core.placing.supply import free_nodes
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Fault, Job, Phase
 from holdfast.driver.core.state.node import Quiet
