@@ -17,7 +17,7 @@ from holdfast.driver.core.placing import allocation, eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer, Wanted
-from holdfast.driver.core.state.node import Source
+from holdfast.driver.core.state.node import Node, Source
 from holdfast.driver.core.state.outstanding import calls_for
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
@@ -47,16 +47,25 @@ def _of_job(turn: Turn, name: str) -> None:
 
 
 def _of_nodes(turn: Turn) -> None:
-    for name in turn.each_node(turn.nodes):
+    due = [node.name for node in turn.nodes.values() if _is_due(node, turn.now)]
+    for name in turn.each_node(due):
         node = turn.nodes[name]
         if node.retry_s is not None and node.retry_s <= turn.now:
             turn.set_retry(node.name, None)
             turn.effects += calls_for(node)
-        rest = node.against.get(Source.REST)
-        if rest is not None and rest.until_s is not None and rest.until_s <= turn.now:
+        if _has_rested(node, turn.now):
             turn.object_to(name, Source.REST, None)
     node_loss.check_silence(turn)
     off_the_job.on_tick(turn)
+
+
+def _is_due(node: Node, now: float) -> bool:
+    return (node.retry_s is not None and node.retry_s <= now) or _has_rested(node, now)
+
+
+def _has_rested(node: Node, now: float) -> bool:
+    rest = node.against.get(Source.REST)
+    return rest is not None and rest.until_s is not None and rest.until_s <= now
 
 
 def _timers(turn: Turn, name: str) -> None:

@@ -20,9 +20,9 @@ def fitting(turn: Turn, job: Job, free: list[str], use: Use = Use.PLACE) -> list
     """
     if job.barred is not None and job.barred.until_s > turn.now:
         return []
+    if not (job.unfit or job.tried):
+        return list(free)
     may = [node for node in free if node not in job.unfit or _may(turn, job, node, use)]
-    if not job.tried:
-        return may
     return sorted(may, key=lambda node: job.tried[node].at if node in job.tried else 0)
 
 

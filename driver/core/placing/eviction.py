@@ -57,12 +57,14 @@ def _size(turn: Turn) -> int:
     cluster that grows and shrinks knows the names of many more, and one more at each change.
     """
     since = turn.now - turn.policy.at_once_s
-    counted = {node.name for node in _lately(turn)}
-    for node in turn.nodes.values():
-        went = node.gone_s is not None and node.gone_s > since
-        if node.present or node.job is not None or went:
-            counted.add(node.name)
-    return len(counted)
+    lately = {node.name for node in _lately(turn)}
+    return sum(_counts(node, since) or node.name in lately for node in turn.nodes.values())
+
+
+def _counts(node: Node, since: float) -> bool:
+    if node.present or node.job is not None:
+        return True
+    return node.gone_s is not None and node.gone_s > since
 
 
 def _lately(turn: Turn) -> list[Node]:

@@ -87,5 +87,7 @@ def _could_have(job: Job, node: Node, now: float) -> bool:
 
 def why_not(job: Job | None, node: Node, now: float) -> Reason | None:
     """Why a node that nobody has is not the job's; what passes by itself only where that is all."""
+    if fits(Use.PLACE, job, node, now):
+        return None
     reasons = [each for each in fit(Use.PLACE, job, node, now) if each.bar in TOLD]
     return min(reasons, key=lambda each: each.bar in COME_BACK, default=None)

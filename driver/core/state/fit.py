@@ -141,7 +141,17 @@ def fit(use: Use, job: Job | None, node: Node, now: float) -> tuple[Reason, ...]
 def fits(use: Use, job: Job | None, node: Node, now: float) -> bool:
     """Whether there is no reason at all, as soon as one is met."""
     counts = KEPT_FROM[use]
+    if Bar.TRUSTED not in counts and _ordinary(job, node, counts):  # most are, of thousands
+        return counts.isdisjoint(_TAKEN) or next(_of_holding(job, node), None) is None
     return not any(reason.bar in counts for reason in _bars(job, node, now))
+
+
+def _ordinary(job: Job | None, node: Node, counts: frozenset[Bar]) -> bool:
+    """Whether nothing is against the node but, if at all, whose it is."""
+    trusted_here = isinstance(node.trust, Trusted) and isinstance(node.presence, Here)
+    heard = Bar.SILENT not in counts or isinstance(node.link, Connected)
+    fit_for_it = job is None or node.name not in job.unfit
+    return trusted_here and heard and fit_for_it and not node.against
 
 
 def _bars(job: Job | None, node: Node, now: float) -> Iterator[Reason]:
