@@ -1,4 +1,5 @@
 """A job as large as the cluster starts, loses all its ranks, starts again and ends: what it cost.
+Another one's nodes are all to be free, and it is suspended; of a third's no executor comes.
 
 A script: `decided.py NODES` prints a line of JSON for each stage. The driver's own loop and journal
 (SQLite), in one process; the cluster and the executors answer at once, each as a real one would.
@@ -32,7 +33,11 @@ try:
 except ImportError:  # an earlier commit has it where it was used
     from holdfast.driver.main import _kept as kept  # type: ignore[attr-defined, no-redef]
 
-JOB, RANKS_EACH = "job", 8
+JOB, DRAINED, RANKS_EACH = "job", "drained", 8
+FREE_IN_S = 86_400.0
+"""Until nodes have to be free: longer than the stages take."""
+CONNECT_S = 1.0
+"""Where no executor comes: so long it is waited for."""
 LONGEST_S = 400.0
 """Of a stage: what takes longer is told as not having come."""
 
@@ -45,15 +50,20 @@ class Fleet:
         self.running: dict[str, Desired] = {}
         self._quiet: dict[str, int] = {}
         self._post = post
+        self.executors = True  # False: the cluster starts none
 
     def come(self) -> None:
         for name in self.names:
             self._post(e.NodeAppeared(node=name, rack=f"rack-{_number(name) % 64}"))
-            self._post(e.ExecutorConnected(node=name, incarnation=f"x-{name}", address="10.0.0.1"))
+            if self.executors:
+                self._connect(name)
+
+    def _connect(self, name: str) -> None:
+        self._post(e.ExecutorConnected(node=name, incarnation=f"x-{name}", address="10.0.0.1"))
 
     def perform(self, effect: f.AnyEffect) -> None:
         match effect:
-            case f.Allocate(job=job, node=node, cause=cause):
+            case f.Allocate(job=job, node=node, cause=cause) if self.executors:
                 self._post(e.NodeAllocated(job=job, node=node, cause=cause))
             case f.Release(node=node, cause=cause):
                 self._post(e.NodeReleased(node=node, cause=cause))
@@ -75,6 +85,10 @@ class Fleet:
             if told.host_rendezvous:
                 at = Rendezvous(address="10.0.0.1", port=29_500)
                 self._post(e.RendezvousReady(job=job, epoch=epoch, node=node, rendezvous=at))
+
+    def drain(self) -> None:
+        for name in self.names:
+            self._post(e.NodeMaintainRequested(node=name, reason="drain", within_s=FREE_IN_S))
 
     def exit(self, status: Callable[[int], RankStatus]) -> None:
         """All ranks of all nodes end; nodes tell it one after the other."""
@@ -104,10 +118,10 @@ def _done(rank: int) -> RankStatus:
 class Stages:
     """Runs them one after the other on one loop, and takes the cost of each."""
 
-    def __init__(self, nodes: int, folder: Path) -> None:
+    def __init__(self, nodes: int, folder: Path, policy: Policy | None = None) -> None:
         self._nodes = nodes
         self._journal = open_sqlite(folder / "journal.sqlite")
-        self.loop = Loop(self._journal, clock=SystemClock(), policy=Policy())
+        self.loop = Loop(self._journal, clock=SystemClock(), policy=policy or Policy())
         self.fleet = Fleet(nodes, self.loop.post)
         self._passes_s: list[float] = []
         self._work = self.loop._work
@@ -134,6 +148,19 @@ class Stages:
             await self._stage("start", self._submit, self._runs)
             await self._stage("exits", lambda: self.fleet.exit(_killed), self._runs)
             await self._stage("end", lambda: self.fleet.exit(_done), self._given_back)
+            self._submit(DRAINED)
+            await self._until(lambda state: self._runs(state, DRAINED))
+            await self._stage("drain", self.fleet.drain, self._all_to_be_left)
+            await self._stage("suspend", self._suspend, self._suspended)
+
+    async def run_without_executors(self) -> None:
+        """Of a job whose nodes are promised to it none comes."""
+        self.fleet.executors = False
+        async with self.working():
+            with kept():
+                self.fleet.come()
+                await self._until(self._all_there)
+            await self._stage("nobody came", self._submit, self._given_up)
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -174,23 +201,40 @@ class Stages:
             while self.loop._queue.qsize() or not over(self.loop.state):
                 await self.loop.committed_beyond(self.loop.sequence)
 
-    def _submit(self) -> None:
+    def _submit(self, name: str = JOB) -> None:
         task = Task(command=("train",), workdir=".")
         plan = e.Plan(task=task, nodes=self._nodes, ranks_per_node=RANKS_EACH)
-        self.loop.post(e.JobSubmitted(job=JOB, plan=plan))
+        self.loop.post(e.JobSubmitted(job=name, plan=plan))
+
+    def _suspend(self) -> None:
+        self.loop.post(e.SuspendRequested(job=DRAINED))
 
     def _all_there(self, state: State) -> bool:
         return len(state.nodes) == self._nodes
 
-    def _runs(self, state: State) -> bool:
-        job = state.jobs.get(JOB)
+    def _runs(self, state: State, name: str = JOB) -> bool:
+        job = state.jobs.get(name)
         running = len(self.fleet.running) == self._nodes
         return job is not None and job.phase is Phase.RUNNING and running
 
     def _given_back(self, state: State) -> bool:
-        ended = state.jobs[JOB].phase is Phase.SUCCEEDED
-        nobodys = (node.job is None and not node.releasing for node in state.nodes.values())
-        return ended and all(nobodys)  # the last ones as well: of 1,000 they are a quarter
+        return state.jobs[JOB].phase is Phase.SUCCEEDED and _nobodys(state)
+
+    def _all_to_be_left(self, state: State) -> bool:
+        return len(state.jobs[DRAINED].leaving) == self._nodes
+
+    def _suspended(self, state: State) -> bool:
+        return state.jobs[DRAINED].phase is Phase.SUSPENDED and _nobodys(state)
+
+    def _given_up(self, state: State) -> bool:
+        job = state.jobs.get(JOB)
+        barred = job is not None and job.barred is not None and job.phase is Phase.PENDING
+        return barred and _nobodys(state)
+
+
+def _nobodys(state: State) -> bool:
+    """All are given back: the last ones as well, of 1,000 they are a quarter."""
+    return all(node.job is None and not node.releasing for node in state.nodes.values())
 
 
 def _written_bytes() -> int:
@@ -203,6 +247,9 @@ def main() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     with TemporaryDirectory() as folder:
         asyncio.run(Stages(int(sys.argv[1]), Path(folder)).run())
+    with TemporaryDirectory() as folder:
+        nobody = Stages(int(sys.argv[1]), Path(folder), Policy(connect_s=CONNECT_S))
+        asyncio.run(nobody.run_without_executors())
 
 
 if __name__ == "__main__":

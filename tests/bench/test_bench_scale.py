@@ -31,7 +31,8 @@ def test_a_job_starts_loses_its_ranks_and_ends_and_every_stage_costs_something()
     found = figures(_measured())
     stages = {_stage(one.figure) for one in found}
     assert stages == {
-        *("come", "start", "exits", "end", "heartbeat", "fault"),
+        *("come", "start", "exits", "end", "drain", "suspend", "nobody came"),
+        *("heartbeat", "fault"),
         *(f"{stage}, sockets" for stage in OVER_SOCKETS),
         *(f"{stage}, sockets with TLS" for stage in OVER_SOCKETS),
     }

@@ -138,8 +138,9 @@ def check_connect(turn: Turn, name: str) -> None:
     turn.drop_timers(name, Timer.CONNECT)
     awaited = [node for node in job.members if not there(job, turn.nodes[node])]
     late = [node for node in awaited if _by_s(turn.nodes[node]) <= turn.now]
-    if later := [_by_s(turn.nodes[node]) for node in awaited if node not in late]:
-        turn.set_timer(name, Timer.CONNECT, min(later) - turn.now)
+    later = (by_s for node in awaited if (by_s := _by_s(turn.nodes[node])) > turn.now)
+    if (next_s := min(later, default=None)) is not None:
+        turn.set_timer(name, Timer.CONNECT, next_s - turn.now)
     if any(came(job, turn.nodes[node]) for node in job.members):
         drop_unready(turn, name, late, "its executor did not come in time")
     elif late:
