@@ -69,7 +69,7 @@ class Fleet:
                 self._post(e.NodeReleased(node=node, cause=cause))
             case f.TakeStacks(job=job, incident=number, cause=cause):
                 self._post(e.StacksTaken(job=job, incident=number, stacks={}, cause=cause))
-            case f.Instruct(desired=desired) if desired.job is not None:
+            case f.Instruct(desired=desired) if self.executors and desired.job is not None:
                 self._obey(desired, desired.job)
             case _:
                 pass
