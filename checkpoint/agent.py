@@ -99,7 +99,7 @@ class Agent:
 
     def _tell(self, note: str) -> None:
         if note not in self._notes:
-            self._log.warning(note)
+            self._log.warning("agent notes", why=note)
             self._notes.append(note)
 
     def _changed(self) -> None:

@@ -89,7 +89,7 @@ class Link:
         """Each reason once, not at each try."""
         if why not in self._said:
             self._said.add(why)
-            _log.info("driver.away", why=why)
+            _log.info("driver away", why=why)
 
     async def send(self, message: Message) -> bool:
         """Send, or say that there is nobody to send to."""

@@ -121,7 +121,7 @@ class Daemon:
             case Watch():
                 self._follow(message)
             case Refused():
-                _log.warning("driver.refused", what=message.what, why=message.why, fix=message.fix)
+                _log.warning("driver refused", what=message.what, why=message.why, fix=message.fix)
 
     def _follow(self, order: Watch) -> None:
         """Do what it says, where it is not a late one."""

@@ -183,7 +183,7 @@ async def _serve_on(
                 announce(settings, sockets)
                 say_to_people(f"driver ready at {at}, state in {settings.paths.root}")
                 term = driver.loop.state.term
-                _log.info("driver.started", state=str(settings.paths.root), term=term)
+                _log.info("driver started", state=str(settings.paths.root), term=term)
                 await server.serve([sockets.tcp, sockets.unix])
             driver.leave()
             for task in leading:

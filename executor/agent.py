@@ -108,7 +108,7 @@ class Agent:
         except (BrokenPipeError, BlockingIOError):
             taken = False
         if not taken:
-            _log.warning("checkpoint agent does not take orders: another will")
+            _log.warning("checkpoint agent takes no orders")
             self._kill()
 
     def _with_slots(self, order: AgentOrder) -> AgentOrder:
@@ -126,7 +126,7 @@ class Agent:
                 try:
                     told = report(text)
                 except msgspec.DecodeError as error:
-                    _log.warning("checkpoint agent said something else", error=str(error))
+                    _log.warning("checkpoint agent said something else", why=str(error))
                     continue
                 self._silent = 0
                 self._tell(ev.AgentReported(report=told))

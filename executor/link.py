@@ -120,7 +120,7 @@ class Link:
         why = reason(error)
         if why not in self._said:
             self._said.add(why)
-            _log.warning("no driver", url=", ".join(self._settings.driver_urls), error=why)
+            _log.warning("no driver", url=", ".join(self._settings.driver_urls), why=why)
 
     def _connect(self, url: str) -> AbstractAsyncContextManager[ClientConnection]:
         """Raises `OSError` where the token cannot be read."""
@@ -158,7 +158,7 @@ class Link:
         try:
             await until_first(self._send(connection), self._receive(connection))
         except (OSError, WebSocketException) as lost:
-            _log.info("connection lost", error=str(lost))
+            _log.info("connection lost", why=str(lost))
 
     async def _send(self, connection: ClientConnection) -> None:
         last: Observed | None = None

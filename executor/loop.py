@@ -218,7 +218,7 @@ class Executor:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, msgspec.json.encode(fence), durable=True)
         except OSError as error:
-            _log.error("cannot remember the order", path=str(path), error=error.strerror)
+            _log.error("cannot remember the order", path=str(path), why=error.strerror)
 
     def _set_tick(self) -> None:
         if self._tick is not None:
@@ -269,5 +269,5 @@ def _load(path: Path) -> Fence:
     except FileNotFoundError:
         return Fence()
     except (OSError, msgspec.DecodeError) as error:
-        _log.error("what was accepted before is lost", path=str(path), error=str(error))
+        _log.error("what was accepted before is lost", path=str(path), why=str(error))
         return Fence()

@@ -94,7 +94,7 @@ class Spawner:
         try:
             self._notes.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            _log.warning("imports are not noted", path=str(self._notes), error=error.strerror)
+            _log.warning("imports are not noted", path=str(self._notes), why=error.strerror)
             return None
         return self._notes / f"{_digest(task)}.modules"
 

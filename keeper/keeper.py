@@ -183,7 +183,7 @@ class Keeper:
         self._save_or_later()
 
     def _not_started(self, node: NodeRecord, error: OSError) -> None:
-        log.warning("a node could not be started, tried again", node=node.name, why=str(error))
+        log.warning("a node could not be started", node=node.name, why=str(error))
         self._unstarted[node.name] = error
         self._again_at_s = time.monotonic() + AGAIN_AFTER_S
 
@@ -192,7 +192,7 @@ class Keeper:
         try:
             self.save()
         except OSError as error:
-            log.warning("the state could not be saved, tried again", why=str(error))
+            log.warning("the state could not be saved", why=str(error))
             self._unsaved = True
             self._again_at_s = time.monotonic() + AGAIN_AFTER_S
 
@@ -241,8 +241,9 @@ class Keeper:
         )
 
     def _tell(self, change: Change) -> None:
-        said = "a node came" if change.present else "a node went"
-        log.info(said, node=change.node, why=change.why)
+        log.info(
+            "a node came" if change.present else "a node went", node=change.node, why=change.why
+        )
         fact = self._fact(change.node)
         self._announce(
             keeping.NodeFact(

@@ -56,7 +56,7 @@ class Credentials:
         try:
             return _authorization(await self._load())
         except PermanentError as error:
-            _log.warning("credentials.not_renewed", why=str(error))
+            _log.warning("credentials not renewed", why=str(error))
             return ""
 
 

@@ -19,7 +19,7 @@ async def serve(address: str, port: int) -> asyncio.Server | None:
     try:
         return await asyncio.start_server(_hang_up, address, port, backlog=BACKLOG)
     except OSError as error:
-        _log.warning("probe-port.refused", address=address, port=port, why=str(error))
+        _log.warning("probe port refused", address=address, port=port, why=str(error))
         return None
 
 

@@ -175,7 +175,7 @@ def _taken(rules: tuple[str, ...]) -> list[str]:
         try:
             check(rule)
         except NoPattern as error:
-            _log.warning("log-rule.refused", rule=rule, why=str(error), fix=error.fix)
+            _log.warning("log rule refused", rule=rule, why=str(error), fix=error.fix)
         else:
             good.append(rule)
     return good

@@ -91,7 +91,7 @@ class Progress:
 
     def _refuse(self, path: Path, error: Exception) -> None:
         self._refused.add(path)
-        _log.warning("ring.refused", ring=path.name, why=str(error))
+        _log.warning("ring refused", ring=path.name, why=str(error))
 
 
 class Ring:

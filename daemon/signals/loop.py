@@ -65,7 +65,7 @@ class Signals:
         """Of many of one kind the first is told: it is the cause of what comes after it."""
         if found is not None and found.condition not in self._found:
             self._found[found.condition] = found
-            _log.warning("signals.found", **found._asdict())
+            _log.warning("signal found", **found._asdict())
             self._new.set()
 
     async def _look_always(self) -> None:
@@ -113,12 +113,12 @@ class Signals:
         if conditions := due(seen, self._found, boot=boot, now=now):
             await self._node.patch(conditions)
         for each in conditions:
-            _log.info("signals.told", condition=each["type"], status=each["status"])
+            _log.info("condition told", condition=each["type"], status=each["status"])
 
     def _say(self, about: str, wrong: str) -> None:
         """What is wrong, each time that it is another thing."""
         if wrong != self._wrong.get(about, ""):
-            _log.warning("signals.trouble" if wrong else "signals.well", about=about, why=wrong)
+            _log.warning("signals in trouble" if wrong else "signals well", about=about, why=wrong)
         self._wrong[about] = wrong
 
 

@@ -70,7 +70,7 @@ class Commits:
     def in_trouble(self, why: str) -> None:
         """Keep it, and say it once."""
         if why != self.trouble:
-            _log.error("journal.failed", why=why)
+            _log.error("journal failed", why=why)
         self.trouble = why
 
     async def rest(self) -> None:

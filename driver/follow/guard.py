@@ -46,7 +46,7 @@ class Guard:
         told, at = self._told.setdefault(job, set()), f"{last.filename}:{last.lineno}"
         if at not in told:
             told.add(at)
-            _log.error("follow.defect", job=job, exc_info=error)
+            _log.error("defect after a commit", job=job, exc_info=error)
             self._emit(Found(finding=self._finding(job, f"defect: {error!r}", at)))
 
     def _finding(self, job: str, what: str, at: str) -> Finding:

@@ -158,5 +158,5 @@ class Draft(msgspec.Struct, kw_only=True):
 
 def _met(event: AnyEvent, error: Exception, job: str | None = None) -> str:
     """What was met, for people; the log has its traceback."""
-    _log.error("decide.defect", event_kind=type(event).__name__, job=job, exc_info=error)
+    _log.error("defect in a decision", event_kind=type(event).__name__, job=job, exc_info=error)
     return str(error) if isinstance(error, IllegalTransition) else f"defect: {error!r}"

@@ -63,8 +63,8 @@ class LastLinesKeeper:
         try:
             await self._store.keep([*some.values()], jobs=self._state().jobs.keys())
         except TemporaryError as error:
-            _log.warning("last_lines.wait", why=str(error))
+            _log.warning("last lines wait", why=str(error))
             self._waiting = some | self._waiting
             await asyncio.sleep(AGAIN_S)
         except PermanentError as error:
-            _log.error("last_lines.lost", ranks=len(some), why=str(error))
+            _log.error("last lines lost", ranks=len(some), why=str(error))

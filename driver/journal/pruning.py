@@ -32,9 +32,9 @@ class Pruner:
         while True:
             try:
                 if gone := await self.pass_once():
-                    _log.info("journal.pruned", entries=gone)
+                    _log.info("journal pruned", entries=gone)
             except (TemporaryError, PermanentError) as error:
-                _log.warning("journal.not_pruned", why=str(error))
+                _log.warning("journal not pruned", why=str(error))
             await asyncio.sleep(REST_S)
 
     async def pass_once(self, *, between_s: float = BETWEEN_S) -> int:

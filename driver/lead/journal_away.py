@@ -134,12 +134,12 @@ class _News:
 
     def away(self, error: TemporaryError) -> None:
         if not self.why:
-            _log.warning("journal.away", why=str(error))
+            _log.warning("journal away", why=str(error))
             say_to_people(f"driver waits: {error}")
         self.why = str(error)
 
     def back(self) -> None:
         if self.why:
             self.why = ""
-            _log.info("journal.back")
+            _log.info("journal is back")
             say_to_people("driver goes on: the database is back")

@@ -79,9 +79,9 @@ async def keep_lead(lead: Lead) -> None:
     while True:
         news = await _not_ours(lead)
         if news and news != why:
-            _log.warning("lead.lost", why=news.why)
+            _log.warning("lead lost", why=news.why)
         elif why and not news:
-            _log.info("lead.back")
+            _log.info("lead is back")
         why = news
         await asyncio.sleep(SEEK_S)
 
@@ -98,7 +98,7 @@ async def _until_ours(lead: Lead, say: Callable[[str, str], None]) -> None:
     while news := await _not_ours(lead):
         say(news.why, news.url)
         if news != why:
-            _log.info("lead.waits", why=news.why)
+            _log.info("lead waits", why=news.why)
         why = news
         await asyncio.sleep(SEEK_S)
 

@@ -76,7 +76,7 @@ class Handshakes:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             pass
         except OSError as error:
-            _log.warning("connection.not_accepted", why=str(error))
+            _log.warning("connection not accepted", why=str(error))
             self._loop.remove_reader(self._listening)
             self._loop.call_later(AGAIN_S, self._go_on)
         self._begin()
@@ -107,7 +107,7 @@ class Handshakes:
                 ssl_handshake_timeout=self._within_s,
             )
         except OSError as error:
-            _log.debug("connection.no_handshake", why=str(error))
+            _log.debug("no handshake", why=str(error))
 
 
 def _left(accepted: socket.socket) -> bool:

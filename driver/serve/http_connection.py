@@ -102,5 +102,5 @@ class Connection(H11Protocol):
 
     def _drop(self) -> None:
         why = f"who asked for it has read nothing for {self.unread_s:g} s"
-        _log.warning("reader.dropped", path=self.scope["path"], client=self.client, why=why)
+        _log.warning("reader dropped", path=self.scope["path"], client=self.client, why=why)
         self.transport.abort()

@@ -62,7 +62,7 @@ class Tls:
             try:
                 self.renew()
             except (PermanentError, OSError) as error:
-                _log.warning("tls.not_renewed", why=str(error))
+                _log.warning("certificate not renewed", why=str(error))
 
     def publish(self, paths: RunPaths) -> None:
         """Put the CA's certificate, which is no secret, where people find it."""

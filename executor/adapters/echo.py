@@ -143,4 +143,4 @@ class Echo:
         """Once: the ranks' files are what counts."""
         if not self._failed:
             self._failed = True
-            _log.warning("what ranks write is not shown here", error=error.strerror)
+            _log.warning("what ranks write is not shown here", why=error.strerror)

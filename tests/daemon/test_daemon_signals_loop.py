@@ -102,7 +102,7 @@ class Running:
         await asyncio.wait([self._task])
 
     def troubles(self) -> list[str]:
-        return [each["why"] for each in self.logged if each["event"] == "signals.trouble"]
+        return [each["why"] for each in self.logged if each["event"] == "signals in trouble"]
 
 
 @pytest.mark.usefixtures("quick")
@@ -171,7 +171,7 @@ async def test_what_dcgm_says_of_this_node_is_told_and_of_another_it_is_only_log
         assert api.written()[HARDWARE_FAULT] == "False"
         exporter.answers = deque([Answer(200, said % b"node-1")])
         await eventually_async(lambda: api.written()[HARDWARE_FAULT] == "True", "it is told")
-        assert running.logged[-1]["event"] in ("signals.told", "signals.well")
+        assert running.logged[-1]["event"] in ("condition told", "signals well")
 
 
 @pytest.mark.usefixtures("quick")

@@ -309,7 +309,7 @@ async def test_a_driver_that_cannot_begin_ends_when_it_is_told(tmp_path: Path) -
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         try:
             assert process.stderr is not None
-            while b"journal.failed" not in await asyncio.to_thread(process.stderr.readline):
+            while b"journal failed" not in await asyncio.to_thread(process.stderr.readline):
                 assert process.poll() is None
             process.terminate()
             assert await asyncio.to_thread(process.wait, DEADLINE_S) == exitcodes.OK

@@ -85,8 +85,8 @@ async def test_it_lives_and_is_not_ready_without_its_database_and_leads_when_tha
     assert json.loads(one.paths.address.read_text())["pid"] == process.pid
     assert await probed(port) == [200, 200, 200]
     log = one.log.read_text()
-    assert [log.count(WAITS), log.count("journal.away")] == [1, 1]
-    assert [log.count(GOES_ON), log.count("journal.back")] == [1, 1]
+    assert [log.count(WAITS), log.count("journal away")] == [1, 1]
+    assert [log.count(GOES_ON), log.count("journal is back")] == [1, 1]
     assert one.end() == exitcodes.OK
 
 

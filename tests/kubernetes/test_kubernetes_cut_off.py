@@ -151,7 +151,7 @@ async def test_cut_off_from_the_api_server_it_goes_on_until_another_has_taken_th
     drivers: Drivers,
 ) -> None:
     await drivers.api.cut()
-    await eventually_async(lambda: "lead.lost" in drivers.said(), "it renews no Lease")
+    await eventually_async(lambda: "lead lost" in drivers.said(), "it renews no Lease")
     assert (await drivers.brake(drivers.leader, "decided alone"))["on"] is True
     assert drivers.holder() == "leader", "nobody else has asked for it"
     drivers.other.spawn()

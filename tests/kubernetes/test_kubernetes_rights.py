@@ -276,4 +276,4 @@ async def test_a_driver_that_lacks_a_right_does_not_lead_and_one_that_led_unhear
         assert unheard.process is not None
         assert unheard.process.poll() is None, "it is of use all the same"
     assert not refused.paths.journal.exists(), "no term was taken"
-    assert "rights.unknown" in unheard.log.read_text()
+    assert "rights unknown" in unheard.log.read_text()

@@ -140,8 +140,8 @@ async def test_a_viewer_that_reads_is_served_and_one_that_does_not_is_dropped_wi
         await asyncio.to_thread(read_up_to, reads, b"%d " % (PAGES * PAGE_ENTRIES))
         monkeypatch.setattr(Connection, "unread_s", 0.1)
         left.callback((await asyncio.to_thread(views, (host, int(port)), token)).close)
-        await eventually_async(lambda: any(each["event"] == "reader.dropped" for each in said))
-        (dropped,) = [each["why"] for each in said if each["event"] == "reader.dropped"]
+        await eventually_async(lambda: any(each["event"] == "reader dropped" for each in said))
+        (dropped,) = [each["why"] for each in said if each["event"] == "reader dropped"]
         assert dropped == "who asked for it has read nothing for 0.1 s"
         assert hung.hangs
 

@@ -97,7 +97,7 @@ class Teller:
         except AlreadyExists:
             return  # an answer was lost
         except (TemporaryError, PermanentError) as error:
-            _log.warning("event.let_go", name=event["metadata"]["name"], why=str(error))
+            _log.warning("event let go", name=event["metadata"]["name"], why=str(error))
 
 
 def event_of(news: News) -> Object:

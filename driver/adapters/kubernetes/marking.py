@@ -63,7 +63,7 @@ class Marking:
         except AlreadyExists:
             return  # an answer was lost
         except (TemporaryError, PermanentError) as error:
-            _log.warning("event.let_go", name=name, why=str(error))
+            _log.warning("event let go", name=name, why=str(error))
 
     def _now(self) -> str:
         """RFC 3339 in UTC, whole seconds, as Kubernetes writes a time."""

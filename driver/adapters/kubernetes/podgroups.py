@@ -78,7 +78,7 @@ class PodGroups:
 
     def _without(self, why: str) -> None:
         if self._usable:
-            _log.warning("pod_groups.absent", why=why, instead="gates: pods are placed one by one")
+            _log.warning("pod groups absent", why=why, instead="gates: pods are placed one by one")
         self._usable = False
 
 

@@ -128,7 +128,7 @@ class Kubernetes:
             try:
                 await rights.confirm(self._client, self._needed)
             except PermanentError as lacking:
-                _log.error("rights.missing", why=str(lacking))
+                _log.error("rights missing", why=str(lacking))
                 await asyncio.sleep(ASKED_AGAIN_S)
             except TemporaryError:  # the server is away: who follows it says so
                 await asyncio.sleep(AWAY_S)
@@ -147,7 +147,7 @@ async def check_rights(settings: Settings) -> None:
         try:
             await rights.confirm(client, _needed(settings, vital=True))
         except TemporaryError as error:
-            _log.warning("rights.unknown", why=str(error))
+            _log.warning("rights unknown", why=str(error))
 
 
 def _needed(settings: Settings, *, vital: bool = False) -> list[rights.Asked]:

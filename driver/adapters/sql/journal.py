@@ -210,7 +210,7 @@ class SqlJournal:
         """Give a piece of the reserve up; False where none is left."""
         if self._reserve is None or not self._reserve.release():
             return False
-        _log.warning("journal.reserve_released", why="the disk under the journal is full")
+        _log.warning("journal reserve released", why="the disk under the journal is full")
         return True
 
     def _read(self, query: Query) -> Rows:

@@ -65,7 +65,7 @@ def _into_the_file(engine: Engine) -> None:
         with contextlib.closing(engine.raw_connection()) as connection:
             connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except (SQLAlchemyError, sqlite3.Error) as error:
-        _log.warning("journal.not_checkpointed", why=str(error))
+        _log.warning("journal not checkpointed", why=str(error))
 
 
 def read_only(path: Path) -> tuple[SqlJournal, str]:

@@ -109,7 +109,7 @@ class Daemons:
             case Heartbeat():
                 raise Rejected("Heartbeat.node", f"{message.node!r} is not {node!r}", "Mend it.")
             case Refused():
-                _log.warning("daemon.refused", node=node, what=message.what, why=message.why)
+                _log.warning("daemon refused", node=node, what=message.what, why=message.why)
             case _:
                 raise Rejected(type(message).__name__, "not expected here", "Send heartbeats.")
 

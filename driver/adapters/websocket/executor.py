@@ -141,7 +141,7 @@ class ExecutorSide:
                 self._emit(DesiredRefused(node=self._node, generation=generation, why=why))
             case Refused():
                 _log.warning(
-                    "executor.refused", node=self._node, what=message.what, why=message.why
+                    "executor refused", node=self._node, what=message.what, why=message.why
                 )
             case _:
                 raise Rejected(type(message).__name__, "not expected here", "Send it once, first.")

@@ -85,7 +85,7 @@ class Link:
             opened(hello)
             return await self._talk(received)
         except Rejected as error:
-            _log.warning("node.refused", node=self._node, process=self._process, why=str(error))
+            _log.warning("node refused", node=self._node, process=self._process, why=str(error))
             await self._refuse(error.refused)
             return str(error)
         except WebSocketDisconnect as error:

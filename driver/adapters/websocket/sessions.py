@@ -75,7 +75,7 @@ class Sessions:
         self._keep = keep
         self._keeps_bytes = keeps_bytes
         self._refusal = refusal
-        self._said: set[tuple[str, ...]] = set()
+        self._said: set[tuple[str, str]] = set()
         self._watch = watch
         self._emit = emit
         self._term = term
@@ -208,11 +208,13 @@ class Sessions:
         try:
             why = await self._refusal(node, bearer(socket.headers.get("authorization")))
         except TemporaryError as unknown:
-            self._say_once("nodes.not_known_yet", why=str(unknown))
+            if self._is_news("", str(unknown)):
+                _log.warning("nodes not known yet", why=str(unknown))
             await _deny(socket, 503, "not known now", f"{unknown}. Try again.")
             return None
         if why:
-            self._say_once("node.refused", node=node, why=why)
+            if self._is_news(node, why):
+                _log.warning("node refused", node=node, why=why)
             await _deny(socket, 401, "not a node of this driver", f"Authorization: {why}.")
             return None
         drops = self._drops[node]
@@ -224,14 +226,14 @@ class Sessions:
         if self._drops[node] != drops:
             raise Rejected("connection", f"its pod has lost node {node} since", "Connect again.")
 
-    def _say_once(self, event: str, **about: str) -> None:
-        """Not at each try; who is refused may call itself what it likes."""
-        said = (event, *about.values())
-        if said not in self._said:
-            if len(self._said) >= MOST_SAID:
-                self._said.clear()
-            self._said.add(said)
-            _log.warning(event, **about)
+    def _is_news(self, node: str, why: str) -> bool:
+        """Whether to log it: not at each try, and who is refused may call itself what it likes."""
+        if (node, why) in self._said:
+            return False
+        if len(self._said) >= MOST_SAID:
+            self._said.clear()
+        self._said.add((node, why))
+        return True
 
     def _welcome(self) -> Welcome:
         return Welcome(

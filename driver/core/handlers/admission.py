@@ -52,7 +52,7 @@ def of_defect(event: e.AnyEvent, why: str) -> Refusal:
     return Refusal(
         DEFECT,
         f"{what}: {name!r} meets a defect of Holdfast ({why}), and nothing was changed. "
-        "Other jobs go on. Please report it with what the driver's log says at decide.defect.",
+        "Other jobs go on. Please report it with the traceback in the driver's log.",
     )
 
 
