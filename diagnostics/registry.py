@@ -5,6 +5,8 @@ class may name its threshold, a field of that name in the job spec's `NodeClass`
 this package or of the driver may ask for a test by its name.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Literal
 
@@ -82,6 +84,20 @@ _ALLREDUCE = Test(
 
 TESTS: dict[str, Test] = {test.name: test for test in (_COMPUTE, _ALLREDUCE)}
 """In the order in which a node runs them; those of one node come before those of two."""
+
+
+@contextmanager
+def only(*names: str) -> Iterator[None]:
+    """Have these tests alone for a while: what was recorded with them stays true of them when
+    another is registered. For the simulator and tests, in a process that does nothing else."""
+    before = dict(TESTS)
+    for other in before.keys() - set(names):
+        del TESTS[other]
+    try:
+        yield
+    finally:
+        TESTS.clear()
+        TESTS.update(before)
 
 
 def tests_of(group: int) -> tuple[Test, ...]:

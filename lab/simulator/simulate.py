@@ -10,6 +10,7 @@ from multiprocessing import get_context
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.diagnostics.registry import only
 from holdfast.driver.core.state.transitions import IllegalTransition
 from holdfast.lab.simulator import people, processes
 from holdfast.lab.simulator.books import Outcome
@@ -33,6 +34,10 @@ LOOKS = 86_400
 """At most so many looks at the bounds before that: each second of a day, or each 30 of a month."""
 
 
+TESTED = ("compute", "allreduce")
+"""The tests of simulated nodes: lives stay what they are when another is registered."""
+
+
 class Failure(msgspec.Struct, frozen=True):
     """A scenario that broke a rule."""
 
@@ -50,6 +55,7 @@ class Life(msgspec.Struct, frozen=True):
     failure: Failure | None = None
 
 
+@only(*TESTED)
 def live(scenario: Scenario) -> Life:
     """Simulate: what it came to, and the rule that it broke, if any."""
     world = world_of(scenario)
@@ -69,6 +75,7 @@ def run(scenario: Scenario) -> Failure | None:
     return live(scenario).failure
 
 
+@only(*TESTED)
 def play(scenario: Scenario) -> World:
     """Simulate a scenario that breaks no rule, and give its world, journal and all."""
     world = world_of(scenario)

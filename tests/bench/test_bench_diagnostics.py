@@ -18,7 +18,7 @@ def test_one_turn_tries_every_case_and_finds_what_does_not_hang_on_speed() -> No
     found: Found = defaultdict(list)
     measure(0, lambda what: None, found)
     rows = {(row.case.test, row.case.node, row.case.beside): row for row in told(found)}
-    nodes = {test: {HEALTHY, *FAULTS[test]} for test in TESTS}
+    nodes = {test: {HEALTHY, *FAULTS.get(test, {})} for test in TESTS}
     assert set(rows) == {
         (test, node, beside) for test in TESTS for node in nodes[test] for beside in LOADS
     }

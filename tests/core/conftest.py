@@ -267,6 +267,11 @@ class Life:
             self.do(e.ExecutorDisconnected(node=node, incarnation=incarnation))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _two_tests(two_tests: None) -> None:
+    """What is counted and recorded here is with these."""
+
+
 @pytest.fixture
 def storing(training: Callable[..., Life]) -> Life:
     """A job that trains and has checkpoints in a store: none yet."""

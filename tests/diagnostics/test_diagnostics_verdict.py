@@ -12,6 +12,8 @@ from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
+pytestmark = pytest.mark.usefixtures("two_tests")
+
 Orders = dict[str, tuple[DiagnosticOrder, ...]]
 
 
