@@ -32,7 +32,7 @@ from holdfast.protocol.messages import (
     Pressure,
     Refused,
     ToDaemon,
-    Watch,
+    WatchOrder,
     Welcome,
 )
 from holdfast.protocol.paths import NodePaths
@@ -68,7 +68,7 @@ class Daemon:
         self._prober = Prober(clock, settings.probe_port)
         self._link = Link(settings, _hello(settings, incarnation))
         self._period_s = 1.0
-        self._told = (0, 0)  # by the newest `Watch` of the connection: term and number
+        self._told = (0, 0)  # by the newest `WatchOrder` of the connection: term and number
         self._sequence = self._answered_at = 0
         self._answered_s = self._began_s
         self._hits: deque[tuple[int, LogHit]] = deque(maxlen=HITS)
@@ -118,12 +118,12 @@ class Daemon:
                 while self._hits and 0 < self._hits[0][0] <= message.sequence:
                     self._hits.popleft()
                 self._heard.set()
-            case Watch():
+            case WatchOrder():
                 self._follow(message)
             case Refused():
                 _log.warning("driver refused", what=message.what, why=message.why, fix=message.fix)
 
-    def _follow(self, order: Watch) -> None:
+    def _follow(self, order: WatchOrder) -> None:
         """Do what it says, where it is not a late one."""
         if (told := (order.term, order.number)) < self._told:
             return

@@ -30,7 +30,7 @@ from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.emulator.leftovers import Leftovers, look
 from holdfast.lab.emulator.namespaces import Kind
 from holdfast.lab.journals import opened
-from holdfast.lab.nursery import Nursery
+from holdfast.lab.supervised import Supervised
 from holdfast.protocol.paths import RunPaths
 
 LOOK_S = 0.05
@@ -60,19 +60,19 @@ class Lab:
         self._journal = ""  # of the database where its journal is; "": in its own folder
         self.run_id = secrets.token_hex(6)
         self._sizes = (nodes, standbys, racks, kind)
-        self._nursery: Nursery | None = None
+        self._supervised: Supervised | None = None
         self._http = httpx.Client(timeout=10.0, trust_env=False)  # no proxy: it is on this machine
 
     def __enter__(self) -> Self:
         private_folder(self.run.root)
         lifeline = Lifeline()
         children = [self._driver(lifeline), self._keeper(lifeline)]
-        self._nursery = Nursery(children, lifeline)
+        self._supervised = Supervised(children, lifeline)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        if self._nursery is not None:
-            self._nursery.end()
+        if self._supervised is not None:
+            self._supervised.end()
         self._http.close()
 
     # ------------------------------------------------------------ the cluster
@@ -88,12 +88,12 @@ class Lab:
 
     def pid(self, process: str) -> int:
         """Of "driver" or "keeper" now; 0 between two lives."""
-        return self._nursery.children[process].pid if self._nursery else 0
+        return self._supervised.children[process].pid if self._supervised else 0
 
     def leave(self, process: str) -> None:
         """From now on it is not started again when it has ended."""
-        if self._nursery is not None:
-            self._nursery.leave(process)
+        if self._supervised is not None:
+            self._supervised.leave(process)
 
     def asked(self) -> RunPaths:
         """State of the driver that people ask."""
@@ -101,7 +101,7 @@ class Lab:
 
     def starts(self, process: str) -> int:
         """How often "driver" or "keeper" was started."""
-        return self._nursery.children[process].starts if self._nursery else 0
+        return self._supervised.children[process].starts if self._supervised else 0
 
     def ready(self, within_s: float = 30.0) -> None:
         """Wait until every node that is not lost has its executor connected to the driver."""
@@ -182,8 +182,8 @@ class Lab:
         """Wait for a fact. Raises `TooLate`."""
         deadline_s = time.monotonic() + within_s
         while not fact():
-            if self._nursery is not None and self._nursery.failure is not None:
-                raise TooLate(f"{what}: {self._nursery.failure}")
+            if self._supervised is not None and self._supervised.failure is not None:
+                raise TooLate(f"{what}: {self._supervised.failure}")
             if time.monotonic() > deadline_s:
                 raise TooLate(f"not within {within_s:g} s: {what}. Logs are in {self.run.root}")
             time.sleep(LOOK_S)

@@ -28,7 +28,7 @@ from holdfast.lab.kubernetes import marks, proxy
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.given import AnyPlane
 from holdfast.lab.kubernetes.ports import free_ports
-from holdfast.lab.nursery import Nursery
+from holdfast.lab.supervised import Supervised
 from holdfast.lab.operators import LEASE, Operator, operators
 from holdfast.protocol.paths import RunPaths
 
@@ -117,8 +117,8 @@ class KubernetesLab(Lab):
             children = [self._proxy(lifeline)] if self._proxy_port else []
             children += [self._relay(lifeline)] if self._relayed else []
             children += [self._operator(each, lifeline) for each in self._operators]
-            self._nursery = Nursery(children, lifeline)
-            up.callback(self._nursery.end)
+            self._supervised = Supervised(children, lifeline)
+            up.callback(self._supervised.end)
             up.enter_context(self.joined)
             self._up = up.pop_all()
         return self

@@ -12,7 +12,7 @@ from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
 LOOK_S = 0.05
 
 
-class Nursery:
+class Supervised:
     """Children by name, from its making to `end`."""
 
     def __init__(self, children: Sequence[Child], lifeline: Lifeline) -> None:
@@ -22,7 +22,7 @@ class Nursery:
         self._left: set[str] = set()
         self._looking = threading.Lock()
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._look_after, name="nursery", daemon=True)
+        self._thread = threading.Thread(target=self._look_after, name="lab-supervisor", daemon=True)
         self._thread.start()
 
     def leave(self, name: str) -> None:

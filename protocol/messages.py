@@ -444,7 +444,7 @@ class Acknowledged(Message, frozen=True):
     sequence: int
 
 
-class Watch(Message, frozen=True):
+class WatchOrder(Message, frozen=True, tag="Watch"):
     """What a daemon should do, whole: its period, and which neighbours to probe (name, address).
 
     Of a connection's, the newest (term, number) counts.
@@ -459,7 +459,7 @@ class Watch(Message, frozen=True):
 
 ToExecutor = Welcome | Refused | Desired | AskStacks | AskLog
 FromExecutor = Hello | Refused | Observed | Stacks | LogChunk | LastLines
-ToDaemon = Welcome | Refused | Acknowledged | Watch
+ToDaemon = Welcome | Refused | Acknowledged | WatchOrder
 FromDaemon = Hello | Refused | Heartbeat
 
 MAX_FRAME_BYTES = 1 << 20

@@ -23,7 +23,7 @@ from holdfast.driver.core.state.model import State
 from holdfast.driver.ports import Entry
 from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.journals import opened
-from holdfast.lab.nursery import Nursery
+from holdfast.lab.supervised import Supervised
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Operator:
         words += start.words
         around = start.environment
         self._child = Child("driver", module, words, log=log, lifeline=lifeline, environment=around)
-        self._nursery = Nursery([self._child], lifeline)
+        self._supervised = Supervised([self._child], lifeline)
         simulate = [sys.executable, "-m", "holdfast.bench.kubernetes.simulate"]
         with (root / "simulate.log").open("ab") as out:
             self._executors = subprocess.Popen(
@@ -72,7 +72,7 @@ class Operator:
         except subprocess.TimeoutExpired:
             self._executors.kill()
             self._executors.wait()
-        self._nursery.end()
+        self._supervised.end()
 
     def go(self) -> None:
         """Let the executors of all pods connect."""
@@ -125,8 +125,8 @@ class Operator:
         return float(found[0]) if found and where["pid"] == self._child.pid else 0.0
 
     def _is_ready(self) -> bool:
-        if self._nursery.failure is not None:
-            raise self._nursery.failure
+        if self._supervised.failure is not None:
+            raise self._supervised.failure
         try:
             where = json.loads(self._paths.address.read_bytes())
             if where["pid"] != self._child.pid:

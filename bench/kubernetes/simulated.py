@@ -29,7 +29,7 @@ from holdfast.protocol.messages import (
     Rendezvous,
     ToDaemon,
     ToExecutor,
-    Watch,
+    WatchOrder,
     Welcome,
 )
 from holdfast.protocol.version import PROTOCOL_VERSION
@@ -152,7 +152,7 @@ class SimulatedNode:
     async def _listen(self, connection: ClientConnection) -> None:
         async for frame in connection:
             message = _DAEMON.decode(frame)
-            if isinstance(message, Watch):
+            if isinstance(message, WatchOrder):
                 self._period_s = message.heartbeat_period_s
 
     async def _beat(self, connection: ClientConnection) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from holdfast.driver.watch.model import Expectation, Settings
-from holdfast.protocol.messages import Watch
+from holdfast.protocol.messages import WatchOrder
 
 
 def instructions(
     nodes: Iterable[str], expected: Iterable[Expectation], settings: Settings
-) -> dict[str, Watch]:
+) -> dict[str, WatchOrder]:
     """What every daemon should do. A ring in name order: each probes the next few with seats."""
     names = sorted(nodes)
     seats = [seat for each in expected for seat in each.seats]
@@ -16,7 +16,7 @@ def instructions(
     ring = sorted(addresses)
     places = {name: place for place, name in enumerate(ring)}
     return {
-        name: Watch(
+        name: WatchOrder(
             heartbeat_period_s=period_s(len(names), settings),
             neighbours=tuple(
                 (other, addresses[other])

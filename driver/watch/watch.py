@@ -66,7 +66,7 @@ class Watch:
         self._jobs: dict[str, JobSeen] = {}
         self._wanted: dict[str, Expectation] = {}
         self._on_node: dict[str, Expectation] = {}
-        self._orders: dict[str, messages.Watch] | None = None
+        self._orders: dict[str, messages.WatchOrder] | None = None
         self._silence: silence.Reported = frozenset()
         self._kernel: kernel.Reported = frozenset()
         self._logs: logs.Reported = frozenset()
@@ -246,7 +246,7 @@ class Watch:
         self._jobs[name], findings = self._stands_still(job, now)
         yield from map(_found, (*findings, *self._went_on(job)))
 
-    def instructions(self) -> dict[str, messages.Watch]:
+    def instructions(self) -> dict[str, messages.WatchOrder]:
         """What each daemon should do, whole."""
         if self._orders is None:
             wanted = tuple(self._wanted.values())

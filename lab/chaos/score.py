@@ -19,7 +19,7 @@ Line = Mapping[str, Any]
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of `holdfast chaos run --json`. Seconds count from the blow; None: not so."""
+    """One line of `holdfast chaos run --json`. Seconds count from the fault; None: not so."""
 
     fault: str
     passed: bool

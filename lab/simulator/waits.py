@@ -14,7 +14,7 @@ class Recovery(msgspec.Struct, frozen=True):
     owed_s: float  # without training, though it could have trained
     repeated: int  # steps done again
     unavoidable: int  # of these, such as neither its nodes nor the store could have saved
-    blows: int  # what went wrong in it, the first included
+    faults: int  # what went wrong in it, the first included
 
 
 class Wait:
@@ -24,7 +24,7 @@ class Wait:
         self.best = 0  # the furthest step that was seen
         self.owed_s = 0.0  # since it got that far
         self.recovering_s: float | None = None  # owed since it stood still; None: it did not
-        self.blows = 0  # of the world, when it stood still
+        self.faults_before = 0  # of the world, when it stood still
         self.repeated = 0  # steps that the attempt which began last does again
         self.unavoidable = 0  # of these
 

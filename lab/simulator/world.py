@@ -74,7 +74,7 @@ class World:
             str, str
         ] = {}  # by machine that a job gave back while it needed it: the job
         self.waits = Waits()
-        self.blows = 0  # how often something went wrong
+        self.faults_so_far = 0  # how often something went wrong
         self._count = 0
 
     @property

@@ -28,11 +28,11 @@ RIGHT = {
     "recovered_s": 0.5,
 }
 EXPECTED = Expected(names_rank=True)
-BLOW_S = 1_000.0
+FAULT_AT_S = 1_000.0
 
 
 def line(after_s: float, text: str, *, incident: int | None = 1, seen=False, verdict=""):
-    at = datetime.fromtimestamp(BLOW_S + after_s, UTC).isoformat()
+    at = datetime.fromtimestamp(FAULT_AT_S + after_s, UTC).isoformat()
     return {"at": at, "text": text, "incident": incident, "seen": seen, "verdict": verdict}
 
 
@@ -51,7 +51,7 @@ def scored(
     facts = Facts(
         fault="f",
         expected=expected,
-        done=Done(said="", node="node-1", rank=1, at_s=BLOW_S),
+        done=Done(said="", node="node-1", rank=1, at_s=FAULT_AT_S),
         phase="Succeeded",
         incidents=list(incidents),
         story=STORY,
@@ -120,14 +120,14 @@ def test_a_node_that_must_go_has_to_be_evicted():
 
 
 def test_the_victim_of_a_second_fault_is_no_innocent():
-    done = Done(said="", node="node-1", rank=1, also=("node-2",), at_s=BLOW_S)
+    done = Done(said="", node="node-1", rank=1, also=("node-2",), at_s=FAULT_AT_S)
     may = Expected(may_evict=True)
     assert scored(may, RIGHT | {"evicted": ["node-2"]}, done=done).passed
     assert not scored(may, RIGHT | {"evicted": ["node-3"]}, done=done).passed
 
 
 def test_of_nodes_that_are_lost_at_once_in_one_incident_any_may_be_named():
-    done = Done(said="", node="node-1", also=("node-2",), at_s=BLOW_S)
+    done = Done(said="", node="node-1", also=("node-2",), at_s=FAULT_AT_S)
     other = RIGHT | {"node": "node-2", "rank": None}
     assert scored(Expected(may_evict=True, incidents=1), other, done=done).blame_right
     assert not scored(Expected(may_evict=True, incidents=2), other, done=done).blame_right

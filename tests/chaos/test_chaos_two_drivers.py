@@ -5,7 +5,7 @@ from pathlib import Path
 from waiting import eventually
 
 from holdfast.kit.supervise import Child, Lifeline
-from holdfast.lab.nursery import Nursery
+from holdfast.lab.supervised import Supervised
 from holdfast.lab.operators import operators
 from holdfast.protocol.paths import RunPaths
 
@@ -24,10 +24,10 @@ class Looked(Child):
 def test_who_is_left_is_looked_after_no_more_and_the_others_are() -> None:
     lifeline = Lifeline()
     first, second = Looked("driver", lifeline), Looked("driver-2", lifeline)
-    nursery = Nursery([first, second], lifeline)
+    supervised = Supervised([first, second], lifeline)
     try:
         eventually(lambda: first.looks and second.looks, "both are looked after")
-        nursery.leave("driver")
+        supervised.leave("driver")
         since = second.looks
         eventually(lambda: second.looks > since + 1, "the other is")
         left = first.looks
@@ -35,7 +35,7 @@ def test_who_is_left_is_looked_after_no_more_and_the_others_are() -> None:
         eventually(lambda: second.looks > since + 1, "the other is, and on")
         assert first.looks == left
     finally:
-        nursery.end()
+        supervised.end()
 
 
 def test_one_driver_is_reached_by_its_socket_and_shares_nothing(tmp_path: Path) -> None:

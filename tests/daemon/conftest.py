@@ -17,7 +17,7 @@ from holdfast.protocol.messages import (
     Heartbeat,
     Hello,
     Message,
-    Watch,
+    WatchOrder,
     Welcome,
 )
 from holdfast.protocol.paths import NodePaths
@@ -33,7 +33,7 @@ class FakeDriver:
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
-        self.watch = Watch(heartbeat_period_s=0.1)
+        self.watch = WatchOrder(heartbeat_period_s=0.1)
         self.answer: Message = Welcome(term=1)
         self.acknowledges = True
         self.kept = float("inf")  # the last heartbeat of which nothing can be lost any more

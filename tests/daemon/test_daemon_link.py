@@ -18,7 +18,7 @@ from holdfast.daemon.samplers.outputs import Outputs
 from holdfast.daemon.settings import Settings, read
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol import exitcodes
-from holdfast.protocol.messages import Acknowledged, Refused, Watch
+from holdfast.protocol.messages import Acknowledged, Refused, WatchOrder
 from holdfast.protocol.nodeenv import BadSettings
 
 RANK = """
@@ -62,7 +62,7 @@ def rank(settings: Settings, tmp_path: Any) -> Any:
 
 async def beats_only_when_urgent(driver: Any, daemon: Any) -> None:
     """From here on a heartbeat comes in an hour, or because it is urgent."""
-    await driver.say(Watch(heartbeat_period_s=3600.0))
+    await driver.say(WatchOrder(heartbeat_period_s=3600.0))
     await eventually_async(lambda: daemon._period_s == 3600.0, "the new period is known")
 
 
@@ -126,7 +126,7 @@ async def test_a_rank_that_dies_or_stops_is_told_at_once(
 
     await eventually_async(told, f"its state is {state}")
     if how == signal.SIGSTOP:
-        await driver.say(Watch(heartbeat_period_s=0.1))
+        await driver.say(WatchOrder(heartbeat_period_s=0.1))
         await eventually_async(lambda: driver.beats[-1].ranks[0].silent_s > 0.5, "no pulse")
 
 
@@ -143,7 +143,7 @@ async def test_an_xid_is_told_at_once_and_again_until_it_is_acknowledged(
     (hit,) = driver.beats[-1].logs
     assert (hit.source, hit.xid, hit.line) == ("kernel", 79, line)
     driver.acknowledges = True
-    await driver.say(Watch(heartbeat_period_s=0.1))
+    await driver.say(WatchOrder(heartbeat_period_s=0.1))
     await eventually_async(lambda: not driver.beats[-1].logs, "it is over")
     assert sum(bool(beat.logs) for beat in driver.beats) >= 2
 
@@ -220,10 +220,10 @@ async def test_a_driver_that_acknowledges_nothing_is_left_for_a_new_connection(
 async def test_what_it_is_to_do_is_the_newest_that_it_was_told(driver: Any, daemon: Any) -> None:
     await eventually_async(lambda: driver.beats, "a heartbeat")
     driver.acknowledges = False
-    await driver.say(Watch(heartbeat_period_s=3600.0, term=2, number=1))
+    await driver.say(WatchOrder(heartbeat_period_s=3600.0, term=2, number=1))
     await eventually_async(lambda: daemon._period_s == 3600.0, "it follows")
     before_s = daemon._answered_s
-    await driver.say(Watch(heartbeat_period_s=0.1, term=1, number=9))
+    await driver.say(WatchOrder(heartbeat_period_s=0.1, term=1, number=9))
     await driver.say(Acknowledged(sequence=1))
     await eventually_async(lambda: daemon._answered_s > before_s, "it has heard all three")
     assert daemon._period_s == 3600.0

@@ -140,8 +140,8 @@ async def test_heartbeats_are_acknowledged_and_go_to_the_detectors(edge: Any) ->
 async def test_a_daemon_is_told_what_to_watch_when_that_changes_and_when_it_comes(
     edge: Any,
 ) -> None:
-    first = messages.Watch(heartbeat_period_s=0.5, neighbours=(("n1", "10.0.0.2"),))
-    second = messages.Watch(heartbeat_period_s=1.0)
+    first = messages.WatchOrder(heartbeat_period_s=0.5, neighbours=(("n1", "10.0.0.2"),))
+    second = messages.WatchOrder(heartbeat_period_s=1.0)
     edge.sessions.daemons.push({"n0": first})
     told = []
     async with edge.greeted(DAEMON_HELLO) as client:

@@ -20,7 +20,7 @@ from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 from holdfast.lab.emulator.nodes import DRIVER_URL
 from holdfast.lab.kubernetes.plane import ControlPlane
-from holdfast.lab.nursery import Nursery
+from holdfast.lab.supervised import Supervised
 
 BASE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base"
 MANIFESTS = ("crd.yaml", "priorities.yaml", "namespace.yaml", "rbac.yaml")
@@ -63,14 +63,14 @@ def shipped_driver(
         lifeline = Lifeline()
         log = folder / "driver.log"
         process = Child("driver", "holdfast.driver.main", words, log=log, lifeline=lifeline)
-        nursery = Nursery([process], lifeline)
+        supervised = Supervised([process], lifeline)
         RUNNING.append(folder)
         try:
             yield joined
         finally:
             RUNNING.remove(folder)
             plane.kubectl("delete", "namespace", namespace, "--wait=false")
-            nursery.end()
+            supervised.end()
             pods = ("-n", namespace, "delete", "pods", "--all")  # their nodes' names come again
             plane.kubectl(*pods, "--force", "--grace-period=0", "--wait=false")
     left = joined.leftovers()

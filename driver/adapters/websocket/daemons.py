@@ -62,11 +62,11 @@ class Daemons:
         self._term = term
         self._numbers = itertools.count(1)
         self._links: dict[str, Link] = {}
-        self._told: dict[str, messages.Watch] = {}
-        self._orders: Mapping[str, messages.Watch] = {}
+        self._told: dict[str, messages.WatchOrder] = {}
+        self._orders: Mapping[str, messages.WatchOrder] = {}
         self._heard: dict[str, Heard] = {}
 
-    def push(self, orders: Mapping[str, messages.Watch]) -> None:
+    def push(self, orders: Mapping[str, messages.WatchOrder]) -> None:
         """Send each daemon what it should do, where that is news to it."""
         self._orders = orders
         for node, link in self._links.items():

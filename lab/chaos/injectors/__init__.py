@@ -2,7 +2,7 @@
 
 Called by the scenarios and the demo. Every injector takes the laboratory, the job and a seeded
 generator of random numbers, and returns `Done`. Must not wait for what follows, but where the next
-blow of the same fault has to fall after it.
+one more of the same fault has to fall after it.
 """
 
 import time
@@ -20,8 +20,8 @@ from holdfast.lab.on_kubernetes import KubernetesLab
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """A fault that was done. `node` and `rank` are the victim's, None where it has none.
 
-    `also`: other nodes that were hurt. `at_s`: when the blow fell that has to be found, by the
-    machine's wall clock, which is also the journal's; of several blows the victim's.
+    `also`: other nodes that were hurt. `at_s`: when the fault was done that has to be found, by the
+    machine's wall clock, which is also the journal's; of several faults the victim's.
     """
 
     said: str

@@ -20,7 +20,7 @@ from holdfast.lab.cluster import Lab
 
 RECOVERED_WITHIN_S = 60.0
 RECOVERY_S = 1.5
-"""About as long as a restart in place takes here: the second blow falls somewhere within."""
+"""About as long as a restart in place takes here: the second fault falls somewhere within."""
 CUT_OFF_S = 25.0
 """Longer than an executor may be away before its silence counts."""
 STALLED_S = (5.0, 45.0)
@@ -139,10 +139,10 @@ def killed_often(times: int) -> Injector:
     def do(lab: Lab, job: str, rng: Random) -> Done:
         turn = rng.randrange(times // 4, times // 2)
         done = Done(said="")
-        for blow in range(times):
+        for nth in range(times):
             pid = target.wait_for(lambda: lab.pid("driver") or None, "the driver", 10.0)
             time.sleep(rng.uniform(0.0, LIFE_S))
-            if blow == turn:
+            if nth == turn:
                 done = rank.signalled(signal.SIGKILL)(lab, job, rng)
             os.kill(pid, signal.SIGKILL)
             processes.wait_gone([pid], 10.0)

@@ -11,7 +11,7 @@ from holdfast.lab.operators import LEASE
 
 THIEF = "a-stranger"
 THEFT_S = 10.0
-"""From the blow on: a rank is back in less."""
+"""From the fault on: a rank is back in less."""
 RENEW_EVERY_S = 1.0
 
 

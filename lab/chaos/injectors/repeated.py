@@ -19,7 +19,7 @@ MOOD = Mood(again=True, late_share=0.5)
 def while_repeated(*faults: Injector) -> Injector:
     """From now on repeat messages; do the faults, each once the job runs after the one before.
 
-    The victim is that of the last one, and the blow that has to be found the first.
+    The victim is that of the last one, and the fault that has to be found the first.
     """
 
     @on_kubernetes

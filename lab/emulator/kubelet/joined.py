@@ -29,7 +29,7 @@ from holdfast.lab.emulator.kubelet.knobs import Knobs
 from holdfast.lab.emulator.leftovers import Leftovers, look
 from holdfast.lab.emulator.namespaces import Kind
 from holdfast.lab.kubernetes.given import AnyPlane
-from holdfast.lab.nursery import Nursery
+from holdfast.lab.supervised import Supervised
 
 LOOK_S = 0.05
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -62,7 +62,7 @@ class Joined:
         self.names = [f"node-{place + 1}" for place in range(nodes)]
         self._plane = plane
         self._more = [*more, "--kind", kind] if kind else [*more]
-        self._nursery: Nursery | None = None
+        self._supervised: Supervised | None = None
 
     def __enter__(self) -> Self:
         self.root.mkdir(parents=True, exist_ok=True)
@@ -81,12 +81,12 @@ class Joined:
             lifeline=lifeline,
             environment=os.environ | {processes.RUN_MARK: self.run_id},
         )
-        self._nursery = Nursery([child], lifeline)
+        self._supervised = Supervised([child], lifeline)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        if self._nursery is not None:
-            self._nursery.end()
+        if self._supervised is not None:
+            self._supervised.end()
         self._plane.kubectl("delete", "node", "--ignore-not-found", "--wait=false", *self.names)
 
     # ------------------------------------------------------------ what there is
@@ -115,7 +115,7 @@ class Joined:
     @property
     def pid(self) -> int:
         """Of the process that keeps the cluster, the way out and the kubelet up."""
-        return self._nursery.children["nodes"].pid if self._nursery else 0
+        return self._supervised.children["nodes"].pid if self._supervised else 0
 
     def kubelet_pid(self) -> int:
         """Of the kubelet of all nodes, 0 between two lives."""
@@ -157,8 +157,8 @@ class Joined:
     def _until(self, fact: Callable[[], bool], what: str, within_s: float) -> None:
         deadline_s = time.monotonic() + within_s
         while not fact():
-            if self._nursery is not None and self._nursery.failure is not None:
-                raise NotReady(f"{what}: {self._nursery.failure}")
+            if self._supervised is not None and self._supervised.failure is not None:
+                raise NotReady(f"{what}: {self._supervised.failure}")
             if time.monotonic() > deadline_s:
                 raise NotReady(f"not within {within_s:g} s: {what}; logs are in {self.root}")
             time.sleep(LOOK_S)

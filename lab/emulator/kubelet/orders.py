@@ -95,15 +95,15 @@ class Forget(msgspec.Struct, tag="forget", kw_only=True):
     uid: str
 
 
-class Watch(msgspec.Struct, tag="watch"):
+class Subscribe(msgspec.Struct, tag="watch"):
     """Answered by a `Snapshot` now and one after each change, until the connection ends."""
 
 
-Order = Prepare | Start | Stop | Execute | Forget | Watch
+Order = Prepare | Start | Stop | Execute | Forget | Subscribe
 
 
 class Done(msgspec.Struct, tag="done", omit_defaults=True):
-    """The answer to every order but `Watch`: what went wrong, "" for nothing."""
+    """The answer to every order but `Subscribe`: what went wrong, "" for nothing."""
 
     error: str = ""
 

@@ -60,7 +60,7 @@ class Runtime:
                     await self._forget(order.uid)
                 case orders.Execute():
                     return Done(error=await self._execute(order))
-                case orders.Watch():
+                case orders.Subscribe():
                     return Done(error="watching is a stream, not an order")
         except OSError as error:
             return Done(error=str(error))
@@ -200,7 +200,7 @@ class Door:
         with contextlib.suppress(ConnectionError, msgspec.DecodeError):
             while line := await reader.readline():
                 order = self._decoder.decode(line)
-                if isinstance(order, orders.Watch):
+                if isinstance(order, orders.Subscribe):
                     await self._stream(reader, writer)
                     break
                 writer.write(msgspec.json.encode(await self._runtime.do(order)) + b"\n")

@@ -46,7 +46,7 @@ class RuntimeOf:
         """What it has, now and after each change. Raises `OSError` when it is gone."""
         reader, writer = await asyncio.open_unix_connection(self._path, limit=LONGEST_ANSWER_BYTES)
         try:
-            writer.write(msgspec.json.encode(orders.Watch()) + b"\n")
+            writer.write(msgspec.json.encode(orders.Subscribe()) + b"\n")
             while line := await reader.readline():
                 yield msgspec.json.decode(line, type=Snapshot)
         finally:

@@ -11,7 +11,7 @@ from holdfast.lab.simulator.world import World
 
 def inject(world: World, fault: Fault) -> None:
     """Do it to whom the dice choose."""
-    world.blows += 1
+    world.faults_so_far += 1
     HANDLERS[fault.kind](world, fault)
 
 

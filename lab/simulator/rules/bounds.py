@@ -20,7 +20,7 @@ TIMES = 30.0
 """A recovery costs at most so many times the best possible. The dearest that there is: a place that
 moves waits 120 s for its last step, of which nothing gets to the store, and 30 s more until another
 look at checkpoints. (Tests that hang cost 60 s, as long as their box is open.)"""
-BLOW_S = 5.0
+FAULT_S = 5.0
 """The best possible: whoever knows hears of each thing that goes wrong when the detectors tell of
 it, at the latest (4 s), restarts the ranks within a second, and only trains again what neither the
 store nor a node of the job has kept."""
@@ -126,7 +126,7 @@ def stopped(world: World, run: Run) -> None:
     look(world)
     wait = world.waits.of(run.job.name)
     if wait.recovering_s is None and run.step(world.now) < run.job.steps:
-        wait.recovering_s, wait.blows = 0.0, world.blows
+        wait.recovering_s, wait.faults_before = 0.0, world.faults_so_far
 
 
 def begins(world: World, name: str, *, repeated: int, unavoidable: int) -> None:
@@ -142,8 +142,8 @@ def went_on(world: World, run: Run) -> None:
     wait = world.waits.of(run.job.name)
     if wait.recovering_s is None:
         return
-    blows = 1 + world.blows - wait.blows
-    done = Recovery(run.job.name, wait.recovering_s, wait.repeated, wait.unavoidable, blows)
+    faults = 1 + world.faults_so_far - wait.faults_before
+    done = Recovery(run.job.name, wait.recovering_s, wait.repeated, wait.unavoidable, faults)
     wait.recovering_s = None
     world.waits.recoveries.append(done)
     times = _cost_s(done) / _best_s(done)
@@ -156,4 +156,4 @@ def _cost_s(done: Recovery) -> float:
 
 
 def _best_s(done: Recovery) -> float:
-    return done.blows * BLOW_S + done.unavoidable * STEP_S
+    return done.faults * FAULT_S + done.unavoidable * STEP_S
