@@ -28,8 +28,8 @@ from holdfast.lab.kubernetes import marks, proxy
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.given import AnyPlane
 from holdfast.lab.kubernetes.ports import free_ports
-from holdfast.lab.supervised import Supervised
 from holdfast.lab.operators import LEASE, Operator, operators
+from holdfast.lab.supervised import Supervised
 from holdfast.protocol.paths import RunPaths
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "kubernetes" / "base"

@@ -5,8 +5,8 @@ from pathlib import Path
 from waiting import eventually
 
 from holdfast.kit.supervise import Child, Lifeline
-from holdfast.lab.supervised import Supervised
 from holdfast.lab.operators import operators
+from holdfast.lab.supervised import Supervised
 from holdfast.protocol.paths import RunPaths
 
 
