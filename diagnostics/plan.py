@@ -1,18 +1,21 @@
 """Which node runs which test with whom. Pure; called by the driver's core.
 
-Must not know what became of a test: that is `verdict`'s. The nodes under test stand in a ring and
-every edge of the ring is one run of each test of two, so each node is tested with two different
-partners: in two rounds where the ring is even, in three where it is odd.
+Must not know what became of a test: that is `verdict`'s. The nodes under test stand in a circle and
+every edge of it is one run of each test of two, so each node is tested with two different
+partners: in two rounds where the circle is even, in three where it is odd.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate, count
 
 from holdfast.diagnostics.registry import tests_of
 from holdfast.protocol.messages import DiagnosticOrder, Rendezvous
 
 FIRST_PORT = 23_000
 """Below the range from which Linux picks ports by itself (32768 up)."""
+
+Rounds = tuple[tuple[tuple[str, str], ...], ...]
+"""Pairs, by the round in which they run."""
 
 LONGEST_BOX_S = 5.0
 """A healthy pair on a 100 Mbit/s link needs 1.9 s for five all-reduces of 4 MB and their start."""
@@ -36,34 +39,45 @@ def orders(
     """
     if not suspects:
         raise ValueError("suspects: empty, there is nothing to diagnose. Name at least one node.")
-    nodes = ring(suspects, healthy)
+    nodes = circle(suspects, healthy)
     pairs = rounds(nodes)
     box_s = min(LONGEST_BOX_S, limit_s / _boxes(len(pairs)))
-    plan: dict[str, list[DiagnosticOrder]] = {node: [] for node in nodes}
+    alike = tuple(_each_alone(id, box_s))
+    plan = {node: [*alike] for node in nodes}
+    for order in _in_pairs(id, pairs, addresses, first_port, box_s):
+        for member in order.members:
+            plan[member].append(order)
+    return {node: tuple(tests) for node, tests in plan.items()}
+
+
+def _each_alone(exam: str, box_s: float) -> Iterator[DiagnosticOrder]:
+    """What every node runs by itself."""
     for test in tests_of(1):
         for turn in range(test.rounds):
-            each = DiagnosticOrder(id=id, test=test.name, round=turn, time_box_s=box_s * test.cost)
-            for node in nodes:
-                plan[node].append(each)
-    port, boxes = first_port, 0.0
+            time_box_s = box_s * test.cost
+            yield DiagnosticOrder(id=exam, test=test.name, round=turn, time_box_s=time_box_s)
+
+
+def _in_pairs(
+    exam: str, pairs: Rounds, addresses: Mapping[str, str], first_port: int, box_s: float
+) -> Iterator[DiagnosticOrder]:
+    """What two run together, in the order of their rounds."""
+    ports, boxes = count(first_port), 0.0
     for test in tests_of(2):
         for turn, runs in enumerate(pairs * test.rounds):
             # A partner may have spent the earlier rounds' boxes on another that is dead.
             boxes += test.cost
-            for first, second in runs:
-                order = DiagnosticOrder(
-                    id=id,
+            for members in runs:
+                port = next(ports)
+                yield DiagnosticOrder(
+                    id=exam,
                     test=test.name,
                     round=turn,
-                    members=(first, second),
-                    rendezvous=Rendezvous(address=addresses[first], port=port),
+                    members=members,
+                    rendezvous=Rendezvous(address=addresses[members[0]], port=port),
                     listen_port=port,
                     time_box_s=box_s * boxes,
                 )
-                plan[first].append(order)
-                plan[second].append(order)
-                port += 1
-    return {node: tuple(tests) for node, tests in plan.items()}
 
 
 def _boxes(pair_rounds: int) -> float:
@@ -78,11 +92,11 @@ def alone(*, id: str, node: str, limit_s: float) -> tuple[DiagnosticOrder, ...]:
     return orders(id=id, suspects=[node], healthy=[], addresses={}, limit_s=limit_s)[node]
 
 
-def ring(suspects: Sequence[str], healthy: Sequence[str]) -> tuple[str, ...]:
+def circle(suspects: Sequence[str], healthy: Sequence[str]) -> tuple[str, ...]:
     """The nodes under test, each beside its two partners.
 
     Two healthy nodes stand together between suspects, as far as they go: their own edge shows that
-    they are good, which makes a failure beside them tell. One more makes the ring even, if it can.
+    they are good, which makes a failure beside them tell. One more makes it even, if it can.
     """
     helpers = list(partners(suspects, healthy))
     nodes: list[str] = []
@@ -109,14 +123,14 @@ def partners(
     return tuple(helpers)
 
 
-def rounds(nodes: Sequence[str]) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """The ring's edges, sorted into rounds in which no node is twice. No round for one node."""
-    count = len(nodes)
-    if count < 2:
+def rounds(nodes: Sequence[str]) -> Rounds:
+    """Its edges, sorted into rounds in which no node is twice. No round for one node."""
+    size = len(nodes)
+    if size < 2:
         return ()
-    if count == 2:
+    if size == 2:
         return (((nodes[0], nodes[1]),),) * 2
-    edges = [(nodes[place], nodes[(place + 1) % count]) for place in range(count)]
-    even, odd = edges[0 : count - count % 2 : 2], edges[1::2]
-    last = (edges[-1],) if count % 2 else ()
+    edges = [(nodes[place], nodes[(place + 1) % size]) for place in range(size)]
+    even, odd = edges[0 : size - size % 2 : 2], edges[1::2]
+    last = (edges[-1],) if size % 2 else ()
     return tuple(tuple(part) for part in (even, odd, last) if part)

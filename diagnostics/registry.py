@@ -34,7 +34,7 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # and that of its file in `probes/`
     title: str  # in a line of evidence
     group: Literal[1, 2]  # nodes that run it together
-    rounds: int  # times that a node runs it; of two nodes: times round the ring
+    rounds: int  # times that a node runs it; of two nodes: times round the circle
     unit: str  # of what it measures; more is better
     part: Part  # what a failure points at
     cost: float = 1.0  # of a round, in time boxes: they share out the limit of the exam

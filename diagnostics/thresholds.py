@@ -27,9 +27,9 @@ def thresholds(
 ) -> Thresholds:
     """The node class's values, by the names that it has for them, else a share of the median.
 
-    The median is over each node's *best* value: in a ring of three with one slow node, two of three
-    edges are slow, but two of three nodes have a fast one. Raises `ValueError` for a name that is
-    no test's.
+    The median is over each node's *best* value: in a circle of three with one slow node, two of
+    three edges are slow, but two of three nodes have a fast one. Raises `ValueError` for a name
+    that is no test's.
     """
     known, named = tuple(results), of_class(node_class or {}).least
     least = {

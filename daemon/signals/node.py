@@ -1,7 +1,8 @@
 """The Node object of this node: its conditions are patched with the pod's service account.
 
 Used by the loop of signals. Token and CA are read anew for each request, for the kubelet renews
-them. Must not ask for anything but `patch nodes/status`, nor show the token.
+them. Must not ask for anything but `patch nodes/status`, nor show the token. It is one request of
+its own and not `kubeapi`, whose client keeps connections and streams, and is the driver's.
 """
 
 from collections.abc import Sequence

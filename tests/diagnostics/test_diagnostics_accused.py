@@ -6,7 +6,7 @@ from collections.abc import Collection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.diagnostics.plan import orders, partners, ring
+from holdfast.diagnostics.plan import circle, orders, partners
 from holdfast.diagnostics.thresholds import thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
@@ -130,5 +130,5 @@ def test_those_who_helped_before_help_again_only_where_others_do_not_suffice(
     assert len(chosen) == len(set(chosen)) <= 2 * len(subjects) + 1
     assert set(chosen) <= set(others)
     assert set(chosen) <= set(fresh) or set(fresh) <= set(chosen)
-    assert set(ring(subjects, chosen)) == {*subjects, *chosen}
-    assert set(ring(subjects, healthy)) == {*subjects, *partners(subjects, healthy)}
+    assert set(circle(subjects, chosen)) == {*subjects, *chosen}
+    assert set(circle(subjects, healthy)) == {*subjects, *partners(subjects, healthy)}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.diagnostics.plan import alone, orders, ring, rounds
+from holdfast.diagnostics.plan import alone, circle, orders, rounds
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
@@ -92,9 +92,9 @@ def test_each_node_is_tested_with_two_different_partners(count: int) -> None:
 
 
 def test_two_healthy_nodes_stand_beside_each_suspect() -> None:
-    assert ring(["s"], ["a", "b", "c", "d"]) == ("s", "a", "b", "c")
-    assert ring(["s", "t"], ["a", "b", "c", "d", "e"]) == ("s", "a", "b", "t", "c", "d")
-    assert ring(["s"], ["s", "a"]) == ("s", "a")
+    assert circle(["s"], ["a", "b", "c", "d"]) == ("s", "a", "b", "c")
+    assert circle(["s", "t"], ["a", "b", "c", "d", "e"]) == ("s", "a", "b", "t", "c", "d")
+    assert circle(["s"], ["s", "a"]) == ("s", "a")
 
 
 def test_every_match_has_a_port_of_its_own_served_by_its_first_member() -> None:

@@ -15,7 +15,7 @@ from holdfast.driver.core.turn import Turn
 from holdfast.protocol.messages import DiagnosticOrder
 
 HELPERS = 2
-"""So many stand beside the node in the ring: with one, nobody knows which of the two it was."""
+"""So many stand beside the node in the circle: with one, nobody knows which of the two it was."""
 
 
 def _idle(turn: Turn, job: Job | None) -> Iterator[Node]:
