@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.faults.crash_signature import mark
-from holdfast.driver.core.state.model import Mark, Phase
+from holdfast.driver.core.faults.crash_signature import signature
+from holdfast.driver.core.state.model import Phase, Signature
 from holdfast.protocol.faults import Blame
 from holdfast.protocol.messages import RankError, RankStatus
 
@@ -50,28 +50,28 @@ NONE = {
 
 @pytest.mark.parametrize("case", SAME)
 def test_two_ends_are_the_same_in_spite_of(case: str) -> None:
-    assert mark(SAME[case]) == mark(BASE) is not None
+    assert signature(SAME[case]) == signature(BASE) is not None
 
 
 @pytest.mark.parametrize("case", OTHER)
 def test_two_ends_are_not_the_same_for(case: str) -> None:
-    assert mark(OTHER[case]) != mark(BASE)
+    assert signature(OTHER[case]) != signature(BASE)
 
 
 @pytest.mark.parametrize("case", NONE)
 def test_nothing_is_said_of_the_place_by(case: str) -> None:
-    assert mark(NONE[case]) is None
+    assert signature(NONE[case]) is None
 
 
 def test_a_signal_and_a_shells_word_for_it_are_one() -> None:
-    assert mark(died(6)) == mark(died(code=134)) == Mark(how="SIGABRT", step=10)
-    killed = Mark(how="SIGKILL", step=10, outside=True)
-    assert mark(died(9)) == mark(died(code=137)) == killed
+    assert signature(died(6)) == signature(died(code=134)) == Signature(how="SIGABRT", step=10)
+    killed = Signature(how="SIGKILL", step=10, outside=True)
+    assert signature(died(9)) == signature(died(code=137)) == killed
 
 
 def test_an_exit_code_that_is_no_signals_is_the_scripts() -> None:
-    assert mark(died(code=255)) == Mark(how="exit code 255", step=10)
-    assert mark(died(code=150)) == Mark(how="exit code 150", step=10)
+    assert signature(died(code=255)) == Signature(how="exit code 255", step=10)
+    assert signature(died(code=150)) == Signature(how="exit code 150", step=10)
 
 
 # ---------------------------------------------------------------- what is done

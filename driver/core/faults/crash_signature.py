@@ -1,6 +1,6 @@
 """Ends of ranks that come again: the same words at the same place of the script.
 
-Called by `root_cause`, which gives an end its mark, and by the ladder, which counts marks. Pure.
+Called by `root_cause`, which gives an end its signature, and by the ladder. Pure.
 The same exception, raised twice at one step and line, is in the code or in its data, and a third
 time tells nobody more; a script that cannot even be read, or what it imports, ends its job the
 first time, unless it ran before: then somebody writes it anew just now. Of steps that count from
@@ -8,7 +8,7 @@ each start that holds while nothing is saved. The same signal may be the node's:
 tests of that one, come first. A signal from outside (SIGKILL) once says nothing of the place; where
 it comes again there, and the job did not get on, the cause is what the ranks do there, memory say:
 the user's budget pays for what follows. What the outside refused may be there the next time, and
-has no mark.
+has no signature.
 """
 
 import re
@@ -16,7 +16,7 @@ from signal import Signals
 
 from holdfast.driver.core.attempt.ended_by import own_signal, signal_of
 from holdfast.driver.core.events import ProgressSeen
-from holdfast.driver.core.state.model import Again, Fault, Job, Mark
+from holdfast.driver.core.state.model import Again, Fault, Job, Signature
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame
 from holdfast.protocol.messages import RankError, RankStatus
@@ -51,14 +51,14 @@ _IMPORTER = "<frozen importlib"
 """The file of Python's own frames of an import: they show no source."""
 
 
-def mark(status: RankStatus) -> Mark | None:
+def signature(status: RankStatus) -> Signature | None:
     """Where and how the rank ended; None for an end that says nothing of its place, and for a
     program whose steps nobody sees.
     """
     how = _how(status)
     if not how or status.step is None:
         return None
-    return Mark(
+    return Signature(
         how=how,
         step=status.step,
         relative=status.saved is not None,
@@ -121,13 +121,13 @@ def note(turn: Turn, name: str, fault: Fault) -> None:
     if job.tally.saved:
         turn.job(name, ends=())
         return
-    if fault.mark is None:
+    if fault.signature is None:
         return
     before = _same(job, fault)
     lately = before is not None and _counts(before, turn.now - job.plan.user.window_s)
     nodes = (*(before.nodes if before and lately else ()), fault.node or "")
     others = tuple(each for each in job.ends if each is not before)
-    again = Again(mark=fault.mark, nodes=nodes, at_s=turn.now)
+    again = Again(signature=fault.signature, nodes=nodes, at_s=turn.now)
     turn.job(name, ends=(*others, again)[-KEPT:])
 
 
@@ -135,7 +135,7 @@ def _counts(before: Again, since_s: float) -> bool:
     """At one numbered step a rank ends twice only where the job did not get on. Before its first
     step, or so many after its start, the same may befall a restart that comes much later.
     """
-    numbered = before.mark.step > 0 and not before.mark.relative
+    numbered = before.signature.step > 0 and not before.signature.relative
     return numbered or before.at_s > since_s
 
 
@@ -145,11 +145,11 @@ def passed(turn: Turn, name: str, event: ProgressSeen) -> None:
     """
     first = 0 if event.stepless else 1
     job, reached = turn.jobs[name], first if event.step is None else event.step
-    turn.job(name, ends=tuple(each for each in job.ends if each.mark.step >= reached))
+    turn.job(name, ends=tuple(each for each in job.ends if each.signature.step >= reached))
 
 
 def _same(job: Job, fault: Fault) -> Again | None:
-    return next((each for each in job.ends if each.mark == fault.mark), None)
+    return next((each for each in job.ends if each.signature == fault.signature), None)
 
 
 def came_again(job: Job, fault: Fault) -> bool:
@@ -162,23 +162,25 @@ def killed_again(job: Job, fault: Fault) -> bool:
     ranks do there brings it about. Of steps that count from each start nobody knows that: the
     script may have gone on from a checkpoint of its own.
     """
-    if fault.mark is None or not fault.mark.outside or (fault.mark.relative and fault.mark.step):
+    end = fault.signature
+    if end is None or not end.outside or (end.relative and end.step):
         return False
     return came_again(job, fault)
 
 
 def killed(job: Job, fault: Fault) -> str:
     """A sentence for people about a signal that came again and again; "" for other faults."""
-    if fault.mark is None or not killed_again(job, fault):
+    end = fault.signature
+    if end is None or not killed_again(job, fault):
         return ""
-    where = f"after step {fault.mark.step}" if fault.mark.step else "before its first step"
+    where = f"after step {end.step}" if end.step else "before its first step"
     times = len(_nodes(job, fault))
-    return f"That came {times} times {where}{_SENDERS.get(fault.mark.how, '')}. "
+    return f"That came {times} times {where}{_SENDERS.get(end.how, '')}. "
 
 
 def known(job: Job, fault: Fault) -> bool:
     """Whether the same end came already, before this one is noted."""
-    return fault.mark is not None and _same(job, fault) is not None
+    return fault.signature is not None and _same(job, fault) is not None
 
 
 def _nodes(job: Job, fault: Fault) -> tuple[str, ...]:
@@ -192,16 +194,16 @@ def hopeless(job: Job, fault: Fault, *, elsewhere: bool) -> str:
     `move_on_suspicion`: its place may be tried on another node first.
     """
     nodes = _nodes(job, fault)
-    if fault.mark is None or fault.mark.outside:
+    if fault.signature is None or fault.signature.outside:
         return ""
-    if fault.mark.unread and job.attempt <= 1 and not job.best_step:
+    if fault.signature.unread and job.attempt <= 1 and not job.best_step:
         ran = _RAN.search(fault.traceback)
         why = "Python cannot read what it imports" if ran else "No line of the script ran"
         return f"{fault.summary}. {why}: another restart would not help"
     if len(nodes) < 2:
         return ""
     times = "twice" if len(nodes) == 2 else f"{len(nodes)} times"
-    at = f" after step {fault.mark.step}" if fault.mark.step else ""
+    at = f" after step {fault.signature.step}" if fault.signature.step else ""
     told = f"{fault.summary}. It ended in the same way {times}{at}"
     if fault.blame is Blame.USER:
         return f"{told}: another restart would not help"

@@ -89,7 +89,7 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
         return None
     if job.unlike is not None and in_question(job):
         told = (*job.unlike.evidence, *_evidence(first, exits))
-        return replace(job.unlike, evidence=told, mark=crash_signature.mark(first.status))
+        return replace(job.unlike, evidence=told, signature=crash_signature.signature(first.status))
     kind, blame = _class_of(first.status)
     echo = is_echo(first.status) or kind is Kind.CHECKPOINT_CORRUPT
     error = first.status.error
@@ -107,7 +107,7 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
         traceback=(error.traceback or error.message) if error and kind_is_users(kind) else "",
         spoils=_spoils(job, first.status, max(steps, default=None)),
         own=not echo and own_signal(first.status) is not None,
-        mark=None if echo else crash_signature.mark(first.status),
+        signature=None if echo else crash_signature.signature(first.status),
     )
 
 
@@ -125,7 +125,7 @@ def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
         weight=Weight.RESTART,
         summary=told.text,
         evidence=(told, *fault.evidence),
-        mark=crash_signature.mark(first.status),
+        signature=crash_signature.signature(first.status),
         spot="",
     )
 

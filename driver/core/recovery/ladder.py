@@ -57,7 +57,7 @@ def _noted(turn: Turn, name: str, fault: Fault, incident: Incident) -> Fault:
     """The fault, with what it tells of a place in the script or of how ranks ended noted."""
     if fault.spot:
         fault = hang_sites.noted(turn, name, fault, incident)
-    if fault.mark or turn.jobs[name].tally.saved:
+    if fault.signature or turn.jobs[name].tally.saved:
         crash_signature.note(turn, name, fault)
     return fault
 
@@ -116,7 +116,7 @@ def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
 
 def _payer(turn: Turn, job: Job, fault: Fault) -> Blame:
     """Whose budget a restart comes from: the user's where the cause lies in the ranks."""
-    of_ranks = fault.own or fault.mark is not None
+    of_ranks = fault.own or fault.signature is not None
     users = fault.blame is Blame.USER or (of_ranks and _in_the_ranks(turn, job, fault))
     return Blame.USER if users else Blame.INFRASTRUCTURE
 
@@ -153,7 +153,7 @@ def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
     why = ""
     if job.wanted is Wanted.RUN and job.tally.ended:
         why = root_cause.unstartable(job, exits_of(turn.nodes, job))
-    if job.wanted is Wanted.RUN and fault.mark and not why:
+    if job.wanted is Wanted.RUN and fault.signature and not why:
         elsewhere = move_on_suspicion.may_move(turn, job, fault.node)
         why = crash_signature.hopeless(job, fault, elsewhere=elsewhere)
     if fault.spot and not why:

@@ -132,7 +132,7 @@ class Spent(Value, frozen=True):
     blame: Blame
 
 
-class Mark(Value, frozen=True):
+class Signature(Value, frozen=True):
     """What ends of ranks share that are the same, see `crash_signature`."""
 
     how: str  # signal or exit code, the script's line, the words without numbers
@@ -145,7 +145,7 @@ class Mark(Value, frozen=True):
 class Again(Value, frozen=True):
     """Ends of ranks that were the same, each by its node, and when the last one was."""
 
-    mark: Mark
+    signature: Signature = field(name="mark")
     nodes: tuple[str, ...]
     at_s: float
 
@@ -172,7 +172,7 @@ class Fault(Value, frozen=True):
     fix: str = ""  # which option would have let it go on
     apart: tuple[str, ...] = ()  # two nodes that are not to be seated together
     own: bool = False  # a rank died of a signal that it brought upon itself
-    mark: Mark | None = None  # where and how a rank ended, where that says something
+    signature: Signature | None = field(default=None, name="mark")  # None: it says nothing
 
 
 class Purpose(StrEnum):
