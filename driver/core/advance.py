@@ -112,7 +112,7 @@ def _suspending(turn: Turn, job: Job) -> bool:
     if job.wanted is not Wanted.RUN:
         _rest(turn, job)
         return True
-    if job.leaving and not maintenance.left(turn, job.name):
+    if job.leaving and not maintenance.leave_nodes(turn, job.name):
         return False
     job = turn.jobs[job.name]
     incidents.note(turn, job, suspended_s=turn.now)

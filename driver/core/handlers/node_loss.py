@@ -18,7 +18,7 @@ from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
 
-def away(turn: Turn, job: Job) -> list[str]:
+def missing(turn: Turn, job: Job) -> list[str]:
     """Its nodes that may be gone: not there, or without a connection."""
     known = [turn.nodes[name] for name in job.nodes]
     return [node.name for node in known if not (node.present and node.connected)]
@@ -58,7 +58,7 @@ def explain_echoes(turn: Turn, node: str) -> None:
 
 def end_doubt(turn: Turn, job: Job) -> None:
     """All are back: what they know of their ranks comes now, or there is nothing to know."""
-    if Timer.DOUBT in job.timers and not away(turn, job):
+    if Timer.DOUBT in job.timers and not missing(turn, job):
         turn.set_timer(job.name, Timer.DOUBT, turn.policy.echo_s)
 
 

@@ -80,14 +80,14 @@ def _timers(turn: Turn, name: str) -> None:
 
 
 def _gathered(turn: Turn, job: Job) -> None:
-    away = node_loss.away(turn, job)
-    if not (away and root_cause.only_echoes(job)):
+    missing = node_loss.missing(turn, job)
+    if not (missing and root_cause.only_echoes(job)):
         _judged(turn, job)
     elif node_loss.lose_missed(turn, job):
         return
     elif Timer.DOUBT not in job.timers:
         turn.set_timer(job.name, Timer.DOUBT, turn.policy.doubt_s)
-        turn.say(f"ranks of {job.name} lost peers: wait for news of {', '.join(away)}")
+        turn.say(f"ranks of {job.name} lost peers: wait for news of {', '.join(missing)}")
 
 
 def _judged(turn: Turn, job: Job) -> None:

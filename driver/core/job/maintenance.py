@@ -216,7 +216,7 @@ def _evidence(turn: Turn, job: Job) -> Iterator[Evidence]:
 # ---------------------------------------------------------------- saving, and leaving
 
 
-def left(turn: Turn, name: str) -> bool:
+def leave_nodes(turn: Turn, name: str) -> bool:
     """Leave what the job has to leave, once its last step is in the store. False: not there yet.
 
     Asked when all its ranks have ended, for whatever reason.
