@@ -298,11 +298,11 @@ class Cluster(Protocol):
         """
         ...
 
-    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+    async def requalify(self, node: str, *, number: int, job: str, spec: bytes) -> None:
         """Have an executor run on a distrusted node, of which nothing is wanted but tests.
 
         It gets what an executor of `job` would, whose whole spec (JSON) is `spec`, and goes with
-        `release`. `trial` is another number each time; the same again is no second executor.
+        `release`. `number` is another one each time; the same again is no second executor.
         Raises an error about the node where it cannot be tried now.
         """
         ...

@@ -50,7 +50,7 @@ class Driver:
         policy = Policy(
             connect_s=settings.connect_s,
             dry_run=settings.dry_run_evictions,
-            trial_after_s=settings.trial_after_s,
+            requalify_after_s=settings.trial_after_s,
             standby_test_s=settings.standby_test_s,
         )
         self.loop = Loop(journal, clock=clock, policy=policy)

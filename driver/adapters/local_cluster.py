@@ -56,7 +56,7 @@ class LocalCluster:
     async def allocate(self, job: str, node: str) -> None:
         await self._call(keeping.Allocate(job=job, node=node))
 
-    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+    async def requalify(self, node: str, *, number: int, job: str, spec: bytes) -> None:
         """The keeper's executors run whatever is wanted of their nodes."""
         await self._call(keeping.Allocate(job=job, node=node, trial=True))
 

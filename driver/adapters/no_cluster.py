@@ -33,7 +33,7 @@ class NoCluster:
     async def allocate(self, job: str, node: str) -> None:
         raise PermanentError(f"node {node}: this driver has no cluster. Start it with --keeper.")
 
-    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+    async def requalify(self, node: str, *, number: int, job: str, spec: bytes) -> None:
         raise PermanentError(f"node {node}: this driver has no cluster. Start it with --keeper.")
 
     def give_up(self, node: str) -> None:

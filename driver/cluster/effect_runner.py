@@ -104,8 +104,8 @@ class EffectRunner:
             case Allocate():
                 await self._cluster.allocate(effect.job, effect.node)
             case PutOnTrial():
-                await self._cluster.put_on_trial(
-                    effect.node, trial=effect.trial, job=effect.job, spec=effect.spec
+                await self._cluster.requalify(
+                    effect.node, number=effect.trial, job=effect.job, spec=effect.spec
                 )
             case Release():
                 await self._cluster.release(effect.node)

@@ -81,10 +81,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody is evicted but by people; what would be is decided, journaled and said."""
     at_once_s: float = 60.0
     """What "at once" means for these shares."""
-    trial_after_s: float = 600.0
+    requalify_after_s: float = 600.0
     """From a node's eviction until it is tested, so that it may be used again. Each further
     eviction of it, and each trial that it does not pass, doubles that."""
-    trial_longest_s: float = 86_400.0
+    requalify_longest_s: float = 86_400.0
     """Above which that is not doubled."""
     standby_test_s: float = 60.0
     """From the order of a standby's self-test until it is not waited for any more; 0: standbys are

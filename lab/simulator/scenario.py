@@ -82,7 +82,7 @@ class SimJob(msgspec.Struct, frozen=True):
     memory_every: int = 1  # steps
 
 
-POLICY = Policy(trial_after_s=8.0, trial_longest_s=64.0)
+POLICY = Policy(requalify_after_s=8.0, requalify_longest_s=64.0)
 """Trials come while things go wrong, and before people have repaired everything."""
 FAULTS_UNTIL_S = 60.0
 """Then people repair everything, and nothing goes wrong any more."""

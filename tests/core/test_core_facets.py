@@ -15,7 +15,7 @@ from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 
-WAIT_S = Policy().trial_after_s
+WAIT_S = Policy().requalify_after_s
 HERE = Node(name="n0", presence=n.Here())
 
 

@@ -15,7 +15,7 @@ from holdfast.driver.core.state.outstanding import outstanding
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 
-WAIT_S = Policy().trial_after_s
+WAIT_S = Policy().requalify_after_s
 
 
 def convict(life, node: str) -> None:
@@ -110,13 +110,13 @@ def test_a_node_that_fails_stays_out_and_waits_twice_as_long_each_time(tried) ->
 
 
 def test_a_wait_that_was_asked_for_is_not_cut_short(tried) -> None:
-    tried.policy = replace(tried.policy, trial_after_s=3 * WAIT_S, trial_longest_s=WAIT_S)
+    tried.policy = replace(tried.policy, requalify_after_s=3 * WAIT_S, requalify_longest_s=WAIT_S)
     tried.do(results(tried, "n1", ok=False))
     assert tried.state.nodes["n1"].record.exam_wait_s == 3 * WAIT_S
 
 
 def test_the_wait_is_never_longer_than_the_longest(tried) -> None:
-    tried.policy = replace(tried.policy, trial_longest_s=WAIT_S + 50)
+    tried.policy = replace(tried.policy, requalify_longest_s=WAIT_S + 50)
     tried.do(results(tried, "n1", ok=False))
     tried.do(e.NodeReleased(node="n1"))
     waits(tried, WAIT_S + 51)
@@ -356,7 +356,7 @@ def test_a_node_that_was_evicted_before_there_were_trials_waits_for_a_person() -
 
 def test_a_trial_that_a_node_passes_makes_no_room_for_further_evictions(training) -> None:
     life = training(nodes=2, spare=1)
-    life.policy = Policy(trial_after_s=1.0)
+    life.policy = Policy(requalify_after_s=1.0)
     convict(life, "n1")
     waits(life, 2)
     life.do(results(life, "n1"))

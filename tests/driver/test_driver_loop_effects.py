@@ -54,7 +54,7 @@ class ScriptedCluster:
     async def allocate(self, job: str, node: str) -> None:
         await self._call("allocate", node)
 
-    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+    async def requalify(self, node: str, *, number: int, job: str, spec: bytes) -> None:
         await self._call("putontrial", node)
 
     def give_up(self, node: str) -> None:

@@ -97,7 +97,7 @@ class World:
         if not self.nodes[node].present:
             raise PermanentError(f"{node} is gone")
 
-    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+    async def requalify(self, node: str, *, number: int, job: str, spec: bytes) -> None:
         pass
 
     def give_up(self, node: str) -> None:

@@ -82,7 +82,7 @@ async def a_distrusted_node_is_given_for_a_trial_and_for_nothing_else(
     await cluster.distrust(names[1], incident=3, reason="its link is slow")
     await first_facts(cluster, 2)
     for _ in range(2):
-        await cluster.put_on_trial(names[1], trial=7, job="one", spec=whole)
+        await cluster.requalify(names[1], number=7, job="one", spec=whole)
     with pytest.raises(PermanentError, match="its link is slow"):
         await cluster.allocate("one", names[1])
     await cluster.release(names[1])

@@ -46,7 +46,7 @@ class InMemory:
             raise TemporaryError(f"node: {node} is held by {holder}")
         self._holders[node] = job
 
-    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+    async def requalify(self, node: str, *, number: int, job: str, spec: bytes) -> None:
         if self._broken == "tests nothing that is distrusted":
             await self.allocate(job, node)
         self._holders[node] = job

@@ -184,11 +184,11 @@ async def test_the_pod_that_tests_a_node_outlives_its_job_and_is_found_by_the_ne
 ) -> None:
     async with trial.cluster() as cluster:
         await cluster.distrust(NODES[0], incident=1, reason="it lies")
-        await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+        await cluster.requalify(NODES[0], number=7, job="one", spec=spec_of(trial))
     await trial.client.delete(paths.training_jobs(trial.namespace, "one"))
     (before,) = (await trial.pods()).values()
     async with trial.cluster() as cluster:
-        await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+        await cluster.requalify(NODES[0], number=7, job="one", spec=spec_of(trial))
         (after,) = (await trial.pods()).values()
         assert after["metadata"]["uid"] == before["metadata"]["uid"]
         pod = cluster.book.get(after["metadata"]["uid"])
@@ -201,7 +201,7 @@ async def test_the_pod_that_tests_a_node_outlives_its_job_and_is_found_by_the_ne
 async def test_a_trials_pod_that_somebody_ends_is_told_as_nobodys(trial: Trial) -> None:
     async with trial.cluster() as cluster:
         await cluster.distrust(NODES[0], incident=1, reason="it lies")
-        await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+        await cluster.requalify(NODES[0], number=7, job="one", spec=spec_of(trial))
         (pod,) = await trial.pods()
         ended = asyncio.create_task(first_end(cluster))
         await trial.delete(pod)
@@ -227,7 +227,7 @@ async def test_a_pod_of_another_with_the_name_of_a_trials_is_left_alone(trial: T
     await trial.client.create(paths.pods(trial.namespace), foreign)
     async with trial.cluster() as cluster:
         with pytest.raises(PermanentError, match="is another's"):
-            await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+            await cluster.requalify(NODES[0], number=7, job="one", spec=spec_of(trial))
         await cluster.release(NODES[0])
     assert list(await trial.pods()) == [foreign["metadata"]["name"]]
 
@@ -239,7 +239,7 @@ async def test_a_node_of_which_others_say_something_is_not_tested(trial: Trial) 
             if getattr(fact, "closed", ""):
                 break
         with pytest.raises(TemporaryError, match="it is cordoned"):
-            await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+            await cluster.requalify(NODES[0], number=7, job="one", spec=spec_of(trial))
         assert await trial.pods() == {}
 
 

@@ -80,7 +80,7 @@ async def test_a_node_that_the_journal_gives_to_somebody_is_nobodys_before_it_is
         cluster.want([NODES[0]])
         assert dropped == [NODES[0]]
         assert "is not the one" in await who.refusal(NODES[0], forged)
-        await cluster.put_on_trial(NODES[0], trial=7, job="one", spec=spec_of(trial))
+        await cluster.requalify(NODES[0], number=7, job="one", spec=spec_of(trial))
         cluster.want([NODES[0]])
         tests = token_of(trial, f"holdfast-trial-{NODES[0]}-7")
         assert await who.refusal(NODES[0], await tests) == ""

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from holdfast.driver.adapters.kubernetes import names, pods, trialpods
+from holdfast.driver.adapters.kubernetes import exampods, names, pods
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.ports import PermanentError
 from holdfast.kubeapi.client import Client
@@ -29,14 +29,14 @@ SPEC = {
 }
 
 
-def order(node: str = "node-4", spec: bytes = json.dumps(SPEC).encode()) -> trialpods.TrialOrder:
+def order(node: str = "node-4", spec: bytes = json.dumps(SPEC).encode()) -> exampods.ExamOrder:
     seen = {"metadata": {"name": node, "uid": "u-node"}}
     drivers = Drivers(["https://driver:7700"])
-    return trialpods.TrialOrder(trialpods.job_of(spec), seen, 57, drivers)
+    return exampods.ExamOrder(exampods.job_of(spec), seen, 57, drivers)
 
 
 def test_a_trial_gets_what_the_job_would_have_there_and_belongs_to_the_node() -> None:
-    pod = trialpods.manifest(order())
+    pod = exampods.manifest(order())
     spec = pod["spec"]
     assert (pod["metadata"]["name"], pod["metadata"]["namespace"]) == (
         "holdfast-trial-node-4-57",
@@ -53,7 +53,7 @@ def test_a_trial_gets_what_the_job_would_have_there_and_belongs_to_the_node() ->
 
 
 def test_a_trial_tolerates_our_taint_and_pushes_nobody_off_the_node() -> None:
-    spec = trialpods.manifest(order())["spec"]
+    spec = exampods.manifest(order())["spec"]
     assert {"key": names.TAINT, "operator": "Exists"} in spec["tolerations"]
     assert {"key": "gpu", "operator": "Exists", "value": "", "effect": ""} in spec["tolerations"]
     assert "priorityClassName" not in spec
@@ -74,10 +74,10 @@ def test_a_job_that_never_had_a_pod_has_none_for_a_trial(spec: bytes) -> None:
 
 def test_the_pod_of_a_trial_is_no_jobs() -> None:
     objects = TrainingJobs(cast(Client, None), names.Jobs(""))
-    assert objects.job_of(trialpods.manifest(order())) == ""
+    assert objects.job_of(exampods.manifest(order())) == ""
 
 
 def test_only_a_pod_of_a_trial_may_belong_to_a_node() -> None:
-    pod = trialpods.manifest(order())
+    pod = exampods.manifest(order())
     del pod["metadata"]["labels"][names.TRIAL]
     assert pods.owner_uid(pod) == ""

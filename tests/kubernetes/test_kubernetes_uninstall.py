@@ -21,7 +21,7 @@ from running_driver import DriverProcess
 from shipped_driver import ACCOUNT, QUICK_LEASES
 from waiting import GRACE_S, eventually
 
-from holdfast.driver.adapters.kubernetes import names, trialpods
+from holdfast.driver.adapters.kubernetes import exampods, names
 from holdfast.kubeapi import paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.namespaces import Kind, best_kind
@@ -119,7 +119,7 @@ class Installed:
         job = _job()
         job["metadata"]["namespace"] = OF_OTHERS
         node = self.plane.read(paths.nodes(DISTRUSTED))
-        return trialpods.manifest(trialpods.TrialOrder(job, node, 1, Drivers([DRIVER_URL])))
+        return exampods.manifest(exampods.ExamOrder(job, node, 1, Drivers([DRIVER_URL])))
 
     def _runs(self, pod: Object) -> bool:
         found = self.plane.read(paths.pods(OF_OTHERS, pod["metadata"]["name"]))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from holdfast.driver.adapters.kubernetes import facts, names, pods, podspec, trialpods
+from holdfast.driver.adapters.kubernetes import exampods, facts, names, pods, podspec
 from holdfast.driver.adapters.kubernetes.holds import Hold, Holds, hold_of, stray, wanted
 from holdfast.driver.adapters.kubernetes.marking import Marking
 from holdfast.driver.adapters.kubernetes.placing import PLACED_WITHIN_S, Placing, Unwanted
@@ -227,7 +227,7 @@ class KubernetesCluster:
             self._let_go(node)
             raise
 
-    async def put_on_trial(self, node: str, *, trial: int, job: str, spec: bytes) -> None:
+    async def requalify(self, node: str, *, number: int, job: str, spec: bytes) -> None:
         await self._seen.wait()
         seen = self._nodes.store.get(node)
         if seen is None:
@@ -235,9 +235,9 @@ class KubernetesCluster:
         if why := facts.untestable(seen, self._clock.wall()):
             raise TemporaryError(why)
         drivers = self._placing.drivers
-        order = trialpods.TrialOrder(trialpods.job_of(spec), seen, trial, drivers)
+        order = exampods.ExamOrder(exampods.job_of(spec), seen, number, drivers)
         self._check_wanted(node)
-        pod = await self._placing.trial(order)
+        pod = await self._placing.requalify(order)
         self._check_wanted(node)
         self._hold_by(node, pod)
         await self._placing.bound(pod)

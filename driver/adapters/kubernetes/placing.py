@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.driver.adapters.kubernetes import facts, pods, podspec, trialpods
+from holdfast.driver.adapters.kubernetes import exampods, facts, pods, podspec
 from holdfast.driver.adapters.kubernetes.gang import Gang, Gangs
 from holdfast.driver.adapters.kubernetes.holds import Hold
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
@@ -111,12 +111,12 @@ class Placing:
             raise
         gang.deadline.moved()
 
-    async def trial(self, order: trialpods.TrialOrder) -> Object:
-        """The pod of a trial: the one that is there, else a new one.
+    async def requalify(self, order: exampods.ExamOrder) -> Object:
+        """The pod of a requalification: the one that is there, else a new one.
 
         Raises `UnfitError` where the node cannot run it, and what the API server answers.
         """
-        wanted = trialpods.manifest(order)
+        wanted = exampods.manifest(order)
         if why := self._misfit(order.node, wanted):
             raise UnfitError(why)
         try:

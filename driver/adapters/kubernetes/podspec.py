@@ -1,6 +1,6 @@
 """The manifest of a job's pod on a node. Pure.
 
-Used by `placing` and `trialpods`. A pod has one container, whose first process keeps an executor
+Used by `placing` and `exampods`. A pod has one container, whose first process keeps an executor
 and a daemon alive (`holdfast.keeper.pod`); it outlives recoveries, so nothing of an epoch is in it.
 """
 

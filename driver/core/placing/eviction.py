@@ -131,8 +131,8 @@ def setup_of(job: Job, node_class: Mapping[str, float] | None = None) -> ExamSet
 def wait_for_exam(turn: Turn, node: str) -> None:
     """Have the quarantined node tested after a while: twice as long as the last time."""
     record = turn.nodes[node].record
-    first_s, last_s = turn.policy.trial_after_s, record.exam_wait_s
-    wait_s = max(first_s, min(2 * last_s, turn.policy.trial_longest_s))
+    first_s, last_s = turn.policy.requalify_after_s, record.exam_wait_s
+    wait_s = max(first_s, min(2 * last_s, turn.policy.requalify_longest_s))
     turn.set_record(node, replace(record, exam_wait_s=wait_s))
     put_exam(turn, node, wait_s)
 

@@ -54,7 +54,7 @@ def _look_at_nodes(world: World, since_s: float) -> None:
     """Who is well is used again, though nobody restores it: when its trial comes, one at a time."""
     state, out_s = world.driver.state, world.waits.out_s
     out = [node.name for node in state.nodes.values() if _is_out(world, node)]
-    longest_s = world.scenario.policy.trial_longest_s + TRIED_S * len(out)
+    longest_s = world.scenario.policy.requalify_longest_s + TRIED_S * len(out)
     for name in [name for name in out_s if name not in out]:
         del out_s[name]
     for name in out:

@@ -36,7 +36,7 @@ def who_fails_again_waits_longer(
     if tried and not (old and isinstance(old.holding, Lent)) and name in outs:
         times, since_s = outs[name]
         policy = world.scenario.policy
-        least_s = min(policy.trial_after_s * 2 ** (times - 1), policy.trial_longest_s)
+        least_s = min(policy.requalify_after_s * 2 ** (times - 1), policy.requalify_longest_s)
         late = now - since_s >= least_s - 1e-6
         require("who-fails-again-waits-longer", late, f"{name}: out {times} times, {least_s} s")
 

@@ -15,17 +15,17 @@ from holdfast.protocol import nodeenv
 Json = Mapping[str, Any]
 
 
-class TrialOrder(NamedTuple):
+class ExamOrder(NamedTuple):
     """One pod that is wanted. `job` is the TrainingJob as it was accepted, `node` the Node."""
 
     job: Json
     node: Json
-    trial: int
+    number: int
     drivers: nodeenv.Drivers
 
     @property
     def name(self) -> str:
-        return names.trial_name(self.node["metadata"]["name"], self.trial)
+        return names.trial_name(self.node["metadata"]["name"], self.number)
 
     @property
     def namespace(self) -> str:
@@ -51,10 +51,10 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
-def manifest(order: TrialOrder) -> dict[str, Any]:
+def manifest(order: ExamOrder) -> dict[str, Any]:
     """What is posted to have the pod."""
     node = order.node["metadata"]
-    spec = podspec.spec_of(podspec.Order(order.job, node["name"], 0, order.trial, order.drivers))
+    spec = podspec.spec_of(podspec.Order(order.job, node["name"], 0, order.number, order.drivers))
     spec["tolerations"].append({"key": names.TAINT, "operator": "Exists"})
     spec.pop("priorityClassName", None)
     owner = {"apiVersion": "v1", "kind": "Node", "name": node["name"], "uid": node["uid"]}
@@ -62,7 +62,7 @@ def manifest(order: TrialOrder) -> dict[str, Any]:
         "app.kubernetes.io/name": names.MANAGER,
         "app.kubernetes.io/component": "trial",
         "app.kubernetes.io/managed-by": names.MANAGER,
-        names.TRIAL: str(order.trial),
+        names.TRIAL: str(order.number),
     }
     metadata = {
         "name": order.name,
