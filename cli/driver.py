@@ -49,10 +49,7 @@ def driver(
     ] = False,
 ) -> int:
     """Run a driver until Ctrl-C, with --local-nodes together with nodes of this machine."""
-    options = ["--listen", listen]
-    options += ["--journal", journal] if journal else []
-    options += ["--standby"] if standby else []
-    options += ["--tls"] if tls else []
+    options = _options(listen, journal, standby=standby, tls=tls)
     if local_nodes:
         if keeper:
             raise misused("--keeper: --local-nodes starts a keeper of its own.", "Leave out one.")
@@ -63,6 +60,13 @@ def driver(
         raise misused("--local-standbys: without --local-nodes there are none.", "Give both.")
     options += ["--keeper", str(keeper)] if keeper else []
     return _become(["--state", str(state), *options])
+
+
+def _options(listen: str, journal: str, *, standby: bool, tls: bool) -> list[str]:
+    """Those that `driver.main` has, too, as it reads them."""
+    flags = {"--standby": standby, "--tls": tls}
+    at = ["--journal", journal] if journal else []
+    return ["--listen", listen, *at, *(flag for flag, given in flags.items() if given)]
 
 
 def _become(options: list[str]) -> NoReturn:

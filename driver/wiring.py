@@ -47,13 +47,7 @@ class Driver:
         self._effects: EffectRunner | None = None
         self._outside = outside
         self._step_down_s = STEP_DOWN_S if settings.standby else math.inf
-        policy = Policy(
-            connect_s=settings.connect_s,
-            dry_run=settings.dry_run_evictions,
-            requalify_after_s=settings.trial_after_s,
-            standby_test_s=settings.standby_test_s,
-        )
-        self.loop = Loop(journal, clock=clock, policy=policy)
+        self.loop = Loop(journal, clock=clock, policy=_policy(settings))
         guard = Guard(self.loop.post, costs="nobody sees whether it stands still")
         seen = WatchSettings(heartbeat_period_s=settings.heartbeat_period_s)
         watch = self._watch = Watch(seen, guard=guard.around)
@@ -142,3 +136,13 @@ class Driver:
             task.cancel()
         if self._effects is not None:
             self._effects.leave()
+
+
+def _policy(settings: Settings) -> Policy:
+    """What the core is to decide by: its own figures, but for those that people set."""
+    return Policy(
+        connect_s=settings.connect_s,
+        dry_run=settings.dry_run_evictions,
+        requalify_after_s=settings.trial_after_s,
+        standby_test_s=settings.standby_test_s,
+    )

@@ -40,47 +40,35 @@ class Metrics:
     """One driver's metrics in a registry of their own."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self._jobs = Gauge("holdfast_jobs", "Jobs by phase.", ["phase"], registry=registry)
+        self.registry = CollectorRegistry()
+        self._jobs = self._gauge("jobs", "Jobs by phase.", "phase")
         self._incidents = Counter(
             "holdfast_incidents",
             "Incidents by kind and blame.",
             ["kind", "blame"],
-            registry=registry,
+            registry=self.registry,
         )
-        self._open = Gauge("holdfast_incidents_open", "Incidents under way.", registry=registry)
+        self._open = self._gauge("incidents_open", "Incidents under way.")
         self._recoveries = Histogram(
             "holdfast_recovery_seconds",
             "From a fault's finding to the first step never reached before.",
             ["kind"],
             buckets=BUCKETS_S,
-            registry=registry,
+            registry=self.registry,
         )
-        self._lag = Gauge(
-            "holdfast_event_loop_lag_seconds",
-            "How long a turn of the driver's event loop took just now.",
-            registry=registry,
-        )
-        self._node = Gauge(
-            "holdfast_node_connected",
-            "Whether the node's executor is connected (1) or not (0).",
-            ["node"],
-            registry=registry,
-        )
-        self._sessions = Gauge("holdfast_sessions", "Connected executors.", registry=registry)
-        self._sequence = Gauge(
-            "holdfast_journal_sequence", "Newest journal entry.", registry=registry
-        )
-        self._accepting = Gauge(
-            "holdfast_accepting", "Whether new work is taken (1) or not (0).", registry=registry
-        )
-        self._brake = Gauge(
-            "holdfast_brake",
-            "Whether the brake on eviction is on (1) or not (0).",
-            registry=registry,
-        )
+        lag = "How long a turn of the driver's event loop took just now."
+        self._lag = self._gauge("event_loop_lag_seconds", lag)
+        connected = "Whether the node's executor is connected (1) or not (0)."
+        self._node = self._gauge("node_connected", connected, "node")
+        self._sessions = self._gauge("sessions", "Connected executors.")
+        self._sequence = self._gauge("journal_sequence", "Newest journal entry.")
+        self._accepting = self._gauge("accepting", "Whether new work is taken (1) or not (0).")
+        self._brake = self._gauge("brake", "Whether the brake on eviction is on (1) or not (0).")
         self._counted: set[int] = set()
         self._timed: set[int] = set()
+
+    def _gauge(self, name: str, says: str, *by: str) -> Gauge:
+        return Gauge(f"holdfast_{name}", says, by, registry=self.registry)
 
     async def scrape(self, control: Control) -> bytes:
         """All of them, now, in Prometheus' text format."""
