@@ -75,7 +75,7 @@ class Looker:
         self._name = job
         self._story: list[Mapping[str, Any]] = []
         self._losses: dict[int, float] = {}
-        self._blow: tuple[Done, Expected, int] | None = None
+        self._fault: tuple[Done, Expected, int] | None = None
         self._struck = struck
         self.lines: list[str] = []
         self.scene = Scene(job=job, steps=steps, kind=lab.kind(), struck=struck)
@@ -84,7 +84,7 @@ class Looker:
         """The fault was done to this job: it is told among the driver's lines, and watched."""
         self._struck = Struck(fault=f"{done.said}, from outside")
         self.lines.append(f"--------    {self._struck.fault}")
-        self._blow = done, expected, len(self.lines)
+        self._fault = done, expected, len(self.lines)
         self.scene = msgspec.structs.replace(self.scene, struck=self._struck)
         return self.scene
 
@@ -126,9 +126,9 @@ class Looker:
             self.lines.append(f"{clock_of(line['at'])}  {line['text']}")
 
     def _watch(self, finished: bool) -> None:
-        if self._blow is None:
+        if self._fault is None:
             return
-        done, expected, since = self._blow
+        done, expected, since = self._fault
         came = recovery(done, expected, self._lab.incidents(self._name), self._story)
         self._struck = Struck(
             fault=f"{done.said}, from outside",
