@@ -136,13 +136,21 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
         evidence=(Evidence(source=_who(event.by), text=event.reason),),
         asked=True,
     )
-    if node.job is not None:
-        ladder.recover(turn, node.job, fault)
+    job = turn.jobs.get(node.job or "")
+    if job is not None and not (job.parked or eviction.stays(job, event.node)):
+        ladder.recover(turn, job.name, fault)
         return
     incident = incidents.open_or_join(turn, None, fault)
     turn.say(fault.summary)
     eviction.evict(turn, event.node, incident.id, wanted, asked=True)
-    incidents.close(turn, incident.id, "no job was using it")
+    incidents.close(turn, incident.id, _at_rest(job))
+
+
+def _at_rest(job: Job | None) -> str:
+    """Why nothing had to recover."""
+    if job is None:
+        return "no job was using it"
+    return f"{job.name} {'is parked' if job.parked else 'was ending already'}"
 
 
 def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.effects import Trust
 from holdfast.driver.core.events import BrakeApplyRequested, BrakeReleaseRequested
 from holdfast.driver.core.placing.allocation import leave, rest
-from holdfast.driver.core.state.model import Brake, Job
+from holdfast.driver.core.state.model import Brake, Job, Phase, Wanted
 from holdfast.driver.core.state.node import (
     ExamSetup,
     Held,
@@ -91,7 +91,10 @@ def evict(
     and has to reach when it is alone.
     """
     job = turn.jobs.get(turn.nodes[node].job or "")
-    if isinstance(turn.nodes[node].holding, Promised | Held | Lent):
+    if asked and job is not None and stays(job, node):
+        turn.job(job.name, leaving=tuple(dict.fromkeys((*job.leaving, node))))
+        turn.say(f"{node} goes once {job.name} has let it go", job.name)
+    elif isinstance(turn.nodes[node].holding, Promised | Held | Lent):
         leave(turn, node)
     known = turn.nodes[node].trust
     setup = known.setup if isinstance(known, Suspect) else None
@@ -115,6 +118,13 @@ def evict(
     turn.say(f"{node} is evicted")
     evicted = turn.incidents[incident].evicted
     turn.incident(incident, evicted=evicted if node in evicted else (*evicted, node))
+
+
+def stays(job: Job, node: str) -> bool:
+    """Whether what people evict is left with its job for now: that is parked, or its ranks have
+    their grace to end for good, and gives its nodes back then."""
+    ends = job.wanted is not Wanted.RUN and job.phase is Phase.SUSPENDING
+    return node in job.places and bool(job.parked or ends)
 
 
 def setup_of(job: Job, node_class: Mapping[str, float] | None = None) -> ExamSetup:

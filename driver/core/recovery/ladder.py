@@ -48,6 +48,8 @@ def recover(
         _count(turn, name, incident, fault)
     if reason := _no_more_tries(turn, name, fault) if tried else "":
         _give_up(turn, name, fault, incident.id, reason)
+        if fault.asked:  # whatever becomes of the job, a person wants its node out
+            _evict(turn, fault, incident.id)
         return
     _taint(turn, name, fault)
     _climb(turn, name, fault, incident.id, tried=tried)
@@ -108,7 +110,8 @@ def _count(turn: Turn, name: str, incident: Incident, fault: Fault) -> None:
     if job.wanted is Wanted.RUN and not fault.asked:
         turn.job(name, spent=(*job.spent, Spent(at_s=turn.now, blame=_payer(turn, job, fault))))
     node = turn.nodes.get(fault.node or "")
-    if node is not None and fault.blame is not Blame.USER and not fault.spared:
+    evidence = not (fault.blame is Blame.USER or fault.spared or fault.asked)
+    if node is not None and evidence:
         since = turn.now - turn.policy.strike_window_s
         old = [at for at in node.record.strikes if at > since]
         turn.set_record(node.name, replace(node.record, strikes=(*old, turn.now)))
