@@ -6,10 +6,10 @@ import typer
 
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, say
-from holdfast.cli.shared import Json, State, Url, client, examples, group
+from holdfast.cli.shared import Json, State, Url, client, examples, group, text
 from holdfast.cli.words import outcome
 
-Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.", callback=text)]
 
 
 def register(app: typer.Typer) -> None:

@@ -7,9 +7,9 @@ import typer
 
 from holdfast.cli import asking, find
 from holdfast.cli.client import Problem, path
-from holdfast.cli.errors import Stopped
+from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, last_word, say, table, toned
-from holdfast.cli.shared import Json, State, Url, client, examples, same
+from holdfast.cli.shared import Json, State, Url, client, examples, same, text
 from holdfast.cli.words import duration, outcome
 from holdfast.protocol import exitcodes
 
@@ -31,6 +31,14 @@ def register(app: typer.Typer) -> None:
         app.command(name, help=doing, epilog=examples(f"holdfast {name} my-job"))(_action(name))
 
 
+def _key(context: typer.Context, parameter: typer.CallbackParam, given: str | None) -> str | None:
+    """It goes into a header."""
+    if given and not (given.isascii() and given.isprintable()):
+        raise misused(f"--key: {given!r} is not of ASCII characters alone.", "Give another one.")
+    text(context, parameter, given)
+    return given
+
+
 ACTIONS = {
     "stop": "End a job: SIGTERM to its ranks, its grace, then SIGKILL.",
     "suspend": "Hold a job: it gives its nodes back and keeps its place.",
@@ -43,7 +51,7 @@ def submit(
         typer.Argument(readable=False, help="The job, in YAML or JSON; - reads standard input."),
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="Idempotency-Key: the same one submits only once.")
+        str | None, typer.Option(help="Idempotency-Key: the same one submits only once.", callback=_key)
     ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the job's JSON schema.")] = False,
     url: Url = None,
@@ -77,9 +85,9 @@ def submit(
 
 
 def jobs(
-    phase: Annotated[list[str] | None, typer.Option(help="Only jobs in this phase.")] = None,
-    label: Annotated[list[str] | None, typer.Option(help="Only with this NAME=VALUE.")] = None,
-    name: Annotated[str | None, typer.Option(help="A name or a pattern, such as train-*.")] = None,
+    phase: Annotated[list[str] | None, typer.Option(help="Only jobs in this phase.", callback=text)] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Only with this NAME=VALUE.", callback=text)] = None,
+    name: Annotated[str | None, typer.Option(help="A name or a pattern, such as train-*.", callback=text)] = None,
     url: Url = None,
     state: State = None,
     json: Json = False,
@@ -143,7 +151,7 @@ def _step(job: dict[str, Any]) -> str | None:
 
 def _action(name: str) -> Any:
     def act(
-        job: Annotated[str, typer.Argument(metavar="JOB")],
+        job: Annotated[str, typer.Argument(metavar="JOB", callback=text)],
         url: Url = None,
         state: State = None,
         json: Json = False,
@@ -154,7 +162,7 @@ def _action(name: str) -> Any:
 
 
 def resume(
-    job: Annotated[str, typer.Argument(metavar="JOB")],
+    job: Annotated[str, typer.Argument(metavar="JOB", callback=text)],
     from_step: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Begin at this step, which is found.")
     ] = None,
@@ -181,7 +189,7 @@ def resume(
 
 
 def delete(
-    job: Annotated[str, typer.Argument(metavar="JOB")],
+    job: Annotated[str, typer.Argument(metavar="JOB", callback=text)],
     url: Url = None,
     state: State = None,
     json: Json = False,

@@ -11,7 +11,7 @@ from holdfast.cli import asking, find
 from holdfast.cli.client import path
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, complain
-from holdfast.cli.shared import Json, State, Url, examples
+from holdfast.cli.shared import Json, State, Url, examples, text
 from holdfast.cli.words import plural
 from holdfast.protocol.paths import RunPaths
 
@@ -27,7 +27,10 @@ def register(app: typer.Typer) -> None:
 
 def logs(
     job: Annotated[
-        str | None, typer.Argument(metavar="[JOB]", help="Default: the newest.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="[JOB]", help="Default: the newest.", show_default=False, callback=text
+        ),
     ] = None,
     rank: Annotated[int, typer.Option("-r", "--rank", min=0, help="Which rank.")] = 0,
     attempt: Annotated[

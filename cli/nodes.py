@@ -7,10 +7,10 @@ import typer
 from holdfast.cli import asking
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, last_word, say, table, toned
-from holdfast.cli.shared import Json, State, Url, client, examples, group
+from holdfast.cli.shared import Json, State, Url, client, examples, group, text
 from holdfast.cli.words import outcome
 
-Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.", callback=text)]
 Within = Annotated[
     float | None,
     typer.Option(
@@ -19,7 +19,7 @@ Within = Annotated[
         help="By when it has to be free. Default: once another is ready.",
     ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NODE")]
+Name = Annotated[str, typer.Argument(metavar="NODE", callback=text)]
 
 
 def register(app: typer.Typer) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from holdfast.cli import find
 from holdfast.cli.client import Client
+from holdfast.cli.errors import misused
 
 
 def or_outer(context: typer.Context, parameter: typer.CallbackParam, given: Any) -> Any:
@@ -15,6 +16,24 @@ def or_outer(context: typer.Context, parameter: typer.CallbackParam, given: Any)
     if given or context.parent is None:
         return given
     return context.parent.params.get(parameter.name or "") or given
+
+
+def text(context: typer.Context, parameter: typer.CallbackParam, given: Any) -> Any:
+    """Refuse words that nobody can mean: none at all, or bytes that are no text. The driver's
+    answer to those would be another one for each command.
+    """
+    for word in given if isinstance(given, list) else [given]:
+        if word is None:
+            continue
+        option = parameter.opts[0]
+        what = option if option.startswith("-") else str(parameter.metavar).strip("[]")
+        if not word:
+            raise misused(f"{what}: it is empty.", f"Give one. See: {context.command_path} --help")
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise misused(f"{what}: {word!r} is not UTF-8.", "Type it anew.") from None
+    return given
 
 
 Url = Annotated[

@@ -7,10 +7,12 @@ import typer
 from holdfast.cli import asking
 from holdfast.cli.client import Readiness
 from holdfast.cli.output import as_json, last_word, say
-from holdfast.cli.shared import Json, State, Url, examples, same
+from holdfast.cli.shared import Json, State, Url, examples, same, text
 
 Job = Annotated[
-    str | None, typer.Argument(metavar="[JOB]", help="Default: the newest.", show_default=False)
+    str | None, typer.Argument(
+        metavar="[JOB]", help="Default: the newest.", show_default=False, callback=text
+    ),
 ]
 
 
@@ -78,7 +80,12 @@ def story(
 def why(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NODE|JOB]", help="Default: the newest job.", show_default=False),
+        typer.Argument(
+            metavar="[NODE|JOB]",
+            help="Default: the newest job.",
+            show_default=False,
+            callback=text,
+        ),
     ] = None,
     url: Url = None,
     state: State = None,

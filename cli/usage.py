@@ -29,7 +29,7 @@ def as_typed(names: Sequence[str], words: Iterable[str]) -> str:
 def unread(error: Exception, words: Sequence[str]) -> Stopped:
     """The sentence for an error of click's about `words`."""
     context = getattr(error, "ctx", None)
-    see = f"See: {context.command_path if context is not None else 'holdfast'} --help"
+    see = f"See: {_command(words) if context is None else context.command_path} --help"
     all_wrong: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     wrong: dict[str, Any] = all_wrong[0] if all_wrong else {"type": ""}
     option: Any = getattr(error, "param", None)
@@ -42,6 +42,12 @@ def unread(error: Exception, words: Sequence[str]) -> Stopped:
     sentence += f", not {wrong['input']!r}" if "input" in wrong else ""
     sentence += "" if sentence.endswith((".", "?")) else "."
     return misused(sentence, see)
+
+
+def _command(words: Sequence[str]) -> str:
+    """What was called, where click does not say: of an option whose value is missing."""
+    named = [word for word in words[:1] if not word.startswith("-")]
+    return " ".join(["holdfast", *named])
 
 
 _MEANT = re.compile(r"(?P<said>No such command '(?P<name>.*)'\.) Did you mean (?P<near>.*)\?$")

@@ -74,7 +74,11 @@ SECONDS = "SECONDS"
 Grace = Annotated[
     float,
     typer.Option(
-        "--grace", min=0, metavar=SECONDS, help="From SIGTERM to SIGKILL on Ctrl-C, to save."
+        "--grace",
+        min=0,
+        max=3_600,
+        metavar=SECONDS,
+        help="From SIGTERM to SIGKILL on Ctrl-C, to save.",
     ),
 ]
 FirstStep = Annotated[

@@ -79,9 +79,9 @@ def command_of(
 def _no_program(name: str) -> Stopped:
     """Why it cannot be run, as a shell would not run it, and what to type."""
     here = name if "/" in name else f"./{name}"
-    if Path(name).is_dir():
+    if os.path.isdir(name):
         return _is_folder(name)
-    if not Path(name).is_file():
+    if not os.path.isfile(name):
         return misused(f"{name!r} is neither a script nor a program here.", "Check the path.")
     if not os.access(name, os.X_OK):
         fix = f"chmod +x {name}, and type {here}; or give its interpreter first."
@@ -102,9 +102,9 @@ def _check_module(name: str) -> None:
 
 
 def _check_script(name: str) -> None:
-    if Path(name).is_dir():
+    if os.path.isdir(name):  # Path's raise where a name is too long for a file
         raise _is_folder(name)
-    if not Path(name).is_file():
+    if not os.path.isfile(name):
         raise misused(f"there is no script {name!r} in {Path.cwd()}.", "Check the path.")
     if not os.access(name, os.R_OK):
         raise misused(f"the script {name!r} is not readable.", f"Allow it: chmod +r {name}")

@@ -93,11 +93,14 @@ def nodes_of(text: str, option: str = "--nodes") -> tuple[int, str]:
     return nodes, f"{option} {text}: it runs on {nodes}, for {kept}"
 
 
-def _number(option: str, text: str, fix: str, *, most: int = 100_000) -> int:
+def _number(option: str, text: str, fix: str, *, most: int | None = None) -> int:
+    """`most`: None where the machine says how many it can bear."""
     if not re.fullmatch(r"-?[0-9]{1,100}", text):
         raise misused(f"{option}: {text!r} is no number.", fix)
-    if not FEWEST <= int(text) <= most:
+    if most is not None and not FEWEST <= int(text) <= most:
         raise misused(f"{option}: {text} is not between {FEWEST} and {most}.", fix)
+    if int(text) < FEWEST:
+        raise misused(f"{option}: {text} is less than {FEWEST}.", fix)
     return int(text)
 
 

@@ -56,6 +56,38 @@ Capture = pytest.CaptureFixture[str]
             ["run", "--stuck-max", "nan", "x.py"],
             "holdfast: --stuck-max: 'nan' is not between 1 and 86400.",
         ),
+        (
+            ["run", "--grace", "nan", "x.py"],
+            "holdfast: --grace: 'nan' is not between 0 and 3600.  Give a number from 0 to 3600. See: ",
+        ),
+        (["run", "--grace", "inf", "x.py"], "holdfast: --grace: 'inf' is not between 0 and"),
+        (["run", f"{'n' * 300}.py"], f"holdfast: there is no script '{'n' * 300}.py' in "),
+        (["run", "n" * 300], f"holdfast: '{'n' * 300}' is neither a script nor a program here."),
+        (["run", "--nodes", "1000000", "x.py"], "holdfast: 1000000 nodes are too many for this"),
+        (["submit", "--key", "\udcff", "x.py"], "holdfast: --key: '\\udcff' is not of ASCII"),
+        (["submit", "--key", "é", "x.py"], "holdfast: --key: 'é' is not of ASCII characters"),
+        (["jobs", "--name", "a\udcff"], "holdfast: --name: 'a\\udcff' is not UTF-8."),
+        *[
+            ([command, name], f"holdfast: {metavar}: {said}")
+            for name, said in (("", "it is empty."), ("a\udcffb", "'a\\udcffb' is not UTF-8."))
+            for command, metavar in (
+                *((each, "JOB") for each in ("status", "story", "logs", "stop", "delete", "resume")),
+                ("why", "NODE|JOB"),
+            )
+        ],
+        (["evict", "", "--reason", "x"], "holdfast: NODE: it is empty."),
+        (["evict", "\udcff", "--reason", "x"], "holdfast: NODE: '\\udcff' is not UTF-8."),
+        *[
+            ([*words, "--reason", "a\udcff"], "holdfast: --reason: 'a\\udcff' is not UTF-8.")
+            for words in (
+                ["evict", "node-1"],
+                ["restore", "node-1"],
+                ["nodes", "maintain", "node-1"],
+                ["brake", "apply"],
+                ["brake", "release"],
+            )
+        ],
+        (["evict", "node-1", "--reason", ""], "holdfast: --reason: it is empty."),
         (["submit", "no.yaml"], "holdfast: cannot read no.yaml: No such file or directory.  Noth"),
     ],
 )
@@ -70,6 +102,12 @@ def test_words_that_mean_nothing_are_one_sentence_for_people_and_for_machines(
     assert line.startswith(said)
     if words[0] != "run":
         assert json.loads(told.out)["error"] in line
+
+
+def test_an_option_without_its_value_sends_to_the_help_of_its_command(capsys: Capture) -> None:
+    assert main(["evict", "node-1", "--reason"]) == exitcodes.USAGE
+    said = "holdfast: option '--reason' requires an argument.  See: holdfast evict --help\n"
+    assert capsys.readouterr().err == said
 
 
 def test_more_nodes_than_a_machine_can_bear_are_refused_before_anything_is_made(

@@ -1,4 +1,4 @@
-"""Whoever a person evicts ends quarantined, whoever has it just then, and whatever becomes of it."""
+"""A node that a person evicts ends quarantined, whoever has it, and whatever becomes of that."""
 
 from collections.abc import Callable
 
