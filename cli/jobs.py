@@ -51,7 +51,8 @@ def submit(
         typer.Argument(readable=False, help="The job, in YAML or JSON; - reads standard input."),
     ] = None,
     key: Annotated[
-        str | None, typer.Option(help="Idempotency-Key: the same one submits only once.", callback=_key)
+        str | None,
+        typer.Option(help="Idempotency-Key: the same one submits only once.", callback=_key),
     ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the job's JSON schema.")] = False,
     url: Url = None,
@@ -85,9 +86,15 @@ def submit(
 
 
 def jobs(
-    phase: Annotated[list[str] | None, typer.Option(help="Only jobs in this phase.", callback=text)] = None,
-    label: Annotated[list[str] | None, typer.Option(help="Only with this NAME=VALUE.", callback=text)] = None,
-    name: Annotated[str | None, typer.Option(help="A name or a pattern, such as train-*.", callback=text)] = None,
+    phase: Annotated[
+        list[str] | None, typer.Option(help="Only jobs in this phase.", callback=text)
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="Only with this NAME=VALUE.", callback=text)
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="A name or a pattern, such as train-*.", callback=text)
+    ] = None,
     url: Url = None,
     state: State = None,
     json: Json = False,

@@ -10,9 +10,8 @@ from holdfast.cli.output import as_json, last_word, say
 from holdfast.cli.shared import Json, State, Url, examples, same, text
 
 Job = Annotated[
-    str | None, typer.Argument(
-        metavar="[JOB]", help="Default: the newest.", show_default=False, callback=text
-    ),
+    str | None,
+    typer.Argument(metavar="[JOB]", help="Default: the newest.", show_default=False, callback=text),
 ]
 
 

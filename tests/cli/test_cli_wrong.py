@@ -71,7 +71,10 @@ Capture = pytest.CaptureFixture[str]
             ([command, name], f"holdfast: {metavar}: {said}")
             for name, said in (("", "it is empty."), ("a\udcffb", "'a\\udcffb' is not UTF-8."))
             for command, metavar in (
-                *((each, "JOB") for each in ("status", "story", "logs", "stop", "delete", "resume")),
+                *(
+                    (each, "JOB")
+                    for each in ("status", "story", "logs", "stop", "delete", "resume")
+                ),
                 ("why", "NODE|JOB"),
             )
         ],

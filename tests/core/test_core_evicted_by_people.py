@@ -118,3 +118,14 @@ def test_a_job_that_is_resumed_in_its_grace_leaves_what_people_evicted(training)
         life.answer()
     assert life.phase is Phase.RUNNING
     assert life.job.places == ("n0", "n2")
+
+
+def test_a_parked_job_that_comes_back_leaves_what_people_evicted(training) -> None:
+    life = training(spare=1)
+    _parked(life)
+    life.do(EVICT)
+    life.wait(until_s=life.job.backoff.until_s)
+    for _ in range(3):
+        life.answer()
+    assert life.phase is Phase.RUNNING
+    assert life.job.places == ("n0", "n2")

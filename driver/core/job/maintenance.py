@@ -140,9 +140,10 @@ def trains(job: Job) -> bool:
 
 def _may_leave(turn: Turn, job: Job, *, warm: bool = False) -> bool:
     """Another node is there for each, and `warm`, or the time is over; it is where they failed the
-    job.
+    job, or a person evicted one of them.
     """
-    if all(turn.nodes[node].notice is None for node in job.leaving):
+    left = [turn.nodes[node] for node in job.leaving]
+    if all(node.notice is None for node in left) or any(node.quarantined for node in left):
         return True
     if _time_is_over(turn, job):
         return True

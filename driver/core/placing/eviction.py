@@ -121,10 +121,10 @@ def evict(
 
 
 def stays(job: Job, node: str) -> bool:
-    """Whether what people evict is left with its job for now: that is parked, or its ranks have
-    their grace to end for good, and gives its nodes back then."""
+    """Whether what people evict is left with its job for now: that is parked, and what runs goes
+    on, or its ranks have their grace to end for good, and it gives its nodes back then."""
     ends = job.wanted is not Wanted.RUN and job.phase is Phase.SUSPENDING
-    return node in job.places and bool(job.parked or ends)
+    return node in job.places and (ends or bool(job.parked and job.seated))
 
 
 def setup_of(job: Job, node_class: Mapping[str, float] | None = None) -> ExamSetup:

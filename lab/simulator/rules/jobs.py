@@ -59,9 +59,16 @@ def no_suspect_is_seated(old: Job | None, new: Job, state: State) -> None:
 def ranks_have_good_nodes(state: State, job: Job) -> None:
     for name in job.members:
         node = state.nodes[name]
-        require("no-rank-on-an-evicted-node", not node.quarantined, f"{job.name} has {name}")
+        out = node.quarantined and not goes_later(job, node)
+        require("no-rank-on-an-evicted-node", not out, f"{job.name} has {name}")
         require("holder-and-held-agree", node.job == job.name, f"{job.name} has {name}")
     require("a-node-has-one-place", len(set(job.members)) == len(job.members), job.members)
+
+
+def goes_later(job: Job, node: Node) -> bool:
+    """A person evicted it while its job ended for good, or was parked: the job lets it go then."""
+    by_person = node.quarantine is not None and node.quarantine.by_person
+    return by_person and node.name in job.leaving
 
 
 def table_is_whole(job: Job) -> None:

@@ -6,6 +6,7 @@ from holdfast.driver.core.state.model import Phase, Purpose, State
 from holdfast.driver.core.state.node import Free, Lent, Node, Source, Trusted
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator.rules import exams
+from holdfast.lab.simulator.rules.jobs import goes_later
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 
@@ -51,7 +52,8 @@ def holder_and_held_agree(state: State, name: str) -> None:
         job = state.jobs.get(node.job)
         held = job is not None and name in job.members
         require("holder-and-held-agree", held, f"{name} says {node.job}")
-        require("no-rank-on-an-evicted-node", not node.quarantined, name)
+        out = node.quarantined and not (job is not None and goes_later(job, node))
+        require("no-rank-on-an-evicted-node", not out, name)
 
 
 def only_the_guilty_are_evicted(world: World, before: State, after: State, name: str) -> None:
