@@ -40,6 +40,10 @@ class Document:
 
 STANDARD_INPUT = Path("-")
 
+MOST_REPEATED = 10_000
+"""Values that a file may have by naming others once more (`*name`): a few of them in each other
+are more than a machine can hold."""
+
 
 def read(file: Path) -> Document:
     """Read a file, or for "-" standard input. Raises `Stopped` (2) where it cannot be read or is
@@ -57,6 +61,7 @@ def read(file: Path) -> Document:
     try:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
+        _check_repeated(root, file)
         values = loader.construct_document(root) if root is not None else None
         _walk(root, "", lines, twice)
     except RecursionError as error:
@@ -70,6 +75,24 @@ def read(file: Path) -> Document:
             NOTHING, details=[f"{at}  not YAML: {what}."], code=exitcodes.USAGE
         ) from error
     return Document(file=file, values=values, lines=lines, twice=tuple(twice))
+
+
+def _check_repeated(root: Any, file: Path) -> None:
+    """Before any value is made of them."""
+    sizes: dict[int, int] = {}
+    if _size(root, sizes) - len(sizes) > MOST_REPEATED:
+        why = f"{file}  its aliases (*name) repeat more than {MOST_REPEATED:,} values."
+        raise Stopped(NOTHING, details=[why], code=exitcodes.USAGE)
+
+
+def _size(node: Any, sizes: dict[int, int]) -> int:
+    """Of how many values it is, each counted as often as it is named; `sizes` has one for each."""
+    if id(node) not in sizes:
+        sizes[id(node)] = 1  # for one that contains itself
+        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+        each = (part if isinstance(part, tuple) else (part,) for part in parts)
+        sizes[id(node)] += sum(_size(value, sizes) for pair in each for value in pair)
+    return sizes[id(node)]
 
 
 def check(document: Document, *, on_this_machine: bool) -> None:

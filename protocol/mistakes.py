@@ -54,8 +54,8 @@ def shown(value: object) -> str:
     """`value` as JSON on one line, cut to what a message can carry."""
     try:
         text = msgspec.json.encode(value).decode()
-    except TypeError:
-        text = repr(value)
+    except (TypeError, UnicodeEncodeError):
+        text = ascii(value)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,15 @@ def told(path: Path) -> list[str]:
     assert stopped.value.code == exitcodes.USAGE
     assert stopped.value.sentence == "nothing was submitted"
     return [line.removeprefix(f"{path}:") for line in stopped.value.details]
+
+
+def test_aliases_that_repeat_each_other_are_refused_before_they_are_followed(job: Path) -> None:
+    """Seven of eight each, in 400 bytes, are two million values."""
+    levels = [f"{name}: &{name} [{', '.join([f'*{of}'] * 8)}]" for of, name in pairwise("abcdefgh")]
+    job.write_text("\n".join(["a: &a [x, x, x, x, x, x, x, x]", *levels]))
+    with pytest.raises(Stopped) as stopped:
+        jobfile.read(job)
+    assert stopped.value.details == (f"{job}  its aliases (*name) repeat more than 10,000 values.",)
 
 
 def test_each_mistake_has_the_line_of_its_key(job: Path) -> None:

@@ -58,7 +58,7 @@ Capture = pytest.CaptureFixture[str]
         ),
         (
             ["run", "--grace", "nan", "x.py"],
-            "holdfast: --grace: 'nan' is not between 0 and 3600.  Give a number from 0 to 3600. See: ",
+            "holdfast: --grace: 'nan' is not between 0 and 3600.  Give a number from 0 to 3600.",
         ),
         (["run", "--grace", "inf", "x.py"], "holdfast: --grace: 'inf' is not between 0 and"),
         (["run", f"{'n' * 300}.py"], f"holdfast: there is no script '{'n' * 300}.py' in "),

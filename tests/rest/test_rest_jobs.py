@@ -87,6 +87,18 @@ async def test_a_body_that_is_not_json_is_a_problem(driver: Driver, body: bytes)
     assert "not JSON" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("where", ["nodes/node-1/evict", "nodes/node-1/maintain", "brake/apply"])
+async def test_half_a_character_is_refused_before_anything_is_decided(
+    driver: Driver, where: str
+) -> None:
+    """JSON may have it, and nothing that writes it down."""
+    before = driver.control.sequence
+    answer = await driver.http.post(f"/v1alpha1/{where}", content=rb'{"reason": "a\udcff"}')
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "reason"
+    assert driver.control.sequence == before
+
+
 @pytest.mark.parametrize("told", [True, False], ids=["length told", "in chunks"])
 async def test_a_body_over_the_limit_is_refused_unread(driver: Driver, told: bool) -> None:
     body = b" " * (LIMIT_BYTES + 1)
