@@ -273,10 +273,10 @@ class Turn:
         self.effects.append(effect)
 
     def wait_for(self, name: str, what: str) -> None:
-        """Say what the job waits for, once."""
+        """Say what the job waits for, once; as one reason, which other subjects are not told."""
         if self.jobs[name].waiting != what:
-            self.job(name, waiting=what)
-            self.say(f"{name} waits: {what}", name)
+            self.say(f"{name} waits: {what.replace('; ', ', ')}")
+            self.job(name, waiting=what, why=f"{name} waits: {what}")
 
     # ------------------------------------------------------------ the end
 

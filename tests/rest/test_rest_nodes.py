@@ -56,6 +56,17 @@ async def test_a_node_says_when_it_is_tested_and_that_a_person_keeps_it_out(driv
     assert why["headline"].endswith("; only a person restores it")
 
 
+async def test_a_request_about_a_node_is_answered_without_jobs_that_wait(driver: Driver) -> None:
+    plan = events.Plan(task=Task(command=("x",), workdir="."), nodes=9, ranks_per_node=1)
+    await driver.happened(*NODE, events.JobSubmitted(job="toobig", plan=plan))
+    for what in ("evict", "restore"):
+        answer = await driver.http.post(f"{NODES}/node-1/{what}", json={"reason": "x"})
+        assert answer.status_code == 202
+        assert "toobig" not in answer.json()["why"]
+    told = (await driver.http.get(f"{NODES}/node-1/why")).json()["lines"]
+    assert not [line for line in told if "toobig waits" in line["text"]]
+
+
 async def test_a_restored_node_is_used_again(driver: Driver) -> None:
     await driver.happened(*NODE)
     await driver.http.post(f"{NODES}/node-1/evict", json={"reason": "loud"})

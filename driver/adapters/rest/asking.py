@@ -15,6 +15,7 @@ from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.batch.requests import KeyReused, NotAccepting, Refused
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.handlers.admission import DEFECT, Refusal
+from holdfast.driver.core.telling.story import about
 from holdfast.driver.people.control import Control
 from holdfast.driver.ports import Key
 from holdfast.protocol.mistakes import Mistake
@@ -71,6 +72,8 @@ def not_accepting(why: str) -> Problem:
 
 async def ask(control: Control, name: str, event: AnyEvent, *, key: Key | None = None) -> Done:
     """Raises `Problem`: 404, 409, 500 (see `refused`), 422 (key reused), 503 (no new work)."""
+    node = control.state.nodes.get(name)
+    holder = node.job if node is not None else None
     try:
         entry = await control.request(event, key=key)
     except Refused as error:
@@ -79,4 +82,5 @@ async def ask(control: Control, name: str, event: AnyEvent, *, key: Key | None =
         raise key_reused(str(error)) from error
     except NotAccepting as error:
         raise not_accepting(str(error)) from error
-    return Done(name=name, sequence=entry.sequence, why=entry.why)
+    why = about({name, holder}, entry.why, entry.jobs)
+    return Done(name=name, sequence=entry.sequence, why=why)

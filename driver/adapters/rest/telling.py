@@ -107,7 +107,7 @@ def story_of(
     return Story(
         job=job.name,
         earlier=any(entry.sequence < job.number for entry in first),
-        lines=_views(lines_of(entries, state.incidents.values(), whole=whole)),
+        lines=_views(lines_of(entries, state.incidents.values(), whole=whole, subjects={job.name})),
     )
 
 
@@ -133,7 +133,7 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
         subject=job.name,
         headline=headline,
         details=details,
-        lines=_views(_from(lines_of(entries, hit), down or last)),
+        lines=_views(_from(lines_of(entries, hit, subjects={job.name}), down or last)),
         exception=_exception(job, entries, last),
         fix=_job_fix(state, job, last),
     )
@@ -147,9 +147,11 @@ def why_node(
     incident = state.incidents.get(_quarantined_in(node) or 0) or _last_about(state, node.name)
     entries = entries_of(journal, node=node.name)
     if incident is None:
-        lines = list(lines_of(entries))[-NEWEST:]
+        lines = list(lines_of(entries, subjects={node.name}))[-NEWEST:]
     else:
-        lines = _from(lines_of(_with_jobs(journal, entries, incident), [incident]), incident)
+        subjects = {node.name, *incident.jobs}
+        entries_of_all = _with_jobs(journal, entries, incident)
+        lines = _from(lines_of(entries_of_all, [incident], subjects=subjects), incident)
     return Why(
         subject=node.name,
         headline=f"{node.name} {over}" if over else _node_headline(state, node, entries, absent),

@@ -6,7 +6,7 @@ changed nothing for the reader (a node has no rank left, a peer's death took one
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -82,12 +82,30 @@ FACTS: Mapping[type[e.Event], str] = {
 """What the core says of the event itself, and a reader wants to know."""
 
 
+_WAITS = re.compile(r"(?P<job>\S+) waits: ")
+
+
+def about(subjects: Container[str], why: str, jobs: Container[str]) -> str:
+    """The reasons of an entry, without what others of its `jobs` wait for."""
+    parts = [(part, _WAITS.match(part)) for part in why.split("; ")]
+    kept = [part for part, waits in parts if not waits or _is_told(waits["job"], subjects, jobs)]
+    return "; ".join(kept)
+
+
+def _is_told(job: str, subjects: Container[str], jobs: Container[str]) -> bool:
+    return job in subjects or job not in jobs
+
+
 def lines_of(
-    entries: Sequence[Entry], incidents: Iterable[Incident] = (), *, whole: bool = False
+    entries: Sequence[Entry],
+    incidents: Iterable[Incident] = (),
+    *,
+    whole: bool = False,
+    subjects: Container[str] | None = None,
 ) -> tuple[Line, ...]:
     """The story of these entries, in order, with the evidence that opened their incidents.
 
-    `whole`: with everything that is left out else.
+    `whole`: with everything that is left out else. `subjects`: jobs and nodes whose story it is.
     """
     ends = Ends(entries)
     opened = {incident.opened: incident for incident in incidents}
@@ -98,7 +116,9 @@ def lines_of(
         if isinstance(entry.event, e.RanksExited):
             told = [msgspec.structs.replace(line, incident=ends.incident(entry)) for line in told]
         cause = incident.summary if incident is not None and told else ""
-        for line in (*told, *_reasons(entry, ends.without_causes(entry, cause), whole=whole)):
+        why = ends.without_causes(entry, cause)
+        why = why if subjects is None else about(subjects, why, entry.jobs)
+        for line in (*told, *_reasons(entry, why, whole=whole)):
             if not lines or (lines[-1].text, lines[-1].seen) != (line.text, line.seen):
                 lines.append(line)
     return tuple(lines)
