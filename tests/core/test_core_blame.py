@@ -5,6 +5,7 @@ import pytest
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.messages import RankStatus
 
 
 def complains(life, *, judged: bool = True) -> None:
@@ -257,3 +258,18 @@ def test_what_is_said_of_a_store_is_in_the_jobs_story_and_changes_nothing(traini
     assert life.job.why == "reported: so", "the job is touched: it is in its story, and in status"
     (incident,) = life.state.incidents.values()
     assert (incident.jobs, incident.faults, incident.open) == ((life.job.name,), 0, False)
+
+
+@pytest.mark.parametrize(("nodes", "strikes"), [("n0 n1", 0), ("n1 n1", 1)])
+def test_ranks_killed_from_outside_on_several_nodes_at_once_speak_against_none(
+    training, nodes: str, strikes: int
+) -> None:
+    """As by a person's one `kill -9` of all: which was heard of first says nothing."""
+    life = training()
+    for rank, node in zip((2, 3) if nodes == "n1 n1" else (2, 0), nodes.split()[::-1], strict=True):
+        killed = RankStatus(rank=rank, state="exited", signal=9, order=1)
+        gone = e.RanksExited(job="job", epoch=life.job.epoch, node=node, exits=(killed,))
+        life.do(gone)
+    life.wait(until_s=life.now + life.policy.gather_s)
+    assert life.incident.kind is Kind.RANK_CRASHED
+    assert [len(node.record.strikes) for node in life.state.nodes.values()] == [0, strikes]

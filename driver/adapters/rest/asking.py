@@ -73,7 +73,7 @@ def not_accepting(why: str) -> Problem:
 async def ask(control: Control, name: str, event: AnyEvent, *, key: Key | None = None) -> Done:
     """Raises `Problem`: 404, 409, 500 (see `refused`), 422 (key reused), 503 (no new work)."""
     node = control.state.nodes.get(name)
-    holder = node.job if node is not None else None
+    holder = (node.job if node is not None else None) or name
     try:
         entry = await control.request(event, key=key)
     except Refused as error:

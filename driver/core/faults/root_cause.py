@@ -107,8 +107,21 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
         traceback=(error.traceback or error.message) if error and kind_is_users(kind) else "",
         spoils=_spoils(job, first.status, max(steps, default=None)),
         own=not echo and own_signal(first.status) is not None,
+        spared=_killed_on_several(first, exits),
         signature=None if echo else crash_signature.signature(first.status),
     )
+
+
+def _killed_on_several(first: Exited, exits: Sequence[Exited]) -> bool:
+    """Whether ranks of several nodes were ended from outside at about the same time, this one among
+    them: nothing speaks against the node that was heard of first."""
+    killed = [each for each in _failed(exits) if _sent_from_outside(each.status)]
+    return first in killed and len({each.node for each in killed}) > 1
+
+
+def _sent_from_outside(status: RankStatus) -> bool:
+    signalled = signal_of(status) > 0 and own_signal(status) is None
+    return signalled and not (status.out_of_memory or is_echo(status))
 
 
 def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
