@@ -1,6 +1,6 @@
 """Commands about nodes: list, evict, restore, maintain."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -8,7 +8,7 @@ from holdfast.cli import asking
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, last_word, say, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples, group, text
-from holdfast.cli.words import outcome
+from holdfast.cli.words import outcome, plural, ranks
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.", callback=text)]
 Within = Annotated[
@@ -60,9 +60,9 @@ def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None
                 toned(node["state"]),
                 node["rack"],
                 node["job"],
-                "standby" if node["standby"] else ",".join(map(str, node["ranks"])),
+                "standby" if node["standby"] else ranks(node["ranks"]),
                 node["strikes"] or None,
-                node["reason"],
+                node["reason"] or _struck(node),
             )
             for node in nodes
         ),
@@ -72,6 +72,13 @@ def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None
         say(found.why if found.why and found.ready else "no nodes")
     if not alive:
         last_word()
+
+
+def _struck(node: dict[str, Any]) -> str:
+    """Of a node that is used, and was the root of a fault lately."""
+    if not node["strikes"]:
+        return ""
+    return f"{plural(node['strikes'], 'strike')} lately: holdfast why {node['name']}"
 
 
 def evict(

@@ -24,6 +24,18 @@ def plural(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
+def ranks(numbers: Sequence[int]) -> str:
+    """`rank 0`, `ranks 4-7`, `ranks 0, 2-3`: never a bare number, which reads as how many."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1][1:] = [number]
+        else:
+            spans.append([number])
+    told = ", ".join("-".join(map(str, span)) for span in spans)
+    return f"rank{'' if len(numbers) == 1 else 's'} {told}" if spans else ""
+
+
 def size(octets: float) -> str:
     """`512 B`, `3.1 KiB`, `16 MiB`, `2.4 GiB`."""
     units = ("B", "KiB", "MiB", "GiB", "TiB")

@@ -7,8 +7,9 @@ import pytest
 
 from holdfast.cli import sse, status
 from holdfast.cli.errors import Stopped
+from holdfast.cli.nodes import _struck
 from holdfast.cli.run import narrate, options
-from holdfast.cli.words import counted, duration, plural, sparkline
+from holdfast.cli.words import counted, duration, plural, ranks, sparkline
 
 
 @pytest.mark.parametrize(
@@ -257,3 +258,16 @@ def test_what_is_only_reported_is_said_and_is_no_fault() -> None:
     narrator.incidents([report])
     narrator.end(JOB, [report])
     assert said == [f"holdfast  {text}", "holdfast  done: 2,000 steps seen, no fault, 18 min"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [([], ""), ([0], "rank 0"), ([4, 5, 6, 7], "ranks 4-7"), ([0, 2, 3], "ranks 0, 2-3")],
+)
+def test_ranks_of_a_node_are_no_bare_numbers(numbers: list[int], said: str) -> None:
+    assert ranks(numbers) == said
+
+
+def test_a_node_with_strikes_says_where_they_are_told() -> None:
+    assert _struck({"strikes": 1, "name": "node-2"}) == "1 strike lately: holdfast why node-2"
+    assert _struck({"strikes": 0, "name": "node-2"}) == ""

@@ -11,9 +11,10 @@ from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state import node as n
 from holdfast.driver.core.state.fit import STATES, Bar
-from holdfast.driver.core.state.model import Exam, Purpose, State
+from holdfast.driver.core.state.model import Exam, Incident, Purpose, State
 from holdfast.driver.core.state.node import Connected, Here, Node, Quarantined, Record
 from holdfast.driver.ports import Entry
+from holdfast.protocol.faults import Blame, Kind
 
 FREE = Node(name="n0", presence=Here(), link=Connected(incarnation="a", address="x"))
 AWAY = Node(name="n0", presence=Here())
@@ -88,6 +89,18 @@ def test_no_incident_is_denied_that_is_only_kept_no_longer() -> None:
     assert details(EVICTED, let_go=7) == ["incident 7 is kept no longer"]
     assert details(FREE, let_go=7) == ["it is in none of the incidents that are kept"]
     assert details(FREE) == ["it was in no incident"]
+
+
+def test_a_strike_is_told_with_the_fault_that_it_is_for() -> None:
+    struck = replace(FREE, record=Record(strikes=(1.0,)))
+    assert "one strike: 14:02:01" in details(struck, APPEARED), "its incident is kept no longer"
+    fault = Incident(
+        id=1, opened=1, kind=Kind.RANK_CRASHED, blame=Blame.UNKNOWN, found_s=1.0, node="n0",
+        summary="rank 0 on n0 died of SIGKILL", closed_s=2.0,
+    )  # fmt: skip
+    state = State(nodes={"n0": struck}, incidents={1: fault})
+    told = why_node(Written([APPEARED]), state, struck).details  # type: ignore[arg-type]
+    assert "one strike: rank 0 on n0 died of SIGKILL" in told
 
 
 @pytest.mark.parametrize("node", NODES, ids=lambda node: type(node.trust).__name__)

@@ -155,7 +155,11 @@ def why_node(
     return Why(
         subject=node.name,
         headline=f"{node.name} {over}" if over else _node_headline(state, node, entries, absent),
-        details=[*_since(node, entries), *_incidents_of(state, node, entries)],
+        details=[
+            *_since(node, entries),
+            *_strikes(state, node, entries),
+            *_incidents_of(state, node, entries),
+        ],
         lines=_views(lines),
         exception="",
         fix=_node_fix(node),
@@ -181,6 +185,21 @@ def _since(node: Node, entries: Sequence[Entry]) -> list[str]:
     began = [entry.now for entry in entries if isinstance(entry.event, begins)]
     at = _when(node.gone_s if state == "gone" else max(began, default=None), entries)
     return [f"since {at}"] if at else []
+
+
+def _strikes(state: State, node: Node, entries: Sequence[Entry]) -> list[str]:
+    """Faults that had their root there, lately: what is counted against it, in a line."""
+    strikes = node.record.strikes
+    told = [_strike(state, node, at_s) or _when(at_s, entries) for at_s in strikes]
+    count = "one strike" if len(strikes) == 1 else f"{len(strikes)} strikes"
+    return [f"{count}: {'; '.join(filter(None, dict.fromkeys(told)))}"] if strikes else []
+
+
+def _strike(state: State, node: Node, at_s: float) -> str:
+    """The newest incident that was open then and names the node."""
+    known = sorted(state.incidents.values(), key=lambda each: each.id, reverse=True)
+    about = (each for each in known if node.name in (each.node, *each.nodes))
+    return next((each.summary for each in about if each.found_s <= at_s), "")
 
 
 def _incidents_of(state: State, node: Node, entries: Sequence[Entry]) -> list[str]:
