@@ -81,18 +81,30 @@ def toned(state: str) -> Toned:
     return Toned(f"[{tone}]{state}[/{tone}]")
 
 
+NAMES = frozenset({"name", "run", "node", "job"})
+"""Columns of what people type."""
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A plain table on stdout: no lines to get in the way of grep. The last column gives way; where
-    that is not enough, lines are longer than the terminal is wide: names are whole, to be typed.
+    """A plain table on stdout: no lines to get in the way of grep. The last column gives way, then
+    others, which end in … then; where that is not enough, lines are longer than the terminal is
+    wide: names are whole, to be typed.
     """
     from rich.measure import Measurement
     from rich.table import Table
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        shown.add_column(column.upper(), no_wrap=column != columns[-1], overflow="fold")
-    for row in rows:
-        shown.add_row(*map(_cell, row))
+    cells = [[_cell(value) for value in row] for row in rows]
+    for place, column in enumerate(columns):
+        last = place == len(columns) - 1
+        shown.add_column(
+            column.upper(),
+            no_wrap=not last,
+            overflow="fold" if last else "ellipsis",
+            min_width=max((len(row[place]) for row in cells), default=0) if column in NAMES else 0,
+        )
+    for row in cells:
+        shown.add_row(*row)
     out = console()
     anywhere = out.options.update(max_width=PIPED_COLUMNS)
     out.width = max(out.width, Measurement.get(out, anywhere, shown).minimum)

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Sequence
 
 import pytest
 from shells import Shell, heard
@@ -13,14 +14,19 @@ NAME = "pretraining-on-everything-a552"
 WHY = "three heartbeats were missed"
 
 
-def shown_at(columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def shown_at(
+    columns: int,
+    monkeypatch: pytest.MonkeyPatch,
+    heads: Sequence[str] = ("run", "state", "why"),
+    rows: Sequence[Sequence[str]] = ((NAME, "Running", WHY),),
+) -> list[str]:
     """The lines of a table on a terminal that is so wide."""
     ours, theirs = os.openpty()
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     with open(theirs, "w") as terminal, monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", terminal)
-        table(("run", "state", "why"), [(NAME, "Running", WHY)])
+        table(heads, rows)
         said = os.read(ours, 65_536).decode()
     os.close(ours)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", said)
@@ -41,6 +47,16 @@ def test_the_last_column_gives_way_before_a_line_is_too_long(
     assert max(map(len, lines)) <= 60
     assert len(lines) == 3
     assert " ".join(line[41:] for line in lines[1:]) == WHY
+
+
+def test_a_name_is_never_cut_and_what_is_cut_elsewhere_has_a_mark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As `jobs` in a window beside another."""
+    rows = [("a-job-of-a-name-that-is-long", "lost its driver", "50 (again from 40)", WHY)]
+    lines = shown_at(40, monkeypatch, ("name", "state", "step", "why"), rows)
+    assert lines[1].startswith("a-job-of-a-name-that-is-long  lost its")
+    assert lines[1].count("…") == 2
 
 
 @pytest.mark.cluster
