@@ -39,3 +39,12 @@ def test_what_a_job_waits_for_is_one_reason(life) -> None:
     (*_, last) = life.whys[-1].split("; ")
     assert last == "big waits: it needs 2 nodes, and 1 is free, n0: a person wants to work on it: x"
     assert life.job.why == f"big waits: {life.job.waiting}"
+
+
+def test_a_node_that_is_back_is_told_of_as_one_that_was_gone(training) -> None:
+    life = training()
+    gone, back = e.NodeVanished(node="n1", why="no answer"), e.NodeAppeared(node="n1")
+    entries = [_entry(event, life.do(event).why, "job") for event in (gone, back)]
+    told = [line.text for line in lines_of(entries, subjects={"job"})]
+    assert told[-1] == "n1 is there again"
+    assert not lines_of([_entry(back, "n1 is there", "job")]), "that of a new one is no news"

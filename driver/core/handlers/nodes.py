@@ -79,7 +79,8 @@ def note_there(turn: Turn, event: NodeAppeared) -> None:
         cordon = Against(why=event.closed) if event.closed else None
         turn.object_to(event.node, Source.CORDON, cordon)
         closed = f", closed to new work: {event.closed}" if event.closed else ""
-        turn.say(f"{event.node} is there{closed}")
+        again = " again" if known.gone_s is not None else ""
+        turn.say(f"{event.node} is there{again}{closed}")
 
 
 def _forget_the_other(turn: Turn, node: Node) -> None:

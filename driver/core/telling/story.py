@@ -72,7 +72,7 @@ FACTS: Mapping[type[e.Event], str] = {
     e.NodeMaintainRequested: r"\S+ is to be free.*",
     **dict.fromkeys((e.BrakeApplyRequested, e.BrakeReleaseRequested), r"the brake is .*"),
     e.ExecutorEnding: r"\S+ is to be free.*",
-    e.NodeAppeared: r"\S+ (is to be free.*|need not be free any more)",
+    e.NodeAppeared: r"\S+ (is there again.*|is to be free.*|need not be free any more)",
     e.ExecutorStarved: r"all ranks on .*",
     e.ExecutorDisconnected: r"the executor of \S+ has no connection",
     e.StacksTaken: r"stacks: .*",
