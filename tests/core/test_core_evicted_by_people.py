@@ -91,6 +91,15 @@ def test_what_a_person_evicts_is_quarantined_whoever_has_it(training, reach, hol
         assert node.quarantine.by_person
 
 
+def test_of_a_job_that_is_given_up_just_then_both_are_told(training) -> None:
+    life = training(spare=1)
+    _not_startable(life)
+    why = life.do(EVICT).why
+    assert life.state.jobs["next"].phase is Phase.FAILED
+    assert "next is given up: " in why
+    assert why.endswith("a person wants n1 out: loud; n1 is evicted")
+
+
 def test_a_persons_word_is_no_evidence_against_a_node(training) -> None:
     life = training()
     life.do(EVICT)

@@ -49,6 +49,7 @@ def recover(
     if reason := _no_more_tries(turn, name, fault) if tried else "":
         _give_up(turn, name, fault, incident.id, reason)
         if fault.asked:  # whatever becomes of the job, a person wants its node out
+            turn.say(fault.summary)
             _evict(turn, fault, incident.id)
         return
     _taint(turn, name, fault)
