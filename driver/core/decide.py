@@ -128,6 +128,7 @@ FACTS: dict[type[e.Event], Callable[[Turn, Any], object]] = {
     e.NodeDistrusted: nodes.on_distrusted,
     e.NodeTrusted: nodes.on_trusted,
     e.ClusterCallFailed: nodes.on_call_failed,
+    e.ExecutorEnded: nodes.note_ended,
     e.ExecutorConnected: executors.note_connected,
     e.ExecutorDisconnected: executors.note_disconnected,
     e.CheckpointStored: ranks.on_stored,

@@ -35,7 +35,7 @@ def on_connected(turn: Turn, event: ExecutorConnected) -> None:
     if new and not isinstance(node.holding, Lent):  # of such a node it was waited for
         exams.leave(turn, event.node, but=Purpose.DIAGNOSIS)
     off_the_job.connected(turn, event.node, new=new)
-    journal_restored.learn(turn, node, event)
+    journal_restored.act(turn, node, event)
     if new and node.job is not None:
         _ranks_died(turn, event.node, node.job, unseen=isinstance(node.link, Awaited))
     if node.job is not None:
@@ -64,6 +64,7 @@ def note_connected(turn: Turn, event: ExecutorConnected) -> bool:
         turn.returned_s = turn.now
     first = new and not node.incarnation
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
+    journal_restored.note(turn, node, event)
     return True
 
 

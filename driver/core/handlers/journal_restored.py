@@ -20,8 +20,8 @@ LOST = 1_000
 now may have followed later ones."""
 
 
-def learn(turn: Turn, before: Node, event: ExecutorConnected) -> None:
-    """Go on beyond the largest epoch that anyone knows. `before`: the node as it was known."""
+def note(turn: Turn, before: Node, event: ExecutorConnected) -> None:
+    """Give no epoch that anyone may have followed. `before`: the node as it was known."""
     if not _knows_more(before, event):
         return
     node, known = turn.nodes[event.node], turn.epoch
@@ -34,12 +34,19 @@ def learn(turn: Turn, before: Node, event: ExecutorConnected) -> None:
     )
     if event.epoch > known:
         turn.epoch = event.epoch + LOST
-        for name in turn.each_job(turn.jobs):
+        for name in turn.each_job(turn.jobs, parked=True):
             _note_lost(turn, turn.jobs[name], known + 1, turn.epoch)
     elif event.epoch and node.job in turn.jobs:
         _note_lost(turn, turn.jobs[node.job], event.epoch, event.epoch)
-    theirs = [job for job in turn.jobs.values() if job.name == node.job or _is_on_its_way(job)]
-    for name in turn.each_job(job.name for job in theirs if job.epoch <= event.epoch):
+
+
+def act(turn: Turn, before: Node, event: ExecutorConnected) -> None:
+    """Go on beyond the largest epoch that anyone knows."""
+    if not _knows_more(before, event):
+        return
+    theirs = [job for job in turn.jobs.values() if job.name == before.job or _is_on_its_way(job)]
+    names = [job.name for job in theirs if job.epoch <= event.epoch]
+    for name in turn.each_job(names, parked=True):
         _recover(turn, turn.jobs[name], event)
 
 
@@ -67,10 +74,6 @@ def _knows_more(before: Node, event: ExecutorConnected) -> bool:
 
 def _recover(turn: Turn, job: Job, event: ExecutorConnected) -> None:
     """Whatever runs, it is not what the journal says."""
-    if not job.seated:
-        if job.epoch and job.phase is not Phase.ALLOCATING:
-            open_epoch(turn, job.name)
-        return
     text = f"it has followed order {event.epoch}, and the journal says {job.epoch}"
     fault = Fault(
         kind=Kind.JOURNAL_PUT_BACK,
@@ -79,4 +82,15 @@ def _recover(turn: Turn, job: Job, event: ExecutorConnected) -> None:
         summary="the journal was put back from a backup",
         evidence=(Evidence(source=f"executor of {event.node}", text=text),),
     )
-    ladder.recover(turn, job.name, fault)
+    if job.parked:
+        turn.job(job.name, held=fault)  # until it is looked at again
+    else:
+        begin_anew(turn, job, fault)
+
+
+def begin_anew(turn: Turn, job: Job, fault: Fault) -> None:
+    """In an epoch that nobody has followed."""
+    if job.seated:
+        ladder.recover(turn, job.name, fault)
+    elif job.epoch and job.phase is not Phase.ALLOCATING:
+        open_epoch(turn, job.name)

@@ -249,7 +249,10 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
     if node is None or node.job != event.job or not node.allocated:
         return
     job = turn.jobs[event.job]
-    if not (came(job, node) or job.parked):
+    if job.parked:
+        note_ended(turn, event)
+        return
+    if not came(job, node):
         why = f"its executor ended before it came: {event.why}"
         drop_unfit(turn, event.job, [event.node], why)
         return
@@ -263,6 +266,22 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
         spared=True,
     )
     ladder.recover(turn, event.job, fault)
+
+
+def note_ended(turn: Turn, event: ExecutorEnded) -> None:
+    """A job that is parked does without the node; it begins anew when it is looked at again."""
+    node, job = turn.nodes.get(event.node), turn.jobs.get(event.job)
+    if (
+        job is not None
+        and job.parked
+        and node is not None
+        and node.held
+        and turn.has(job, node.name)
+    ):
+        leave(turn, event.node)
+        turn.say(
+            f"the cluster ended the executor of {job.name} on {event.node}: {event.why}", job.name
+        )
 
 
 def on_lingers(turn: Turn, event: ExecutorLingers) -> None:

@@ -5,10 +5,10 @@ it is not listened to: so it is told once more, and who was waited for has so mu
 """
 
 from holdfast.driver.core import exams
-from holdfast.driver.core.handlers import node_loss
+from holdfast.driver.core.handlers import journal_restored, node_loss
 from holdfast.driver.core.handlers.stalls import Later
 from holdfast.driver.core.recovery import ladder
-from holdfast.driver.core.state.model import Fault, Job
+from holdfast.driver.core.state.model import Fault, Job, Purpose
 from holdfast.driver.core.state.node import Backoff, Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Kind, Weight
@@ -36,6 +36,8 @@ def park(turn: Turn, name: str, why: str) -> None:
     """Do nothing for the job for a while. What runs goes on."""
     job = turn.jobs[name]
     exams.drop(turn, job.exam)
+    for standby in job.standbys:  # it would not be told what else is to be run
+        exams.leave(turn, standby, but=Purpose.DIAGNOSIS)
     backoff = longer(job.backoff, turn.now)
     turn.job(name, parked=why, backoff=backoff)
     turn.say(f"{name} is parked: {why}. It is looked at again in {backoff.wait_s:g} s", name)
@@ -52,14 +54,17 @@ def come_back(turn: Turn, job: Job) -> None:
     for name in turn.each_node(job.members):
         later.held(turn.nodes[name])
         node_loss.confirm(turn, name)
-    _begin_anew(turn, turn.jobs[job.name], since_s)
+    _begin_anew(turn, turn.jobs[job.name])
 
 
-def _begin_anew(turn: Turn, job: Job, since_s: float) -> None:
-    """Ranks that were lost meanwhile, with a node that was evicted or an executor that died, are
-    told of by nobody any more."""
+def _begin_anew(turn: Turn, job: Job) -> None:
+    """Ranks that were lost meanwhile, with a node that was left or an executor that died, are told
+    of by nobody any more; nor are those of which the journal does not know."""
+    if job.held is not None and job.held.kind is Kind.JOURNAL_PUT_BACK:
+        journal_restored.begin_anew(turn, job, job.held)
+        return
     seated = dict.fromkeys(seat.node for seat in job.seats)
-    lost = [name for name in seated if _has_lost(turn.nodes.get(name), job, since_s)]
+    lost = [name for name in seated if _has_lost(turn.nodes.get(name), job)]
     if not lost:
         return
     fault = Fault(
@@ -71,9 +76,10 @@ def _begin_anew(turn: Turn, job: Job, since_s: float) -> None:
     ladder.recover(turn, job.name, fault)
 
 
-def _has_lost(node: Node | None, job: Job, since_s: float) -> bool:
-    """Whether the job has lost what ran there since then."""
+def _has_lost(node: Node | None, job: Job) -> bool:
+    """Whether the job has lost what ran there, and nothing followed. However often it came back in
+    vain: else it would have gone to another phase since."""
     if node is None or node.name not in job.places:
         return True
     renewed_s = node.held.renewed_s if node.held is not None else None
-    return renewed_s is not None and renewed_s >= since_s
+    return renewed_s is not None and renewed_s >= job.since_s
