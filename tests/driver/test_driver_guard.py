@@ -11,15 +11,16 @@ from msgspec.structs import replace
 
 from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.core.events import Found, ProgressSeen
-from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.model import Incident, State
 from holdfast.driver.follow import feed
 from holdfast.driver.follow.feed import Feed
 from holdfast.driver.follow.guard import Guard
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import TemporaryError
 from holdfast.driver.watch import Expectation, Watch, jobs
+from holdfast.driver.watch.model import Recalled
 from holdfast.kit.clock import SystemClock
-from holdfast.protocol.faults import Kind, Weight
+from holdfast.protocol.faults import Blame, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
 
 
@@ -152,10 +153,24 @@ def test_detectors_begin_anew_with_a_job_that_was_parked_and_came_back() -> None
         def expect(self, expected: Expectation) -> None:
             told.append("expected")
 
+        def recall(self, job: str, known: Recalled) -> None:
+            told.append("recalled")
+
     guard = Guard(lambda event: None, costs="")
     following = Feed(Told(), guard=guard, daemons=None, emit=lambda event: None, now=lambda: 0.0)  # type: ignore[arg-type]
     seat = Seat(rank=0, local_rank=0, node="n0", address="::")
     job = replace(made_job("job", PLAN), seats=(seat,), epoch=1)
+    following.follow(State())
+    reported = Incident(
+        id=1,
+        opened=job.number,
+        kind=Kind.STORE_NOT_SHARED,
+        blame=Blame.USER,
+        found_s=0.0,
+        summary="two nodes see two stores",
+        jobs=("job",),
+    )
     for parked in ("", "a defect", "a defect", "", ""):
-        following.follow(State(jobs={"job": replace(job, parked=parked)}))
-    assert told == ["expected", "forgotten", "expected"]
+        jobs = {"job": replace(job, parked=parked)}
+        following.follow(State(jobs=jobs, incidents={1: reported}))
+    assert told == ["expected", "forgotten", "recalled", "expected"]

@@ -72,8 +72,8 @@ def end_all(turn: Turn, job: Job) -> int:
     nothing to end.
     """
     seated = {seat.node for seat in job.seats}
-    had = [turn.nodes[name] for name in job.nodes if name in seated]
-    for node in had:
-        if node.held is not None:
-            turn.note(node.name, replace(node.held, ending=True))
-    return len(had)
+    had = [(name, turn.nodes[name].held) for name in job.nodes if name in seated]
+    ending = [(name, held) for name, held in had if held is not None]
+    for name, held in ending:
+        turn.note(name, replace(held, ending=True))
+    return len(ending)

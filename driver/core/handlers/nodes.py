@@ -271,17 +271,10 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
 def note_ended(turn: Turn, event: ExecutorEnded) -> None:
     """A job that is parked does without the node; it begins anew when it is looked at again."""
     node, job = turn.nodes.get(event.node), turn.jobs.get(event.job)
-    if (
-        job is not None
-        and job.parked
-        and node is not None
-        and node.held
-        and turn.has(job, node.name)
-    ):
+    has = node is not None and node.allocated and node.job == event.job
+    if has and job is not None and job.parked:
         leave(turn, event.node)
-        turn.say(
-            f"the cluster ended the executor of {job.name} on {event.node}: {event.why}", job.name
-        )
+        turn.say(f"the cluster ended the executor of {event.job} on {event.node}: {event.why}")
 
 
 def on_lingers(turn: Turn, event: ExecutorLingers) -> None:
