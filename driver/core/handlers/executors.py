@@ -54,6 +54,7 @@ def note_connected(turn: Turn, event: ExecutorConnected) -> bool:
     link = Connected(incarnation=event.incarnation, address=event.address)
     turn.set_link(event.node, link)
     turn.set_told(event.node, replace(node.told, generation=generation))
+    journal_restored.note(turn, node, event)
     if node.held is not None:
         tested = None if new else node.held.tested
         held = replace(node.held, came=True, tested=tested, starved_s=None)
@@ -64,7 +65,6 @@ def note_connected(turn: Turn, event: ExecutorConnected) -> bool:
         turn.returned_s = turn.now
     first = new and not node.incarnation
     turn.say(f"the executor of {event.node} is {'new' if new and not first else 'connected'}")
-    journal_restored.note(turn, node, event)
     return True
 
 
