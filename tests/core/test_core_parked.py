@@ -112,7 +112,7 @@ def test_what_a_person_evicts_is_out_at_once(training: Any) -> None:
     park(life)
     life.do(evicted_by_a_person("n0"))
     assert life.state.nodes["n0"].quarantine.by_person
-    assert life.state.incidents[1].outcome == "no job was using the node but job, which is parked"
+    assert life.state.incidents[1].outcome == "job is parked"
 
 
 def test_a_node_whose_executor_the_cluster_ended_is_not_taken_for_silent(training: Any) -> None:
