@@ -59,7 +59,7 @@ def _tested(life) -> None:
     life.do(e.NodeReleased(node="n1"))
     life.do(e.NodeDistrusted(node="n1"))
     life.answer()
-    life.wait(until_s=life.now + life.policy.trial_after_s + 1.0)
+    life.wait(until_s=life.now + life.policy.requalify_after_s + 1.0)
 
 
 HOLDINGS: dict[str, tuple[Callable[..., None], type[Holding]]] = {
