@@ -41,6 +41,18 @@ def test_no_more_is_lent_than_places_are_empty(training) -> None:
     assert len(set(standbys) & set(released(life))) == 1
 
 
+def test_what_the_lender_has_an_empty_place_for_is_not_lent(training) -> None:
+    """Its node is left and the other job, which is older, is served in the same decision."""
+    life = training(nodes=2, standbys=0)
+    (standby,) = lender(life)
+    life.do(e.NodeMaintainRequested(node="n10", reason="new kernel"))
+    life.lose("n1")
+    assert standby not in released(life)
+    life.answer("lender")
+    assert life.state.jobs["lender"].places == (standby,)
+    assert standby not in released(life)
+
+
 def test_a_free_node_comes_before_a_standby_of_another(training) -> None:
     life = training(nodes=2, standbys=0)
     (standby,) = lender(life)

@@ -204,18 +204,24 @@ def _lack(job: Job, others: Others) -> str:
 def _lent(turn: Turn, job: Job) -> str | None:
     """The last standby of the job that has the most to spare; None where nobody has any.
 
-    What a job needs for nodes that it has to leave is not to spare.
+    What a job needs for its empty places and for nodes that it has to leave is not to spare.
     """
     lenders = [each for each in turn.jobs.values() if each.name != job.name]
-    lenders.sort(key=lambda each: (len(each.standbys) - len(each.leaving), each.number))
+    lenders.sort(key=lambda each: (len(each.standbys) - _needed(each), each.number))
     for lender in reversed(lenders):
-        spare = lender.standbys[len(lender.leaving) :]
+        spare = lender.standbys[_needed(lender) :]
         lent = [node for node in spare if fits(Use.BORROW, job, turn.nodes[node], turn.now)]
         if may := fitting(turn, job, lent, Use.BORROW):
             cut_off = pairs.apart_from(turn, job.nodes)
             may = [node for node in may if node not in cut_off] or may
             return (untried(job, may) or may[:1])[-1]
     return None
+
+
+def _needed(job: Job) -> int:
+    """Standbys that take a place soon: in the decision in which a node is left it has an empty
+    one, and another job may be served first."""
+    return job.vacant + len(job.leaving)
 
 
 def _best_standby(turn: Turn, job: Job, may: list[str]) -> str | None:
