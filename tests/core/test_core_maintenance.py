@@ -131,6 +131,35 @@ def test_a_node_that_comes_is_made_warm_before_the_ranks_are_ended(training) -> 
     assert life.job.places == ("n0", "n2")
 
 
+def test_a_standby_that_had_a_job_of_later_orders_is_tested_and_moved_to(life) -> None:
+    """It goes on under the order of the job that it had, and what it tells under it counts."""
+    for name in ("n0", "n1"):
+        life.node(name)
+    life.submit(nodes=1, ranks_per_node=1)
+    life.answer()
+    life.progress(1)
+    life.submit("later", nodes=1, ranks_per_node=1)
+    life.answer("later")
+    life.progress(1, "later")
+    life.ends_well("later")
+    life.do(e.NodeReleased(node="n1"))
+    job = life.job
+    life.do(maintain("n0"))
+    life.do(e.NodeAllocated(job="job", node="n1"))
+    told = life.told("n1")
+    assert (told.job, told.epoch > job.epoch) == ("job", True)
+    word = e.NodeQuiet(job="job", epoch=told.epoch, node="n1", warming=True)
+    life.do(word)
+    assert life.phase is Phase.RUNNING, "it is not warm yet"
+    assert life.state.nodes["n1"].exam is not None
+    life.do(replace(word, warming=False))
+    assert life.phase is Phase.SUSPENDING
+    life.answer(empty=["n1"])
+    life.answer(empty=["n1"])
+    assert (life.job.places, life.phase) == (("n1",), Phase.RUNNING)
+    assert life.job.epoch > told.epoch, "ranks have an order later than any that their node had"
+
+
 def test_when_the_time_is_nearly_over_the_step_is_saved_though_no_other_node_is_there(
     training,
 ) -> None:
@@ -146,6 +175,26 @@ def test_when_the_time_is_nearly_over_the_step_is_saved_though_no_other_node_is_
     life.node("n2")
     life.answer(stored=[(7, 1)])
     assert life.job.restore.order == Restore(source="store", step=7, epoch=1)
+
+
+def test_ranks_that_ended_well_keep_none_on_a_node_whose_time_is_over(training) -> None:
+    """Until then the others may end, too."""
+    life = training(standbys=1, task=STORED)
+    life.dies(0, code=0)
+    life.do(maintain("n1", within_s=100))
+    assert life.phase is Phase.RUNNING
+    life.wait(until_s=life.now + 100 - life.policy.save_s)
+    assert (life.phase, life.job.epoch) == (Phase.SUSPENDING, 2)
+    moved(life)
+    assert life.job.places == ("n0", "n2")
+
+
+def test_a_rank_that_failed_is_judged_though_the_time_to_move_has_come(training) -> None:
+    life = training(task=STORED)
+    life.do(maintain("n1", within_s=life.policy.save_s + 5))
+    life.dies(0, judged=False)
+    life.tick(after_s=5)
+    assert life.incident.kind is not Kind.MAINTENANCE
 
 
 def test_a_store_that_takes_too_long_does_not_hold_the_move_up_for_ever(training) -> None:

@@ -3,6 +3,8 @@
 Called by `decide`. Pure. Whatever belongs to an epoch that is over is ignored here, once for all.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core.attempt import known_points, quiet, restore_step, saving, tally
 from holdfast.driver.core.events import (
     CheckpointStored,
@@ -43,7 +45,19 @@ def current(turn: Turn, event: OfEpoch) -> Job | None:
     return job
 
 
+def _for_its_job(turn: Turn, event: NodeQuiet) -> NodeQuiet:
+    """A standby that was told a later epoch of another job goes on under that one: what it tells
+    under it is of the epoch of its job.
+    """
+    job = turn.jobs.get(event.job)
+    if job is None or event.node not in job.standbys:
+        return event
+    told = turn.nodes[event.node].told.epoch
+    return replace(event, epoch=job.epoch) if event.epoch == told else event
+
+
 def on_quiet(turn: Turn, event: NodeQuiet) -> None:
+    event = _for_its_job(turn, event)
     job = current(turn, event)
     if job is None or not turn.has(job, event.node):
         return

@@ -125,17 +125,24 @@ def begin(turn: Turn) -> None:
     """End the ranks of jobs that train on a node which they may leave now."""
     for name in turn.each_job(turn.jobs):
         job = turn.jobs[name]
-        if job.leaving and trains(job):
-            if _may_leave(turn, job, warm=True):
-                _begin(turn, job)
-            else:
-                _wait(turn, job)
+        if not (job.leaving and _runs(job)):
+            continue
+        if _time_is_over(turn, job) or (trains(job) and _may_leave(turn, job, warm=True)):
+            _begin(turn, job)
+        elif trains(job):
+            _wait(turn, job)
 
 
 def trains(job: Job) -> bool:
     """It runs undisturbed. While ranks end, of a fault or for good, that comes first."""
+    return _runs(job) and not job.tally.ended
+
+
+def _runs(job: Job) -> bool:
+    """It trains, or has ranks that go on though others have ended well."""
     wanted = job.wanted is Wanted.RUN and not job.parked
-    return wanted and job.phase is Phase.RUNNING and not job.tally.ended and job.held is None
+    goes_on = not job.tally.failed and job.tally.ended < job.world_size
+    return wanted and job.phase is Phase.RUNNING and goes_on and job.held is None
 
 
 def _may_leave(turn: Turn, job: Job, *, warm: bool = False) -> bool:
