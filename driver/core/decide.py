@@ -117,6 +117,8 @@ def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
             check_s=back_s if node.job is not None and was_there else None,
         )
         turn.set_link(node.name, link)
+        if was_there:
+            executors.back_by(turn, node.name, back_s)
     turn.say(f"a driver took over, term {turn.term}")
 
 

@@ -90,6 +90,8 @@ def note_disconnected(turn: Turn, event: ExecutorDisconnected) -> bool:
         check_s=check_s if had_come else None,  # else it was that of whoever had the node before
     )
     turn.set_link(event.node, link)
+    if had_come:
+        back_by(turn, event.node, check_s)
     return True
 
 
@@ -128,13 +130,26 @@ def _ranks_died(turn: Turn, node: str, name: str, *, unseen: bool) -> None:
         turn.job(name, rendezvous=store)
 
 
+def back_by(turn: Turn, node: str, check_s: float) -> None:
+    """Have it back in its job after `check_s`, when its silence is looked at, which comes first."""
+    had = turn.nodes[node].holding
+    if isinstance(had, Promised | Held):
+        by_s = max(had.by_s, check_s + turn.policy.reconnect_s)
+        turn.set_holding(node, replace(had, by_s=by_s))
+
+
+def has_time(turn: Turn, node: Node) -> bool:
+    """Whether its executor is not there, and need not be yet."""
+    return not node.connected and _by_s(node) > turn.now
+
+
 def _by_s(node: Node) -> float:
     return node.holding.by_s if isinstance(node.holding, Promised | Held) else 0.0
 
 
 def check_connect(turn: Turn, name: str) -> None:
     """Executors that were allocated and never came: others take their places where one did. Those
-    that were allocated later have their own time."""
+    that were allocated later, or were there before, have their own time."""
     job = turn.jobs[name]
     turn.drop_timers(name, Timer.CONNECT)
     awaited = [node for node in job.members if not there(job, turn.nodes[node])]

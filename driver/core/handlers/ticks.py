@@ -109,7 +109,8 @@ def _not_quiet(turn: Turn, job: Job) -> None:
     """Nodes that still are not quiet: with ranks that do not die, cut off, or only just come."""
     late = [node for node in job.nodes if not is_quiet(turn.nodes[node], job)]
     stuck = [node for node in late if is_ending(turn.nodes[node])]
-    new = [node for node in late if not is_ending(turn.nodes[node])]
+    others = [node for node in late if not is_ending(turn.nodes[node])]
+    new = [node for node in others if not executors.has_time(turn, turn.nodes[node])]
     _stuck(turn, job.name, stuck)
     if Timer.CONNECT not in job.timers and not turn.jobs[job.name].finished:
         why = "it did not say in time that no earlier rank is left there"

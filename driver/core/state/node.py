@@ -106,7 +106,7 @@ class Held(Value, frozen=True, tag="held"):
     """The cluster gave it to the job. What is known of it as a part of the job goes with it."""
 
     job: str
-    by_s: float = 0.0  # as of `Promised`
+    by_s: float = 0.0  # as of `Promised`; later where its executor was there, and has to return
     came: bool = False  # its executor was there since
     ending: bool = False  # it may still have ranks of an older epoch
     quiet: Quiet | None = None  # what it told last, once it had none
