@@ -67,6 +67,7 @@ class Turn:
         self.sequence = state.sequence + 1
         self.term = state.term
         self.epoch = state.epoch
+        self.fenced = state.fenced
         self.incident_count = state.incident_count
         self.jobs = state.jobs
         self.nodes = state.nodes
@@ -285,6 +286,7 @@ class Turn:
             sequence=self.sequence,
             term=self.term,
             epoch=self.epoch,
+            fenced=self.fenced,
             incident_count=self.incident_count,
             jobs=self.jobs,
             nodes=self.nodes,

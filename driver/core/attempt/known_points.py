@@ -165,6 +165,11 @@ def of_line(job: Job, step: int, epoch: int) -> Attempt | None:
     return attempt if on_line else None
 
 
+def is_newest(job: Job, epoch: int) -> bool:
+    """Whether it is of the newest attempt, or of what may have followed that and is lost."""
+    return any(each.end is None and each.has(epoch) for each in job.history)
+
+
 def close_epochs(history: Iterable[Attempt], step: int) -> tuple[Attempt, ...]:
     """The history once a new epoch starts from `step`: what came later counts no more."""
     return tuple(

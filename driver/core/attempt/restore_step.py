@@ -22,12 +22,10 @@ def reached(job: Job, told: Told) -> int | None:
     It is the least of the ranks' newest: a rank seals a step only when its peers took part in it.
     None where nothing is left.
     """
-    if not job.history:
-        return None
     newest: dict[int, int] = {}
     for quiet in told.values():
         for snapshot in quiet.snapshots:
-            if job.history[-1].has(snapshot.epoch):
+            if known_points.is_newest(job, snapshot.epoch):
                 newest[snapshot.rank] = max(snapshot.step, newest.get(snapshot.rank, 0))
     return min(newest.values(), default=None)
 

@@ -8,16 +8,13 @@ what the newest of them saved is of the line that is to be continued.
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import ExecutorConnected
+from holdfast.driver.core.job import lost_epochs
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.recovery import ladder
-from holdfast.driver.core.state.model import Attempt, Fault, Job, Phase
+from holdfast.driver.core.state.model import Fault, Job, Phase
 from holdfast.driver.core.state.node import Awaited, Node
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
-
-LOST = 1_000
-"""So many epochs are taken for lost, and not given again: others than those who have come back by
-now may have followed later ones."""
 
 
 def note(turn: Turn, before: Node, event: ExecutorConnected) -> None:
@@ -33,11 +30,9 @@ def note(turn: Turn, before: Node, event: ExecutorConnected) -> None:
         "it was put back from a backup"
     )
     if event.epoch > known:
-        turn.epoch = event.epoch + LOST
-        for name in turn.each_job(turn.jobs, parked=True):
-            _note_lost(turn, turn.jobs[name], known + 1, turn.epoch)
+        lost_epochs.leave_out(turn, event.epoch + lost_epochs.LOST, list(turn.jobs))
     elif event.epoch and node.job in turn.jobs:
-        _note_lost(turn, turn.jobs[node.job], event.epoch, event.epoch)
+        lost_epochs.note(turn, turn.jobs[node.job], event.epoch, event.epoch)
 
 
 def act(turn: Turn, before: Node, event: ExecutorConnected) -> None:
@@ -48,13 +43,6 @@ def act(turn: Turn, before: Node, event: ExecutorConnected) -> None:
     names = [job.name for job in theirs if job.epoch <= event.epoch]
     for name in turn.each_job(names, parked=True):
         _recover(turn, turn.jobs[name], event)
-
-
-def _note_lost(turn: Turn, job: Job, first: int, last: int) -> None:
-    """What any of these epochs saved may be of the job's line."""
-    if not (job.finished or any(attempt.has(last) for attempt in job.history)):
-        lost = Attempt(epoch=last, first=first, version=job.version.number)
-        turn.job(job.name, history=(*job.history, lost))
 
 
 def _is_on_its_way(job: Job) -> bool:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import exams
 from holdfast.driver.core.attempt import known_points, quiet, restore_step
 from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.job import lost_epochs
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.model import Attempt, Job, Tally, Timer
 from holdfast.driver.core.state.restore_point import Choice
@@ -29,13 +30,13 @@ PER_EPOCH = (
 
 def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
     """Fence off what ran: a new epoch in which no rank may run yet."""
-    turn.epoch += 1
+    epoch = lost_epochs.give(turn)
     job = turn.jobs[name]
     exams.drop(turn, job.exam)
     ending = quiet.end_all(turn, job) if job.seated else job.tally.ending
     turn.job(
         name,
-        epoch=turn.epoch,
+        epoch=epoch,
         stop=stop,
         rendezvous_host=job.host,
         save=None,

@@ -386,6 +386,7 @@ class State(Value, frozen=True):
     sequence: int = 0  # of the journal entry that led here
     term: int = 0
     epoch: int = 0  # highest ever given out, over all jobs: executors refuse an older one
+    fenced: int = 0  # newest term that has given an epoch
     incident_count: int = 0
     jobs: dict[str, Job] = {}
     nodes: Mapping[str, Node] = {}  # a dict, but within a batch of decisions: see `overlay`
