@@ -7,7 +7,7 @@ from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate, Distrust, Instruct, Release, Trust
 from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.state.model import Phase
-from holdfast.driver.core.state.node import Source
+from holdfast.driver.core.state.node import Awaited, Source
 from holdfast.driver.core.state.outstanding import outstanding
 from holdfast.protocol.faults import Finding, Kind, Weight
 
@@ -360,6 +360,16 @@ def test_an_executor_may_come_before_the_clusters_word(life) -> None:
     assert life.phase is Phase.ALLOCATING
     life.silence("n0")
     assert "n0" in life.state.nodes
+
+
+def test_what_is_said_of_nodes_after_one_was_forgotten_is_kept(life) -> None:
+    """All in one decision: the stranger stands between two others."""
+    life.node("n0")
+    life.connect("n1", "n1-first")
+    life.node("n2")
+    life.do(e.DriverStarted(term=2))
+    links = {name: type(node.link) for name, node in life.state.nodes.items()}
+    assert links == {"n0": Awaited, "n2": Awaited}
 
 
 @pytest.mark.parametrize("connected", [True, False])

@@ -65,3 +65,18 @@ def test_the_time_to_come_back_goes_on_after_a_standstill_of_the_driver(nearly_l
     life.do(e.Stalled(stood_s=100.0), after_s=100.0)
     life.wait(until_s=life.now + life.policy.return_s - 1)
     assert life.job.places == ("n0", "n1")
+
+
+def test_each_of_several_that_are_awaited_has_its_own_time(life) -> None:
+    """They were promised ten seconds apart, and none of them comes."""
+    life.node("n0")
+    life.submit(nodes=1, standbys=3)
+    life.answer()
+    begun_s = life.now
+    for name in ("n1", "n2", "n3"):
+        life.do(e.NodeAppeared(node=name), after_s=10.0)
+    assert life.job.standbys == ("n1", "n2", "n3")
+    for left in (("n2", "n3"), ("n3",), ()):
+        begun_s += 10.0
+        life.wait(until_s=begun_s + life.policy.connect_s + 1.0)
+        assert life.job.standbys == left

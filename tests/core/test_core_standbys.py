@@ -222,6 +222,23 @@ def test_where_the_other_standby_fails_too_it_is_the_test_and_nobody_is_convicte
     assert "could not be tested (2 of 2 nodes failed: more likely the test" in life.whys[-1]
 
 
+@pytest.mark.parametrize(("own", "foreign", "evicted"), [(2, 0, ["n2"]), (1, 1, []), (0, 2, [])])
+def test_only_fellows_of_its_job_say_how_fast_it_has_to_be(
+    training, own: int, foreign: int, evicted: list[str]
+) -> None:
+    """One other among them, on another kind of machine, and what they reach says nothing."""
+    life = training(standbys=1 + own, spare=foreign)
+    for name in life.job.standbys[1:]:
+        life.do(results(life, name))
+    life.do(bad(life, "n2"))
+    exam = life.state.exams[life.state.nodes["n2"].exam]
+    assert set(exam.orders) == {"n2", "n3", "n4"}
+    told = [results(life, name, gflops=0.1 if name == "n2" else 50.0) for name in exam.orders]
+    for each in told:
+        life.do(each)
+    assert life.evicted == evicted
+
+
 def test_a_recovery_ends_its_second_test_and_it_begins_anew_with_the_first(tested) -> None:
     life = tested
     life.do(bad(life, "n2"))
