@@ -178,12 +178,14 @@ def test_when_the_time_is_nearly_over_the_step_is_saved_though_no_other_node_is_
 
 
 def test_ranks_that_ended_well_keep_none_on_a_node_whose_time_is_over(training) -> None:
-    """Until then the others may end, too."""
+    """Until then the others may end, too, for which there is half of the time to save."""
     life = training(standbys=1, task=STORED)
     life.dies(0, code=0)
     life.do(maintain("n1", within_s=100))
+    by_s = life.now + 100
+    life.wait(until_s=by_s - life.policy.save_s + 1)
     assert life.phase is Phase.RUNNING
-    life.wait(until_s=life.now + 100 - life.policy.save_s)
+    life.wait(until_s=by_s - life.policy.save_s / 2)
     assert (life.phase, life.job.epoch) == (Phase.SUSPENDING, 2)
     moved(life)
     assert life.job.places == ("n0", "n2")

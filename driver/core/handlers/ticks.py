@@ -11,7 +11,7 @@ from holdfast.driver.core.attempt.tally import exits_of, runs_on
 from holdfast.driver.core.events import Ticked
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.handlers import exam_callers, executors, findings, node_loss, parking
-from holdfast.driver.core.job import finish
+from holdfast.driver.core.job import finish, maintenance
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import allocation, eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import drop_unready, give_back, leave
@@ -198,11 +198,6 @@ def _settled(turn: Turn, job: Job) -> None:
         incidents.settle(turn, job, outcome)
 
 
-def _has_to_move(turn: Turn, job: Job) -> None:
-    """Where it trains, `maintenance` ends it now; else it looks at the time itself."""
-    turn.say(f"the time to leave {', '.join(job.leaving)} has come", job.name)
-
-
 def _held_long(turn: Turn, job: Job) -> None:
     """Let others have the nodes of a job that cannot use them."""
     if job.phase is not Phase.REPLACING or "" not in job.places:
@@ -244,7 +239,7 @@ HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {
     Timer.STORE: _no_store,
     Timer.START: _no_start,
     Timer.SETTLE: _settled,
-    Timer.MOVE: _has_to_move,
+    Timer.MOVE: maintenance.on_time,
     Timer.SAVE: saving.out_of_time,
     Timer.SAVE_FAILS: saving.give_up,
     Timer.HOLD: _held_long,

@@ -101,12 +101,29 @@ def _times(turn: Turn, job: Job) -> Iterator[float]:
         yield from (by_s for by_s in times if by_s is not None)
 
 
+def _due_s(turn: Turn, job: Job) -> float | None:
+    """When it has to move, another node there or not, so that its last step can be saved. Where
+    ranks have ended well it is likely to be done soon: the others get half of that time.
+    """
+    by_s = min(_times(turn, job), default=None)
+    save_s = turn.policy.save_s / 2 if job.tally.ended else turn.policy.save_s
+    return None if by_s is None else by_s - save_s
+
+
 def _set_time(turn: Turn, name: str) -> None:
-    """Look at the job again when it has to move, another node there or not."""
+    """Look at the job again when it has to move."""
     turn.drop_timers(name, Timer.MOVE)
-    due_s = min(_times(turn, turn.jobs[name]), default=None)
+    due_s = _due_s(turn, turn.jobs[name])
     if due_s is not None:
-        turn.set_timer(name, Timer.MOVE, max(0.0, due_s - turn.policy.save_s - turn.now))
+        turn.set_timer(name, Timer.MOVE, max(0.0, due_s - turn.now))
+
+
+def on_time(turn: Turn, job: Job) -> None:
+    """Where it trains its ranks are ended now; else it looks at the time itself."""
+    if _time_is_over(turn, job):
+        turn.say(f"the time to leave {', '.join(job.leaving)} has come", job.name)
+    else:
+        _set_time(turn, job.name)
 
 
 def _set_earlier(turn: Turn, job: Job, notice: Against) -> None:
@@ -166,8 +183,8 @@ def _time_is_over(turn: Turn, job: Job) -> bool:
     them: this is asked at each event, of thousands."""
     if turn.now < job.timers.get(Timer.MOVE, turn.now):
         return False
-    due_s = min(_times(turn, job), default=None)
-    return due_s is not None and turn.now >= due_s - turn.policy.save_s
+    due_s = _due_s(turn, job)
+    return due_s is not None and turn.now >= due_s
 
 
 def _cold(job: Job, standby: Node) -> bool:
