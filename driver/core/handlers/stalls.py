@@ -60,8 +60,8 @@ class Later:
 
     def held(self, node: Node) -> None:
         held = node.holding
-        awaited = isinstance(held, Held) and not (held.came and node.connected)
-        if isinstance(held, Promised) or awaited:
+        there = isinstance(held, Held) and held.came and node.connected
+        if isinstance(held, Promised | Held) and not there:
             self._turn.set_holding(node.name, replace(held, by_s=self.at(held.by_s)))
 
     def exam(self, exam: Exam) -> None:
