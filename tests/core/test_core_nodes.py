@@ -362,6 +362,18 @@ def test_an_executor_may_come_before_the_clusters_word(life) -> None:
     assert "n0" in life.state.nodes
 
 
+@pytest.mark.parametrize(("before_s", "evicted"), [(1.0, ["n1"]), (15.0, [])])
+def test_who_has_no_connection_for_a_moment_makes_no_outage(training, before_s, evicted) -> None:
+    """Both of the two nodes that count are away at the check; for long only in an outage."""
+    life = training(nodes=2, spare=1)
+    life.silence("n1")
+    due_s = life.state.nodes["n1"].silent_check_s
+    life.now = due_s - before_s
+    life.silence("n0")
+    life.wait(until_s=due_s)
+    assert life.evicted == evicted
+
+
 def test_what_is_said_of_nodes_after_one_was_forgotten_is_kept(life) -> None:
     """All in one decision: the stranger stands between two others."""
     life.node("n0")

@@ -88,6 +88,7 @@ def note_disconnected(turn: Turn, event: ExecutorDisconnected) -> bool:
         incarnation=node.incarnation,
         address=node.address,
         check_s=check_s if had_come else None,  # else it was that of whoever had the node before
+        since_s=turn.now,
     )
     turn.set_link(event.node, link)
     if had_come:

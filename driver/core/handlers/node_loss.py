@@ -17,6 +17,10 @@ from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 
+MOMENT = 0.25
+"""Of the time that a silent executor has: so short is no silence. The rest is longer than the 10 s
+within which all connections end of a network that fails: as often executors ping."""
+
 
 def missing(turn: Turn, job: Job) -> list[str]:
     """Its nodes that may be gone: not there, or without a connection."""
@@ -88,7 +92,7 @@ def check_silence(turn: Turn) -> None:
     if not due:
         return
     held = [node for node in turn.nodes.values() if node.job and not _may_go(turn, node.job)]
-    silent = [node.name for node in held if not node.connected]
+    silent = [node.name for node in held if _is_silent(turn, node)]
     cap = eviction.cap(turn, turn.policy.silence_share)
     outage = len(silent) == len(held) or len(silent) > cap
     again_s = turn.now + turn.policy.reconnect_s
@@ -109,6 +113,13 @@ def check_silence(turn: Turn) -> None:
             _note_outage(turn, silent, len(held))
         else:
             ladder.recover(turn, node.job, _silence(turn, node))
+
+
+def _is_silent(turn: Turn, node: Node) -> bool:
+    """Whether it has no connection, and not for a moment only: who flaps protects nobody."""
+    moment_s = MOMENT * turn.policy.reconnect_s
+    lost_s = node.link.since_s if isinstance(node.link, Broken) else 0.0
+    return not node.connected and turn.now - lost_s >= moment_s
 
 
 def _look(turn: Turn, node: Node, at_s: float | None) -> None:

@@ -57,6 +57,7 @@ class Broken(Value, frozen=True, tag="broken"):
     incarnation: str
     address: str
     check_s: float | None = None  # as of `Awaited`
+    since_s: float = 0.0  # when it ended
 
 
 Link = Never | Awaited | Connected | Broken
