@@ -106,7 +106,8 @@ def _due_s(turn: Turn, job: Job) -> float | None:
     ranks have ended well it is likely to be done soon: the others get half of that time.
     """
     by_s = min(_times(turn, job), default=None)
-    save_s = turn.policy.save_s / 2 if job.tally.ended else turn.policy.save_s
+    ends_well = _runs(job) and job.tally.ended
+    save_s = turn.policy.save_s / 2 if ends_well else turn.policy.save_s
     return None if by_s is None else by_s - save_s
 
 
