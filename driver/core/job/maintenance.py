@@ -167,8 +167,10 @@ def _may_leave(turn: Turn, job: Job, *, warm: bool = False) -> bool:
     """Another node is there for each, and `warm`, or the time is over; it is where they failed the
     job, or a person evicted one of them.
     """
-    left = [turn.nodes[node] for node in job.leaving]
-    if all(node.notice is None for node in left) or any(node.quarantined for node in left):
+    left = (turn.nodes[node] for node in job.leaving)
+    if all(node.notice is None for node in left):
+        return True
+    if turn.nodes[job.leaving[0]].quarantined:  # whom a person evicts stands first
         return True
     if _time_is_over(turn, job):
         return True

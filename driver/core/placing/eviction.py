@@ -92,7 +92,7 @@ def evict(
     """
     job = turn.jobs.get(turn.nodes[node].job or "")
     if asked and job is not None and stays(job, node):
-        turn.job(job.name, leaving=tuple(dict.fromkeys((*job.leaving, node))))
+        turn.job(job.name, leaving=tuple(dict.fromkeys((node, *job.leaving))))
         turn.say(f"{node} goes once {job.name} has let it go", job.name)
     elif isinstance(turn.nodes[node].holding, Promised | Held | Lent):
         leave(turn, node)
