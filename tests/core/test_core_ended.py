@@ -104,12 +104,13 @@ def test_one_that_came_and_lost_its_connection_before_it_ended_is_not_said_not_t
     assert "pod job-1-1 was deleted" in life.incident.summary
 
 
-def test_a_parked_job_keeps_its_nodes_whatever_becomes_of_their_pods(life) -> None:
-    for node in ("n0", "n1"):
+def test_a_parked_job_loses_the_node_whose_pod_ended_and_no_other_comes_meanwhile(life) -> None:
+    for node in ("n0", "n1", "n2"):
         life.do(e.NodeAppeared(node=node))
     life.submit(nodes=2)
     life.do(e.NodeAllocated(job="job", node="n0"))
     parked = replace(life.job, parked="a mistake of ours")
     life.state = replace(life.state, jobs={"job": parked})
     life.do(ended("n0"))
-    assert (life.job.places, life.ordered(Release)) == (("n0", "n1"), [])
+    assert life.job.places == ("", "n1")
+    assert [order.node for order in life.ordered(Release)] == ["n0"]
