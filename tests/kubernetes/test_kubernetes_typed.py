@@ -250,7 +250,7 @@ def wanted(plane: ControlPlane) -> dict[str, Any]:
 
 def test_a_person_keeps_nodes_from_work_and_gives_them_back(ada: Person) -> None:
     assert "node-3  free" in ada.gets("nodes")
-    assert "node-3 is to be free: " in ada.gets("nodes maintain node-3 --reason kernel")
+    assert "it is free now" in ada.gets("nodes maintain node-3 --reason kernel")
     assert "maintenance" in ada.gets("nodes list")
     assert "a person wants node-3 used again" in ada.gets("restore node-3 --reason booted")
     assert "node-3" in ada.gets("evict node-3 --reason loud")
