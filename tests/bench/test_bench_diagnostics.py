@@ -15,6 +15,7 @@ from holdfast.protocol.messages import DiagnosticResult  # noqa: E402
 
 
 def test_one_turn_tries_every_case_and_finds_what_does_not_hang_on_speed() -> None:
+    before = set(psutil.Process().children())
     found: Found = defaultdict(list)
     measure(0, lambda what: None, found)
     rows = {(row.case.test, row.case.node, row.case.beside): row for row in told(found)}
@@ -25,7 +26,7 @@ def test_one_turn_tries_every_case_and_finds_what_does_not_hang_on_speed() -> No
     for beside in LOADS:
         assert rows["compute", "a wrong bit", beside].wrong == 0
         assert rows["allreduce", "stopped", beside].wrong == 0
-    assert psutil.Process().children() == []
+    assert set(psutil.Process().children()) <= before
 
 
 LOADS = ("alone", "busy")
