@@ -8,6 +8,7 @@ each of its facets and needs no table.
 from typing import TypedDict
 
 from holdfast.driver.core.events import Reached
+from holdfast.driver.core.state.fact import Fact
 from holdfast.driver.core.state.model import (
     Again,
     Attempt,
@@ -70,6 +71,7 @@ class JobChanges(TypedDict, total=False):
     spots: dict[str, int]
     passed: dict[str, float]
     ends: tuple[Again, ...]
+    facts: tuple[Fact, ...]
     moved: dict[str, float]
     incident: int | None
     repeating: int | None

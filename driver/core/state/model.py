@@ -11,6 +11,7 @@ from enum import StrEnum
 from msgspec import field
 
 from holdfast.driver.core.events import Plan, Reached
+from holdfast.driver.core.state.fact import Fact
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.node import Backoff, Exited, Node
 from holdfast.driver.core.state.restore_point import RestorePoint
@@ -258,6 +259,7 @@ class Job(Value, frozen=True):
     spots: dict[str, int] = {}  # restarts for standing still, by where in the script
     passed: dict[str, float] = {}  # of these, those that it got past since, and when
     ends: tuple[Again, ...] = ()  # how ranks ended, the latest last
+    facts: tuple[Fact, ...] = ()  # its faults lately, the latest last
     moved: dict[str, float] = {}  # nodes that it moved off without proof against them, and when
     incident: int | None = None  # the open one
     repeating: int | None = None  # one that is closed, of which it still does steps again

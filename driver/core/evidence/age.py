@@ -1,0 +1,58 @@
+"""How long facts count. Pure.
+
+A fact weighs half as much after each half-life. It counts, in rules that count, while it weighs at
+least half, and is dropped when next to nothing is left of it. What a budget is paid from counts
+within the budget's own window and does not decay.
+"""
+
+from collections.abc import Iterable
+
+from holdfast.driver.core.state.fact import Bearing, Fact, OfLink, OfNode
+
+HOUR_S, DAY_S = 3_600.0, 86_400.0
+
+SITE_S = 6 * HOUR_S
+"""Faults at one site of a script count as the same for so long, unless it is passed before."""
+LINK_S = 1 * DAY_S
+NODE_S = 7 * DAY_S
+"""Of a node, and of tests that acquit it."""
+OTHER_S = 7 * DAY_S
+"""Of versions, restore points, stores."""
+
+LEAST = 1 / 16
+"""What weighs less is dropped."""
+KEPT = 64
+"""Facts that one subject keeps at most, the latest ones."""
+
+
+def half_life_s(fact: Fact) -> float:
+    """In seconds."""
+    if isinstance(fact.subject, OfLink):
+        return LINK_S
+    return NODE_S if isinstance(fact.subject, OfNode) else OTHER_S
+
+
+def weight(fact: Fact, now: float) -> float:
+    """1 for what is new, half as much after each half-life. A clock that was put back ages
+    nothing."""
+    age_s = max(0.0, now - fact.at_s)
+    return float(0.5 ** (age_s / half_life_s(fact)))
+
+
+def counts(fact: Fact, now: float) -> bool:
+    """Whether it is younger than its half-life."""
+    return weight(fact, now) >= 1 / 2
+
+
+def kept(facts: Iterable[Fact], now: float) -> tuple[Fact, ...]:
+    """Without what has decayed, and no more than one subject keeps. A person's conviction has no
+    age: it stands until a person takes it back."""
+    alive = [fact for fact in facts if _stands(fact) or weight(fact, now) >= LEAST]
+    standing = [fact for fact in alive if _stands(fact)]
+    room = max(0, KEPT - len(standing))
+    latest = [fact for fact in alive if not _stands(fact)][-room:] if room else []
+    return tuple(sorted((*standing, *latest), key=lambda fact: (fact.at_s, fact.entry)))
+
+
+def _stands(fact: Fact) -> bool:
+    return fact.bearing is Bearing.CONVICTS

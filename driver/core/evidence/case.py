@@ -1,0 +1,79 @@
+"""One fault of a job as the choice of the next step sees it: the facts, and what may be done.
+
+Made by `recovery` of a job and what is known of it, judged by `table`. Pure values: nothing here
+knows of jobs, nodes or clusters.
+"""
+
+from holdfast.driver.core.evidence import same
+from holdfast.driver.core.evidence.act import Act
+from holdfast.driver.core.state.fact import Fact, FaultClass, OfNode, Site
+from holdfast.driver.core.state.value import Value
+
+
+class Ways(Value, frozen=True):
+    """What could be done now, beside a restart, and what each way costs in seconds."""
+
+    acts: frozenset[Act] = frozenset({Act.RESTART, Act.GIVE_UP})
+    cost_s: dict[Act, float] = {}  # measured medians; what is missing has the default of `act`
+
+    def cost_of(self, act: Act) -> float:
+        return self.cost_s.get(act, act.default_s)
+
+    def cheapest(self, acts: frozenset[Act]) -> Act | None:
+        """Of these, that may be done."""
+        return min(acts & self.acts, key=lambda act: (self.cost_of(act), act), default=None)
+
+
+class Case(Value, frozen=True):
+    """A fault, `past` faults of the same class and version of the job, the oldest first, and what
+    could be done."""
+
+    now: float
+    fault: FaultClass
+    nodes: int  # of the job
+    past: tuple[Fact, ...] = ()
+    site: Site | None = None  # None: it says nothing of its place
+    hang: bool = False
+    node: OfNode | None = None  # that it names
+    place: int | None = None  # of that node in the job
+    began: bool = True  # ranks had got on since their start
+    restored: bool = False  # they had started from a restore point
+    convicted: str = ""  # explicit evidence against the node
+    apart: tuple[str, ...] = ()  # two nodes that are known not to reach each other
+    blind: str = ""  # why the driver may not see well now
+    hopeless: str = ""  # why no restart of these ranks can help
+    version: int = 1
+    before: int | None = None  # a version that ran before this one
+    pauses: int = 4  # restarts with ever more patience at one site
+    ways: Ways = Ways()
+
+    @property
+    def here(self) -> list[Fact]:
+        """Faults that came at the same site."""
+        return same.at_site(self.past, self.site, self.now)
+
+    @property
+    def named(self) -> list[OfNode]:
+        """The nodes that faults lately named, this one's last."""
+        found = [fact.about.node for fact in self.past if fact.about.node is not None]
+        return [*found, *([self.node] if self.node is not None else [])]
+
+    @property
+    def own(self) -> int:
+        """How many of these faults its node was named for, this one with them."""
+        return self.named.count(self.node) if self.node is not None else 0
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether its node does, among the job's."""
+        warm = Act.MOVE_WARM in self.ways.acts
+        return same.stands_out(self.own, len(self.named), self.nodes, warm=warm)
+
+    @property
+    def spread(self) -> bool:
+        """Whether faults were on several nodes, and none of them stands out."""
+        return len(set(self.named)) >= SPREAD and not self.stands_out
+
+
+SPREAD = 3
+"""Nodes whose faults say more of what they run than of them (second-pass.md, "Evidence")."""

@@ -1,0 +1,60 @@
+"""When two faults are the same: at one site, at one node, or following a job to another. Pure.
+
+Three questions, for they have different answers: code that is wrong fails at its site wherever it
+runs, a machine that is bad fails at any site, and what follows a job to another machine was not the
+first machine's.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import comb
+
+from holdfast.driver.core.evidence import age
+from holdfast.driver.core.state.fact import Fact, OfNode, Site
+
+LEAST_FAULTS = 2
+"""One fault says nothing of where it was."""
+ALONE_FAULTS = 3
+"""Of a job with one node, whose faults can be nowhere else."""
+CHANCE = 0.1
+"""How likely chance alone may be where a node is to be left that no warm standby replaces."""
+CHANCE_WARM = 0.3
+"""And where one does, so that little is lost by a mistake. (Both: second-pass.md, "Evidence", where
+300 simulated lives of each kind of fault chose them.)"""
+
+
+def at_site(past: Iterable[Fact], site: Site | None, now: float) -> list[Fact]:
+    """Faults at the same site lately: the same words, and the same step or none since a start."""
+    if site is None:
+        return []
+    since_s = now - age.SITE_S
+    return [fact for fact in past if fact.about.site == site and fact.at_s > since_s]
+
+
+def at_node(past: Iterable[Fact], node: OfNode, now: float) -> list[Fact]:
+    """Faults of the job that this machine was named for lately."""
+    return [fact for fact in past if fact.about.node == node and age.counts(fact, now)]
+
+
+def chance(own: int, faults: int, nodes: int) -> float:
+    """How many of `nodes` would have `own` of the `faults` by chance, were each as likely as the
+    others: nodes P(Binomial(faults, 1/nodes) >= own). At most 1 is returned."""
+    share = 1 / nodes
+    tail = sum(
+        comb(faults, k) * share**k * (1 - share) ** (faults - k) for k in range(own, faults + 1)
+    )
+    return min(1.0, nodes * tail)
+
+
+def stands_out(own: int, faults: int, nodes: int, *, warm: bool) -> bool:
+    """Whether so many of a job's faults at one of its nodes are more than chance."""
+    if nodes == 1:
+        return own >= ALONE_FAULTS
+    return own >= LEAST_FAULTS and chance(own, faults, nodes) <= (CHANCE_WARM if warm else CHANCE)
+
+
+def followed(past: Sequence[Fact], site: Site | None, place: int | None, node: OfNode) -> bool:
+    """Whether the same came at this place on another machine before: then it is neither's."""
+    if site is None or place is None:
+        return False
+    there = [fact for fact in past if fact.about.site == site and fact.about.place == place]
+    return any(fact.about.node not in (None, node) for fact in there)
