@@ -33,12 +33,15 @@ class Case(Value, frozen=True):
     nodes: int  # of the job
     past: tuple[Fact, ...] = ()
     site: Site | None = None  # None: it says nothing of its place
+    what: str = ""  # a kind of fault
     hang: bool = False
     node: OfNode | None = None  # that it names
     place: int | None = None  # of that node in the job
     began: bool = True  # ranks had got on since their start
     restored: bool = False  # they had started from a restore point
     convicted: str = ""  # explicit evidence against the node
+    suspected: str = ""  # who has seen it says that it has to be tested, the node or all
+    acquitted: bool = False  # tests of the node found nothing lately
     apart: tuple[str, ...] = ()  # two nodes that are known not to reach each other
     blind: str = ""  # why the driver may not see well now
     hopeless: str = ""  # why no restart of these ranks can help

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from holdfast.driver.core.evidence import same
 from holdfast.driver.core.evidence.act import Act
 from holdfast.driver.core.evidence.case import Case
-from holdfast.driver.core.state.fact import Bearing, FaultClass, Hypothesis
+from holdfast.driver.core.state.fact import FaultClass, Hypothesis
 
 USERS_SAID = 1
 """Earlier faults at one site after which what a script says of itself is believed."""
@@ -40,13 +40,23 @@ def pause(case: Case) -> Answer:
 
 
 def passing(case: Case) -> Answer:
+    if case.suspected:
+        return Answer(False, case.suspected)
     if case.here:
         return Answer(False, f"the same came before {_at_site(case)}")
+    if _unnamed_again(case):
+        return Answer(False, "it stood still before, and nobody was named")
     if case.stands_out:
         return Answer(False, _standing_out(case))
     if case.spread and case.before is not None:
         return Answer(False, f"faults came on {len(set(case.named))} nodes, with a new version")
     return Answer(True, "it did not come before")
+
+
+def _unnamed_again(case: Case) -> bool:
+    """Whether a standstill of which no node is named came again lately."""
+    before = [fact for fact in case.past if fact.what == case.what and fact.about.node is None]
+    return case.hang and case.node is None and bool(before)
 
 
 def point(case: Case) -> Answer:
@@ -87,8 +97,10 @@ def node(case: Case) -> Answer:
 
 
 def _pointed_at(case: Case) -> bool:
-    """Whether the node stands out; or a death came again at one site, and on it alone. What a
+    """Whether who has seen it says so, or the node stands out; or a death came again at one site, and on it alone. What a
     script says at one site is no sign of a node: only what it says at several."""
+    if case.suspected:
+        return True
     here = case.here
     on_it = all(fact.about.node == case.node for fact in here)
     if case.fault is FaultClass.DIED:
@@ -100,8 +112,7 @@ def _pointed_at(case: Case) -> bool:
 def how_to_leave(case: Case) -> Act | None:
     """The cheapest way to act on a node that nothing convicts. Tests that found nothing are not
     asked again before the node was left."""
-    acquitted = any(fact.bearing is Bearing.ACQUITS for fact in case.past)
-    ways = {Act.MOVE_WARM, Act.MOVE_COLD} | (set() if acquitted else {Act.EXAM})
+    ways = {Act.MOVE_WARM, Act.MOVE_COLD} | (set() if case.acquitted else {Act.EXAM})
     return case.ways.cheapest(frozenset(ways))
 
 
@@ -117,7 +128,7 @@ def version(case: Case) -> Answer:
 def group(case: Case) -> Answer:
     if case.node is not None:
         return Answer(False, "a node is named")
-    if not case.past:
+    if not (case.suspected or _unnamed_again(case) or case.here):
         return Answer(False, "it came once")
     if Act.EXAM_ALL not in case.ways.acts:
         return Answer(False, "its nodes cannot be tested")

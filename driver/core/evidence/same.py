@@ -27,7 +27,7 @@ def at_site(past: Iterable[Fact], site: Site | None, now: float) -> list[Fact]:
     if site is None:
         return []
     since_s = now - age.SITE_S
-    return [fact for fact in past if fact.about.site == site and fact.at_s > since_s]
+    return [fact for fact in past if site.same(fact.about.site) and fact.at_s > since_s]
 
 
 def at_node(past: Iterable[Fact], node: OfNode, now: float) -> list[Fact]:
@@ -56,5 +56,5 @@ def followed(past: Sequence[Fact], site: Site | None, place: int | None, node: O
     """Whether the same came at this place on another machine before: then it is neither's."""
     if site is None or place is None:
         return False
-    there = [fact for fact in past if fact.about.site == site and fact.about.place == place]
+    there = [fact for fact in past if fact.about.place == place and site.same(fact.about.site)]
     return any(fact.about.node not in (None, node) for fact in there)

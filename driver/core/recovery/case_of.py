@@ -30,12 +30,15 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         nodes=job.layout.nodes,
         past=tuple(each for each in job.facts if _alike(each, kind, version)),
         site=site_of(fault, start),
+        what=fault.kind,
         hang=fault.kind in STANDSTILLS,
         node=node,
         place=job.places.index(fault.node) if fault.node in job.places else None,
         began=(reached(fault) or 0) > start,
         restored=job.restore is not None,
         convicted=_convicted(fault),
+        suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
+        acquitted=_acquitted(turn, fault),
         apart=move_on_suspicion.cut_off(turn, job, fault),
         hopeless=hopeless(turn, job, fault),
         version=version,
@@ -64,11 +67,12 @@ def site_of(fault: Fault, start: int) -> Site | None:
     if fault.spot:
         return Site(words=fault.spot)
     end = fault.signature
-    if end is None:
-        return None
-    relative = " of its steps since its start" if end.relative else ""
-    since = 0 if end.relative else start
-    return Site(words=end.how + relative, step=end.step if end.step > since else None)
+    if end is not None:
+        since = 0 if end.relative else start
+        return Site(words=end.how, step=end.step, fresh=end.step <= since)
+    if fault.kind in STANDSTILLS and fault.step is not None:
+        return Site(words=fault.kind, step=fault.step, fresh=fault.step <= start)
+    return None
 
 
 def reached(fault: Fault) -> int | None:
@@ -85,6 +89,12 @@ def machine(turn: Turn, name: str | None) -> OfNode | None:
 def _convicted(fault: Fault) -> str:
     plain = fault.weight is Weight.CONCLUSIVE and fault.node is not None
     return fault.summary if plain else ""
+
+
+def _acquitted(turn: Turn, fault: Fault) -> bool:
+    """Whether tests of the node have found nothing lately."""
+    node = turn.nodes.get(fault.node or "")
+    return node is not None and bool(node.record.acquitted)
 
 
 def hopeless(turn: Turn, job: Job, fault: Fault) -> str:

@@ -87,7 +87,14 @@ class Site(Value, frozen=True):
     """How a rank ended or stood still, and where in its training."""
 
     words: str
-    step: int | None = None  # that was completed; None: none since its start
+    step: int | None = None  # that was completed, where that is known
+    fresh: bool = False  # none was since its start
+
+    def same(self, other: "Site | None") -> bool:
+        """The same words, and the same step or none since a start."""
+        if other is None or self.words != other.words:
+            return False
+        return self.step == other.step or (self.fresh and other.fresh)
 
 
 class About(Value, frozen=True):
