@@ -9,7 +9,7 @@ import msgspec
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds and shares; change the version with any of them."""
 
-    version: int = 11
+    version: int = 12
     gather_s: float = 0.03
     """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
@@ -92,19 +92,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     standby_failures: int = 2
     """Standbys of a job that fail their self-tests one after another before it is more likely the
     test than the nodes: further ones of that job are not tested."""
-    same_fault_tries: int = 2
-    """Recoveries of one fault on one node within an incident before the next rung."""
-    incident_tries: int = 6
-    """Recoveries within an incident before the next rung, whatever the faults."""
-    strikes: int = 3
-    """Faults rooted in one node within `strike_window_s` that make it a suspect."""
-    strike_window_s: float = 3_600.0
+    blame_window_s: float = 3_600.0
+    """For so long a fault that was put down to a node counts as a word against it, where its tests
+    are judged, and tests that found nothing are not asked again."""
     spot_tries: int = 4
     """Standstills at one place of a script until they are the script's own fault; the detectors
     wait four times as long at each as at the one before it (15 s, 1 min, 4 min, 16 min)."""
-    acquittals: int = 2
-    """Tests of one suspect within `strike_window_s` that find nothing until its place is tried on
-    another node."""
     apart_s: float = 3_600.0
     """Two nodes that could not reach each other are not seated together within it, where another
     node is free."""

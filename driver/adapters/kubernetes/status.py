@@ -76,7 +76,7 @@ def status_of(
         "standbys": list(job.standbys),
         "ready": f"{ready}/{job.plan.nodes + job.plan.standbys}",
         "attempt": job.attempt,
-        "restarts": len(job.spent),
+        "restarts": sum(1 for fact in job.facts if fact.payer is not None),
         "incident": _incident(incident),
         "lastRecoverySeconds": _recovery_s(incident),
         **_live(job, live),

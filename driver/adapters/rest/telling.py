@@ -26,6 +26,7 @@ from holdfast.driver.core.events import (
     NodeRestoreRequested,
     RanksExited,
 )
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state import job_lives
 from holdfast.driver.core.state.fit import STATES
@@ -189,7 +190,7 @@ def _since(node: Node, entries: Sequence[Entry]) -> list[str]:
 
 def _strikes(state: State, node: Node, entries: Sequence[Entry]) -> list[str]:
     """Faults that had their root there, lately: what is counted against it, in a line."""
-    strikes = node.record.strikes
+    strikes = [fact.at_s for fact in book.put_down(node.record.facts)]
     told = [_strike(state, node, at_s) or _when(at_s, entries) for at_s in strikes]
     count = "one strike" if len(strikes) == 1 else f"{len(strikes)} strikes"
     return [f"{count}: {'; '.join(filter(None, dict.fromkeys(told)))}"] if strikes else []

@@ -21,6 +21,7 @@ from holdfast.driver.adapters.rest.points import (
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.attempt.known_points import newest_stored
 from holdfast.driver.core.attempt.tally import exits_of
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults.root_cause import root
 from holdfast.driver.core.state.fit import STATES, WORDED, Reason, Use, fit
 from holdfast.driver.core.state.model import Incident, Job, Purpose, State
@@ -29,6 +30,7 @@ from holdfast.driver.core.telling.story import timeline
 from holdfast.driver.core.testing.off_the_job import due_s
 from holdfast.driver.people.how_far import how_far
 from holdfast.driver.watch import JobProgress
+from holdfast.protocol.faults import Blame
 from holdfast.protocol.messages import Observed
 
 
@@ -297,7 +299,7 @@ def node_view(state: State, node: Node, seen: Observed | None = None) -> NodeVie
         incident=node.quarantine.incident if node.quarantine else None,
         on_trial=isinstance(node.holding, Lent),
         next_trial_s=None if isinstance(node.holding, Lent) else due_s(node),
-        strikes=len(node.record.strikes),
+        strikes=len(book.put_down(node.record.facts)),
     )
 
 
@@ -401,8 +403,10 @@ def _restarts(job: Job, now: float) -> dict[str, BudgetView]:
     return {
         name: BudgetView(
             used=sum(
-                (each.blame == "user") == (name == "user") and now - each.at_s < budget.window_s
-                for each in job.spent
+                each.payer is not None
+                and (each.payer is Blame.USER) == (name == "user")
+                and now - each.at_s < budget.window_s
+                for each in job.facts
             ),
             allowed=budget.restarts,
             window_s=budget.window_s,

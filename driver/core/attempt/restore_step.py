@@ -77,7 +77,8 @@ def looking(job: Job, told: Told) -> str:
 def _behind(job: Job, told: Told, point: RestorePoint | None) -> str:
     """The step that was acknowledged, where `point` is behind it."""
     damaged = {(one.step, one.epoch) for quiet in told.values() for one in quiet.damaged}
-    steps = [stored.step for stored in known_points.in_store(job) if stored.saved not in damaged]
+    usable = (stored for stored in known_points.in_store(job) if stored.usable)
+    steps = [stored.step for stored in usable if stored.saved not in damaged]
     last = max(steps, default=0)
     if last <= (point.step if point else 0):
         return ""

@@ -7,28 +7,28 @@ within the budget's own window and does not decay.
 
 from collections.abc import Iterable
 
-from holdfast.driver.core.state.fact import Bearing, Fact, OfLink, OfNode
+from holdfast.driver.core.state.fact import Bearing, Fact, OfNode, Site
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 
 SITE_S = 6 * HOUR_S
 """Faults at one site of a script count as the same for so long, unless it is passed before."""
-LINK_S = 1 * DAY_S
+START_S = 1 * HOUR_S
+"""Those before the first step, or so many steps after a start: the same may befall a restart that
+comes much later."""
 NODE_S = 7 * DAY_S
-"""Of a node, and of tests that acquit it."""
+"""Half-life of what a node is accused of, and of tests that acquit it."""
 OTHER_S = 7 * DAY_S
-"""Of versions, restore points, stores."""
+"""Of a job's faults."""
 
 LEAST = 1 / 16
 """What weighs less is dropped."""
-KEPT = 64
-"""Facts that one subject keeps at most, the latest ones."""
+KEPT = 128
+"""Facts that one subject keeps at most, the latest ones: more than a day's budget of restarts."""
 
 
 def half_life_s(fact: Fact) -> float:
     """In seconds."""
-    if isinstance(fact.subject, OfLink):
-        return LINK_S
     return NODE_S if isinstance(fact.subject, OfNode) else OTHER_S
 
 
@@ -44,12 +44,17 @@ def counts(fact: Fact, now: float) -> bool:
     return weight(fact, now) >= 1 / 2
 
 
+def site_s(site: Site) -> float:
+    """How long faults at this site count as the same."""
+    return SITE_S if site.step and not site.relative else START_S
+
+
 def kept(facts: Iterable[Fact], now: float) -> tuple[Fact, ...]:
-    """Without what has decayed, and no more than one subject keeps. A person's conviction has no
-    age: it stands until a person takes it back."""
+    """Without what has decayed, and no more than one subject keeps. What convicts has no age: it
+    stands until a test or a person takes it back."""
     alive = [fact for fact in facts if _stands(fact) or weight(fact, now) >= LEAST]
-    standing = [fact for fact in alive if _stands(fact)]
-    room = max(0, KEPT - len(standing))
+    standing = [fact for fact in alive if _stands(fact)][-KEPT:]
+    room = KEPT - len(standing)
     latest = [fact for fact in alive if not _stands(fact)][-room:] if room else []
     return tuple(sorted((*standing, *latest), key=lambda fact: (fact.at_s, fact.entry)))
 

@@ -4,24 +4,26 @@ Made by `recovery` of a job and what is known of it, judged by `table`. Pure val
 knows of jobs, nodes or clusters.
 """
 
-from holdfast.driver.core.evidence import same
-from holdfast.driver.core.evidence.act import Act
-from holdfast.driver.core.state.fact import Fact, FaultClass, OfNode, Site
+from holdfast.driver.core.evidence import cost, same
+from holdfast.driver.core.state.fact import Act, Fact, FaultClass, OfNode, Site
 from holdfast.driver.core.state.value import Value
+
+SPREAD = 3
+"""Nodes whose faults say more of what they run than of them (second-pass.md, "Evidence")."""
 
 
 class Ways(Value, frozen=True):
-    """What could be done now, beside a restart, and what each way costs in seconds."""
+    """What could be done now, and what each way costs in seconds, where that was measured."""
 
     acts: frozenset[Act] = frozenset({Act.RESTART, Act.GIVE_UP})
-    cost_s: dict[Act, float] = {}  # measured medians; what is missing has the default of `act`
+    cost_s: dict[Act, float] = {}
 
     def cost_of(self, act: Act) -> float:
-        return self.cost_s.get(act, act.default_s)
+        return cost.cost_s(act, self.cost_s)
 
-    def cheapest(self, acts: frozenset[Act]) -> Act | None:
+    def cheapest(self, *acts: Act) -> Act | None:
         """Of these, that may be done."""
-        return min(acts & self.acts, key=lambda act: (self.cost_of(act), act), default=None)
+        return min(self.acts & set(acts), key=lambda act: (self.cost_of(act), act), default=None)
 
 
 class Case(Value, frozen=True):
@@ -31,28 +33,28 @@ class Case(Value, frozen=True):
     now: float
     fault: FaultClass
     nodes: int  # of the job
+    what: str = ""  # a kind of fault
     past: tuple[Fact, ...] = ()
     site: Site | None = None  # None: it says nothing of its place
-    what: str = ""  # a kind of fault
     hang: bool = False
     node: OfNode | None = None  # that it names
     place: int | None = None  # of that node in the job
-    began: bool = True  # ranks had got on since their start
-    restored: bool = False  # they had started from a restore point
+    restored: bool = False  # ranks had started from a restore point
+    refused: str = ""  # why that point cannot be used, where the fault says so
     convicted: str = ""  # explicit evidence against the node
-    suspected: str = ""  # who has seen it says that it has to be tested, the node or all
+    suspected: str = ""  # who has seen it says that the node has to be tested, or all
     acquitted: bool = False  # tests of the node found nothing lately
     apart: tuple[str, ...] = ()  # two nodes that are known not to reach each other
     blind: str = ""  # why the driver may not see well now
     hopeless: str = ""  # why no restart of these ranks can help
-    version: int = 1
     before: int | None = None  # a version that ran before this one
     pauses: int = 4  # restarts with ever more patience at one site
+    fix: str = ""  # which option would have let it go on
     ways: Ways = Ways()
 
     @property
     def here(self) -> list[Fact]:
-        """Faults that came at the same site."""
+        """Faults that came at the same site, which the job has not passed since."""
         return same.at_site(self.past, self.site, self.now)
 
     @property
@@ -77,6 +79,12 @@ class Case(Value, frozen=True):
         """Whether faults were on several nodes, and none of them stands out."""
         return len(set(self.named)) >= SPREAD and not self.stands_out
 
+    @property
+    def alone(self) -> bool:
+        """Whether the job has one node, and may have no other."""
+        return self.nodes == 1 and self.leave is None
 
-SPREAD = 3
-"""Nodes whose faults say more of what they run than of them (second-pass.md, "Evidence")."""
+    @property
+    def leave(self) -> Act | None:
+        """The cheapest way to leave the node; None where there is none."""
+        return self.ways.cheapest(Act.MOVE_WARM, Act.MOVE_COLD)

@@ -1,22 +1,20 @@
 """What opens each hypothesis, and what closes it. Pure: one function each, with its sentence.
 
-The order in which open ones are tried is in `table`. Which rules there are, and why cost or odds
-do not choose between hypotheses: second-pass.md, "Evidence".
+The order in which open ones are tried is in `table`. Which rules there are, and why neither cost
+nor odds choose between hypotheses: second-pass.md, "Evidence".
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast.driver.core.evidence import same
-from holdfast.driver.core.evidence.act import Act
+from holdfast.driver.core.evidence import same, words
 from holdfast.driver.core.evidence.case import Case
-from holdfast.driver.core.state.fact import FaultClass, Hypothesis
+from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis
 
 USERS_SAID = 1
 """Earlier faults at one site after which what a script says of itself is believed."""
 USERS_DIED = 3
 """And where nobody said anything: it is the fourth that ends the job."""
-
 SEEN = 3
 """Standstills looked back on for two nodes that are named in turns."""
 
@@ -29,28 +27,30 @@ class Answer(NamedTuple):
 
 
 def blind(case: Case) -> Answer:
-    return Answer(bool(case.blind), case.blind or "others are heard")
+    return Answer(bool(case.blind), case.blind or "the driver hears the others well")
 
 
 def pause(case: Case) -> Answer:
     times = len(case.here)
     if times < case.pauses:
-        return Answer(True, f"it stood there {_times(times + 1)}, and is given longer each time")
-    return Answer(False, f"it was given longer {_times(times)}, in vain")
+        return Answer(True, f"{words.at_site(case)}, and is given longer each time")
+    return Answer(False, f"it was given longer {words.times(times)}, in vain")
 
 
 def passing(case: Case) -> Answer:
     if case.suspected:
         return Answer(False, case.suspected)
+    if case.apart:
+        return Answer(False, words.cut_off(case))
     if case.here:
-        return Answer(False, f"the same came before {_at_site(case)}")
+        return Answer(False, words.at_site(case))
     if _unnamed_again(case):
-        return Answer(False, "it stood still before, and nobody was named")
+        return Answer(False, "it stood still before, and no node was named")
     if case.stands_out:
-        return Answer(False, _standing_out(case))
+        return Answer(False, words.standing_out(case))
     if case.spread and case.before is not None:
         return Answer(False, f"faults came on {len(set(case.named))} nodes, with a new version")
-    return Answer(True, "it did not come before")
+    return Answer(True, "nothing like it came before" if not case.past else words.own(case))
 
 
 def _unnamed_again(case: Case) -> bool:
@@ -60,26 +60,28 @@ def _unnamed_again(case: Case) -> bool:
 
 
 def point(case: Case) -> Answer:
-    if case.began or not case.restored:
-        return Answer(False, "ranks had got on since their start")
+    if case.refused:
+        return Answer(True, case.refused)
+    if not case.restored or case.site is None or not case.site.fresh:
+        return Answer(False, "ranks got on after their start")
     if not case.here:
         return Answer(False, "nothing came twice after such a start")
     if any(fact.held_for is Hypothesis.POINT for fact in case.here):
         return Answer(False, "an older one led to the same")
     if Act.STEP_BACK not in case.ways.acts:
         return Answer(False, "there is no older one")
-    return Answer(True, "ranks died at or before their first step from it, more than once")
+    return Answer(True, "ranks died before their first step from it, and not for the first time")
 
 
 def link(case: Case) -> Answer:
-    if case.apart:
-        return Answer(True, f"{' and '.join(case.apart)} could not reach each other")
-    lately = {each.name for each in case.named[-SEEN:]}
-    if not (case.hang and case.past and len(lately) == 2):
+    lately = sorted({each.name for each in case.named[-SEEN:]})
+    in_turns = case.hang and bool(case.past) and len(lately) == 2
+    if not (case.apart or in_turns):
         return Answer(False, "no two nodes are known that cannot reach each other")
-    if how_to_leave(case) is None:
-        return Answer(False, "no other node may take the place of one of the two")
-    return Answer(True, f"it stood still on {' and '.join(sorted(lately))} in turns")
+    why = words.cut_off(case) if case.apart else f"it stood still on {' and '.join(lately)} in turn"
+    if case.leave is None:
+        return Answer(False, f"{why}, but no other node may take the place of one")
+    return Answer(True, why)
 
 
 def node(case: Case) -> Answer:
@@ -89,40 +91,38 @@ def node(case: Case) -> Answer:
         return Answer(False, "no node is named")
     if same.followed(case.past, case.site, case.place, case.node):
         return Answer(False, "the same came at this place on another node")
-    if not _pointed_at(case):
-        return Answer(False, f"{_own(case)}: no more than chance would give it")
+    if not (case.suspected or _pointed_at(case)):
+        return Answer(False, f"{words.own(case)}: no more than chance")
     if how_to_leave(case) is None:
-        return Answer(False, "no other node may take its place, and its tests found nothing")
-    return Answer(True, _standing_out(case))
+        return Answer(False, "its tests found nothing, and no other node may take its place")
+    return Answer(True, case.suspected or words.standing_out(case))
 
 
 def _pointed_at(case: Case) -> bool:
-    """Whether who has seen it says so, or the node stands out; or a death came again at one site, and on it alone. What a
-    script says at one site is no sign of a node: only what it says at several."""
-    if case.suspected:
-        return True
-    here = case.here
-    on_it = all(fact.about.node == case.node for fact in here)
-    if case.fault is FaultClass.DIED:
-        return case.stands_out or (bool(here) and on_it)
-    own = [fact for fact in case.past if fact.about.node == case.node]
-    return case.stands_out and len({fact.about.site for fact in own} | {case.site}) > 1
+    """Whether the node stands out, or a death came again at one site, and on it alone, of a job
+    that may go elsewhere. What a script says at one site is no sign of a node, but at several."""
+    on_it = all(fact.about.node == case.node for fact in case.here)
+    if case.fault is not FaultClass.SAID:
+        return case.stands_out or (bool(case.here) and on_it and not case.alone)
+    own = [fact.about.site for fact in case.past if fact.about.node == case.node]
+    elsewhere = any(site is not None and not site.same(case.site) for site in own)
+    return case.stands_out and elsewhere
 
 
 def how_to_leave(case: Case) -> Act | None:
     """The cheapest way to act on a node that nothing convicts. Tests that found nothing are not
     asked again before the node was left."""
-    ways = {Act.MOVE_WARM, Act.MOVE_COLD} | (set() if case.acquitted else {Act.EXAM})
-    return case.ways.cheapest(frozenset(ways))
+    exam = () if case.acquitted else (Act.EXAM,)
+    return case.ways.cheapest(Act.MOVE_WARM, Act.MOVE_COLD, *exam)
 
 
 def version(case: Case) -> Answer:
     if case.before is None:
         return Answer(False, "no version before this one has run")
     if not (case.spread or case.here):
-        return Answer(False, "neither one site nor several nodes")
-    where = _at_site(case) if case.here else f"on {len(set(case.named))} nodes"
-    return Answer(True, f"faults came {where}, and version {case.before} ran before")
+        return Answer(False, "neither at one site nor on several nodes")
+    where = words.at_site(case) if case.here else f"on {len(set(case.named))} nodes"
+    return Answer(True, f"{where}, and version {case.before} ran before")
 
 
 def group(case: Case) -> Answer:
@@ -133,8 +133,8 @@ def group(case: Case) -> Answer:
     if Act.EXAM_ALL not in case.ways.acts:
         return Answer(False, "its nodes cannot be tested")
     if any(fact.held_for is Hypothesis.GROUP for fact in case.past):
-        return Answer(False, "all were tested")
-    return Answer(True, "it came again, and no node is named")
+        return Answer(False, "all of them were tested")
+    return Answer(True, case.suspected or "it came again, and no node is named")
 
 
 def user(case: Case) -> Answer:
@@ -142,8 +142,8 @@ def user(case: Case) -> Answer:
         return Answer(True, case.hopeless)
     least = USERS_SAID if case.fault is FaultClass.SAID else USERS_DIED
     if len(case.here) < least:
-        return Answer(False, f"it came {_at_site(case)}" if case.here else "it did not come before")
-    return Answer(True, f"it came {_at_site(case)}, and nothing else is left")
+        return Answer(False, words.at_site(case) if case.here else "nothing came twice at its site")
+    return Answer(True, words.same_again(case))
 
 
 RULES: dict[Hypothesis, Callable[[Case], Answer]] = {
@@ -157,27 +157,3 @@ RULES: dict[Hypothesis, Callable[[Case], Answer]] = {
     Hypothesis.GROUP: group,
     Hypothesis.USER: user,
 }
-
-# ---------------------------------------------------------------- words
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
-
-
-def _at_site(case: Case) -> str:
-    """`3 times after step 40`, this fault with them."""
-    step = case.site.step if case.site is not None else None
-    where = "since a start" if step is None else f"after step {step}"
-    return f"{_times(len(case.here) + 1)} {where}"
-
-
-def _own(case: Case) -> str:
-    """`2 of 5 faults`."""
-    return f"{case.own} of {len(case.named)} fault{'s' if len(case.named) > 1 else ''}"
-
-
-def _standing_out(case: Case) -> str:
-    if case.node is None:
-        return ""
-    return f"{_own(case)} of {case.nodes} nodes came on {case.node.name}"

@@ -23,21 +23,17 @@ CHANCE_WARM = 0.3
 
 
 def at_site(past: Iterable[Fact], site: Site | None, now: float) -> list[Fact]:
-    """Faults at the same site lately: the same words, and the same step or none since a start."""
+    """Faults at the same site lately, that the job has not passed since."""
     if site is None:
         return []
-    since_s = now - age.SITE_S
-    return [fact for fact in past if site.same(fact.about.site) and fact.at_s > since_s]
-
-
-def at_node(past: Iterable[Fact], node: OfNode, now: float) -> list[Fact]:
-    """Faults of the job that this machine was named for lately."""
-    return [fact for fact in past if fact.about.node == node and age.counts(fact, now)]
+    since_s = now - age.site_s(site)
+    known = (fact for fact in past if fact.at_s > since_s and site.same(fact.about.site))
+    return [fact for fact in known if fact.about.site is not None and not fact.about.site.passed]
 
 
 def chance(own: int, faults: int, nodes: int) -> float:
     """How many of `nodes` would have `own` of the `faults` by chance, were each as likely as the
-    others: nodes P(Binomial(faults, 1/nodes) >= own). At most 1 is returned."""
+    others: nodes P(Binomial(faults, 1/nodes) >= own), and no more than 1."""
     share = 1 / nodes
     tail = sum(
         comb(faults, k) * share**k * (1 - share) ** (faults - k) for k in range(own, faults + 1)

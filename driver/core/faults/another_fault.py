@@ -4,7 +4,7 @@ Called by `incidents`. Pure. A job recovers from an incident until it is as far 
 take long after its ranks run again; what happens to it meanwhile may have nothing to do with that.
 """
 
-from holdfast.driver.core.faults import crash_signature
+from holdfast.driver.core.faults import site
 from holdfast.driver.core.state.model import Fault, Incident, Job, Phase
 from holdfast.protocol.faults import Blame, Kind, Weight
 
@@ -15,7 +15,7 @@ def is_another(job: Job, incident: Incident, fault: Fault) -> bool:
         return False  # it may come of how the job was started again
     if fault.node is None or incident.node is None:
         return False  # the cause of the one may be the other's
-    if crash_signature.known(job, fault) or (fault.kind is incident.kind and _doubtful(fault)):
+    if site.known(job, fault) or (fault.kind is incident.kind and _doubtful(fault)):
         return False
     if fault.rank is None or incident.rank is None:
         return fault.node != incident.node

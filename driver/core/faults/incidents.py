@@ -47,8 +47,6 @@ def _hits(turn: Turn, job: Job, incident: Incident, fault: Fault) -> Incident:
     """The incident with the job among those that it hit; what the job was still at ends here."""
     before = turn.incidents.get(job.incident or job.repeating or 0)
     if before is not None and before.id != incident.id:
-        if job.incident is not None:  # what was tried in vain counts for whatever comes next
-            incident = replace(incident, tries=incident.tries or before.tries)
         incident = _catching_up(turn, job, before, incident, fault)
         _overtake(turn, job, before, fault)
     turn.job(job.name, incident=incident.id)
@@ -293,8 +291,11 @@ def explain(turn: Turn, job: Job, fault: Fault) -> None:
 
 def _charge_user(turn: Turn, job: Job, *, since_s: float) -> None:
     """Recoveries whose cause turns out to be the user's come from the user's budget."""
-    spent = [replace(s, blame=Blame.USER) if s.at_s >= since_s else s for s in job.spent]
-    turn.job(job.name, spent=tuple(spent))
+    facts = [
+        replace(each, payer=Blame.USER) if each.payer and each.at_s >= since_s else each
+        for each in job.facts
+    ]
+    turn.job(job.name, facts=tuple(facts))
 
 
 def rooted(incident: Incident, fault: Fault) -> Incident:

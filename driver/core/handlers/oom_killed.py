@@ -61,10 +61,10 @@ def _fault(event: ExecutorStarved) -> Fault:
 
 
 def _amend(turn: Turn, job: Job, node: Node, held: Held, fault: Fault) -> None:
-    """The executor that died lately died of this: its node has no strike, the user pays."""
+    """The executor that died lately died of this: nothing of it is its node's, the user pays."""
     at_s = held.renewed_s
-    strikes = tuple(strike for strike in node.record.strikes if strike != at_s)
-    record = replace(node.record, strikes=strikes)
+    facts = tuple(fact for fact in node.record.facts if fact.at_s != at_s)
+    record = replace(node.record, facts=facts)
     turn.set_holding(node.name, replace(held, renewed_s=None))
     turn.set_record(node.name, record)
     incidents.explain(turn, job, fault)

@@ -17,8 +17,8 @@ from holdfast.driver.core.events import (
     SaveProgressed,
     StepsRepeated,
 )
-from holdfast.driver.core.faults import crash_signature, incidents, root_cause
-from holdfast.driver.core.recovery import hang_sites, ladder
+from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.recovery import facts, ladder
 from holdfast.driver.core.state.model import Fault, Job, Timer
 from holdfast.driver.core.state.node import Exited, Quiet
 from holdfast.driver.core.turn import Turn
@@ -216,8 +216,8 @@ def on_progress(turn: Turn, event: ProgressSeen) -> None:
     turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
     if job.restore is not None:
         turn.job(job.name, points=known_points.verify(job, job.restore))
-    crash_signature.passed(turn, job.name, event)
-    hang_sites.got_on(turn, job.name)
+    least = 0 if event.stepless else 1  # of steps that nobody counts there was one
+    facts.got_on(turn, job.name, least if event.step is None else event.step)
     turn.say(f"{job.name} {_went_on(turn, job, event)}", job.name)
     incidents.note_resumed(turn, job, event.before)
     incidents.back(

@@ -8,6 +8,7 @@ and best within a rack; one that nobody named is a rack like any other.
 from collections import Counter
 from collections.abc import Sequence
 
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Job, Tried
@@ -60,9 +61,8 @@ def nearest(turn: Turn, job: Job, fit: list[str]) -> list[str]:
 
 
 def moved_off(turn: Turn, job: Job) -> frozenset[str]:
-    """Nodes that it moved off within the window in which strikes count, see `move_on_suspicion`."""
-    since = turn.now - turn.policy.strike_window_s
-    return frozenset(node for node, at_s in job.moved.items() if at_s > since)
+    """Nodes that it left lately without proof against them, see `move_on_suspicion`."""
+    return book.moved_off(job.facts, turn.now)
 
 
 def unwanted(turn: Turn, job: Job, *, without: str = "") -> frozenset[str]:

@@ -10,12 +10,18 @@ from collections.abc import Iterable
 
 from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.placing import pairs
-from holdfast.driver.core.placing.candidates import fitting, moved_off, unwanted
+from holdfast.driver.core.placing.candidates import fitting, unwanted
 from holdfast.driver.core.placing.supply import free_nodes
+from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, OfNode, OfVersion
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Fault, Job, Phase
 from holdfast.driver.core.state.node import Quiet
 from holdfast.driver.core.turn import Turn
+
+LEFT = "left without proof"
+LOOK = "the store was not seen from there"
+"""What is noted of a node that a job has left: in general, and where it could not look at its
+store from there."""
 
 
 def may_move(turn: Turn, job: Job, node: str | None) -> bool:
@@ -65,12 +71,12 @@ def look(turn: Turn, job: Job) -> bool:
     error = _cannot_look(told) if told is not None else ""
     if not error or since_s is None or turn.now - since_s < turn.policy.look_s:
         return False
-    tried = [at_s for at_s in job.moved.values() if at_s >= since_s]
+    tried = [fact for fact in job.facts if fact.what == LOOK and fact.at_s >= since_s]
     if len(tried) >= turn.policy.look_tries or not may_move(turn, job, host):
         return False
     turn.say(f"{host} cannot tell what the store has ({error}): another node looks", job.name)
     turn.move(job.name, Phase.SUSPENDING)
-    move(turn, job.name, host)
+    move(turn, job.name, host, why=LOOK)
     return True
 
 
@@ -79,10 +85,21 @@ def _cannot_look(host: Quiet) -> str:
     return host.store_error or (silent and f"its checkpoint agent is silent: {silent}")
 
 
-def move(turn: Turn, name: str, node: str) -> None:
+def move(turn: Turn, name: str, node: str, *, why: str = LEFT) -> None:
     """Have the job leave the node once its ranks have ended."""
     job = turn.jobs[name]
-    known = moved_off(turn, job)
-    moved = {other: at_s for other, at_s in job.moved.items() if other in known}
-    turn.job(name, moved={**moved, node: turn.now}, leaving=(*job.leaving, node))
+    turn.job(name, leaving=(*job.leaving, node), facts=(*job.facts, _left(turn, job, node, why)))
     turn.say(f"nothing is proved against {node}: it is free for others")
+
+
+def _left(turn: Turn, job: Job, node: str, why: str) -> Fact:
+    """That the job went: it has the node again where it gets no better one."""
+    return Fact(
+        subject=OfVersion(job=job.name, number=job.version.number),
+        what=why,
+        bearing=Bearing.CONTEXT,
+        at_s=turn.now,
+        about=About(job=job.name, node=OfNode(name=node, machine=turn.nodes[node].machine)),
+        done=Act.MOVE_COLD,
+        entry=turn.sequence,
+    )

@@ -1,58 +1,128 @@
-"""What is noted of a job's faults, and what is taken back of it once the job has got on.
+"""What is noted of a job's faults, and what of it is passed once the job has got on.
 
-Called by the ladder, and when a job gets further than ever. Pure.
+Called by `recover`, and when a job gets further than ever. Pure.
 """
+
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from holdfast.driver.core.evidence import age
 from holdfast.driver.core.evidence.case import Case
-from holdfast.driver.core.evidence.table import Table
-from holdfast.driver.core.recovery.case_of import reached
-from holdfast.driver.core.state.fact import About, Bearing, Fact, OfVersion
+from holdfast.driver.core.state.fact import (
+    About,
+    Act,
+    Bearing,
+    Fact,
+    Hypothesis,
+    OfNode,
+    OfVersion,
+    Site,
+    Table,
+)
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame
 
 
-def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table) -> None:
-    """The fault, with what was held to be behind it."""
-    about = About(
-        job=job.name,
-        version=case.version,
-        attempt=job.attempt,
-        node=case.node,
-        place=case.place,
-        rank=fault.rank,
-        step=reached(fault),
-        site=case.site,
-    )
+def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Blame | None) -> None:
+    """The fault, what was held to be behind it, what is done about it and who pays for that; what
+    it says of a node is noted with that node too."""
+    version = job.version.number
     fact = Fact(
-        subject=OfVersion(job=job.name, number=case.version),
+        subject=OfVersion(job=job.name, number=version),
         what=fault.kind,
         fault=case.fault,
         bearing=Bearing.CONTEXT,
         at_s=turn.now,
-        about=about,
+        about=_about(job, fault, case),
         held_for=table.chosen,
+        done=table.act,
+        payer=payer,
         entry=turn.sequence,
     )
     turn.job(job.name, facts=age.kept((*turn.jobs[job.name].facts, fact), turn.now))
+    if case.node is not None and fault.blame is not Blame.USER:
+        _note_of_node(turn, case.node, replace(fact, payer=None), table, convicted=case.convicted)
 
 
-def got_on(turn: Turn, name: str, step: int | None) -> None:
-    """The job got further than ever: sites that lie behind it are passed."""
+def _about(job: Job, fault: Fault, case: Case) -> About:
+    return About(
+        job=job.name,
+        version=job.version.number,
+        attempt=job.attempt,
+        node=case.node,
+        place=case.place,
+        rank=fault.rank,
+        step=fault.step,
+        site=case.site,
+    )
+
+
+def _note_of_node(turn: Turn, node: OfNode, fact: Fact, table: Table, *, convicted: str) -> None:
+    """That a fault was there says little; it accuses the node where that is what is acted on."""
+    held = table.chosen is Hypothesis.NODE
+    bearing = Bearing.CONVICTS if convicted else Bearing.ACCUSES if held else Bearing.CONTEXT
+    record = turn.nodes[node.name].record
+    own = replace(fact, subject=node, bearing=bearing)
+    turn.set_record(node.name, replace(record, facts=age.kept((*record.facts, own), turn.now)))
+
+
+def withdraw(turn: Turn, job: Job, case: Case) -> None:
+    """A fault that followed a job to another node was not the first one's: what accused that is
+    taken back."""
+    left = {
+        fact.about.node.name
+        for fact in case.past
+        if fact.done in LEFT and fact.about.node is not None and _is_same(fact, case)
+    }
+    for name in sorted(left & turn.nodes.keys()):
+        record = turn.nodes[name].record
+        facts = tuple(
+            replace(fact, bearing=Bearing.CONTEXT)
+            if fact.bearing is Bearing.ACCUSES and _is_of(fact, job, case)
+            else fact
+            for fact in record.facts
+        )
+        if facts != record.facts:
+            turn.set_record(name, replace(record, facts=facts))
+
+
+LEFT = frozenset({Act.MOVE_WARM, Act.MOVE_COLD})
+
+
+def _is_same(fact: Fact, case: Case) -> bool:
+    """Whether it was the same at this place, on another node."""
+    other = fact.about.node not in (None, case.node)
+    return other and fact.about.place == case.place and _at(case.site, fact)
+
+
+def _is_of(fact: Fact, job: Job, case: Case) -> bool:
+    return fact.about.job == job.name and _at(case.site, fact)
+
+
+def _at(site: Site | None, fact: Fact) -> bool:
+    return site is not None and site.same(fact.about.site)
+
+
+def got_on(turn: Turn, name: str, reached: int) -> None:
+    """The job got further than ever, to this step: sites that lie behind it are passed."""
+    _pass(turn, name, lambda site: site.step is None or site.step < reached)
+
+
+def all_passed(turn: Turn, name: str) -> None:
+    """Its script saved steps that it counts from its start, and goes on from there: none of its
+    ends was at the place of another."""
+    _pass(turn, name, lambda site: site.relative)
+
+
+def _pass(turn: Turn, name: str, behind: Callable[[Site], bool]) -> None:
     job = turn.jobs[name]
-    facts = tuple(_passed(fact) if _behind(fact, step) else fact for fact in job.facts)
+    facts = tuple(
+        replace(fact, about=replace(fact.about, site=replace(site, passed=True)))
+        if (site := fact.about.site) is not None and not site.passed and behind(site)
+        else fact
+        for fact in job.facts
+    )
     if facts != job.facts:
         turn.job(name, facts=facts)
-
-
-def _behind(fact: Fact, step: int | None) -> bool:
-    site = fact.about.site
-    if site is None:
-        return False
-    return step is None or site.step is None or site.step < step
-
-
-def _passed(fact: Fact) -> Fact:
-    return replace(fact, about=replace(fact.about, site=None))

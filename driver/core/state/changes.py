@@ -8,15 +8,13 @@ each of its facets and needs no table.
 from typing import TypedDict
 
 from holdfast.driver.core.events import Reached
-from holdfast.driver.core.state.fact import Fact
+from holdfast.driver.core.state.fact import Fact, Table
 from holdfast.driver.core.state.model import (
-    Again,
     Attempt,
     Failure,
     Fault,
     Rollback,
     Saving,
-    Spent,
     Tally,
     Timer,
     Tried,
@@ -67,12 +65,7 @@ class JobChanges(TypedDict, total=False):
     barred: Unfit | None
     suspects: tuple[str, ...]
     exam: str | None
-    spent: tuple[Spent, ...]
-    spots: dict[str, int]
-    passed: dict[str, float]
-    ends: tuple[Again, ...]
     facts: tuple[Fact, ...]
-    moved: dict[str, float]
     incident: int | None
     repeating: int | None
     timers: dict[Timer, float]
@@ -93,7 +86,7 @@ class IncidentChanges(TypedDict, total=False):
     evidence: tuple[Evidence, ...]
     rung: Rung
     faults: int
-    tries: dict[str, int]
+    table: Table | None
     evicted: tuple[str, ...]
     suspended_s: float | None
     diagnosed_s: float | None

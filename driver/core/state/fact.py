@@ -1,22 +1,23 @@
-"""What speaks for or against a machine, a link, a version, a restore point: one book of facts.
+"""What speaks for or against a machine, or is known of a job's faults: one book of facts.
 
 Noted by the machines of the core, read by `evidence`. Pure. A fact is kept with whom it concerns:
-a node's with the node, those of a job's faults with the job. It is never changed: what is passed,
-void or too old is left out by who reads it, and dropped when it says nothing any more.
+a node's with the node, those of a job's faults with the job. Who reads the book leaves out what is
+passed, void or too old; what says nothing any more is dropped.
 """
 
 from enum import StrEnum
 
 from holdfast.driver.core.state.value import Value
+from holdfast.protocol.faults import Blame
 
 
 class Bearing(StrEnum):
     """What a fact is for its subject."""
 
-    CONVICTS = "convicts"  # explicit hardware evidence, or two tests that failed beside others
+    CONVICTS = "convicts"  # explicit hardware evidence, or tests that failed beside others
     ACCUSES = "accuses"  # faults stand out there
-    ACQUITS = "acquits"  # a test found nothing, or the fault followed the job elsewhere
-    CONTEXT = "context"  # it was there when something went wrong, as others were
+    ACQUITS = "acquits"  # a test found nothing, or a person says so
+    CONTEXT = "context"  # it was there when something went wrong, as others may have been
 
 
 class Hypothesis(StrEnum):
@@ -25,12 +26,27 @@ class Hypothesis(StrEnum):
     BLIND = "blind"  # it is the driver that does not see
     PAUSE = "pause"  # the script takes its time there
     PASSING = "passing"  # nothing that is still there
-    POINT = "restore point"  # what the ranks started from
+    POINT = "restore-point"  # what the ranks started from
     LINK = "link"  # between two nodes
     NODE = "node"
     VERSION = "version"  # of the job: one before it ran well
     GROUP = "group"  # one of the job's nodes, nobody knows which
-    USER = "the script"  # its code, its data or its memory
+    USER = "user"  # the script's code, its data or its memory
+
+
+class Act(StrEnum):
+    """What can be done about a fault."""
+
+    WAIT = "wait"
+    RESTART = "restart"
+    MOVE_WARM = "move-warm"  # a standby takes its place, and the node is tested off the job
+    EXAM = "exam"
+    MOVE_COLD = "move-cold"
+    REPLACE = "replace"
+    STEP_BACK = "step-back"  # start from an older restore point
+    VERSION_BEFORE = "version-before"
+    EXAM_ALL = "exam-all"
+    GIVE_UP = "give-up"
 
 
 class FaultClass(StrEnum):
@@ -48,13 +64,6 @@ class OfNode(Value, frozen=True, tag="node"):
     machine: str = ""
 
 
-class OfLink(Value, frozen=True, tag="link"):
-    """The way from one node to another."""
-
-    source: str
-    target: str
-
-
 class OfVersion(Value, frozen=True, tag="version"):
     """What a job runs."""
 
@@ -62,25 +71,7 @@ class OfVersion(Value, frozen=True, tag="version"):
     number: int
 
 
-class OfPoint(Value, frozen=True, tag="point"):
-    """What ranks start from."""
-
-    job: str
-    step: int
-    epoch: int
-
-
-class OfStore(Value, frozen=True, tag="store"):
-    """Where a job's checkpoints go."""
-
-    job: str
-
-
-class OfCluster(Value, frozen=True, tag="cluster"):
-    """All of it."""
-
-
-Subject = OfNode | OfLink | OfVersion | OfPoint | OfStore | OfCluster
+Subject = OfNode | OfVersion
 
 
 class Site(Value, frozen=True):
@@ -89,6 +80,8 @@ class Site(Value, frozen=True):
     words: str
     step: int | None = None  # that was completed, where that is known
     fresh: bool = False  # none was since its start
+    relative: bool = False  # steps are counted from each start
+    passed: bool = False  # the job got further since
 
     def same(self, other: "Site | None") -> bool:
         """The same words, and the same step or none since a start."""
@@ -117,8 +110,34 @@ class Fact(Value, frozen=True):
     what: str  # a kind of fault, a test, a person's words
     bearing: Bearing
     at_s: float
-    source: str = ""  # who saw it
+    by: str = ""  # a person, where it is a person's word
     about: About = About()
     fault: FaultClass | None = None  # where it is one
-    held_for: Hypothesis | None = None  # what was done about it went by this
+    held_for: Hypothesis | None = None  # what was held to be behind it
+    done: Act | None = None  # what was done about it
+    payer: Blame | None = None  # from whose budget, where the job was restarted
     entry: int = 0  # of the journal
+
+
+class Row(Value, frozen=True):
+    """One hypothesis about a fault: open or closed, by what, and how it would be acted on."""
+
+    hypothesis: Hypothesis
+    open: bool
+    why: str
+    act: Act | None = None  # None where it is closed
+    cost_s: float = 0.0
+
+
+class Table(Value, frozen=True):
+    """All hypotheses about a fault, in order, and which one is acted on: None where nothing is left
+    open, and the job is restarted as long as its budget allows."""
+
+    rows: tuple[Row, ...] = ()
+    chosen: Hypothesis | None = None
+    act: Act = Act.RESTART
+
+    @property
+    def why(self) -> str:
+        """Of the row that is acted on; "" where nothing is open."""
+        return next((row.why for row in self.rows if row.hypothesis is self.chosen), "")

@@ -232,7 +232,7 @@ def _of_new_work(job: Job | None, node: Node, now: float) -> Iterator[Reason]:
 
 _OF_JOB = attrgetter(
     *("phase", "wanted", "parked", "layout", "standbys", "leaving", "vacant"),
-    *("unfit", "tried", "barred", "moved"),
+    *("unfit", "tried", "barred", "facts"),
 )
 _OF_NODE = attrgetter("presence", "trust", "against")
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from msgspec import field
 
 from holdfast.driver.core.events import Plan, Reached
-from holdfast.driver.core.state.fact import Fact
+from holdfast.driver.core.state.fact import Fact, Table
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.node import Backoff, Exited, Node
 from holdfast.driver.core.state.restore_point import RestorePoint
@@ -126,13 +126,6 @@ class Attempt(Value, frozen=True):
         return (self.epoch if self.first is None else self.first) <= epoch <= self.epoch
 
 
-class Spent(Value, frozen=True):
-    """One recovery that was paid from a budget."""
-
-    at_s: float
-    blame: Blame
-
-
 class Signature(Value, frozen=True):
     """What ends of ranks share that are the same, see `crash_signature`."""
 
@@ -141,14 +134,6 @@ class Signature(Value, frozen=True):
     relative: bool = False  # it counts them from its own start
     unread: bool = False  # the script, or what it imports, is no Python
     outside: bool = False  # of a signal that somebody else sent, or of an exit code that says so
-
-
-class Again(Value, frozen=True):
-    """Ends of ranks that were the same, each by its node, and when the last one was."""
-
-    signature: Signature = field(name="mark")
-    nodes: tuple[str, ...]
-    at_s: float
 
 
 class Fault(Value, frozen=True):
@@ -255,12 +240,7 @@ class Job(Value, frozen=True):
     barred: Unfit | None = None  # why it would get no node at all, for a reason of its own
     suspects: tuple[str, ...] = ()  # nodes that have to pass their tests before ranks run again
     exam: str | None = None  # of its nodes, while they are diagnosed
-    spent: tuple[Spent, ...] = ()
-    spots: dict[str, int] = {}  # restarts for standing still, by where in the script
-    passed: dict[str, float] = {}  # of these, those that it got past since, and when
-    ends: tuple[Again, ...] = ()  # how ranks ended, the latest last
     facts: tuple[Fact, ...] = ()  # its faults lately, the latest last
-    moved: dict[str, float] = {}  # nodes that it moved off without proof against them, and when
     incident: int | None = None  # the open one
     repeating: int | None = None  # one that is closed, of which it still does steps again
     timers: dict[Timer, float] = {}
@@ -340,7 +320,7 @@ class Incident(Value, frozen=True):
     evidence: tuple[Evidence, ...] = ()
     rung: Rung = Rung.NONE  # highest that was needed
     faults: int = 1  # that were put down to it; what was only reported is none
-    tries: dict[str, int] = {}  # recoveries so far, by fault and node
+    table: Table | None = None  # what may be behind the last fault, and what was done by it
     evicted: tuple[str, ...] = ()
     suspended_s: float | None = None
     diagnosed_s: float | None = None

@@ -7,6 +7,7 @@ something in `fit`. Nothing else decides either. Seconds are those of the driver
 from collections.abc import Iterator
 from enum import StrEnum
 
+from holdfast.driver.core.state.fact import Fact
 from holdfast.driver.core.state.value import Value
 from holdfast.protocol.messages import RankStatus, Snapshot, Stored
 
@@ -209,8 +210,7 @@ class Fencing(Value, frozen=True):
 class Record(Value, frozen=True):
     """What was counted against a node, and for it, lately. Nothing here bars it."""
 
-    strikes: tuple[float, ...] = ()  # when it was the root of a fault
-    acquitted: tuple[float, ...] = ()  # when tests of it as a suspect found nothing
+    facts: tuple[Fact, ...] = ()  # the latest last
     evicted_s: float | None = None  # the last time, until a person restores it
     silenced: bool = False  # evicted for silence alone
     exam_wait_s: float = 0.0  # how long it waited for its tests the last time, or waits

@@ -6,9 +6,11 @@ Called by `off_the_job`. Pure.
 from msgspec.structs import replace
 
 from holdfast.diagnostics.verdict import Verdict
+from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.placing.allocation import rest
+from holdfast.driver.core.state.fact import Bearing, Fact, OfNode
 from holdfast.driver.core.state.model import Fault
 from holdfast.driver.core.state.node import Suspect, Trusted
 from holdfast.driver.core.turn import Turn
@@ -31,12 +33,17 @@ def passed(turn: Turn, node: str) -> None:
 
 
 def acquit(turn: Turn, node: str) -> None:
-    """Tests that find nothing are no cure: of a node that faults come from, they are counted."""
+    """Tests that find nothing are no cure: of a node that faults come from, that is noted."""
     record = turn.nodes[node].record
-    since = turn.now - turn.policy.strike_window_s
-    if record.strikes:
-        lately = tuple(at_s for at_s in record.acquitted if at_s > since)
-        turn.set_record(node, replace(record, acquitted=(*lately, turn.now)))
+    if book.blamed(record.facts, turn.now - turn.policy.blame_window_s):
+        fact = Fact(
+            subject=OfNode(name=node, machine=turn.nodes[node].machine),
+            what="tests",
+            bearing=Bearing.ACQUITS,
+            at_s=turn.now,
+            entry=turn.sequence,
+        )
+        turn.set_record(node, replace(record, facts=age.kept((*record.facts, fact), turn.now)))
 
 
 def failed(turn: Turn, node: str, verdict: Verdict) -> None:

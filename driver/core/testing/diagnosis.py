@@ -11,11 +11,11 @@ from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
 from holdfast.driver.core import exams
 from holdfast.driver.core.attempt.quiet import is_quiet
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing import eviction, move_on_suspicion, pairs
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Exam, Fault, Job, Purpose
-from holdfast.driver.core.state.node import Node
 from holdfast.driver.core.testing import afterwards, beside
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
@@ -36,12 +36,8 @@ def _accused(turn: Turn, job: Job, suspects: list[str]) -> list[str]:
     """Whom a fault named. Where everyone is tested, those that were the root of one lately."""
     if len(job.suspects) < len(job.nodes):
         return suspects
-    since = turn.now - turn.policy.strike_window_s
-    return [node for node in suspects if _struck(turn.nodes[node], since)]
-
-
-def _struck(node: Node, since: float) -> bool:
-    return any(at_s > since for at_s in node.record.strikes)
+    since = turn.now - turn.policy.blame_window_s
+    return [node for node in suspects if book.blamed(turn.nodes[node].record.facts, since)]
 
 
 def _order(

@@ -9,7 +9,7 @@ job's ranks stand still and its own nodes help: see `diagnosis`.
 from holdfast.driver.core.attempt import saving
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.placing.allocation import ready
-from holdfast.driver.core.placing.candidates import moved_off, unwanted
+from holdfast.driver.core.placing.candidates import unwanted
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Suspect, Trusted
@@ -36,7 +36,5 @@ def begin(turn: Turn, job: Job, node: str, fault: Fault) -> None:
     """The job leaves the node, its last step saved first; it is tested once it is given back."""
     setup = eviction.setup_of(job)
     turn.set_trust(node, Suspect(why=fault.summary, setup=setup, exam_s=turn.now))
-    known = moved_off(turn, job)
-    moved = {other: at_s for other, at_s in job.moved.items() if other in known}
-    turn.job(job.name, leaving=(*job.leaving, node), moved={**moved, node: turn.now})
+    turn.job(job.name, leaving=(*job.leaving, node))
     turn.say(f"{node} is tested before anybody uses it again", job.name)

@@ -51,7 +51,7 @@ def a_move_costs_nothing(world: World, state: State) -> None:
         require("a-move-loses-no-step", not (saved and incident.steps_lost), incident.summary)
         require("a-move-blames-nobody", incident.node is None, incident.summary)
     for name, job in state.jobs.items():
-        require("a-move-spends-nothing", not job.spent, name)
+        require("a-move-spends-nothing", not any(fact.payer for fact in job.facts), name)
 
 
 ONE_SHOT = frozenset({"kill-rank", "blip", "raise", "kill-executor", "lose-node", "lose-rack"})

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults.incidents import LOSSES
 from holdfast.driver.core.job import maintenance
 from holdfast.driver.core.state.model import Incident, State
@@ -50,7 +51,8 @@ def complainers_are_not_named(world: World, after: State, incident: Incident | N
     died = incident.kind is Kind.RANK_CRASHED and incident.rank is not None
     really = any((job, incident.rank) in world.victims for job in incident.jobs)
     require("no-complainer-is-the-culprit", really or not died, incident.summary)
-    left = {node for name in incident.jobs if name in after.jobs for node in after.jobs[name].moved}
+    hit = [after.jobs[name] for name in incident.jobs if name in after.jobs]
+    left = {node for job in hit for node in book.moved_off(job.facts, world.now)}
     known = bool(set(incident.nodes) - left) and incident.kind not in LOSSES
     named = incident.node is not None or not known or _moved(incident)
     require("a-known-cause-is-named", named, f"{incident.summary}: {incident.nodes}")

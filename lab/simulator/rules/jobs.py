@@ -1,6 +1,7 @@
 """Rules about jobs: their numbers, their ranks, their budgets, and how they end."""
 
 from holdfast.driver.core import events as e
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.state.model import FINISHED, Job, Phase, State, Wanted
 from holdfast.driver.core.state.node import Node, Suspect
 from holdfast.lab.simulator.violation import require
@@ -38,7 +39,7 @@ def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) 
         and node.present
         and not (node.quarantined or node.releasing or _barred(node, now))
         and not new.barred
-        and not {*new.unfit, *new.tried, *new.moved} & {node.name}
+        and not {*new.unfit, *new.tried, *book.moved_off(new.facts, now)} & {node.name}
         and not any(node.name in two and two & set(new.nodes) for two in pairs)
     ]
     require("who-cannot-meet-is-not-seated", not others, f"{new.name}: {together}, free: {others}")
@@ -110,7 +111,7 @@ def budget_is_kept(job: Job, now: float) -> None:
         (Blame.INFRASTRUCTURE, job.plan.infrastructure),
     ):
         since = now - budget.window_s
-        used = sum(1 for spent in job.spent if spent.blame is blame and spent.at_s > since)
+        used = book.paid(job.facts, blame, since)
         require("budgets-are-kept", used <= budget.restarts, f"{job.name}: {used} for {blame}")
 
 

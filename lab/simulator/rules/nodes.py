@@ -98,7 +98,7 @@ def a_standbys_test_costs_nothing(before: State, after: State, event: e.AnyEvent
     if node is None or node.job is None or not _tests_itself(before, node):
         return
     old, new = before.jobs[node.job], after.jobs[node.job]
-    same = (old.epoch, old.phase, old.spent) == (new.epoch, new.phase, new.spent)
+    same = (old.epoch, old.phase, old.facts) == (new.epoch, new.phase, new.facts)
     require("a-standbys-test-costs-nothing", same, f"{new.name}: {new.why}")
 
 

@@ -1,0 +1,79 @@
+"""What is asked of the book of facts: who was accused, what was paid, how patient to be. Pure."""
+
+from collections.abc import Iterable
+
+from holdfast.driver.core.evidence import age
+from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass
+from holdfast.protocol.faults import Blame
+
+ACCUSERS = 3
+"""Distinct versions of jobs whose faults stood out on a node, within `age.NODE_S`, that put it into
+quarantine without a failed test (second-pass.md, "Evidence")."""
+SENSITIVITY = 0.5
+"""How much of a suspicion a test that finds nothing takes away: so many of bad nodes it would have
+found. Many such tests take no more, for they would miss the same again."""
+LOW = 1.0
+"""Suspicion below which a quarantine may end: less than one accusation that is new."""
+
+MOVES = frozenset({Act.MOVE_WARM, Act.MOVE_COLD})
+
+
+def paid(facts: Iterable[Fact], payer: Blame, since_s: float) -> int:
+    """Restarts that were paid from one budget."""
+    return sum(1 for fact in facts if fact.payer is payer and fact.at_s > since_s)
+
+
+def accusers(facts: Iterable[Fact], now: float) -> int:
+    """How many versions of jobs accuse a node by its facts."""
+    accused = (fact for fact in facts if fact.bearing is Bearing.ACCUSES and age.counts(fact, now))
+    return len({(fact.about.job, fact.about.version) for fact in accused})
+
+
+def suspicion(facts: Iterable[Fact], now: float) -> float:
+    """How much speaks against a node: one for each version of a job that accuses it, less as that
+    ages, and less once a test has found nothing since. Never 0 by a test alone."""
+    known = list(facts)
+    newest: dict[tuple[str, int], float] = {}
+    for fact in known:
+        if fact.bearing is Bearing.ACCUSES:
+            key = (fact.about.job, fact.about.version)
+            newest[key] = max(newest.get(key, 0.0), age.weight(fact, now))
+    accused_s = max((each.at_s for each in known if each.bearing is Bearing.ACCUSES), default=0.0)
+    cleared = any(each.bearing is Bearing.ACQUITS and each.at_s >= accused_s for each in known)
+    return sum(newest.values()) * (1 - SENSITIVITY if cleared else 1.0)
+
+
+def acquitted(facts: Iterable[Fact], since_s: float) -> bool:
+    """Whether tests of a node have found nothing since then."""
+    return any(fact.bearing is Bearing.ACQUITS and fact.at_s > since_s for fact in facts)
+
+
+def blamed(facts: Iterable[Fact], since_s: float) -> list[Fact]:
+    """Faults that were put down to a node since then, the oldest first."""
+    return [fact for fact in put_down(facts) if fact.at_s > since_s]
+
+
+def put_down(facts: Iterable[Fact]) -> list[Fact]:
+    """Faults that were put down to a node."""
+    return [fact for fact in facts if fact.bearing is not Bearing.ACQUITS]
+
+
+def moved_off(facts: Iterable[Fact], now: float) -> frozenset[str]:
+    """Nodes that a job left lately without proof against them: last in its choice."""
+    return frozenset(
+        fact.about.node.name
+        for fact in facts
+        if fact.done in MOVES and fact.about.node is not None and age.counts(fact, now)
+    )
+
+
+def patience(facts: Iterable[Fact], now: float) -> dict[str, int]:
+    """How often a job was restarted for standing still, by where in its script: so much longer are
+    the detectors patient there. What it got past long ago is slow still, and counts once."""
+    times: dict[str, int] = {}
+    since_s = now - age.SITE_S
+    for fact in facts:
+        if fact.fault is FaultClass.STOOD and (site := fact.about.site) is not None:
+            known = times.get(site.words, 0)
+            times[site.words] = known + 1 if fact.at_s > since_s else max(1, known)
+    return times

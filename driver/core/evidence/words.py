@@ -1,0 +1,60 @@
+"""Clauses for people about a case: how often, where, on which node. Pure."""
+
+from holdfast.driver.core.evidence.case import Case
+from holdfast.driver.core.state.fact import FaultClass
+
+_TIMES = {1: "once", 2: "twice"}
+
+
+def times(count: int) -> str:
+    """`once`, `twice`, `3 times`."""
+    return _TIMES.get(count, f"{count} times")
+
+
+def at_site(case: Case) -> str:
+    """`it came 3 times after step 40`, this fault with them."""
+    verb = "it stood still there" if case.fault is FaultClass.STOOD else "it came"
+    return f"{verb} {times(len(case.here) + 1)}{_where(case)}"
+
+
+def _where(case: Case) -> str:
+    site = case.site
+    if site is None or case.fault is FaultClass.STOOD:
+        return "" if site is None else f" ({site.words})"
+    if not site.step:
+        return " before its first step"
+    return f" after step {site.step}"
+
+
+def own(case: Case) -> str:
+    """`2 of 5 faults came on node-3`."""
+    if case.node is None:
+        return "nothing like it came before"
+    faults = len(case.named)
+    return f"{case.own} of {faults} fault{'s' if faults > 1 else ''} came on {case.node.name}"
+
+
+def standing_out(case: Case) -> str:
+    """`3 of 4 faults came on node-3, of 8 nodes`."""
+    return own(case) if case.nodes == 1 else f"{own(case)}, of {case.nodes} nodes"
+
+
+def cut_off(case: Case) -> str:
+    """`node-1 and node-2 could not reach each other`."""
+    return f"{' and '.join(case.apart)} could not reach each other"
+
+
+def same_again(case: Case) -> str:
+    """Why another restart would not help, as the end of a job has it."""
+    nodes = len({fact.about.node for fact in case.here} | {case.node})
+    if case.fault is FaultClass.STOOD:
+        also = ", also on another node" if nodes > 1 else ""
+        fix = f". {case.fix}" if case.fix else ""
+        return f"{at_site(case)}{also}, each time for longer before it was restarted{fix}"
+    again = f"It ended in the same way {times(len(case.here) + 1)}{_where(case)}"
+    if case.fault is FaultClass.SAID:
+        return f"{again}: another restart would not help"
+    if nodes > 1:
+        return f"{again}, on {nodes} nodes: it is not the node"
+    passed = ", its node passed its tests" if case.acquitted else ""
+    return f"{again}{passed}, and there is no other node to try"

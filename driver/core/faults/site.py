@@ -1,0 +1,52 @@
+"""Where in its script a fault of a job was, and who told of it. Pure.
+
+Called by the recovery and by `another_fault`: two faults at one site may have one cause.
+"""
+
+from holdfast.driver.core.state.fact import FaultClass, Site
+from holdfast.driver.core.state.model import Fault, Job, Signature
+from holdfast.protocol.faults import Blame, Kind
+
+SAID = frozenset({Kind.USER_EXCEPTION, Kind.ENDED_EARLY, Kind.OUT_OF_MEMORY})
+"""What scripts tell of themselves; also whatever is the user's, and exit codes."""
+STANDSTILLS = frozenset({Kind.HANG, Kind.NO_PROGRESS})
+AT_A_START = frozenset({Kind.START_FAILED, Kind.CHECKPOINT_CORRUPT})
+"""What befalls a job before its ranks get on."""
+
+
+def class_of(fault: Fault) -> FaultClass:
+    """Who told of it."""
+    if fault.kind in STANDSTILLS:
+        return FaultClass.STOOD if fault.spot else FaultClass.DIED
+    end = fault.signature
+    code = end is not None and end.how.startswith("exit code")
+    said = fault.kind in SAID or fault.blame is Blame.USER or code
+    return FaultClass.SAID if said else FaultClass.DIED
+
+
+def site_of(job: Job, fault: Fault) -> Site | None:
+    """Where it was in the script; None where it says nothing of that."""
+    start = job.restore.step if job.restore is not None else 0
+    if fault.spot:
+        return Site(words=fault.spot)
+    if fault.signature is not None:
+        return _of_end(fault.signature, start)
+    if fault.kind in STANDSTILLS and fault.step is not None:
+        return Site(words=fault.kind, step=fault.step, fresh=fault.step <= start)
+    return Site(words=fault.kind, fresh=True) if fault.kind in AT_A_START else None
+
+
+def _of_end(end: Signature, start: int) -> Site | None:
+    """Of a signal from outside, so many steps after a start, nobody knows the place: the script may
+    have gone on from a checkpoint of its own."""
+    if end.outside and end.relative and end.step:
+        return None
+    fresh = end.step <= (0 if end.relative else start)
+    return Site(words=end.how, step=end.step, fresh=fresh, relative=end.relative)
+
+
+def known(job: Job, fault: Fault) -> bool:
+    """Whether the same end came already, before this one is noted."""
+    site = site_of(job, fault) if fault.signature is not None else None
+    sites = (fact.about.site for fact in job.facts)
+    return site is not None and any(site.same(each) and not each.passed for each in sites if each)

@@ -1,0 +1,189 @@
+"""Doing what was chosen about a fault of a job. Pure: one function an act."""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from holdfast.driver.core.attempt import known_points
+from holdfast.driver.core.evidence import book
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.job import finish
+from holdfast.driver.core.job.epochs import open_epoch
+from holdfast.driver.core.placing import eviction, move_on_suspicion
+from holdfast.driver.core.placing.allocation import leave, schedule
+from holdfast.driver.core.state.fact import Act, Table
+from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Timer
+from holdfast.driver.core.state.versions import Version
+from holdfast.driver.core.testing import suspicion
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Rung
+
+RUNGS = {
+    Act.WAIT: Rung.NONE,
+    Act.RESTART: Rung.IN_PLACE,
+    Act.STEP_BACK: Rung.IN_PLACE,
+    Act.VERSION_BEFORE: Rung.IN_PLACE,
+    Act.MOVE_WARM: Rung.REPLACE,
+    Act.MOVE_COLD: Rung.REPLACE,
+    Act.REPLACE: Rung.REPLACE,
+    Act.EXAM: Rung.DIAGNOSE,
+    Act.EXAM_ALL: Rung.DIAGNOSE_ALL,
+    Act.GIVE_UP: Rung.GIVE_UP,
+}
+"""What each costs, on the ladder that people know."""
+
+LOOK_AGAIN_S = 10.0
+"""After which a fault is judged anew that the driver did not see well."""
+
+
+def carry_out(
+    turn: Turn, name: str, fault: Fault, table: Table, number: int, *, tried: bool
+) -> None:
+    """Do it, and end what runs. `tried`: ranks may have run: a new epoch follows."""
+    incident = turn.incidents[number]
+    turn.incident(number, rung=max(RUNGS[table.act], incident.rung), table=table)
+    turn.say(f"{fault.summary}: {_said(turn, name, fault, table)}", name)
+    _DO[table.act](turn, name, fault, incident)
+    if table.act is not Act.WAIT:
+        _quiesce(turn, name, again=tried)
+
+
+def _said(turn: Turn, name: str, fault: Fault, table: Table) -> str:
+    if table.act is Act.MOVE_COLD:
+        node = move_on_suspicion.to_move(turn, turn.jobs[name], fault)
+        return f"try its place on another node than {node}"
+    if table.act is Act.WAIT:
+        return f"{table.why}: wait, and accuse nobody"
+    return SENTENCES[table.act]
+
+
+SENTENCES = {
+    Act.RESTART: "restart the ranks on the same nodes",
+    Act.MOVE_WARM: "a warm standby takes its place, and the node is tested off the job",
+    Act.EXAM: "test the node and its neighbours",
+    Act.MOVE_COLD: "try its place on another node",
+    Act.REPLACE: "replace the node",
+    Act.STEP_BACK: "start from an older restore point",
+    Act.VERSION_BEFORE: "run the version before",
+    Act.EXAM_ALL: "test every node of the job",
+    Act.WAIT: "wait",
+    Act.GIVE_UP: "give the job up",
+}
+
+
+def give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> None:
+    """End the job for this fault: its incident blames whom the failure blames."""
+    incident = turn.incidents[number]
+    if incident.kind is fault.kind:
+        turn.put_incident(incidents.rooted(incident, replace(fault, evidence=())))
+    turn.incident(number, rung=Rung.GIVE_UP)
+    finish.fail(turn, name, Failure(traceback=fault.traceback, reason=reason))
+
+
+def evict(turn: Turn, fault: Fault, number: int) -> None:
+    """Take the fault's node out of use, or only off its job where nothing is held against it."""
+    assert fault.node is not None
+    if fault.spared:
+        leave(turn, fault.node)
+        return
+    silent, asked = fault.silent, fault.asked
+    eviction.evict(turn, fault.node, number, fault.summary, silent=silent, asked=asked)
+
+
+# ---------------------------------------------------------------- one an act
+
+
+def _nothing(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    """The ranks are started anew, and no more."""
+
+
+def _wait(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    turn.job(name, held=fault)
+    turn.set_timer(name, Timer.STACKS, LOOK_AGAIN_S)
+
+
+def _replace(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    evict(turn, fault, incident.id)
+
+
+def _move_warm(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    assert fault.node is not None
+    if not _accused_enough(turn, fault.node, incident):
+        suspicion.begin(turn, turn.jobs[name], fault.node, fault)
+
+
+def _move_cold(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    node = move_on_suspicion.to_move(turn, turn.jobs[name], fault)
+    if node is not None and not _accused_enough(turn, node, incident):
+        move_on_suspicion.move(turn, name, node)
+
+
+def _accused_enough(turn: Turn, node: str, incident: Incident) -> bool:
+    """Put a node into quarantine that several jobs have accused, each by itself. A move alone is no
+    conviction."""
+    count = book.accusers(turn.nodes[node].record.facts, turn.now)
+    if count < book.ACCUSERS:
+        return False
+    why = f"faults of {count} jobs or versions stood out there within 7 days"
+    eviction.evict(turn, node, incident.id, why)
+    return True
+
+
+def _exam(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    if fault.node is not None:
+        _suspect(turn, name, (fault.node,))
+
+
+def _exam_all(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    _suspect(turn, name, turn.jobs[name].nodes)
+
+
+def _suspect(turn: Turn, name: str, nodes: tuple[str, ...]) -> None:
+    job = turn.jobs[name]
+    new = tuple(node for node in nodes if node in job.places and node not in job.suspects)
+    turn.job(name, suspects=(*job.suspects, *new))
+
+
+def _step_back(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    job = turn.jobs[name]
+    if (point := job.restore) is not None:
+        why = f"once ranks had started from it, {fault.summary}"
+        turn.job(name, points=known_points.taint(job, point, why, turn.now))
+        turn.say(f"{point} is not used again", name)
+
+
+def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    """Its plan becomes the newest version: what ran when is told by the numbers."""
+    job = turn.jobs[name]
+    ran = {attempt.version for attempt in job.history}
+    old = [each for each in job.versions[:-1] if each.number in ran][-1]
+    number = job.version.number + 1
+    new = Version(number=number, plan=old.plan, at_s=turn.now, by=f"version {old.number}")
+    turn.put_job(replace(job, versions=(*job.versions, new)))
+    turn.say(f"{name} runs version {old.number} again, as version {number}", name)
+
+
+_DO: dict[Act, Callable[[Turn, str, Fault, Incident], None]] = {
+    Act.WAIT: _wait,
+    Act.RESTART: _nothing,
+    Act.MOVE_WARM: _move_warm,
+    Act.EXAM: _exam,
+    Act.MOVE_COLD: _move_cold,
+    Act.REPLACE: _replace,
+    Act.STEP_BACK: _step_back,
+    Act.VERSION_BEFORE: _version_before,
+    Act.EXAM_ALL: _exam_all,
+}
+
+
+def _quiesce(turn: Turn, name: str, *, again: bool) -> None:
+    """End what runs. `again`: a new epoch; else nothing runs, and the one under way goes on."""
+    job: Job = turn.jobs[name]
+    if job.phase in (Phase.PENDING, Phase.ALLOCATING):
+        return
+    if again:
+        turn.move(name, Phase.SUSPENDING)
+        schedule(turn)  # first, so that the store is told to be where rank 0 will be
+        open_epoch(turn, name)
+    elif job.suspects and job.phase is not Phase.DIAGNOSING:
+        turn.move(name, Phase.SUSPENDING)

@@ -1,0 +1,54 @@
+"""Whose budget a restart is paid from, and whether it is used up. Pure.
+
+A budget counts what was paid within its own window. The user's pays for what the script says of
+itself, for what came again at one site with nothing else left open, and for deaths of a job that
+has one node and may have no other; the infrastructure's pays for all else.
+"""
+
+from holdfast.driver.core.events import Budget
+from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence.case import Case
+from holdfast.driver.core.faults import crash_signature
+from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis, Table
+from holdfast.driver.core.state.model import Fault, Job, Wanted
+from holdfast.driver.core.turn import Turn
+from holdfast.protocol.faults import Blame
+
+OURS = frozenset(
+    {Hypothesis.BLIND, Hypothesis.PAUSE, Hypothesis.LINK, Hypothesis.NODE, Hypothesis.GROUP}
+)
+"""What the script is not blamed for while it is acted on."""
+
+
+def payer(job: Job, fault: Fault, case: Case, table: Table) -> Blame | None:
+    """Who pays for the restart that follows; None where none does, or a person asked for it."""
+    if job.wanted is not Wanted.RUN or fault.asked or table.act in (Act.GIVE_UP, Act.WAIT):
+        return None
+    if fault.blame is Blame.USER or case.fault is FaultClass.SAID:
+        return Blame.USER
+    if table.chosen in OURS or case.site is None:
+        return Blame.INFRASTRUCTURE
+    again = table.chosen is None and bool(case.here)
+    return Blame.USER if again or (fault.own and case.alone) else Blame.INFRASTRUCTURE
+
+
+def used_up(turn: Turn, job: Job, fault: Fault, case: Case, by: Blame | None) -> str:
+    """Why the job may not try again; "" where it may."""
+    if by is None:
+        return ""
+    budget = job.plan.user if by is Blame.USER else job.plan.infrastructure
+    if book.paid(job.facts, by, turn.now - budget.window_s) < budget.restarts:
+        return ""
+    killed = crash_signature.killed(fault.signature, len(case.here) + 1)
+    return f"{fault.summary}. {killed}{_told(budget, by)}"
+
+
+def _told(budget: Budget, by: Blame) -> str:
+    """`All 3 restarts for user faults within 1 h are used`, in the right number."""
+    if budget.restarts == 0:
+        return f"No restart is allowed for {by} faults"
+    hours = budget.window_s / 3600
+    window = f"{hours:g} h" if hours >= 1 else f"{budget.window_s:g} s"
+    if budget.restarts == 1:
+        return f"The one restart for {by} faults within {window} is used"
+    return f"All {budget.restarts} restarts for {by} faults within {window} are used"
