@@ -9,9 +9,12 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.decide import decide, turns_of
 from holdfast.driver.core.effects import AnyEffect, Instruct
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.fact import Bearing, Fact
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.turn import Decision
+from holdfast.protocol.faults import Blame
 from holdfast.protocol.messages import (
     Desired,
     DiagnosticResult,
@@ -57,6 +60,30 @@ class Life:
     @property
     def evicted(self) -> list[str]:
         return [name for name, node in self.state.nodes.items() if node.quarantined]
+
+    @property
+    def paid(self) -> list[Blame]:
+        """From whose budget each restart was, the latest last."""
+        return [fact.payer for fact in self.job.facts if fact.payer is not None]
+
+    @property
+    def patience(self) -> dict[str, int]:
+        """Restarts for standing still, by where, as the detectors are told."""
+        return book.patience(self.job.facts, self.now)
+
+    @property
+    def moved(self) -> list[str]:
+        """Nodes that the job left without proof, in order."""
+        facts = (fact for fact in self.job.facts if fact.fault is None)
+        return [fact.about.node.name for fact in facts if fact.about.node is not None]
+
+    def blamed(self, node: str) -> list[str]:
+        """Kinds of the faults that were put down to a node."""
+        return [fact.what for fact in book.put_down(self.state.nodes[node].record.facts)]
+
+    def acquittals(self, node: str) -> list[Fact]:
+        facts = self.state.nodes[node].record.facts
+        return [fact for fact in facts if fact.bearing is Bearing.ACQUITS]
 
     def told(self, node: str) -> Desired:
         """The newest desired state of the node."""

@@ -250,10 +250,10 @@ def test_a_rank_that_refuses_a_checkpoint_is_no_fault_of_the_user_nor_of_its_nod
     life, first = storing, storing.job.epoch
     life.stores(80)
     dies_and(life, stored=[(80, first)])
-    strikes = {name: node.record.strikes for name, node in life.state.nodes.items()}
+    strikes = {name: node.record.facts for name, node in life.state.nodes.items()}
     life.dies(2, exception="CheckpointRefused")
-    assert [str(spent.blame) for spent in life.job.spent] == ["infrastructure"] * 2
-    assert {name: node.record.strikes for name, node in life.state.nodes.items()} == strikes
+    assert [str(each) for each in life.paid] == ["infrastructure"] * 2
+    assert {name: node.record.facts for name, node in life.state.nodes.items()} == strikes
     assert life.evicted == []
 
 
@@ -305,7 +305,7 @@ def test_a_look_up_that_hangs_on_one_node_is_tried_from_another(training, hangs)
         life.answer(stored=[(80, first)])
     assert begun_at(life) == 80
     assert life.evicted == [], "nothing is proved against it"
-    assert life.job.spent == () or len(life.job.spent) == 1, "the death alone is counted"
+    assert life.paid == [] or len(life.paid) == 1, "the death alone is counted"
 
 
 def test_where_it_hangs_everywhere_the_job_waits_and_does_not_wander(training):
@@ -314,7 +314,7 @@ def test_where_it_hangs_everywhere_the_job_waits_and_does_not_wander(training):
     dies_and(life, **HANGS)
     passes(life, 40, **HANGS)
     assert begun_at(life) is None
-    assert len(life.job.moved) == life.policy.look_tries
+    assert len(life.moved) == life.policy.look_tries
     assert "step 80 was" in life.job.waiting
 
 

@@ -41,7 +41,7 @@ def test_one_place_moves_to_another_node_and_that_of_rank_0_stays(training) -> N
     assert (life.phase, life.job.places) == (Phase.RUNNING, ("n0", "n1", "n3"))
     assert life.evicted == []
     assert life.incident.kind is Kind.UNREACHABLE
-    assert all(not node.record.strikes for node in life.state.nodes.values())
+    assert all(not node.record.facts for node in life.state.nodes.values())
 
 
 def test_the_node_that_was_left_comes_back_only_where_there_is_no_other(training) -> None:
@@ -88,8 +88,8 @@ def test_a_standstill_for_a_rank_that_left_early_is_that_ranks(training) -> None
     life.do(e.Found(finding=finding))
     assert (life.incident.kind, life.incident.blame) == (Kind.ENDED_EARLY, Blame.USER)
     assert life.incident.summary.startswith("rank 1 on n0 ended with exit code 0 after step 10")
-    assert [spent.blame for spent in life.job.spent] == [Blame.USER]
-    assert life.state.nodes["n0"].record.strikes == ()
+    assert life.paid == [Blame.USER]
+    assert life.blamed("n0") == []
 
 
 # ---------------------------------------------------------------- remembered for the next seating

@@ -56,7 +56,7 @@ def test_one_who_only_complains_is_not_named(training) -> None:
     assert (life.incident.node, life.incident.rank) == (None, None)
     assert life.incident.summary == "rank 0 on n0 lost a peer, and no death was seen"
     assert [piece.source for piece in life.incident.evidence] == ["executor of n0"]
-    assert life.state.nodes["n0"].record.strikes == ()
+    assert life.blamed("n0") == []
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -69,16 +69,16 @@ def test_a_cause_that_joins_takes_the_place_of_complaints(training, cause: str) 
     assert (life.incident.kind, life.incident.node, life.incident.rank) == (kind, "n1", rank)
     assert "n1" in life.incident.summary
     assert any("lost a peer" in piece.text for piece in life.incident.evidence)
-    assert life.state.nodes["n0"].record.strikes == ()
+    assert life.blamed("n0") == []
 
 
 def test_a_users_exception_pays_for_the_restart_that_its_echo_cost(training) -> None:
     life = training()
     complains(life)
-    assert [spent.blame for spent in life.job.spent] == [Blame.INFRASTRUCTURE]
+    assert life.paid == [Blame.INFRASTRUCTURE]
     life.answer()
     life.dies(3, exception="ValueError")
-    assert [spent.blame for spent in life.job.spent] == [Blame.USER, Blame.USER]
+    assert life.paid == [Blame.USER, Blame.USER]
     assert life.incident.blame is Blame.USER
 
 
@@ -125,7 +125,7 @@ def test_executors_that_ended_while_no_driver_was_there_are_no_strike_against_th
     assert life.incident.summary == (
         "the executor of n0 ended while no driver was there, its ranks with it"
     )
-    assert {node.record.strikes for node in life.state.nodes.values()} == {()}
+    assert {node.record.facts for node in life.state.nodes.values()} == {()}
 
 
 def test_an_executor_that_died_while_the_driver_was_there_is_a_strike(training) -> None:
@@ -133,7 +133,7 @@ def test_an_executor_that_died_while_the_driver_was_there_is_a_strike(training) 
     life.silence("n0")
     life.connect("n0", "n0-second")
     assert life.incident.summary == "the executor of n0 died, its ranks with it"
-    assert len(life.state.nodes["n0"].record.strikes) == 1
+    assert len(life.blamed("n0")) == 1
 
 
 def test_after_a_restart_the_clusters_word_explains_echoes_at_once(training) -> None:
@@ -228,7 +228,7 @@ def test_a_failure_and_its_incident_blame_the_same_rank(training) -> None:
     assert "rank 0 on n0" in life.job.failure.reason
     incident = life.state.incidents[1]
     assert (incident.rank, incident.summary) == (0, "rank 0 on n0 raised ValueError")
-    assert len(life.job.spent) == 1, "one restart was made"
+    assert len(life.paid) == 1, "one restart was made"
 
 
 def test_a_job_that_never_started_has_used_no_restart(life) -> None:
@@ -236,7 +236,7 @@ def test_a_job_that_never_started_has_used_no_restart(life) -> None:
     life.submit(nodes=1)
     life.answer()
     life.dies(0, unstartable="command: no", code=127)
-    assert (life.phase, life.job.spent) == (Phase.FAILED, ())
+    assert (life.phase, life.paid) == (Phase.FAILED, [])
 
 
 @pytest.mark.parametrize(
@@ -272,4 +272,4 @@ def test_ranks_killed_from_outside_on_several_nodes_at_once_speak_against_none(
         life.do(gone)
     life.wait(until_s=life.now + life.policy.gather_s)
     assert life.incident.kind is Kind.RANK_CRASHED
-    assert [len(node.record.strikes) for node in life.state.nodes.values()] == [0, strikes]
+    assert [len(node.record.facts) for node in life.state.nodes.values()] == [0, strikes]

@@ -79,7 +79,7 @@ def test_a_transient_exception_costs_one_retry(training) -> None:
     assert life.phase is Phase.RUNNING
     assert life.job.incident is None
     assert life.incident.closed_s is not None
-    assert len(life.job.spent) == 1
+    assert len(life.paid) == 1
 
 
 def test_old_recoveries_leave_the_sliding_window(training) -> None:

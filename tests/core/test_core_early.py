@@ -26,8 +26,8 @@ def test_who_left_early_is_named_by_the_death_of_those_that_needed_it(training) 
     assert incident.summary == said
     assert incident.evidence[0].text == said
     assert len(incident.evidence) == 3
-    assert [spent.blame for spent in life.job.spent] == [Blame.USER]
-    assert life.state.nodes["n0"].record.strikes == ()
+    assert life.paid == [Blame.USER]
+    assert life.blamed("n0") == []
 
 
 def test_it_is_paid_from_the_users_budget(training) -> None:

@@ -103,7 +103,7 @@ def test_of_a_job_that_is_given_up_just_then_both_are_told(training) -> None:
 def test_a_persons_word_is_no_evidence_against_a_node(training) -> None:
     life = training()
     life.do(EVICT)
-    assert not life.state.nodes["n1"].record.strikes
+    assert not life.blamed("n1")
 
 
 @pytest.mark.parametrize("ends", [_stopping, _suspending, _parked])

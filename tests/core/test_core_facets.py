@@ -9,6 +9,7 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state import edges
 from holdfast.driver.core.state import node as n
 from holdfast.driver.core.state.edges import FACETS, IllegalEdge
+from holdfast.driver.core.state.fact import Bearing, Fact, OfNode
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Node, Source
 from holdfast.driver.core.turn import Turn
@@ -159,18 +160,19 @@ def test_a_name_that_another_machine_has_keeps_the_quarantine_and_is_tested_at_o
     life.do(e.NodeAppeared(node="n1", machine="uuid-1"))
     back(life)
     known = life.state.nodes["n1"]
-    record = replace(known.record, strikes=(1.0,), acquitted=(1.0,))
+    fact = Fact(subject=OfNode(name="n1"), what="tests", bearing=Bearing.ACQUITS, at_s=1.0)
+    record = replace(known.record, facts=(fact,))
     life.state = replace(
         life.state, nodes={**life.state.nodes, "n1": replace(known, record=record)}
     )
     life.do(e.NodeAppeared(node="n1", machine="uuid-1"))
-    assert life.state.nodes["n1"].record.acquitted, "it is the same"
+    assert life.acquittals("n1"), "it is the same"
     life.do(e.NodeVanished(node="n1"))
     decision = life.do(e.NodeAppeared(node="n1", machine="uuid-2"))
     assert "n1 is another machine now" in decision.why
     node = life.state.nodes["n1"]
     assert node.quarantined
-    assert (node.record.strikes, node.record.acquitted) == ((), ())
+    assert node.record.facts == ()
     life.wait(until_s=life.now + 1)
     assert [order.node for order in life.ordered(PutOnTrial)] == ["n1"]
 

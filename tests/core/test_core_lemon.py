@@ -31,7 +31,7 @@ def test_after_the_second_acquittal_the_place_moves_to_another_node(training, wh
         crash(life, step)
         assert life.job.places == ("n0", "n1")
         life.progress(step)
-    assert len(life.state.nodes["n1"].record.acquitted) == 2
+    assert len(life.acquittals("n1")) == 2
     crash(life, 6)
     assert (life.phase, life.job.places) == (Phase.RUNNING, ("n0", "n2"))
     assert life.incident.rung == 2
@@ -70,7 +70,7 @@ def test_giving_up_needs_another_node_tried_first(training) -> None:
         if life.phase is Phase.FAILED:
             break
     assert life.phase is Phase.FAILED
-    assert list(life.job.moved) == ["n1"]
+    assert list(life.moved) == ["n1"]
     assert life.evicted == []
 
 
@@ -147,7 +147,7 @@ def test_where_one_node_alone_cannot_read_the_checkpoint_its_place_moves_before_
     assert (life.job.restore.step, life.job.restore.where) == (80, "store")
     assert any("try its place on another node than n1" in why for why in life.whys)
     assert (life.evicted, life.ordered(Distrust)) == ([], [])
-    assert life.state.nodes["n1"].record.strikes == ()
+    assert life.blamed("n1") == []
 
 
 def test_what_several_nodes_cannot_read_is_no_nodes(training) -> None:
@@ -160,7 +160,7 @@ def test_what_several_nodes_cannot_read_is_no_nodes(training) -> None:
         if life.phase is Phase.FAILED:
             break
     assert life.phase is Phase.FAILED
-    assert life.job.moved == {}
+    assert life.moved == {}
 
 
 def test_what_the_next_node_cannot_read_either_ends_the_job(training) -> None:
@@ -173,5 +173,5 @@ def test_what_the_next_node_cannot_read_either_ends_the_job(training) -> None:
         if life.phase is Phase.FAILED:
             break
     assert life.phase is Phase.FAILED
-    assert list(life.job.moved) == ["n1"]
+    assert list(life.moved) == ["n1"]
     assert life.evicted == []

@@ -63,10 +63,10 @@ def test_nobody_is_blamed_and_nothing_is_spent_for_it(training) -> None:
     life.do(maintain("n1"))
     moved(life)
     node = life.state.nodes["n1"]
-    assert (node.quarantined, node.record.strikes, node.job) == (False, (), None)
+    assert (node.quarantined, node.record.facts, node.job) == (False, (), None)
     assert life.incident.blame is Blame.UNKNOWN
     assert life.ordered(Distrust) == []
-    assert (life.incident.node, life.incident.evicted, life.job.spent) == (None, (), ())
+    assert (life.incident.node, life.incident.evicted, life.paid) == (None, (), [])
 
 
 def test_a_node_that_is_to_be_free_gets_no_work_until_a_person_gives_it_back(training) -> None:

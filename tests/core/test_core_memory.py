@@ -32,8 +32,8 @@ def test_what_it_died_of_is_said_with_what_to_do_and_its_node_has_no_strike(
     assert (incident.kind, incident.rank) == (Kind.OUT_OF_MEMORY, 3)
     assert incident.blame is Blame.USER
     assert incident.summary == f"rank 3 on n1 was killed for memory: {told}"
-    assert life.state.nodes["n1"].record.strikes == ()
-    assert [spent.blame for spent in life.job.spent] == [Blame.USER]
+    assert life.blamed("n1") == []
+    assert life.paid == [Blame.USER]
 
 
 def test_the_users_budget_pays_for_it_and_no_node_is_tested(training) -> None:

@@ -22,8 +22,8 @@ def believed(life: "Life") -> None:
     incident = life.incident
     assert (incident.kind, incident.blame, incident.node) == (Kind.OUT_OF_MEMORY, Blame.USER, "n1")
     assert incident.summary == TOLD
-    assert life.state.nodes["n1"].record.strikes == ()
-    assert [spent.blame for spent in life.job.spent] == [Blame.USER]
+    assert life.blamed("n1") == []
+    assert life.paid == [Blame.USER]
 
 
 @pytest.mark.parametrize("cut_first", [True, False])
@@ -47,7 +47,7 @@ def test_told_after_its_executor_is_back_what_was_believed_is_amended(training) 
     life.connect("n1", "n1-second")
     assert life.incident.kind is Kind.EXECUTOR_LOST
     epoch = life.job.epoch
-    assert life.state.nodes["n1"].record.strikes
+    assert life.blamed("n1")
     life.answer()
     life.do(STARVED, after_s=2)
     believed(life)

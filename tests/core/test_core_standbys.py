@@ -161,7 +161,7 @@ def test_one_that_fails_is_evicted_and_the_next_is_tested_while_the_ranks_go_on(
     comes(life, "n3")
     assert under_test(life) == ["n3"]
     life.do(results(life, "n3"))
-    same = ("epoch", "attempt", "phase", "seats", "spent", "places", "incident")
+    same = ("epoch", "attempt", "phase", "seats", "facts", "places", "incident")
     assert all(getattr(life.job, name) == getattr(before, name) for name in same)
 
 

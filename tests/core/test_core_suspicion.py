@@ -92,7 +92,7 @@ def test_a_suspect_is_no_place_until_its_tests_are_over(aside) -> None:
     node = life.state.nodes["n1"]
     assert (node.trust, node.exam) == (Trusted(), None)
     assert fits(Use.PLACE, None, node, life.now) or node.job is not None
-    assert len(node.record.acquitted) == 1, "what found nothing is counted"
+    assert len(life.acquittals("n1")) == 1, "what found nothing is counted"
 
 
 def test_a_suspect_that_fails_is_evicted_and_waits_for_its_next_tests(aside) -> None:
@@ -149,7 +149,7 @@ def test_a_suspect_of_whose_tests_nobody_tells_is_tried_twice_and_then_rests(asi
         life.wait(until_s=life.now + life.policy.rest_s + 1)
     node = life.state.nodes["n1"]
     assert isinstance(node.trust, Trusted)
-    assert node.record.acquitted == (), "what was not tested is no acquittal"
+    assert life.acquittals("n1") == [], "what was not tested is no acquittal"
     assert life.evicted == []
 
 
@@ -193,7 +193,7 @@ def test_a_suspect_whose_helpers_left_is_not_cleared_by_what_it_says_alone(aside
     life.do(e.DiagnosticEnded(node="n1", id=exam.id, results=results(exam, "n1")))
     node = life.state.nodes["n1"]
     assert isinstance(node.trust, Suspect)
-    assert node.record.acquitted == ()
+    assert life.acquittals("n1") == []
 
 
 def test_while_the_brake_is_on_a_suspect_is_tested_and_only_rests_where_it_fails(aside) -> None:

@@ -93,7 +93,7 @@ def test_a_job_of_which_no_executor_ever_comes_leaves_its_nodes_to_others(life) 
     given(life)
     assert life.state.jobs["good"].places == ("n0", "n1", "n2", "n3")
     bad = life.state.jobs["bad"]
-    assert (bad.phase, bad.spent) == (Phase.PENDING, ())
+    assert (bad.phase, bad.facts) == (Phase.PENDING, ())
     assert bad.waiting == "none of its executors came within 120 s"
 
 

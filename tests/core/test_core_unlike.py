@@ -42,8 +42,8 @@ def test_the_odd_one_is_the_root_where_it_is_told_while_a_death_waits(training) 
     )  # fmt: skip
     assert incident.summary == TEXT
     assert "rank 0 on n0 died of SIGABRT" in [each.text for each in incident.evidence]
-    assert life.state.nodes["n0"].record.strikes == life.state.nodes["n1"].record.strikes == ()
-    assert [spent.blame for spent in life.job.spent] == [Blame.USER]
+    assert life.blamed("n0") == life.blamed("n1") == []
+    assert life.paid == [Blame.USER]
 
 
 def test_it_is_the_root_where_it_was_told_before(training) -> None:

@@ -46,7 +46,15 @@ def counts(fact: Fact, now: float) -> bool:
 
 def site_s(site: Site) -> float:
     """How long faults at this site count as the same."""
-    return SITE_S if site.step and not site.relative else START_S
+    return START_S if site.fresh or site.relative else SITE_S
+
+
+def behind(site: Site, now: float) -> bool:
+    """Whether the job has got past it. Of a standstill that is known only after a while: what is
+    slow there comes again, after a rollback, say."""
+    if site.passed_s is None:
+        return False
+    return site.step is not None or site.fresh or now - site.passed_s > START_S
 
 
 def kept(facts: Iterable[Fact], now: float) -> tuple[Fact, ...]:

@@ -75,5 +75,6 @@ def patience(facts: Iterable[Fact], now: float) -> dict[str, int]:
     for fact in facts:
         if fact.fault is FaultClass.STOOD and (site := fact.about.site) is not None:
             known = times.get(site.words, 0)
-            times[site.words] = known + 1 if fact.at_s > since_s else max(1, known)
+            counts = fact.at_s > since_s and not age.behind(site, now)
+            times[site.words] = known + 1 if counts else max(1, known)
     return times

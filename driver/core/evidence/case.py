@@ -34,11 +34,14 @@ class Case(Value, frozen=True):
     fault: FaultClass
     nodes: int  # of the job
     what: str = ""  # a kind of fault
+    began_s: float | None = None  # when it had begun: a standstill is found later
     past: tuple[Fact, ...] = ()
     site: Site | None = None  # None: it says nothing of its place
     hang: bool = False
     node: OfNode | None = None  # that it names
+    shown: bool = False  # it only showed there: nothing says that it is the node
     place: int | None = None  # of that node in the job
+    there: frozenset[str] = frozenset()  # nodes of past faults that the job has still
     restored: bool = False  # ranks had started from a restore point
     refused: str = ""  # why that point cannot be used, where the fault says so
     convicted: str = ""  # explicit evidence against the node
@@ -48,14 +51,15 @@ class Case(Value, frozen=True):
     blind: str = ""  # why the driver may not see well now
     hopeless: str = ""  # why no restart of these ranks can help
     before: int | None = None  # a version that ran before this one
-    pauses: int = 4  # restarts with ever more patience at one site
+    pauses: int = 3  # restarts with ever more patience at one site
+    outside: bool = False  # it died of a signal that somebody else sent
     fix: str = ""  # which option would have let it go on
     ways: Ways = Ways()
 
     @property
     def here(self) -> list[Fact]:
         """Faults that came at the same site, which the job has not passed since."""
-        return same.at_site(self.past, self.site, self.now)
+        return same.at_site(self.past, self.site, self.now, self.began_s)
 
     @property
     def named(self) -> list[OfNode]:
@@ -70,7 +74,9 @@ class Case(Value, frozen=True):
 
     @property
     def stands_out(self) -> bool:
-        """Whether its node does, among the job's."""
+        """Whether its node does, among the job's; never where the job may have no other."""
+        if self.alone:
+            return False
         warm = Act.MOVE_WARM in self.ways.acts
         return same.stands_out(self.own, len(self.named), self.nodes, warm=warm)
 

@@ -7,7 +7,7 @@ nor odds choose between hypotheses: second-pass.md, "Evidence".
 from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast.driver.core.evidence import same, words
+from holdfast.driver.core.evidence import age, same, words
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis
 
@@ -31,6 +31,8 @@ def blind(case: Case) -> Answer:
 
 
 def pause(case: Case) -> Answer:
+    if case.suspected:
+        return Answer(False, case.suspected)
     times = len(case.here)
     if times < case.pauses:
         return Answer(True, f"{words.at_site(case)}, and is given longer each time")
@@ -75,7 +77,8 @@ def point(case: Case) -> Answer:
 
 def link(case: Case) -> Answer:
     lately = sorted({each.name for each in case.named[-SEEN:]})
-    in_turns = case.hang and bool(case.past) and len(lately) == 2
+    hangs = case.hang and case.fault is FaultClass.DIED and case.there.issuperset(lately)
+    in_turns = hangs and len(lately) == 2
     if not (case.apart or in_turns):
         return Answer(False, "no two nodes are known that cannot reach each other")
     why = words.cut_off(case) if case.apart else f"it stood still on {' and '.join(lately)} in turn"
@@ -112,8 +115,18 @@ def _pointed_at(case: Case) -> bool:
 def how_to_leave(case: Case) -> Act | None:
     """The cheapest way to act on a node that nothing convicts. Tests that found nothing are not
     asked again before the node was left."""
-    exam = () if case.acquitted else (Act.EXAM,)
+    exam = (Act.EXAM,) if _may_be_found(case) else ()
     return case.ways.cheapest(Act.MOVE_WARM, Act.MOVE_COLD, *exam)
+
+
+def _may_be_found(case: Case) -> bool:
+    """Whether tests of its node may tell more: they look at no script that takes its time, and at
+    no way to a store, and find nothing again where they found nothing."""
+    if case.acquitted or case.shown or (case.fault is FaultClass.STOOD and not case.suspected):
+        return False
+    since_s = case.now - age.START_S
+    lately = (fact for fact in case.past if fact.at_s > since_s)
+    return not any(fact.done is Act.EXAM and fact.about.node == case.node for fact in lately)
 
 
 def version(case: Case) -> Answer:
@@ -128,6 +141,8 @@ def version(case: Case) -> Answer:
 def group(case: Case) -> Answer:
     if case.node is not None:
         return Answer(False, "a node is named")
+    if case.fault is FaultClass.STOOD and not case.suspected:
+        return Answer(False, "ranks run, and tests look at no script")
     if not (case.suspected or _unnamed_again(case) or case.here):
         return Answer(False, "it came once")
     if Act.EXAM_ALL not in case.ways.acts:
@@ -140,7 +155,11 @@ def group(case: Case) -> Answer:
 def user(case: Case) -> Answer:
     if case.hopeless:
         return Answer(True, case.hopeless)
-    least = USERS_SAID if case.fault is FaultClass.SAID else USERS_DIED
+    if case.outside:
+        return Answer(False, "a signal from outside ended it")
+    least = case.pauses if case.fault is FaultClass.STOOD else USERS_DIED
+    if case.fault is FaultClass.SAID or case.alone:
+        least = USERS_SAID
     if len(case.here) < least:
         return Answer(False, words.at_site(case) if case.here else "nothing came twice at its site")
     return Answer(True, words.same_again(case))

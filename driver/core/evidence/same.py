@@ -22,13 +22,16 @@ CHANCE_WARM = 0.3
 300 simulated lives of each kind of fault chose them.)"""
 
 
-def at_site(past: Iterable[Fact], site: Site | None, now: float) -> list[Fact]:
-    """Faults at the same site lately, that the job has not passed since."""
+def at_site(
+    past: Iterable[Fact], site: Site | None, now: float, began_s: float | None = None
+) -> list[Fact]:
+    """Faults at the same site lately, that the job had not passed when this one began."""
     if site is None:
         return []
+    began_s = now if began_s is None else began_s
     since_s = now - age.site_s(site)
     known = (fact for fact in past if fact.at_s > since_s and site.same(fact.about.site))
-    return [fact for fact in known if fact.about.site is not None and not fact.about.site.passed]
+    return [fact for fact in known if fact.about.site and not age.behind(fact.about.site, began_s)]
 
 
 def chance(own: int, faults: int, nodes: int) -> float:

@@ -32,10 +32,10 @@ def judge(case: Case) -> Table:
 
 def _plain(case: Case) -> Hypothesis | None:
     """What explicit evidence says, whatever came before; None where there is none."""
-    if case.convicted:
-        return Hypothesis.NODE
     if case.hopeless:
         return Hypothesis.USER
+    if case.convicted:
+        return Hypothesis.NODE
     return Hypothesis.POINT if case.refused else None
 
 

@@ -22,7 +22,7 @@ def _where(case: Case) -> str:
     if site is None or case.fault is FaultClass.STOOD:
         return "" if site is None else f" ({site.words})"
     if not site.step:
-        return " before its first step"
+        return "" if site.relative else " before its first step"
     return f" after step {site.step}"
 
 

@@ -10,8 +10,10 @@ from holdfast.protocol.faults import Blame, Kind
 SAID = frozenset({Kind.USER_EXCEPTION, Kind.ENDED_EARLY, Kind.OUT_OF_MEMORY})
 """What scripts tell of themselves; also whatever is the user's, and exit codes."""
 STANDSTILLS = frozenset({Kind.HANG, Kind.NO_PROGRESS})
-AT_A_START = frozenset({Kind.START_FAILED, Kind.CHECKPOINT_CORRUPT})
-"""What befalls a job before its ranks get on."""
+NO_SITE = frozenset(
+    {Kind.JOURNAL_PUT_BACK, Kind.DEFECT, Kind.MAINTENANCE, Kind.REQUESTED, Kind.NODE_PROBLEM}
+)
+"""What has nothing to do with how far ranks were."""
 
 
 def class_of(fault: Fault) -> FaultClass:
@@ -25,7 +27,9 @@ def class_of(fault: Fault) -> FaultClass:
 
 
 def site_of(job: Job, fault: Fault) -> Site | None:
-    """Where it was in the script; None where it says nothing of that."""
+    """Where it was in the script; None where it says nothing of that. What befalls a job again and
+    again that nobody sees getting on is taken for the same.
+    """
     start = job.restore.step if job.restore is not None else 0
     if fault.spot:
         return Site(words=fault.spot)
@@ -33,7 +37,8 @@ def site_of(job: Job, fault: Fault) -> Site | None:
         return _of_end(fault.signature, start)
     if fault.kind in STANDSTILLS and fault.step is not None:
         return Site(words=fault.kind, step=fault.step, fresh=fault.step <= start)
-    return Site(words=fault.kind, fresh=True) if fault.kind in AT_A_START else None
+    unseen = class_of(fault) is FaultClass.DIED and fault.kind not in NO_SITE and not job.progressed
+    return Site(words=fault.kind, fresh=True) if unseen else None
 
 
 def _of_end(end: Signature, start: int) -> Site | None:
@@ -49,4 +54,6 @@ def known(job: Job, fault: Fault) -> bool:
     """Whether the same end came already, before this one is noted."""
     site = site_of(job, fault) if fault.signature is not None else None
     sites = (fact.about.site for fact in job.facts)
-    return site is not None and any(site.same(each) and not each.passed for each in sites if each)
+    return site is not None and any(
+        site.same(each) and each.passed_s is None for each in sites if each
+    )

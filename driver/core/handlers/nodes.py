@@ -87,7 +87,7 @@ def _forget_the_other(turn: Turn, node: Node) -> None:
     """Another machine has the name: what was counted for and against the one before says nothing of
     it. A quarantine stands, for it may be the same fault of a shelf or a cable; its tests are due.
     """
-    turn.set_record(node.name, replace(node.record, strikes=(), acquitted=()))
+    turn.set_record(node.name, replace(node.record, facts=()))
     turn.say(f"{node.name} is another machine now")
     if isinstance(node.trust, Suspect) and not isinstance(node.holding, Lent):
         turn.set_trust(node.name, Trusted())

@@ -15,7 +15,7 @@ from holdfast.driver.core.job import finish, maintenance
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import allocation, eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import drop_unready, give_back, leave
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import facts, ladder
 from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Node, Source
 from holdfast.driver.core.state.outstanding import calls_for
@@ -192,6 +192,7 @@ def _not_started(turn: Turn, job: Job, node: str | None, summary: str) -> None:
 
 
 def _settled(turn: Turn, job: Job) -> None:
+    facts.settled(turn, job.name)
     if job.incident is not None:
         outcome = f"ran {turn.policy.settle_s:g} s without a fault"
         turn.say(f"{job.name} {outcome}: it has recovered", job.name)

@@ -26,7 +26,7 @@ def payer(job: Job, fault: Fault, case: Case, table: Table) -> Blame | None:
         return None
     if fault.blame is Blame.USER or case.fault is FaultClass.SAID:
         return Blame.USER
-    if table.chosen in OURS or case.site is None:
+    if table.chosen in OURS or fault.blame is Blame.INFRASTRUCTURE:
         return Blame.INFRASTRUCTURE
     again = table.chosen is None and bool(case.here)
     return Blame.USER if again or (fault.own and case.alone) else Blame.INFRASTRUCTURE

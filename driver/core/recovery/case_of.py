@@ -3,6 +3,8 @@
 Called by `recover`, before the fault is noted. Pure.
 """
 
+from collections.abc import Iterable
+
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import book, cost
 from holdfast.driver.core.evidence.case import Case, Ways
@@ -18,16 +20,20 @@ from holdfast.protocol.faults import Kind, Weight
 
 def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     """The fault, the facts, and what may be done."""
-    kind, node = site.class_of(fault), _named(turn, fault)
+    kind, node = site.class_of(fault), _named(turn, job, fault)
+    past = tuple(each for each in job.facts if _alike(each, kind, job.version.number))
     return Case(
         now=turn.now,
+        began_s=turn.now - fault.stalled_s,
         fault=kind,
         nodes=job.layout.nodes,
         what=fault.kind,
-        past=tuple(each for each in job.facts if _alike(each, kind, job.version.number)),
+        past=past,
+        there=frozenset(_names(past, node)).intersection(job.places),
         site=site.site_of(job, fault),
         hang=fault.kind in site.STANDSTILLS,
         node=node,
+        shown=fault.node is None,
         place=job.places.index(node.name) if node and node.name in job.places else None,
         restored=job.restore is not None,
         refused=_refused(job, fault),
@@ -38,7 +44,8 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         blind=sight.hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
         before=_before(job),
-        pauses=turn.policy.spot_tries,
+        pauses=turn.policy.spot_tries - 1,
+        outside=fault.signature is not None and fault.signature.outside,
         fix=fault.fix,
         ways=Ways(acts=_ways(turn, job, fault), cost_s=cost.measured_s(turn.incidents.values())),
     )
@@ -48,12 +55,18 @@ def _alike(fact: Fact, kind: FaultClass, version: int) -> bool:
     return fact.fault is kind and fact.about.version == version
 
 
-def _named(turn: Turn, fault: Fault) -> OfNode | None:
+def _names(past: Iterable[Fact], node: OfNode | None) -> list[str]:
+    nodes = (*(fact.about.node for fact in past), node)
+    return [each.name for each in nodes if each is not None]
+
+
+def _named(turn: Turn, job: Job, fault: Fault) -> OfNode | None:
     """The node that the fault names, or on which alone it showed; None where nothing is held
     against it."""
     if fault.spared or fault.asked:
         return None
-    return machine(turn, fault.node or fault.place)
+    only = job.host if job.layout.nodes == 1 else None
+    return machine(turn, fault.node or fault.place or only)
 
 
 def machine(turn: Turn, name: str | None) -> OfNode | None:

@@ -3,7 +3,7 @@
 Called by `recover`, and when a job gets further than ever. Pure.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec.structs import replace
 
@@ -41,9 +41,22 @@ def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Bl
         payer=payer,
         entry=turn.sequence,
     )
-    turn.job(job.name, facts=age.kept((*turn.jobs[job.name].facts, fact), turn.now))
-    if case.node is not None and fault.blame is not Blame.USER:
+    facts = _not_passed(turn.jobs[job.name].facts, case.here)
+    turn.job(job.name, facts=age.kept((*facts, fact), turn.now))
+    if case.node is not None and fault.node is not None and fault.blame is not Blame.USER:
         _note_of_node(turn, case.node, replace(fact, payer=None), table, convicted=case.convicted)
+
+
+def _not_passed(facts: tuple[Fact, ...], here: Collection[Fact]) -> tuple[Fact, ...]:
+    """What came again was not passed for good."""
+    return tuple(_with_passed(fact, None) if fact in here else fact for fact in facts)
+
+
+def _with_passed(fact: Fact, at_s: float | None) -> Fact:
+    site = fact.about.site
+    if site is None or site.passed_s == at_s:
+        return fact
+    return replace(fact, about=replace(fact.about, site=replace(site, passed_s=at_s)))
 
 
 def _about(job: Job, fault: Fault, case: Case) -> About:
@@ -110,6 +123,11 @@ def got_on(turn: Turn, name: str, reached: int) -> None:
     _pass(turn, name, lambda site: site.step is None or site.step < reached)
 
 
+def settled(turn: Turn, name: str) -> None:
+    """The job ran for long without a fault: what befell it while nobody saw it get on is past."""
+    _pass(turn, name, lambda site: site.step is None and site.fresh)
+
+
 def all_passed(turn: Turn, name: str) -> None:
     """Its script saved steps that it counts from its start, and goes on from there: none of its
     ends was at the place of another."""
@@ -119,8 +137,8 @@ def all_passed(turn: Turn, name: str) -> None:
 def _pass(turn: Turn, name: str, behind: Callable[[Site], bool]) -> None:
     job = turn.jobs[name]
     facts = tuple(
-        replace(fact, about=replace(fact.about, site=replace(site, passed=True)))
-        if (site := fact.about.site) is not None and not site.passed and behind(site)
+        _with_passed(fact, turn.now)
+        if (site := fact.about.site) is not None and site.passed_s is None and behind(site)
         else fact
         for fact in job.facts
     )

@@ -44,7 +44,8 @@ def recover(
 
 def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     """A try is over: note it, and take the next step."""
-    if turn.jobs[name].tally.saved:
+    saved = turn.jobs[name].tally.saved
+    if saved:
         facts.all_passed(turn, name)
     job = turn.jobs[name]
     case = case_of(turn, job, fault)
@@ -54,6 +55,8 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     if not (fault.asked or table.act is Act.WAIT):
         facts.withdraw(turn, job, case)
         facts.note(turn, job, fault, case, table, None if reason else payer)
+    if saved:
+        facts.all_passed(turn, name)
     if reason:
         turn.incident(incident.id, table=table)
         acts.give_up(turn, name, _users(fault, case, table, incident), incident.id, reason)

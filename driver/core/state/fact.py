@@ -81,7 +81,7 @@ class Site(Value, frozen=True):
     step: int | None = None  # that was completed, where that is known
     fresh: bool = False  # none was since its start
     relative: bool = False  # steps are counted from each start
-    passed: bool = False  # the job got further since
+    passed_s: float | None = None  # when the job first got further since
 
     def same(self, other: "Site | None") -> bool:
         """The same words, and the same step or none since a start."""
