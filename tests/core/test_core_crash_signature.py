@@ -326,7 +326,7 @@ def test_deaths_of_ranks_that_are_their_own_are_bounded_by_the_users_budget(
         starts += 1
     assert life.phase is Phase.FAILED
     assert "The one restart for user faults" in life.job.failure.reason
-    assert starts == (1 if spare == 0 else 6)
+    assert starts == (1 if spare == 0 else 5)
 
 
 def test_a_job_that_gets_on_is_not_given_up_for_one_node_of_several(training) -> None:

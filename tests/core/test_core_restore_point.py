@@ -159,10 +159,12 @@ def test_a_snapshot_that_ranks_died_of_is_tainted_since_then_and_says_why(traini
     life.dies(1, signal=9, step=12)
     life.answer(snapshots=[(12, first)], stored=[(10, first)])
     life.dies(1, signal=7, step=12)
+    life.answer(snapshots=[(12, first)], stored=[(10, first)])
+    life.dies(1, signal=7, step=12)
     tainted = next(each for each in life.job.points if each.where is MEMORY)
     assert isinstance(tainted.status, Tainted)
     assert tainted.status.since_s == life.now
     assert "rank 1" in tainted.status.why
     life.answer(snapshots=[(12, first)], stored=[(10, first)])
-    (start,) = (why for why in life.whys if "starts attempt 3" in why)
+    (start,) = (why for why in life.whys if "starts attempt 4" in why)
     assert "the snapshot of step 12 in memory is not taken (once ranks" in start
