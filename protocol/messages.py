@@ -243,6 +243,7 @@ class Observed(Message, frozen=True):
     attempt: int = 0
     ranks: tuple[RankStatus, ...] = ()
     quiet: bool = False  # no rank, child of a rank or rendezvous of an older epoch is left
+    killed: tuple[int, ...] = ()  # ranks that this order was to end, and their grace did not
     rendezvous: Rendezvous | None = msgspec.field(default=None, name="store")  # once it listens
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] = ()  # looked up when quiet, by the node of rank 0: found so far

@@ -108,7 +108,10 @@ def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> s
     told = ", ".join(parts)
     if job["phase"] == "Failed":
         return f"failed: {(_reason(job) or str(job['why'])).rstrip('.')}. ({told})"
-    return f"{'done' if job['phase'] == 'Succeeded' else 'stopped'}: {told}"
+    if job["phase"] == "Succeeded":
+        return f"done: {told}"
+    _, killed, how = str(job["why"]).partition(f"{job['name']} is stopped: ")
+    return f"stopped: {how}. ({told})" if killed else f"stopped: {told}"
 
 
 def _seen(job: Mapping[str, Any]) -> str:

@@ -230,6 +230,7 @@ class ExecutorDisconnected(Event, frozen=True):
 class NodeQuiet(Event, frozen=True):
     """No rank of an older epoch is left on the node; what it holds that one could restore from.
 
+    `killed`: ranks that had not ended when their grace was over.
     `looking`: why it is not known yet what else the store holds; "" where it is, or where another
     node is to look. `preparing`: what its store has to wait for, alive as its executor sees to.
     `warming`: it still imports what ranks need.
@@ -238,6 +239,7 @@ class NodeQuiet(Event, frozen=True):
     job: str
     epoch: int
     node: str
+    killed: tuple[int, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] = ()
     looking: str = ""
