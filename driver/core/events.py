@@ -384,7 +384,7 @@ class NodeAllocated(Event, frozen=True):
 
 class AllocationFailed(Event, frozen=True):
     """`unfit`: for a reason of the job's own, so that others may have the node. `barred`: and so
-    that this job would get no other either. Of a trial: the node could not be put on it.
+    that this job would get no other either. Of an exam: the node could not be had for it.
 
     `late`: the cluster tried for as long as it may, while it had other nodes of the same start.
     `others`: nodes that cannot run the job as it is either, and why, as far as the cluster knows
