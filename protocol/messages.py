@@ -260,7 +260,7 @@ class Observed(Message, frozen=True):
     diagnostics: tuple[DiagnosticResult, ...] = ()
     launcher: str = "cold"  # "cold", "warming", "warm", or why there is none
     persisted_step: int | None = None  # newest step that this node wrote to the store
-    skipped_saves: int = 0  # snapshots or drains refused so far in this epoch
+    skipped_saves: int = 0  # snapshots or uploads refused so far in this epoch
     skipped_why: str = ""  # why the last one was
     skipped_in_a_row: int = 0  # snapshots that a rank refused since the last it made; the worst one
 
