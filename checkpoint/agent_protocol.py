@@ -46,7 +46,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     damaged: tuple[Stored, ...] = ()  # there, and not to be believed
     looked: bool = False
     persisted_step: int | None = None  # newest of this epoch written (rank 0's node: committed)
-    skipped_saves: int = 0  # snapshots and drains refused so far in this epoch
+    skipped_saves: int = 0  # snapshots and uploads refused so far in this epoch
     skipped_why: str = ""  # why the last one was
     skipped_in_a_row: int = 0  # snapshots that a rank refused since the last it made; the worst one
     store_error: str = ""

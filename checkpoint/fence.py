@@ -1,6 +1,6 @@
 """The fence in a store: once an attempt has begun, agents of older ones neither commit nor delete.
 
-Used by the agent's look-up, its drain and its sweeper.
+Used by the agent's look-up, its upload and its sweeper.
 """
 
 from holdfast.checkpoint.layout import fence_name, parse_fence

@@ -59,13 +59,13 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     def _turns(self) -> Iterator[tuple[Slot, list[Slot]]]:
         """Slots to try in turn, each with those that may be emptied to make room for it."""
         ages = {n: seal.age if (seal := s.seal()) else None for n, s in enumerate(self._slots)}
-        every, drained = self.store_interval_steps, self.folder.drained()
-        spare = candidates(ages, store_interval_steps=every, drained=drained)
+        every, uploaded = self.store_interval_steps, self.folder.uploaded()
+        spare = candidates(ages, store_interval_steps=every, uploaded=uploaded)
         for number in spare:
             yield self._slots[number], [self._slots[other] for other in spare if other != number]
         if self._room_for() < LEAST:
             for turn in in_need(
-                ages, store_interval_steps=every, drained=drained, epoch=self.epoch
+                ages, store_interval_steps=every, uploaded=uploaded, epoch=self.epoch
             ):
                 gives = [self._slots[other] for other in (*spare, *turn.gives)]
                 yield self._slots[turn.number], gives

@@ -50,7 +50,7 @@ class Neighbour:
         now = self._clock.monotonic_s()
         if self.seen or now < self._next_s:
             return
-        with suppress(StoreError):  # what cannot be written or read is the drain's to say
+        with suppress(StoreError):  # what cannot be written or read is the upload's to say
             self._look(self._watched(open_store(self._order.store_url)), now)
         self._next_s = now + self._wait_s
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)

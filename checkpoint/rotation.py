@@ -25,7 +25,7 @@ class Turn(NamedTuple):
 
 
 def candidates(
-    held: Mapping[int, Age | None], *, store_interval_steps: int, drained: Age
+    held: Mapping[int, Age | None], *, store_interval_steps: int, uploaded: Age
 ) -> tuple[int, ...]:
     """Slot numbers to try in turn; `held` gives each slot's seal, None where it has none.
 
@@ -37,7 +37,7 @@ def candidates(
     aged = sorted((age, number) for number, age in held.items() if age and age not in newest)
 
     def waits_for_store(age: Age) -> bool:
-        return due(age[1], store_interval_steps) and age > drained
+        return due(age[1], store_interval_steps) and age > uploaded
 
     old = [number for age, number in aged if not waits_for_store(age)]
     waiting = [number for age, number in aged if waits_for_store(age)]
@@ -45,7 +45,7 @@ def candidates(
 
 
 def in_need(
-    held: Mapping[int, Age | None], *, store_interval_steps: int, drained: Age, epoch: int
+    held: Mapping[int, Age | None], *, store_interval_steps: int, uploaded: Age, epoch: int
 ) -> tuple[Turn, ...]:
     """Of the two newest, what may be overwritten where memory has no room for a third slot.
 
@@ -55,7 +55,7 @@ def in_need(
     """
     found = _newest(held)
     waits = [
-        due(age[1], store_interval_steps) and age > drained and age[0] == epoch for age, _ in found
+        due(age[1], store_interval_steps) and age > uploaded and age[0] == epoch for age, _ in found
     ]
     if not found or (len(found) == 1 and waits[0]):
         return ()

@@ -1,6 +1,6 @@
 """A rank's memory slots: four mapped files in the node's tmpfs, which outlive the rank.
 
-Used by the rank (claims, fills, seals, reads back) and by the node's agent (hashes, drains, fills
+Used by the rank (claims, fills, seals, reads back) and by the node's agent (hashes, uploads, fills
 early). A slot is `slot-K.data`; it counts only with its seal `slot-K.seal`, a small file put in
 place by rename; `slot-K.sum` has the agent's checksum of both. Whoever reads or writes a slot holds
 a lock of the kernel's on it, so that a killed holder holds nothing. Must not load torch.
@@ -22,7 +22,7 @@ from holdfast.checkpoint.words import Seal
 from holdfast.kit.files import beside
 
 SLOTS = 4
-"""One being written, two newest (the older of them is sealed by all), one being drained."""
+"""One being written, two newest (the older of them is sealed by all), one being uploaded."""
 
 HASH_CHUNK_BYTES = 16 << 20
 
@@ -251,13 +251,13 @@ class SlotFolder:
         """Tell the agent how large slots should be, so that it makes and fills them early."""
         self._write("wanted", size_bytes)
 
-    def drained(self) -> tuple[int, int]:
+    def uploaded(self) -> tuple[int, int]:
         """(epoch, step) of the last snapshot that the agent has dealt with for the store."""
-        mark = words.read(self.folder / "drained", words.DRAINED)
+        mark = words.read(self.folder / "drained", words.UPLOADED)
         return (mark.epoch, mark.step) if mark else (-1, -1)
 
-    def put_drained(self, *, epoch: int, step: int) -> None:
-        self._write("drained", words.Drained(epoch, step))
+    def put_uploaded(self, *, epoch: int, step: int) -> None:
+        self._write("drained", words.Uploaded(epoch, step))
 
     def skipped(self, epoch: int) -> words.Skipped:
         """The saves that the rank refused in this epoch."""

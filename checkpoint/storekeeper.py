@@ -1,6 +1,6 @@
 """The agent's store side, in a thread of its own: a slow store delays nothing else.
 
-Looks up whole checkpoints, drains what is due, and finishes a job's drains before it is forgotten.
+Looks up whole checkpoints, uploads what is due, and ends a job's uploads before it is forgotten.
 Store errors are reported and tried again; training goes on from memory meanwhile.
 """
 
@@ -12,7 +12,6 @@ from threading import Event, Lock
 from msgspec.structs import replace
 
 from holdfast.checkpoint.agent_protocol import AgentOrder
-from holdfast.checkpoint.drain import Drain
 from holdfast.checkpoint.fence import Superseded
 from holdfast.checkpoint.lookup import LookUp
 from holdfast.checkpoint.memory import forget
@@ -21,6 +20,7 @@ from holdfast.checkpoint.slots import SlotFolder
 from holdfast.checkpoint.stores import Store, StoreError
 from holdfast.checkpoint.sweeping import Sweeper
 from holdfast.checkpoint.timed_store import Answers, Timed
+from holdfast.checkpoint.upload import Upload
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.clock import Clock
 from holdfast.protocol.messages import Stored
@@ -54,7 +54,7 @@ class StoreKeeper:
         self._lock = Lock()  # of `_given`
         self._given: deque[AgentOrder] = deque()
         self._order: AgentOrder | None = None
-        self._drain: Drain | None = None
+        self._upload: Upload | None = None
         self._farewell_until_s: float | None = None
         self._look_up: LookUp | None = None  # of the order, done or under way
         self._neighbour: Neighbour | None = None  # of the attempt
@@ -94,15 +94,15 @@ class StoreKeeper:
 
     @property
     def persisted_step(self) -> int | None:
-        return self._drain.persisted_step if self._drain else None
+        return self._upload.persisted_step if self._upload else None
 
     @property
     def skipped(self) -> int:
-        return self._drain.skipped if self._drain else 0
+        return self._upload.skipped if self._upload else 0
 
     @property
     def skipped_why(self) -> str:
-        return self._drain.skipped_why if self._drain else ""
+        return self._upload.skipped_why if self._upload else ""
 
     @property
     def shared(self) -> bool | None:
@@ -168,12 +168,12 @@ class StoreKeeper:
                 self._look_up.advance(self._go_on)
             if self._neighbour:
                 self._neighbour.advance()
-            if self._drain:
-                self._drain.advance()
-                self._look_again(self._drain)
+            if self._upload:
+                self._upload.advance()
+                self._look_again(self._upload)
         except Superseded as reason:
             self._tell(f"writing to the store has ended: {reason}")
-            self._drain = None
+            self._upload = None
         except StoreError as error:
             self._error = str(error)
             return next(self._waits)
@@ -206,16 +206,16 @@ class StoreKeeper:
             for one in (last, order):
                 if one and one.job == order.forget_job:
                     forget(one.slots)
-        # Without ranks they have ended, and the same drain goes on with what they left.
+        # Without ranks they have ended, and the same upload goes on with what they left.
         changed = last is None or _task(last) != _task(order)
         if not same:
             self.sweeper.stop()
         if order.forget_job or not same or (order.ranks and changed):
-            self._drain = self._new_drain(order)
+            self._upload = self._new_upload(order)
             self._neighbour = neighbour(order, self._clock, watched=self._watched)
         if order.save is not None and not (same and last and last.save == order.save):
-            self._drain = self._new_save(order, order.save)
-            self._saving = self._drain is not None
+            self._upload = self._new_save(order, order.save)
+            self._saving = self._upload is not None
             self._saved.begin()
             self._error = ""  # what it meets is told anew
         self._order = order
@@ -224,26 +224,26 @@ class StoreKeeper:
         self.settled_id = order.id
 
     def _has_to_finish(self, order: AgentOrder) -> bool:
-        if self._order is None or self._order.job != order.forget_job or self._drain is None:
+        if self._order is None or self._order.job != order.forget_job or self._upload is None:
             return False
         if self._farewell_until_s is None:
             self._farewell_until_s = self._clock.monotonic_s() + FAREWELL_S
-        if self._drain.idle and self.sweeper.idle:
+        if self._upload.idle and self.sweeper.idle:
             return False
         if self._clock.monotonic_s() < self._farewell_until_s:
             return True
         self._tell(f"job {order.forget_job} is forgotten before all that was due was written")
         return False
 
-    def _new_drain(self, order: AgentOrder) -> Drain | None:
+    def _new_upload(self, order: AgentOrder) -> Upload | None:
         if not (order.store_url and order.store_interval_steps and order.ranks):
             return None
-        return self._drain_of(order)
+        return self._upload_of(order)
 
-    def _drain_of(
+    def _upload_of(
         self, order: AgentOrder, *, only: int | None = None, fence_epoch: int | None = None
-    ) -> Drain:
-        return Drain(
+    ) -> Upload:
+        return Upload(
             order,
             tell=self._tell,
             go_on=self._go_on,
@@ -261,8 +261,8 @@ class StoreKeeper:
             return None
         return LookUp(order, self._tell, watched=self._watched)
 
-    def _new_save(self, order: AgentOrder, save: Stored) -> Drain | None:
-        """The drain of this snapshot, as far as it is here; None where it is not."""
+    def _new_save(self, order: AgentOrder, save: Stored) -> Upload | None:
+        """The upload of this snapshot, as far as it is here; None where it is not."""
         folders = {rank: SlotFolder(Path(folder)) for rank, folder in order.slots.items()}
         held = {r: folder.find(step=save.step, epoch=save.epoch) for r, folder in folders.items()}
         seals = {rank: found[1] for rank, found in held.items() if found}
@@ -270,11 +270,11 @@ class StoreKeeper:
             return None
         world_size = next(iter(seals.values())).world_size
         parts = replace(order, ranks=tuple(seals), epoch=save.epoch, world_size=world_size)
-        return self._drain_of(parts, only=save.step, fence_epoch=order.epoch)
+        return self._upload_of(parts, only=save.step, fence_epoch=order.epoch)
 
-    def _look_again(self, drain: Drain) -> None:
+    def _look_again(self, upload: Upload) -> None:
         """Once a snapshot that was ordered is written, whoever asked what there is hears of it."""
-        if self._saving and drain.done and self._order is not None:
+        if self._saving and upload.done and self._order is not None:
             self._saving = False
             self._look_up = self._new_look_up(self._order)
 
@@ -317,14 +317,14 @@ class Saved:
 def _replaces(new: AgentOrder, old: AgentOrder) -> bool:
     """Whether `old`, which has not been taken yet, need not be.
 
-    It must be where its ranks have ended since: its drain is the one that writes what they left.
+    It must be where its ranks have ended since: its upload is the one that writes what they left.
     """
     same = (new.job, new.epoch) == (old.job, old.epoch) or new.forget_job == old.job
     return not (old.forget_job or (same and old.ranks and not new.ranks))
 
 
 def _task(order: AgentOrder) -> tuple[object, ...]:
-    """What makes a drain another drain."""
+    """What makes an upload another upload."""
     return (
         order.job,
         order.epoch,

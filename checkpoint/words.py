@@ -48,7 +48,7 @@ class Sum(msgspec.Struct, frozen=True):
     xxh3: str
 
 
-class Drained(msgspec.Struct, frozen=True):
+class Uploaded(msgspec.Struct, frozen=True):
     """The last snapshot that the agent has dealt with for the store."""
 
     epoch: int
@@ -70,7 +70,7 @@ class Skipped(msgspec.Struct, frozen=True):
 # Made at import, as `checked` says.
 SEAL = msgspec.json.Decoder(Seal)
 SUM = msgspec.json.Decoder(Sum)
-DRAINED = msgspec.json.Decoder(Drained)
+UPLOADED = msgspec.json.Decoder(Uploaded)
 SKIPPED = msgspec.json.Decoder(Skipped)
 ROOM = msgspec.json.Decoder(int)
 

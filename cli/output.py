@@ -85,10 +85,14 @@ NAMES = frozenset({"name", "run", "node", "job"})
 """Columns of what people type."""
 
 
+WORD_CHARACTERS = 12
+"""Of the last column, in a terminal that is too narrow: a usual word, or `16 MiB`, is whole."""
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A plain table on stdout: no lines to get in the way of grep. The last column gives way, then
-    others, which end in … then; where that is not enough, lines are longer than the terminal is
-    wide: names are whole, to be typed.
+    others, which end in … then, and the space between; where that is not enough, lines are longer
+    than the terminal is wide: names are whole, to be typed.
     """
     from rich.measure import Measurement
     from rich.table import Table
@@ -101,14 +105,30 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
             column.upper(),
             no_wrap=not last,
             overflow="fold" if last else "ellipsis",
-            min_width=max((len(row[place]) for row in cells), default=0) if column in NAMES else 0,
+            min_width=_least(column, [row[place] for row in cells], last=last),
         )
     for row in cells:
         shown.add_row(*row)
     out = console()
     anywhere = out.options.update(max_width=PIPED_COLUMNS)
-    out.width = max(out.width, Measurement.get(out, anywhere, shown).minimum)
+    for near in (False, True, False):
+        shown.collapse_padding = near
+        least = Measurement.get(out, anywhere, shown).minimum
+        if least <= out.width:
+            break
+    out.width = max(out.width, least)
     out.print(shown, crop=False)
+
+
+def _least(column: str, cells: Sequence[str], *, last: bool) -> int:
+    """Characters that a column has in any terminal: a name is whole, and so are the words of what
+    gives way first, but for very long ones.
+    """
+    if column in NAMES:
+        return max(map(len, cells), default=0)
+    words = [cell for cell in cells if len(cell) <= WORD_CHARACTERS] or " ".join(cells).split()
+    longest = max(map(len, [column, *words]))
+    return min(longest, WORD_CHARACTERS) if last else 0
 
 
 def _cell(value: object) -> str:

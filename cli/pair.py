@@ -70,6 +70,11 @@ class Pair:
         except DoesNotStayUp as failure:
             raise _stopped(failure, self._paths.root) from failure
 
+    @property
+    def driver_restarts(self) -> int:
+        """How often the driver ended unasked and was started again."""
+        return sum(max(0, child.starts - 1) for child in self._children if child.name == "driver")
+
     def end_nodes(self) -> None:
         """Take down the nodes alone; their daemons tell the driver what they have not yet."""
         keeper = next((child for child in self._children if child.name == "keeper"), None)

@@ -85,7 +85,7 @@ def list_runs(folder: Path | None, json: bool) -> None:
         (past.root.name, toned(past.state), duration(now_s - past.changed_s), size(past.size_bytes))
         for past in found
     )
-    table(("run", "state", "last change", "size"), rows)
+    table(("run", "state", "changed", "size"), rows)
 
 
 def prune(

@@ -133,7 +133,8 @@ def stored(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[
         return [f"store   step {job['stored_step']:,}{ago}", *_tainted(job), *amiss]
     every = job["spec"].get("spec", {}).get("checkpoint", {}).get("storeIntervalSteps")
     asked = every and (amiss or job["step"] is not None)
-    return ["store   no checkpoint yet", *_tainted(job), *amiss] if asked else []
+    yet = "" if job["phase"] in FINISHED else " yet"
+    return [f"store   no checkpoint{yet}", *_tainted(job), *amiss] if asked else []
 
 
 def _tainted(job: dict[str, Any]) -> list[str]:
@@ -172,7 +173,7 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     from rich.markup import escape
 
     if not incidents:
-        return ["lost    nothing: no fault so far"]
+        return [f"lost    nothing: no fault{'' if job['phase'] in FINISHED else ' so far'}"]
     down_s = sum(each["down_s"] or 0 for each in incidents)
     steps = sum(each["steps_lost"] or 0 for each in incidents)
     faults = counted(incidents) or "no fault"

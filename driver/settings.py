@@ -83,7 +83,7 @@ class Settings(BaseSettings):
     start got on; then the start gives all its nodes back."""
     trial_after_s: float = Field(default=600, ge=1, le=31_536_000)
     """Seconds from a node's eviction until it is tested, and used again where it passes; each
-    further eviction and each trial that it does not pass doubles that, up to a day."""
+    further eviction and each test that it does not pass doubles that, up to a day."""
     standby_test_s: float = Field(default=60, ge=0, le=3_600)
     """Seconds that a standby's test of itself is waited for when it comes; 0: none is tested."""
     keep_entries: int = Field(default=1_000_000, ge=1_000)

@@ -172,14 +172,14 @@ class Executor:
         self._clearing.add_done_callback(self._check)
 
     async def _cleared(self, grace_s: float) -> None:
-        leaders = tuple(self._ranks.pids.values())
-        await self._sweep.clear(grace_s, leaders)
+        ranks = {pid: rank for rank, pid in self._ranks.pids.items()}
+        killed = await self._sweep.clear(grace_s, tuple(ranks))
         self._ranks.cleared()
         if self._settings.show_output:
             wanted = self._state.desired.job if self._state.desired else None
             for last in self._left_here.told(wanted):
                 self._link.answer(last)
-        self.tell(ev.Cleared())
+        self.tell(ev.Cleared(killed=tuple(sorted(ranks[pid] for pid in killed))))
 
     def _kept(self) -> set[int]:
         """Processes that a Clear leaves alone."""

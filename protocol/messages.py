@@ -243,6 +243,7 @@ class Observed(Message, frozen=True):
     attempt: int = 0
     ranks: tuple[RankStatus, ...] = ()
     quiet: bool = False  # no rank, child of a rank or rendezvous of an older epoch is left
+    killed: tuple[int, ...] = ()  # ranks that this order was to end, and their grace did not
     rendezvous: Rendezvous | None = msgspec.field(default=None, name="store")  # once it listens
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] = ()  # looked up when quiet, by the node of rank 0: found so far
@@ -259,7 +260,7 @@ class Observed(Message, frozen=True):
     diagnostics: tuple[DiagnosticResult, ...] = ()
     launcher: str = "cold"  # "cold", "warming", "warm", or why there is none
     persisted_step: int | None = None  # newest step that this node wrote to the store
-    skipped_saves: int = 0  # snapshots or drains refused so far in this epoch
+    skipped_saves: int = 0  # snapshots or uploads refused so far in this epoch
     skipped_why: str = ""  # why the last one was
     skipped_in_a_row: int = 0  # snapshots that a rank refused since the last it made; the worst one
 

@@ -1,7 +1,7 @@
 """The rank's own counts: what has been enqueued, done and stepped, stored into the ring as it goes.
 
 Called by the hooks and by the user-facing functions of `holdfast.telemetry`, inside a rank only.
-Must not wait; each count has one writer (collectives: whoever enqueues; done: the drain).
+Must not wait; each count has one writer (collectives: whoever enqueues; done: one at a time).
 """
 
 import hashlib
@@ -50,7 +50,7 @@ class Recorder:
         self._members = 0
         self._peers: dict[int, Peer] = {}
         self._phases: dict[str, Phase] = {}
-        self._draining = threading.Lock()
+        self._counting = threading.Lock()
         self._paused: list[str] = []
         self._until_step = ""  # a pause that the next step ends
         self._frames = Frames(ring)
@@ -242,21 +242,21 @@ class Recorder:
     def pending(self, work: Work, group: "Group") -> None:
         """`work` has been enqueued in `group`; it is counted as done once it is completed."""
         group.pending.append(work)
-        self._drain((group,))
+        self._count_done((group,))
 
-    def _drain(self, groups: "Sequence[Group]") -> None:
-        """Count what has completed. Never waits: where another thread drains, this one goes on."""
-        if self._draining.acquire(blocking=False):
+    def _count_done(self, groups: "Sequence[Group]") -> None:
+        """Count what has completed. Never waits: where another thread counts, this one goes on."""
+        if self._counting.acquire(blocking=False):
             try:
                 for group in groups:
-                    group.drain()
+                    group.count_done()
             finally:
-                self._draining.release()
+                self._counting.release()
 
     # ------------------------------------------------------------ the pulse
 
     def start(self) -> None:
-        """Start the thread that moves the pulse and drains while the main thread waits."""
+        """Start the thread that moves the pulse and counts while the main thread waits."""
         self._thread = threading.Thread(target=self._beat, name="holdfast-pulse", daemon=True)
         self._thread.start()
 
@@ -274,7 +274,7 @@ class Recorder:
             self.ring.word(schema.PULSE, self._pulse)
             # A work of a destroyed group may raise anything; what is lost is one `done`.
             with suppress(Exception):
-                self._drain(tuple(self._groups))
+                self._count_done(tuple(self._groups))
             self._look(time.monotonic())
 
     def _look(self, now_s: float) -> None:
@@ -287,7 +287,7 @@ class Recorder:
 
 
 class Group:
-    """Collectives of one group. The done ones are counted by the drain alone."""
+    """Collectives of one group. The done ones are counted by one thread at a time."""
 
     def __init__(self, recorder: Recorder, slot: int, members: int, first: int, count: int) -> None:
         self._recorder, self._slot = recorder, slot
@@ -307,7 +307,7 @@ class Group:
         self._recorder.ring.collective(self._slot, self.enqueued, kind, fingerprint)
         self._store()
 
-    def drain(self) -> None:
+    def count_done(self) -> None:
         """Count what has completed, in order; called by one thread at a time."""
         while self.pending and self.pending[0].is_completed():
             self._done += 1

@@ -159,6 +159,7 @@ class Run:
             if len(self._signals) + self._screen.has_failed > 1:
                 raise Interrupted
             self._service.look_after()
+            self._narrator.driver(self._service.driver_restarts)
             output.show(now)
             if not came and now - asked_s < ASK_S:
                 continue

@@ -19,6 +19,7 @@ class Narrator:
         self._ranks = ranks
         self._faults: dict[int, int] = {}
         self._recovered: set[int] = set()
+        self._restarts = 0
 
     def say(self, sentence: str) -> None:
         """One line, also where it quotes an exception of several."""
@@ -39,6 +40,12 @@ class Narrator:
                 self._recovered.add(number)
                 self.say(back(incident))
 
+    def driver(self, restarts: int) -> None:
+        """A line for each time that our own driver ended unasked and was started again."""
+        if restarts > self._restarts:
+            self.say("the driver ended unasked and was started again; the ranks run on meanwhile")
+        self._restarts = restarts
+
     def end(
         self,
         job: Mapping[str, Any],
@@ -53,7 +60,7 @@ class Narrator:
         traceback = str((job["failure"] or {}).get("traceback") or "").rstrip()
         if traceback and not shown(traceback):
             self._say_line(traceback)
-        self.say(summary(job, incidents))
+        self.say(summary(job, incidents, driver_restarts=self._restarts))
 
     def _what(self, incident: Mapping[str, Any]) -> str:
         """What went wrong now: of an incident that is known already, its latest fault."""
@@ -89,7 +96,7 @@ def back(incident: Mapping[str, Any]) -> str:
     lost = incident["steps_lost"]
     what = f", {plural(lost, 'step')} redone" if lost else ", nothing lost" if lost == 0 else ""
     if incident["step"] == 0 and lost:
-        what = f"; it began again from the beginning{what}"
+        what = f"; it began again from the beginning, at least{what.removeprefix(',')}"
     if repeats([incident]):
         what = "; its script began again, and repeats what it had not saved"
     stages = [f"{stage} {took:.2f}" for stage, took in incident["stages_s"].items()]
@@ -97,7 +104,9 @@ def back(incident: Mapping[str, Any]) -> str:
     return f"back{at} after {duration(incident['down_s'])}{what}{tail}"
 
 
-def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> str:
+def summary(
+    job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]], *, driver_restarts: int = 0
+) -> str:
     """`done: 2,000 steps seen, 1 fault, 0.4 s lost of 18 min`."""
     parts = [_seen(job)] if job["step"] else []
     parts.append(counted(incidents) or "no fault")
@@ -105,10 +114,16 @@ def summary(job: Mapping[str, Any], incidents: Sequence[Mapping[str, Any]]) -> s
     took = duration(job["age_s"])
     more = " and what its script repeated" if repeats(incidents) else ""
     parts.append(f"{duration(down_s)}{more} lost of {took}" if down_s else took)
+    if driver_restarts:
+        times = "once" if driver_restarts == 1 else f"{driver_restarts} times"
+        parts.append(f"driver restarted {times}")
     told = ", ".join(parts)
     if job["phase"] == "Failed":
         return f"failed: {(_reason(job) or str(job['why'])).rstrip('.')}. ({told})"
-    return f"{'done' if job['phase'] == 'Succeeded' else 'stopped'}: {told}"
+    if job["phase"] == "Succeeded":
+        return f"done: {told}"
+    _, killed, how = str(job["why"]).partition(f"{job['name']} is stopped: ")
+    return f"stopped: {how}. ({told})" if killed else f"stopped: {told}"
 
 
 def _seen(job: Mapping[str, Any]) -> str:

@@ -57,6 +57,8 @@ def command_of(
     if not words:
         raise misused("no script was given.", "holdfast run -n 4 train.py --lr 3e-4")
     first, *rest = words
+    for word in words:
+        _check_text(word)
     if module and program:
         raise misused("-m and --no-python exclude each other.", "Leave out one of them.")
     if module:
@@ -74,6 +76,15 @@ def command_of(
     if shutil.which(first) is None:
         raise _no_program(first)
     return (first, *rest)
+
+
+def _check_text(word: str) -> None:
+    """Refuse bytes that are no text: what a job runs is told to people and machines as text."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        fix = "Rename the file, or leave that word out."
+        raise misused(f"{os.fsencode(word)!r} is not UTF-8.".removeprefix("b"), fix) from None
 
 
 def _no_program(name: str) -> Stopped:

@@ -51,6 +51,11 @@ class Service:
         """Start again what has died. Raises `Stopped` where it does not stay up."""
         self._pair.look_after()
 
+    @property
+    def driver_restarts(self) -> int:
+        """How often the driver ended unasked and was started again."""
+        return self._pair.driver_restarts
+
     def end_nodes(self) -> None:
         """Take down the nodes; the driver stays, and hears their last words."""
         self._pair.end_nodes()

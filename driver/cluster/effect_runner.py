@@ -14,8 +14,8 @@ from holdfast.driver.core.effects import (
     Allocate,
     AnyEffect,
     Distrust,
+    HoldForExam,
     Instruct,
-    PutOnTrial,
     Release,
     TakeStacks,
     Trust,
@@ -43,7 +43,7 @@ from holdfast.driver.ports import (
 MAX_STACK_CHARACTERS = 16_384
 """Of one rank, in the journal: some two hundred frames."""
 
-ClusterCall = Allocate | PutOnTrial | Release | Distrust | Trust
+ClusterCall = Allocate | HoldForExam | Release | Distrust | Trust
 
 
 class EffectRunner:
@@ -103,9 +103,9 @@ class EffectRunner:
         match effect:
             case Allocate():
                 await self._cluster.allocate(effect.job, effect.node)
-            case PutOnTrial():
+            case HoldForExam():
                 await self._cluster.requalify(
-                    effect.node, number=effect.trial, job=effect.job, spec=effect.spec
+                    effect.node, number=effect.number, job=effect.job, spec=effect.spec
                 )
             case Release():
                 await self._cluster.release(effect.node)
@@ -151,7 +151,7 @@ def _stacks_outcome(
 
 def _done(effect: ClusterCall) -> AnyEvent:
     match effect:
-        case Allocate() | PutOnTrial():
+        case Allocate() | HoldForExam():
             return NodeAllocated(job=effect.job, node=effect.node, cause=effect.cause)
         case Release():
             return NodeReleased(node=effect.node, cause=effect.cause)
@@ -163,7 +163,7 @@ def _done(effect: ClusterCall) -> AnyEvent:
 
 def _failed(effect: ClusterCall, error: TemporaryError | PermanentError) -> AnyEvent:
     why = str(error)
-    if isinstance(effect, Allocate | PutOnTrial):
+    if isinstance(effect, Allocate | HoldForExam):
         return AllocationFailed(
             job=effect.job,
             node=effect.node,

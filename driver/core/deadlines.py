@@ -28,7 +28,7 @@ def next_deadline(state: State) -> float | None:
     """The earliest deadline in the state, in driver seconds; None where nothing is waited for."""
     jobs = chain.from_iterable(map(_of_job, state.jobs.values()))
     nodes = chain.from_iterable(_of_node(state, node) for node in state.nodes.values())
-    return min((*jobs, *nodes, *_of_trials(state, state.nodes)), default=None)
+    return min((*jobs, *nodes, *_of_exams(state, state.nodes)), default=None)
 
 
 def due(state: State, now: float) -> Iterator[Ticked]:
@@ -79,7 +79,7 @@ class Deadlines:
             heapq.heappop(self._heap)
         tried = {name: self._state.nodes[name] for name in self._tried}
         first = [self._heap[0][0]] if self._heap else []
-        return min((*first, *_of_trials(self._state, tried)), default=None)
+        return min((*first, *_of_exams(self._state, tried)), default=None)
 
     def _follow_node(self, name: str, node: Node | None) -> None:
         self._put(("node", name), _of_node(self._state, node) if node is not None else ())
@@ -118,7 +118,7 @@ def _of_node(state: State, node: Node) -> Iterator[float]:
         yield state.exams[node.exam].until_s
 
 
-def _of_trials(state: State, nodes: Mapping[str, Node]) -> Iterator[float]:
+def _of_exams(state: State, nodes: Mapping[str, Node]) -> Iterator[float]:
     """`nodes`: those of the state that are tested off their jobs, or wait for it, at least."""
     following = off_the_job.following(nodes, state.exams, state.brake)
     yield from (due_s for due_s in map(off_the_job.due_s, following) if due_s is not None)

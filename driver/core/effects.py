@@ -23,14 +23,14 @@ class Allocate(Effect, frozen=True):
     node: str
 
 
-class PutOnTrial(Effect, frozen=True):
+class HoldForExam(Effect, frozen=True, tag="PutOnTrial"):
     """Have an executor on a distrusted node, so that it can be tested, with what `job` had there
     (`spec` is the job's, whole). Ends: NodeAllocated | AllocationFailed; the executor goes with
     Release."""
 
     job: str
     node: str
-    trial: int
+    number: int = msgspec.field(name="trial")
     spec: bytes = b""
 
 
@@ -69,4 +69,4 @@ class TakeStacks(Effect, frozen=True):
     limit_s: float = 1.0
 
 
-AnyEffect = Allocate | PutOnTrial | Release | Distrust | Trust | Instruct | TakeStacks
+AnyEffect = Allocate | HoldForExam | Release | Distrust | Trust | Instruct | TakeStacks

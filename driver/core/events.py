@@ -230,6 +230,7 @@ class ExecutorDisconnected(Event, frozen=True):
 class NodeQuiet(Event, frozen=True):
     """No rank of an older epoch is left on the node; what it holds that one could restore from.
 
+    `killed`: ranks that had not ended when their grace was over.
     `looking`: why it is not known yet what else the store holds; "" where it is, or where another
     node is to look. `preparing`: what its store has to wait for, alive as its executor sees to.
     `warming`: it still imports what ranks need.
@@ -238,6 +239,7 @@ class NodeQuiet(Event, frozen=True):
     job: str
     epoch: int
     node: str
+    killed: tuple[int, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] = ()
     looking: str = ""
@@ -382,7 +384,7 @@ class NodeAllocated(Event, frozen=True):
 
 class AllocationFailed(Event, frozen=True):
     """`unfit`: for a reason of the job's own, so that others may have the node. `barred`: and so
-    that this job would get no other either. Of a trial: the node could not be put on it.
+    that this job would get no other either. Of an exam: the node could not be had for it.
 
     `late`: the cluster tried for as long as it may, while it had other nodes of the same start.
     `others`: nodes that cannot run the job as it is either, and why, as far as the cluster knows

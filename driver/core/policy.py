@@ -83,7 +83,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """What "at once" means for these shares."""
     requalify_after_s: float = 600.0
     """From a node's eviction until it is tested, so that it may be used again. Each further
-    eviction of it, and each trial that it does not pass, doubles that."""
+    eviction of it, and each test that it does not pass, doubles that."""
     requalify_longest_s: float = 86_400.0
     """Above which that is not doubled."""
     standby_test_s: float = 60.0

@@ -30,7 +30,8 @@ def how_far(job: Job, live: JobProgress | None, exits: Sequence[Exited]) -> HowF
     steps = [furthest(job, live), *(each.step for each in exits)]
     if job.phase is Phase.SUCCEEDED:  # heartbeats end before the last step is told
         last = [each.status.step for each in exits]
-        steps.append(min((step for step in last if step is not None), default=None))
+        least = min((step for step in last if step is not None), default=None)
+        steps.append(least or None)  # 0: its script told none
     known = [step for step in steps if step is not None]
     relative = heard is not None and heard.relative
     again_from = None if relative else _again_from(job, live)

@@ -30,8 +30,9 @@ class Sweep:
         self._busy = busy
         self._deadline = 0.0
 
-    async def clear(self, grace_s: float, leaders: Collection[int]) -> None:
-        """Return once nothing is left. SIGTERM goes to `leaders` alone, as a kubelet's does.
+    async def clear(self, grace_s: float, leaders: Collection[int]) -> tuple[int, ...]:
+        """Return once nothing is left. SIGTERM goes to `leaders` alone, as a kubelet's does. Those
+        of them that had not ended when their grace was over are named.
 
         The grace is theirs and ends with the last of them: what they leave behind was told nothing,
         and has nobody to work for (a loader of torch would notice that after 5 s). `busy` says that
@@ -44,9 +45,11 @@ class Sweep:
             proctree.signal_each(leaders, signal.SIGCONT)
         while loop.time() < self._deadline and self._may_run(leaders):
             await self._exit_or(LOOK_AGAIN_S)
+        left = self._left() if grace_s > 0 and self._deadline > 0 else ()
         while self._kill():
             await self._exit_or(LOOK_AGAIN_S)
         self._children.forget_strays()
+        return tuple(pid for pid in leaders if pid in left)
 
     def hurry(self) -> None:
         """No more grace."""

@@ -67,7 +67,11 @@ class RendezvousEnded(Event, frozen=True):
 
 
 class Cleared(Event, frozen=True):
-    """Nothing is left of what ran: ranks, their children, rendezvous and diagnostics."""
+    """Nothing is left of what ran: ranks, their children, rendezvous and diagnostics. `killed`:
+    ranks that had not ended when their grace was over.
+    """
+
+    killed: tuple[int, ...] = ()
 
 
 class DiagnosticEnded(Event, frozen=True):

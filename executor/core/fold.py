@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from holdfast.executor.core import actions as do
 from holdfast.executor.core import events as ev
 from holdfast.executor.core.fence import refusal
-from holdfast.executor.core.model import Exam, Run, State
+from holdfast.executor.core.model import Exam, Killed, Run, State
 from holdfast.protocol.messages import Desired, RankStatus
 
 Folded = tuple[State, list[do.AnyAction]]
@@ -22,9 +22,8 @@ def fold(state: State, event: ev.AnyEvent) -> Folded:
             return _of_rendezvous(state, event), []
         case ev.AgentReported() | ev.AgentAbsent():
             return _of_agent(state, event), []
-        case ev.Cleared():
-            exam = replace(state.exam, running=None)
-            return replace(state, run=None, clearing_s=None, exam=exam), []
+        case ev.Cleared(killed=ranks):
+            return _cleared(state, ranks), []
         case ev.DiagnosticEnded(result=result):
             return replace(state, exam=Exam(results=(*state.exam.results, result))), []
         case ev.LauncherChanged(state=launcher):
@@ -38,6 +37,12 @@ def _instructed(state: State, desired: Desired) -> Folded:
     if refused is not None:
         return state, [do.Answer(refused=refused)]
     return replace(state, desired=desired, fence=state.fence.accept(desired)), []
+
+
+def _cleared(state: State, killed: tuple[int, ...]) -> State:
+    exam = replace(state.exam, running=None)
+    told = Killed(epoch=state.desired.epoch, ranks=killed) if state.desired else Killed()
+    return replace(state, run=None, clearing_s=None, exam=exam, killed=told)
 
 
 def _of_agent(state: State, event: ev.AgentReported | ev.AgentAbsent) -> State:

@@ -46,6 +46,13 @@ class Exam(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[DiagnosticResult, ...] = ()
 
 
+class Killed(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks that did not end within their grace, by the epoch that ended them."""
+
+    epoch: int = 0
+    ranks: tuple[int, ...] = ()
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that an executor knows."""
 
@@ -55,6 +62,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     desired: Desired | None = None
     run: Run | None = None
     clearing_s: float | None = None  # grace of the Clear under way; None: none is
+    killed: Killed = Killed()
     warmed: tuple[str, ...] | None = None  # what the last Warm was for
     launcher: str = "cold"
     care: Care = Care()

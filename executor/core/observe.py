@@ -25,6 +25,7 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         attempt=desired.attempt if desired else 0,
         ranks=tuple(run.ranks[rank] for rank in sorted(run.ranks)) if run else (),
         quiet=quiet(state, now),
+        killed=state.killed.ranks if desired and desired.epoch == state.killed.epoch else (),
         rendezvous=run.rendezvous if run else None,
         snapshots=agent.snapshots if agent else (),
         stored=told.stored if told else (),

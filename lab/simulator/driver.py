@@ -240,7 +240,7 @@ class Driver:
                 self._agenda.after(takes_s, lambda: self.receive(taken))
             case f.Allocate(job=job, node=node, cause=cause):
                 self._outside.call(node, e.NodeAllocated(job=job, node=node, cause=cause))
-            case f.PutOnTrial(job=job, node=node, cause=cause):
+            case f.HoldForExam(job=job, node=node, cause=cause):
                 given = e.NodeAllocated(job=job, node=node, cause=cause)
                 self._outside.call(node, given, trial=True)
             case f.Release(node=node, cause=cause):

@@ -16,8 +16,8 @@ from made_seen import (
 from holdfast.driver.core.effects import (
     AnyEffect,
     Distrust,
+    HoldForExam,
     Instruct,
-    PutOnTrial,
     Release,
     Trust,
 )
@@ -55,7 +55,7 @@ RELEASE = Release(node="node-1")
 RELEASED = NodeReleased(node="node-1", cause=1)
 DISTRUST = Distrust(node="node-1", incident=1, reason="bad")
 TRUST = Trust(node="node-1")
-ON_TRIAL = PutOnTrial(job="j", node="node-1", trial=7)
+ON_TRIAL = HoldForExam(job="j", node="node-1", number=7)
 
 
 def test_an_effect_is_all_orders_of_it_until_it_has_come_about() -> None:
@@ -95,7 +95,7 @@ def test_a_trial_that_is_asked_for_again_is_the_same_one() -> None:
     tried = NodeAllocated(job="j", node="node-1", cause=1)
     entries = [*order(tried, ON_TRIAL), entry(3, DriverStarted(term=2), ON_TRIAL, term=2)]
     assert intentions(entries, settled=3) == [
-        Intention("PutOnTrial", "node-1", frozenset({1, 3}), came_about=True)
+        Intention("HoldForExam", "node-1", frozenset({1, 3}), came_about=True)
     ]
 
 
@@ -207,7 +207,7 @@ def test_a_version_that_another_made_is_no_write_of_the_driver() -> None:
         ),
         (
             order(NodeAllocated(job="j", node="node-1", cause=1), ON_TRIAL),
-            "PutOnTrial node-1 (entry 1): create pods was done 0 times",
+            "HoldForExam node-1 (entry 1): create pods was done 0 times",
         ),
     ],
 )

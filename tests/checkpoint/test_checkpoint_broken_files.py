@@ -13,10 +13,10 @@ torch = pytest.importorskip("torch")
 from checkpoint_job import Job  # noqa: E402 - after the check for torch
 
 from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402
-from holdfast.checkpoint.drain import Drain  # noqa: E402
 from holdfast.checkpoint.fetch import whole  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
 from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
+from holdfast.checkpoint.upload import Upload  # noqa: E402
 from holdfast.protocol.messages import Restore, Snapshot, Stored  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -47,10 +47,10 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
             settings = job.checkpointer(rank)._settings
             assert Checkpointer(settings, replicated=["model"]).save(step, content(step, rank))
         offered(root, [])
-        drain = Drain(job.order(*RANKS), tell=lambda _: None, go_on=lambda: None)
+        upload = Upload(job.order(*RANKS), tell=lambda _: None, go_on=lambda: None)
         for _ in range(3):
-            drain.advance()
-        assert drain.persisted_step == step
+            upload.advance()
+        assert upload.persisted_step == step
     return root
 
 

@@ -213,7 +213,7 @@ def test_a_snapshot_that_waits_for_the_store_in_vain_is_released(
     job.save(INTERVAL, 1)
     job.save(2 * INTERVAL, 0)
     eventually(
-        lambda: SlotFolder(tmp_path / "r1").drained() == (1, INTERVAL),
+        lambda: SlotFolder(tmp_path / "r1").uploaded() == (1, INTERVAL),
         "step 10 is not waited for any more",
     )
     job.save(2 * INTERVAL + 1, 1)
@@ -234,7 +234,7 @@ def test_ranks_that_wait_with_steps_which_the_other_refused_are_released_at_once
     agent.give(job.order(0, 1))
     eventually(
         lambda: (
-            [SlotFolder(tmp_path / f"r{rank}").drained() for rank in (0, 1)]
+            [SlotFolder(tmp_path / f"r{rank}").uploaded() for rank in (0, 1)]
             == [(1, INTERVAL), (1, 2 * INTERVAL)]
         ),
         "neither is waited for any more",

@@ -122,7 +122,7 @@ def test_a_word_of_rank_or_agent_with_a_flipped_bit_is_no_word(
 ) -> None:
     folder = SlotFolder(tmp_path_factory.mktemp("words"))
     folder.ask_room(1_000)
-    folder.put_drained(epoch=1, step=50)
+    folder.put_uploaded(epoch=1, step=50)
     folder.put_skipped(Skipped(epoch=1, count=3, in_a_row=2, why="no room"))
     name = data.draw(st.sampled_from(["wanted", "drained", "skipped"]))
     written = (folder.folder / name).read_bytes()
@@ -130,7 +130,7 @@ def test_a_word_of_rank_or_agent_with_a_flipped_bit_is_no_word(
     (folder.folder / name).write_bytes(flipped(written, bit))
     said = {
         "wanted": folder.room_bytes(),
-        "drained": folder.drained(),
+        "drained": folder.uploaded(),
         "skipped": folder.skipped(1).count,
     }
     nothing = {"wanted": 0, "drained": (-1, -1), "skipped": 0}

@@ -243,9 +243,9 @@ def test_as_many_whole_ones_stay_as_are_wanted_the_one_just_committed_first(
     st.tuples(st.integers(1, 3), st.integers(0, 30)),
 )
 def test_the_two_newest_are_never_given_up(
-    held: dict[int, tuple[int, int] | None], interval: int, drained: tuple[int, int]
+    held: dict[int, tuple[int, int] | None], interval: int, uploaded: tuple[int, int]
 ) -> None:
-    found = candidates(held, store_interval_steps=interval, drained=drained)
+    found = candidates(held, store_interval_steps=interval, uploaded=uploaded)
     newest = sorted({age for age in held.values() if age}, reverse=True)[:2]
     assert not any(held[number] in newest for number in found)
     assert len(set(found)) == len(found)
@@ -262,11 +262,11 @@ ages = st.none() | st.tuples(st.integers(1, 3), st.integers(1, 30))
     st.integers(1, 3),
 )
 def test_in_short_memory_one_of_the_two_newest_may_go_and_seldom_both(
-    held: dict[int, tuple[int, int] | None], interval: int, drained: tuple[int, int], epoch: int
+    held: dict[int, tuple[int, int] | None], interval: int, uploaded: tuple[int, int], epoch: int
 ) -> None:
     newest = sorted({age for age in held.values() if age}, reverse=True)[:2]
-    waits = [age[0] == epoch and due(age[1], interval) and age > drained for age in newest]
-    turns = in_need(held, store_interval_steps=interval, drained=drained, epoch=epoch)
+    waits = [age[0] == epoch and due(age[1], interval) and age > uploaded for age in newest]
+    turns = in_need(held, store_interval_steps=interval, uploaded=uploaded, epoch=epoch)
     assert {held[turn.number] for turn in turns} <= set(newest)
     if not turns:
         assert not newest or waits == [True], "only what the store alone waits for stays"
@@ -281,25 +281,25 @@ def test_in_short_memory_one_of_the_two_newest_may_go_and_seldom_both(
 
 def test_the_oldest_goes_first_and_what_the_store_waits_for_last() -> None:
     held = {0: (1, 10), 1: (1, 11), 2: (1, 13), 3: (1, 14)}
-    assert candidates(held, store_interval_steps=10, drained=(1, 0)) == (1, 0)
-    assert candidates(held, store_interval_steps=10, drained=(1, 10)) == (0, 1)
-    assert candidates({**held, 3: None}, store_interval_steps=0, drained=(0, 0)) == (3, 0)
+    assert candidates(held, store_interval_steps=10, uploaded=(1, 0)) == (1, 0)
+    assert candidates(held, store_interval_steps=10, uploaded=(1, 10)) == (0, 1)
+    assert candidates({**held, 3: None}, store_interval_steps=0, uploaded=(0, 0)) == (3, 0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=50, max_size=200))
-def test_with_one_slot_held_by_a_drain_every_save_still_finds_a_slot(
+def test_with_one_slot_held_by_an_upload_every_save_still_finds_a_slot(
     moments: list[tuple[int, bool]],
 ) -> None:
     """However long the agent holds one slot, and whichever: the newest always moves on."""
     held: dict[int, tuple[int, int] | None] = dict.fromkeys(range(4))
-    drained = (1, 0)
+    uploaded = (1, 0)
     pinned: int | None = None
     for step, (choice, change) in enumerate(moments, start=1):
         if change:
             pinned = choice if pinned is None and held[choice] else None
         free = [
             number
-            for number in candidates(held, store_interval_steps=5, drained=drained)
+            for number in candidates(held, store_interval_steps=5, uploaded=uploaded)
             if number != pinned
         ]
         assert free

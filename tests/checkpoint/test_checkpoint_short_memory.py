@@ -112,7 +112,7 @@ def test_what_the_store_waits_for_stays_in_short_memory_until_it_is_written(
 ) -> None:
     script = """
 before = [(all(save(step, 2)), offered()) for step in range(1, 15)]
-SlotFolder(root / "r0").put_drained(epoch=1, step=10)
+SlotFolder(root / "r0").put_uploaded(epoch=1, step=10)
 after = [(all(save(step, 2)), offered()) for step in range(15, 18)]
 say(saved=[one for one, _ in before + after], at_14=before[-1][1], at_17=after[-1][1])
 """

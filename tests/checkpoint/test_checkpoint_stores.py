@@ -1,4 +1,4 @@
-"""The contract of every store, and drains to one that is slow."""
+"""The contract of every store, and uploads to one that is slow."""
 
 import itertools
 import os
@@ -10,7 +10,7 @@ from time import monotonic
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.checkpoint import drain as drains
+from holdfast.checkpoint import upload as uploads
 from holdfast.checkpoint.agent_protocol import AgentOrder
 from holdfast.checkpoint.stores import (
     Buffer,
@@ -143,7 +143,7 @@ class SlowStore(FileStore):
 
 
 @pytest.mark.torch
-def test_under_a_slow_drain_the_newest_snapshot_of_all_ranks_keeps_advancing(
+def test_under_a_slow_upload_the_newest_snapshot_of_all_ranks_keeps_advancing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch = pytest.importorskip("torch")
@@ -151,7 +151,7 @@ def test_under_a_slow_drain_the_newest_snapshot_of_all_ranks_keeps_advancing(
     from holdfast.checkpoint.settings import Settings
     from holdfast.checkpoint.slots import SlotFolder
 
-    monkeypatch.setattr(drains, "open_store", lambda url: SlowStore(str(tmp_path / "store")))
+    monkeypatch.setattr(uploads, "open_store", lambda url: SlowStore(str(tmp_path / "store")))
     ended, notes, ranks, saves = threading.Event(), list[str](), range(2), 100
     folders = [SlotFolder(tmp_path / f"r{rank}") for rank in ranks]
     checkpointers, threads, agents = [], [], []
@@ -168,10 +168,10 @@ def test_under_a_slow_drain_the_newest_snapshot_of_all_ranks_keeps_advancing(
             id=1, job="job", epoch=1, ranks=(rank,), world_size=2, store_url="file:///slow",
             slots={rank: str(folders[rank].folder)}, store_interval_steps=2,
         )  # fmt: skip
-        agent = drains.Drain(order, tell=notes.append, go_on=lambda: None)
+        agent = uploads.Upload(order, tell=notes.append, go_on=lambda: None)
         agents.append(agent)
 
-        def work(agent: drains.Drain = agent) -> None:
+        def work(agent: uploads.Upload = agent) -> None:
             while not ended.wait(0.01):
                 agent.advance()
 

@@ -67,3 +67,12 @@ def test_signs_that_stdout_does_not_have_are_replaced(shell: Shell) -> None:
     told = shell.holdfast("status")
     assert told.returncode == 0, told.stderr
     assert "nodes   ? node-1\n" in told.stdout
+
+
+def test_a_table_of_words_is_readable_on_a_terminal_of_40_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As `runs`: no word is cut, and columns stand nearer to each other."""
+    row = ("a-script-5eb2", "Succeeded", "17 min", "784 KiB")
+    lines = shown_at(40, monkeypatch, ("run", "state", "changed", "size"), [row])
+    assert lines[1:] == ["a-script-5eb2 Succeeded 17 min  784 KiB"]

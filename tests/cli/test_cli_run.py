@@ -182,6 +182,29 @@ def test_a_stop_does_not_wait_for_a_driver_that_hangs(shell: Shell) -> None:
     eventually(lambda: not shell.leftovers())
 
 
+def test_a_driver_that_was_killed_is_named_while_it_runs_and_at_the_end(shell: Shell) -> None:
+    process = forever(shell)
+    os.kill(int((shell.run / "driver.lock").read_text()), signal.SIGKILL)
+    heard(process, "the driver ended unasked and was started again; the ranks run on meanwhile")
+    process.send_signal(signal.SIGINT)
+    heard(process, ", driver restarted once")
+    assert process.wait(DEADLINE_S) == 130
+    assert "a driver took over" in shell.asked("why").stdout
+
+
+def test_ranks_that_do_not_hear_sigterm_are_named_once_they_were_killed(shell: Shell) -> None:
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    shell.script("deaf.py", deaf + FOREVER)
+    process = shell.start("run", "-n", "2", "--grace", "0.5", "deaf.py")
+    for rank in ("rank-0", "rank-1"):
+        eventually((shell.folder / rank).exists)
+    process.send_signal(signal.SIGINT)
+    how = "ranks 0, 1 were killed, for they ran on 0.5 s after SIGTERM"
+    heard(process, f"stopped: {how}. (no fault, ")
+    assert process.wait(DEADLINE_S) == 130
+    assert f"is stopped: {how}" in shell.asked("why").stdout
+
+
 def test_nothing_is_left_when_it_is_killed_and_it_lost_its_driver(shell: Shell) -> None:
     process = forever(shell)
     assert "Running" in shell.asked("runs").stdout

@@ -94,9 +94,28 @@ def test_a_run_says_each_fault_and_each_recovery_once() -> None:
 
 def test_who_began_again_is_not_told_to_be_back_as_if_nothing_was_repeated() -> None:
     again = {**BACK, "step": 0, "steps_lost": 37, "down_s": 42.0, "stages_s": {}}
-    told = "back after 42 s; it began again from the beginning, 37 steps redone"
+    told = "back after 42 s; it began again from the beginning, at least 37 steps redone"
     assert narrate.back(again) == told
     assert narrate.summary(JOB, [again]) == "done: 2,000 steps seen, 1 fault, 42 s lost of 18 min"
+
+
+def test_a_driver_that_was_started_again_is_told_once_each_time_and_at_the_end() -> None:
+    said: list[str] = []
+    narrator = narrate.Narrator(said.append, ranks=4)
+    for restarts in (0, 1, 1):
+        narrator.driver(restarts)
+    narrator.end(JOB, [])
+    assert said == [
+        "holdfast  the driver ended unasked and was started again; the ranks run on meanwhile",
+        "holdfast  done: 2,000 steps seen, no fault, 18 min, driver restarted once",
+    ]
+
+
+def test_ranks_that_ran_on_after_sigterm_are_named_at_the_end_of_a_run() -> None:
+    how = "ranks 0, 1 were killed, for they ran on 2 s after SIGTERM"
+    stopped = {**JOB, "phase": "Stopped", "name": "speech", "why": f"speech is stopped: {how}"}
+    said = f"stopped: {how}. (2,000 steps seen, no fault, 18 min)"
+    assert narrate.summary(stopped, []) == said
 
 
 def test_a_later_fault_of_an_incident_is_told_by_its_own_summary() -> None:

@@ -91,6 +91,8 @@ Capture = pytest.CaptureFixture[str]
             )
         ],
         (["evict", "node-1", "--reason", ""], "holdfast: --reason: it is empty."),
+        (["run", "b\udcff.py"], "holdfast: 'b\\xff.py' is not UTF-8.  Rename the file, or leave"),
+        (["run", "x.py", "\udcff"], "holdfast: '\\xff' is not UTF-8.  Rename the file, or leave"),
         (["submit", "no.yaml"], "holdfast: cannot read no.yaml: No such file or directory.  Noth"),
     ],
 )

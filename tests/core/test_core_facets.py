@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.effects import Allocate, Distrust, PutOnTrial
+from holdfast.driver.core.effects import Allocate, Distrust, HoldForExam
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state import edges
 from holdfast.driver.core.state import node as n
@@ -115,7 +115,7 @@ def test_a_node_that_is_accused_in_its_tests_has_failed_them_and_waits_twice_as_
     back(life)
     life.wait(until_s=life.now + WAIT_S + 1)
     decision = life.do(xid("n1"))
-    assert f"stays out; the next trial is in {2 * WAIT_S:g} s" in decision.why
+    assert f"stays out; the next tests are in {2 * WAIT_S:g} s" in decision.why
     assert not examined(life)
 
 
@@ -174,7 +174,7 @@ def test_a_name_that_another_machine_has_keeps_the_quarantine_and_is_tested_at_o
     assert node.quarantined
     assert node.record.facts == ()
     life.wait(until_s=life.now + 1)
-    assert [order.node for order in life.ordered(PutOnTrial)] == ["n1"]
+    assert [order.node for order in life.ordered(HoldForExam)] == ["n1"]
 
 
 def test_what_a_person_evicted_is_not_tested_though_another_machine_has_the_name(evicted) -> None:

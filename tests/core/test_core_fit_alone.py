@@ -15,7 +15,7 @@ LOOKS = {
     "core/defects.py": "puts off what is due of it",
     "core/handlers/admission.py": "whether a person's word would change anything",
     "core/handlers/executors.py": "strangers are forgotten when they go",
-    "core/handlers/findings.py": "whose finding it is: a trial's, or an incident",
+    "core/handlers/findings.py": "whose finding it is: an exam's, or an incident",
     "core/handlers/nodes.py": "what the cluster says is compared with what is known",
     "core/handlers/requests.py": "does what `admission` let pass",
     "core/handlers/ticks.py": "a rest that is over is taken away",

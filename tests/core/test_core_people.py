@@ -34,7 +34,7 @@ REFUSALS = {
 }
 
 
-def test_what_follows_from_a_request_is_told_once(training) -> None:
+def test_what_follows_from_a_askedis_told_once(training) -> None:
     life = training()
     why = life.do(e.NodeEvictRequested(node="n0", reason="loud")).why.split("; ")
     assert why[0].startswith("a person wants n0 out: loud")
@@ -173,3 +173,35 @@ def test_the_times_of_an_incident_add_up(training) -> None:
     assert list(spans) == ["stop", "restore", "step"]
     assert sum(spans.values()) == pytest.approx(incident.resumed_s - incident.found_s, abs=2e-3)
     assert timeline(replace(incident, suspended_s=None, restored_s=None, resumed_s=None)) == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "killed", "said"),
+    [
+        (e.StopRequested, {}, "job is stopped"),
+        (
+            e.StopRequested,
+            {"n0": (0,)},
+            "job is stopped: rank 0 was killed, for it ran on 30 s after SIGTERM",
+        ),
+        (
+            e.StopRequested,
+            {"n1": (1,), "n0": (0,)},
+            "job is stopped: ranks 0, 1 were killed, for they ran on 30 s after SIGTERM",
+        ),
+        (
+            e.SuspendRequested,
+            {"n0": tuple(range(10))},
+            "job is suspended and has given its nodes back: ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 "
+            "more were killed, for they ran on 30 s after SIGTERM",
+        ),
+    ],
+    ids=["none", "one", "two nodes", "many"],
+)
+def test_ranks_that_ran_on_after_sigterm_are_named(training, asked, killed, said) -> None:
+    life = training()
+    life.do(asked(job="job"))
+    for node in ("n0", "n1"):
+        quiet = e.NodeQuiet(job="job", epoch=life.job.epoch, node=node, killed=killed.get(node, ()))
+        why = life.do(quiet).why
+    assert why.split("; ")[-1] == said

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import events as e
 from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.deadlines import next_deadline
-from holdfast.driver.core.effects import Allocate, PutOnTrial, Release, Trust
+from holdfast.driver.core.effects import Allocate, HoldForExam, Release, Trust
 from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Phase, State
@@ -33,7 +33,7 @@ def waits(life, seconds: float) -> None:
     life.wait(until_s=life.now + seconds)
 
 
-def on_trial(life) -> list[str]:
+def in_exam(life) -> list[str]:
     return [name for name, node in life.state.nodes.items() if isinstance(node.holding, Lent)]
 
 
@@ -55,12 +55,12 @@ def results(life, node: str, *, ok: bool | None = True, gflops: float = 50.0):
 
 @pytest.fixture
 def tried(training):
-    """n1 was evicted from a job of two nodes and is on trial; n2 has its place."""
+    """n1 was evicted from a job of two nodes and is in its exam; n2 has its place."""
     life = training(spare=1, node_class={"compute_gflops": 20.0}, spec=b"{}")
     convict(life, "n1")
     life.answer()
     waits(life, WAIT_S + 1)
-    assert on_trial(life) == ["n1"]
+    assert in_exam(life) == ["n1"]
     return life
 
 
@@ -69,9 +69,9 @@ def test_an_evicted_node_is_tested_after_a_while_alone_and_without_a_job(trainin
     convict(life, "n1")
     life.answer()
     waits(life, WAIT_S - 1)
-    assert life.ordered(PutOnTrial) == []
+    assert life.ordered(HoldForExam) == []
     waits(life, 2)
-    (order,) = life.ordered(PutOnTrial)
+    (order,) = life.ordered(HoldForExam)
     assert (order.node, order.job, order.spec) == ("n1", "job", b"all of it")
     told = life.told("n1")
     assert told.job is None
@@ -97,16 +97,16 @@ def test_a_node_that_fails_stays_out_and_waits_twice_as_long_each_time(tried) ->
     life = tried
     for wait_s in (2 * WAIT_S, 4 * WAIT_S):
         decision = life.do(results(life, "n1", ok=False))
-        assert f"compute n1: wrong product) and stays out; the next trial is in {wait_s:g} s" in (
+        assert f"compute n1: wrong product) and stays out; the next tests are in {wait_s:g} s" in (
             decision.why
         )
         assert [type(effect) for effect in decision.effects[:1]] == [Release]
         assert not life.ordered(Trust)
         life.do(e.NodeReleased(node="n1"))
         waits(life, wait_s - 1)
-        assert on_trial(life) == []
+        assert in_exam(life) == []
         waits(life, 2)
-        assert on_trial(life) == ["n1"]
+        assert in_exam(life) == ["n1"]
 
 
 def test_a_wait_that_was_asked_for_is_not_cut_short(tried) -> None:
@@ -120,7 +120,7 @@ def test_the_wait_is_never_longer_than_the_longest(tried) -> None:
     tried.do(results(tried, "n1", ok=False))
     tried.do(e.NodeReleased(node="n1"))
     waits(tried, WAIT_S + 51)
-    assert on_trial(tried) == ["n1"]
+    assert in_exam(tried) == ["n1"]
 
 
 @pytest.mark.parametrize(("gflops", "trusted"), [(21.0, True), (19.0, False)])
@@ -148,19 +148,19 @@ def test_alone_it_has_to_reach_what_it_was_convicted_by(training, gflops, truste
 
 def test_a_trial_whose_executor_was_ended_by_others_says_nothing_about_the_node(tried) -> None:
     tried.do(e.ExecutorEnded(job="", node="n1", why="pod holdfast-trial-n1-7 is gone"))
-    assert on_trial(tried) == []
+    assert in_exam(tried) == []
     assert tried.state.nodes["n1"].record.exam_wait_s == WAIT_S
 
 
 def test_a_trial_of_which_nothing_could_be_run_does_not_double_the_wait(tried) -> None:
     """On a loaded machine the tests of a healthy node ended before they had begun."""
     decision = tried.do(results(tried, "n1", ok=None))
-    assert "n1 could not be put on trial" in decision.why
+    assert "n1 could not be tested" in decision.why
     assert tried.state.nodes["n1"].record.exam_wait_s == WAIT_S
     assert tried.state.nodes["n1"].quarantined
     tried.do(e.NodeReleased(node="n1"))
     waits(tried, WAIT_S + 1)
-    assert on_trial(tried) == ["n1"]
+    assert in_exam(tried) == ["n1"]
 
 
 def test_tests_that_could_not_be_run_do_not_clear_a_node(tried) -> None:
@@ -176,9 +176,9 @@ def test_a_node_that_passes_and_is_convicted_again_waits_twice_as_long(tried) ->
     life.submit("next", nodes=1)
     convict(life, "n1")
     waits(life, 2 * WAIT_S - 1)
-    assert on_trial(life) == []
+    assert in_exam(life) == []
     waits(life, 2)
-    assert on_trial(life) == ["n1"]
+    assert in_exam(life) == ["n1"]
 
 
 def test_a_persons_word_makes_an_end_of_all_that_was_against_it(tried) -> None:
@@ -189,14 +189,14 @@ def test_a_persons_word_makes_an_end_of_all_that_was_against_it(tried) -> None:
     life.submit("next", nodes=1)
     convict(life, "n1")
     waits(life, WAIT_S + 1)
-    assert on_trial(life) == ["n1"]
+    assert in_exam(life) == ["n1"]
 
 
 def test_a_person_who_restores_a_node_in_the_middle_of_its_trial_is_obeyed(tried) -> None:
     late = results(tried, "n1", ok=False)
     decision = tried.do(e.NodeRestoreRequested(node="n1", reason="looked at"))
     assert [type(effect) for effect in decision.effects[:2]] == [Release, Trust]
-    assert on_trial(tried) == []
+    assert in_exam(tried) == []
     assert tried.do(late).idle
     assert not tried.state.nodes["n1"].quarantined
 
@@ -207,7 +207,7 @@ def test_what_a_person_evicted_no_machine_brings_back(training) -> None:
     life.do(e.NodeReleased(node="n1"))
     life.do(e.NodeDistrusted(node="n1"))
     waits(life, 20 * WAIT_S)
-    assert life.ordered(PutOnTrial) == []
+    assert life.ordered(HoldForExam) == []
     assert refuse(life.state, e.NodeEvictRequested(node="n1", reason="x")).code == (
         "quarantined-node"
     )
@@ -223,7 +223,7 @@ def test_a_person_may_keep_out_what_a_machine_evicted(tried) -> None:
     assert life.do(passed).idle
     life.do(e.NodeReleased(node="n1"))
     waits(life, 20 * WAIT_S)
-    assert on_trial(life) == []
+    assert in_exam(life) == []
     assert life.state.nodes["n1"].quarantined
 
 
@@ -236,27 +236,27 @@ def test_who_wants_to_work_on_an_evicted_node_is_told_how_to_keep_it(training) -
     assert "It is free to be worked on" in str(refuse(life.state, work))
 
 
-def test_under_the_brake_there_are_no_trials_until_it_is_released(training) -> None:
+def test_under_the_brake_there_are_no_exams_until_it_is_released(training) -> None:
     life = training(spare=1)
     convict(life, "n1")
     life.do(e.BrakeApplyRequested(reason="to be sure"))
     waits(life, 3 * WAIT_S)
-    assert on_trial(life) == []
+    assert in_exam(life) == []
     life.do(e.BrakeReleaseRequested(reason="looked at"))
     waits(life, 0.1)
-    assert on_trial(life) == ["n1"]
+    assert in_exam(life) == ["n1"]
 
 
-def test_one_node_at_a_time_is_on_trial_who_has_waited_longest_first(training) -> None:
+def test_one_node_at_a_time_is_in_exam_who_has_waited_longest_first(training) -> None:
     life = training(nodes=3, spare=3)
     convict(life, "n2")
     waits(life, 61)
     convict(life, "n1")
     waits(life, WAIT_S)
-    assert on_trial(life) == ["n2"]
+    assert in_exam(life) == ["n2"]
     life.do(results(life, "n2"))
     waits(life, 0.1)
-    assert on_trial(life) == ["n1"]
+    assert in_exam(life) == ["n1"]
 
 
 def test_a_node_that_is_lost_in_its_trial_is_no_incident_and_is_tried_when_it_is_back(
@@ -264,20 +264,20 @@ def test_a_node_that_is_lost_in_its_trial_is_no_incident_and_is_tried_when_it_is
 ) -> None:
     life, incidents = tried, len(tried.state.incidents)
     life.lose("n1")
-    assert on_trial(life) == []
+    assert in_exam(life) == []
     assert len(life.state.incidents) == incidents
     assert life.phase is Phase.RUNNING
     life.do(e.NodeReleased(node="n1"))
     waits(life, 3 * WAIT_S)
-    assert on_trial(life) == []
+    assert in_exam(life) == []
     life.node("n1")
     waits(life, 0.1)
-    assert on_trial(life) == ["n1"]
+    assert in_exam(life) == ["n1"]
 
 
 def test_the_word_of_the_cluster_alone_ends_no_trial(tried) -> None:
     tried.do(e.NodeVanished(node="n1", why="its lease is over"))
-    assert on_trial(tried) == ["n1"]
+    assert in_exam(tried) == ["n1"]
     tried.do(results(tried, "n1"))
     assert not tried.state.nodes["n1"].quarantined
 
@@ -288,7 +288,7 @@ def test_a_fault_of_its_own_in_the_middle_of_its_trial_decides_it(tried) -> None
         kind=Kind.KERNEL_FAULT, weight=Weight.CONCLUSIVE, node="n1", summary="XID 79 on n1"
     )
     why = tried.do(e.Found(finding=finding)).why
-    assert why.startswith("n1 did not pass its trial (XID 79 on n1) and stays out")
+    assert why.startswith("n1 did not pass its tests (XID 79 on n1) and stays out")
     assert tried.do(passed).idle
     assert tried.state.nodes["n1"].quarantined
 
@@ -296,23 +296,21 @@ def test_a_fault_of_its_own_in_the_middle_of_its_trial_decides_it(tried) -> None
 def test_a_trial_without_a_result_ends_in_time(tried) -> None:
     limit_s = tried.policy.connect_s + tried.job.plan.diagnose_s
     waits(tried, limit_s + 1)
-    assert on_trial(tried) == []
-    assert "n1 did not pass its trial (no result came in time)" in " ".join(tried.whys)
+    assert in_exam(tried) == []
+    assert "n1 did not pass its tests (no result came in time)" in " ".join(tried.whys)
     assert tried.state.nodes["n1"].record.exam_wait_s == 2 * WAIT_S
 
 
-def test_a_node_that_cannot_be_put_on_trial_waits_no_longer_for_it(tried) -> None:
+def test_a_node_that_cannot_be_tested_waits_no_longer_for_it(tried) -> None:
     life = tried
     cause = life.state.nodes["n1"].told.called
     failed = e.AllocationFailed(job="job", node="n1", why="it is cordoned", cause=cause)
     why = life.do(failed).why
-    assert f"n1 could not be put on trial (it is cordoned); the next trial is in {WAIT_S:g} s" in (
-        why
-    )
+    assert f"n1 could not be tested (it is cordoned); the next tests are in {WAIT_S:g} s" in (why)
     assert life.do(failed).idle
     life.do(e.NodeReleased(node="n1"))
     waits(life, WAIT_S + 1)
-    assert on_trial(life) == ["n1"]
+    assert in_exam(life) == ["n1"]
 
 
 def test_no_job_gets_a_node_that_is_on_trial(tried) -> None:
@@ -325,12 +323,12 @@ def test_no_job_gets_a_node_that_is_on_trial(tried) -> None:
 
 def test_a_driver_that_takes_over_goes_on_with_the_trial(tried) -> None:
     life = tried
-    (again,) = [each for each in outstanding(life.state) if isinstance(each, PutOnTrial)]
-    assert again == life.ordered(PutOnTrial)[0]
+    (again,) = [each for each in outstanding(life.state) if isinstance(each, HoldForExam)]
+    assert again == life.ordered(HoldForExam)[0]
     life.state = decode(encode(life.state))
     before = life.told("n1")
     life.do(e.DriverStarted(term=2))
-    assert life.ordered(PutOnTrial)[-1] == again
+    assert life.ordered(HoldForExam)[-1] == again
     assert life.told("n1").diagnostics == before.diagnostics
     assert life.told("n1").term == 2
     life.connect("n1", "n1-first")
@@ -342,10 +340,10 @@ def test_a_node_that_no_job_had_when_it_was_evicted_is_a_persons_to_restore(trai
     life = training(spare=1)
     convict(life, "n2")
     waits(life, 20 * WAIT_S)
-    assert on_trial(life) == []
+    assert in_exam(life) == []
 
 
-def test_a_node_that_was_evicted_before_there_were_trials_waits_for_a_person() -> None:
+def test_a_node_that_was_evicted_before_there_were_exams_waits_for_a_person() -> None:
     quarantine = Quarantined(why="", marked=True)
     record = Record(evicted_s=1.0)
     old = Node(name="n0", presence=Here(), trust=quarantine, record=record)

@@ -66,7 +66,10 @@ def test_the_same_end_of_many_ranks_is_one_line_of_the_incident_that_follows() -
     ("why", "decided"),
     [
         ("job is given up: rank 0 on n1 raised ValueError: x; y.", "job is given up"),
-        ("job is given up: rank 0 on n1 raised ValueError: x; y. It is late", ": It is late"),
+        (
+            "job is given up: rank 0 on n1 raised ValueError: x; y. It is late",
+            "job is given up. It is late",
+        ),
     ],
 )
 def test_a_reason_is_told_once_however_much_of_the_decision_it_is(why: str, decided: str) -> None:

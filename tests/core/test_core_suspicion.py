@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import events as e
 from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.deadlines import next_deadline
-from holdfast.driver.core.effects import Allocate, Distrust, PutOnTrial, Release
+from holdfast.driver.core.effects import Allocate, Distrust, HoldForExam, Release
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Free, Lent, Quarantined, Source, Suspect, Trusted
@@ -75,7 +75,7 @@ def test_the_job_trains_on_a_standby_while_the_suspect_is_tested_beside_free_nod
     assert life.job.exam is None
     settle(life)
     assert isinstance(life.state.nodes["n1"].holding, Lent)
-    (order,) = life.ordered(PutOnTrial)
+    (order,) = life.ordered(HoldForExam)
     assert (order.node, order.job, order.spec) == ("n1", "job", b"{}")
     exam = life.state.exams[life.state.nodes["n1"].exam]
     assert set(exam.orders) == {"n1", "n4", "n5"}
@@ -283,7 +283,7 @@ def test_a_driver_that_takes_over_goes_on_with_the_exam(aside) -> None:
     settle(life)
     life.state = decode(encode(life.state))
     decision = life.do(e.DriverStarted(term=2))
-    assert PutOnTrial in map(type, decision.effects)
+    assert HoldForExam in map(type, decision.effects)
     for name in life.state.nodes:
         life.connect(name, f"{name}-first")
     ends(life, "n1", bad=("n1",))

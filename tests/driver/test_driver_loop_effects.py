@@ -12,8 +12,8 @@ from holdfast.driver.core.effects import (
     Allocate,
     AnyEffect,
     Distrust,
+    HoldForExam,
     Instruct,
-    PutOnTrial,
     Release,
     TakeStacks,
     Trust,
@@ -55,7 +55,7 @@ class ScriptedCluster:
         await self._call("allocate", node)
 
     async def requalify(self, node: str, *, number: int, job: str, spec: bytes) -> None:
-        await self._call("putontrial", node)
+        await self._call("holdforexam", node)
 
     def give_up(self, node: str) -> None:
         self.wanted.set()
@@ -132,7 +132,7 @@ CALLS: list[tuple[AnyEffect, AnyEvent, AnyEvent]] = [
         AllocationFailed(job="j", node="n", why="no", cause=5),
     ),
     (
-        PutOnTrial(job="j", node="n", trial=4, cause=5),
+        HoldForExam(job="j", node="n", number=4, cause=5),
         NodeAllocated(job="j", node="n", cause=5),
         AllocationFailed(job="j", node="n", why="no", cause=5),
     ),

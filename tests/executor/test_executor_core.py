@@ -467,3 +467,15 @@ def test_a_store_waits_for_room_on_the_disk_of_the_logs_and_says_what_to_free() 
     assert world.seen.preparing == full
     world.take(ev.RoomLacked(job="job", epoch=1, why=""))
     assert world.seen.preparing == "it imports what the ranks need"
+
+
+def test_ranks_that_ran_on_after_sigterm_are_told_with_the_order_that_ended_them() -> None:
+    world = World()
+    world.want(desired(1, 1, ranks=2))
+    world.want(desired(2, 2, stop="grace"))
+    world.take(ev.Cleared(killed=(1,)))
+    assert world.seen.killed == (1,)
+    world.want(desired(3, 2))
+    assert world.seen.killed == (1,)
+    world.want(desired(4, 3))
+    assert world.seen.killed == ()

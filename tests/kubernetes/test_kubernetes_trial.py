@@ -13,7 +13,7 @@ from shipped_driver import DRIVER, entries_in, shipped_driver
 from waiting import eventually
 
 from holdfast.driver.adapters.kubernetes import names
-from holdfast.driver.core.effects import Distrust, PutOnTrial, Trust
+from holdfast.driver.core.effects import Distrust, HoldForExam, Trust
 from holdfast.driver.ports import Entry
 from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.plane import ControlPlane
@@ -112,8 +112,8 @@ def test_a_distrusted_node_that_passes_its_tests_loses_its_taint_without_a_perso
     told = "; ".join(entry.why for entry in left.entries)
     assert f"{NODE} passed its tests and is trusted again" in told
     orders = [effect for entry in left.entries for effect in entry.effects]
-    kinds = [type(each) for each in orders if isinstance(each, Distrust | PutOnTrial | Trust)]
-    assert (kinds[0], kinds[-2:]) == (Distrust, [PutOnTrial, Trust])
+    kinds = [type(each) for each in orders if isinstance(each, Distrust | HoldForExam | Trust)]
+    assert (kinds[0], kinds[-2:]) == (Distrust, [HoldForExam, Trust])
 
 
 def condition(node: dict[str, Any]) -> dict[str, Any]:

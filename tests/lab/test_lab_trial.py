@@ -61,7 +61,7 @@ def test_a_node_whose_link_was_cut_and_mended_is_tested_and_trusted_again(lab: L
     lab.until(lambda: node_of(lab, lost)["state"] == "free", "it is free again", DEADLINE_S)
     why = lab.ask("GET", f"/nodes/{lost}/why")
     told = " ".join(line["text"] for line in why["lines"])
-    assert f"{lost} is put on trial" in told
+    assert f"{lost} is tested, which" in told
     assert f"{lost} passed its tests and is trusted again" in told
     assert "GFLOP/s" in told
     assert len(lab.incidents(job)) == incidents

@@ -48,7 +48,7 @@ async def test_a_node_says_when_it_is_tested_and_that_a_person_keeps_it_out(driv
     node = (await driver.http.get(f"{NODES}/node-1")).json()
     assert (node["on_trial"], node["next_trial_s"] > 0) == (False, True)
     why = (await driver.http.get(f"{NODES}/node-1/why")).json()
-    assert "; it is put on trial at " in why["headline"]
+    assert "; it is tested at " in why["headline"]
     kept = await driver.http.post(f"{NODES}/node-1/evict", json={"reason": "to look at"})
     assert kept.status_code == 202
     assert (await driver.http.get(f"{NODES}/node-1")).json()["next_trial_s"] is None

@@ -40,6 +40,13 @@ def test_its_ranks_say_how_far_they_came(
     assert (view.step, view.step_relative) == shown
 
 
+def test_a_script_that_told_no_steps_is_not_shown_at_step_0() -> None:
+    job = ended(end(0, 0, None), end(1, 0, None))
+    view = job_view(State(jobs={"job": job}), job, now=2.0, live=None)
+    assert view.step is None
+    assert not status.stored(view.model_dump(), [])
+
+
 def test_a_job_that_goes_on_is_as_far_as_it_is_now_and_not_when_it_was_put_aside() -> None:
     job = replace(ended(), phase=Phase.RUNNING, reached=Reached(step=20))
     live = JobProgress(job="job", step=7, best_step=7, relative=True)

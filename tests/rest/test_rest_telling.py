@@ -151,5 +151,6 @@ def test_a_job_that_trains_and_has_nothing_in_its_store_says_so() -> None:
     spec = {"spec": {"checkpoint": {"storeIntervalSteps": 50}}}
     job = {"phase": "Running", "stored_step": None, "stored_s": None, "step": 7, "spec": spec}
     assert status.stored(job, []) == ["store   no checkpoint yet"]
+    assert status.stored({**job, "phase": "Stopped"}, []) == ["store   no checkpoint"]
     assert status.stored({**job, "step": None}, []) == []
     assert status.stored({**job, "spec": {}}, []) == []

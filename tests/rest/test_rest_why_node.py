@@ -77,7 +77,7 @@ def details(node: Node, *happened: e.Event, let_go: int = 0) -> list[str]:
         (FREE, (APPEARED, CONNECTED, RELEASED, TESTED), 4),
         (AWAY, (APPEARED, CONNECTED, DISCONNECTED, CONNECTED, e.DriverStarted(term=2)), 5),
     ],
-    ids=["its executor came back", "it passed its trial", "a new driver has not heard of it"],
+    ids=["its executor came back", "it passed its exam", "a new driver has not heard of it"],
 )
 def test_it_is_so_since_nothing_kept_it_from_that(
     node: Node, happened: tuple[e.Event, ...], since: int

@@ -75,7 +75,7 @@ def test_a_stopped_process_is_named_by_its_pulse_though_its_own_counts_are_stale
     rng = random.Random(seed)
     victim = rng.randrange(shape[0] * shape[1] * shape[2])
     rings = held(three_d(*shape, steps=8), victim, at).rings(rng)
-    # Stopped: its pulse stands still, and what its drain would have counted as done is not.
+    # Stopped: its pulse stands still, and what it would have counted as done is not.
     stale = tuple(replace(g, done=max(0, g.done - 1)) for g in rings[victim].groups)
     rings[victim] = replace(rings[victim], silent_s=5.0, groups=stale)
     assert culprit(rings).rank == victim

@@ -104,7 +104,7 @@ class KubernetesCluster:
         self._seen = asyncio.Event()  # nodes and pods were both listed
         self._facts: dict[str, Fact] = {}
         self._holds = Holds()
-        self._current: dict[str, str] = {}  # UID of the pod of each hold or trial, by node
+        self._current: dict[str, str] = {}  # UID of the pod of each hold or exam, by node
         self._wanted: frozenset[str] = frozenset()  # nodes that the journal gives to somebody
         self._replaced: list[Callable[[str, str], None]] = []
         self._given_up: set[str] = set()  # nodes that are to be released
@@ -143,7 +143,7 @@ class KubernetesCluster:
         return {**seen, "pods of all": self._room.reflector, "classes": self._room.classes}
 
     def want(self, nodes: Collection[str]) -> None:
-        """By the journal, jobs and trials have these nodes. Of one that is new among them every
+        """By the journal, jobs and exams have these nodes. Of one that is new among them every
         connection ends, before anything is told there: its pod is yet to be made, or found.
         """
         before, self._wanted = self._wanted, frozenset(nodes)
@@ -398,7 +398,7 @@ class KubernetesCluster:
         with it, and then the job: nobody is to replace them.
         """
         node, hold = pods.node_of(pod), self._hold_of(pod)
-        if pods.on_trial(pod) and self._current.get(node) == pod["metadata"]["uid"]:
+        if pods.of_exam(pod) and self._current.get(node) == pod["metadata"]["uid"]:
             self._let_go(node)
             self._say(Ended(job="", node=node, why=why))
         if hold is None:

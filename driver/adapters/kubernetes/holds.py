@@ -68,7 +68,7 @@ def wanted(hold: Hold, owner: Object | None) -> bool:
 
 def stray(pod: Object, job: str, owner: Object | None, held_by: str) -> bool:
     """Whether nobody wants the pod on its node, which is held by the pod with the UID `held_by`, ""
-    for none. `job` is "" for a trial's. One whose TrainingJob is gone goes with that, by and by.
+    for none. `job` is "" for an exam's. One whose TrainingJob is gone goes with that, by and by.
     """
     goes = bool(job) and not wanted(hold_of(pod, job), owner)
     return not goes and bool(pod["metadata"]["uid"] != held_by)

@@ -23,7 +23,7 @@ SLOT = f"{GROUP}/slot"
 INCARNATION = f"{GROUP}/incarnation"
 """How many pods the slot had, this one among them."""
 TRIAL = f"{GROUP}/trial"
-"""Which trial of a distrusted node the pod is for; such a pod is of no job."""
+"""Which exam of a distrusted node the pod is for, by its number; such a pod is of no job."""
 NODE = f"{GROUP}/node"
 """Annotation of a pod: the node that it is for. A label may not be as long as a node's name."""
 
@@ -79,7 +79,7 @@ PROBLEMS = {
 needs no test of ours (the node is replaced at once) or makes the node a suspect."""
 
 LONGEST_OF_NODE = 215
-"""Characters of a node's name in that of its trial's pod, which may have 253."""
+"""Characters of a node's name in that of its exam's pod, which may have 253."""
 
 
 class Object(NamedTuple):

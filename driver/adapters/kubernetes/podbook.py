@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 class PodBook:
-    """Every pod that a TrainingJob, or a Node on trial, controls and that says for which node."""
+    """Every pod that a TrainingJob, or a Node in an exam, controls and that says for which node."""
 
     def __init__(self) -> None:
         self._known: dict[str, Object] = {}  # by UID

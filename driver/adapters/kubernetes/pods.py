@@ -23,7 +23,7 @@ def owner_uid(pod: Json) -> str:
     does.
     """
     for owner in pod["metadata"].get("ownerReferences", ()):
-        tests = on_trial(pod) and owner["kind"] == "Node"
+        tests = of_exam(pod) and owner["kind"] == "Node"
         if owner.get("controller") and (tests or owner["apiVersion"].startswith(f"{names.GROUP}/")):
             return str(owner["uid"])
     return ""
@@ -35,7 +35,7 @@ def works_for(pod: Json, owner: Json) -> bool:
     return bool(same and owner_uid(pod) == owner["metadata"]["uid"])
 
 
-def on_trial(pod: Json) -> bool:
+def of_exam(pod: Json) -> bool:
     """Whether it tests its node, and is no job's."""
     return names.TRIAL in pod["metadata"].get("labels", {})
 

@@ -169,7 +169,7 @@ def held(state: State) -> Mapping[str, str]:
 
 
 def wanted(state: State) -> Collection[str]:
-    """Nodes that jobs and trials have, or are to get."""
+    """Nodes that jobs and exams have, or are to get."""
     nodes = state.nodes.values()
     return [node.name for node in nodes if isinstance(node.holding, Promised | Held | Lent)]
 

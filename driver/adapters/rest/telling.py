@@ -171,7 +171,7 @@ _BEGINS: Mapping[str, tuple[type[Event], ...]] = {
     "held": (NodeAllocated,),
     "free": (
         *(NodeReleased, NodeAppeared, NodeRestoreRequested),
-        *(ExecutorConnected, DiagnosticEnded),  # of its trial
+        *(ExecutorConnected, DiagnosticEnded),  # of its exam
     ),
     "maintenance": (NodeMaintainRequested,),
     "unknown": (ExecutorDisconnected, DriverStarted),
@@ -332,10 +332,10 @@ def _ways(state: State, job: Job) -> str:
 def _node_headline(state: State, node: Node, entries: Sequence[Entry], absent: str) -> str:
     out = node.quarantine
     if out is not None:
-        since, trial = _when(node.record.evicted_s, entries), _when(due_s(node), entries)
+        since, again = _when(node.record.evicted_s, entries), _when(due_s(node), entries)
         incident = f" (incident {out.incident})" if out.incident is not None else ""
         quarantined = f"has been quarantined since {since}" if since else "is quarantined"
-        return f"{node.name} {quarantined}{incident}: {out.why}; {_prospect(node, out, trial)}"
+        return f"{node.name} {quarantined}{incident}: {out.why}; {_prospect(node, out, again)}"
     if node.stranger:
         return f"{node.name} is connected, but the cluster does not know it"
     words = {
@@ -370,15 +370,15 @@ def _quarantined_in(node: Node) -> int | None:
     return node.quarantine.incident if node.quarantine else None
 
 
-def _prospect(node: Node, out: Quarantined, trial: str) -> str:
+def _prospect(node: Node, out: Quarantined, again: str) -> str:
     """Whether a quarantined node comes back by itself, and when."""
     if isinstance(node.holding, Lent):
-        return "it is on trial now"
+        return "it is tested now"
     if out.by_person:
         return "only a person restores it"
     if out.exam_s is None:
         return "it is not known with what a job would use it, so that nothing tests it"
-    return f"it is put on trial {f'at {trial}' if trial else 'later'}, if it can be tested then"
+    return f"it is tested {f'at {again}' if again else 'later'}, if that can be done then"
 
 
 def _last_about(state: State, node: str) -> Incident | None:

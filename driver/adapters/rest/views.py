@@ -167,7 +167,7 @@ class NodeView(View):
     on_trial: bool
     """It is quarantined, and being tested: where it passes it is used again."""
     next_trial_s: float | None
-    """Driver time of the next trial, at the earliest; null where none comes by itself."""
+    """Driver time of its next tests, at the earliest; null where none comes by itself."""
     strikes: int
     """Faults rooted in it, lately."""
 

@@ -84,6 +84,7 @@ def _quiet(job: str, before: Observed, seen: Observed, told: Desired | None) -> 
         job=job,
         epoch=seen.epoch,
         node=seen.node,
+        killed=seen.killed,
         snapshots=seen.snapshots,
         stored=seen.stored,
         looking=seen.looking,

@@ -40,6 +40,11 @@ def _told(nodes: Mapping[str, Node], job: Job) -> Iterator[tuple[str, Quiet]]:
             yield name, quiet
 
 
+def killed_of(nodes: Mapping[str, Node], job: Job) -> tuple[int, ...]:
+    """Its ranks that had not ended when their grace was over, in their order."""
+    return tuple(sorted(rank for quiet in quiet_of(nodes, job).values() for rank in quiet.killed))
+
+
 def note(turn: Turn, job: Job, node: str, quiet: Quiet) -> None:
     """A node of the job has no older rank left."""
     known = turn.nodes[node]

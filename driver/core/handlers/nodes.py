@@ -281,7 +281,7 @@ def on_lingers(turn: Turn, event: ExecutorLingers) -> None:
     """Have it removed, where its node is away without its consent: who still runs there is fenced
     by its epoch.
 
-    Not while a job or a trial has the node, whose own executor would go with it.
+    Not while a job or an exam has the node, whose own executor would go with it.
     """
     node = turn.nodes.get(event.node)
     used = node is not None and not isinstance(node.holding, Free)

@@ -65,6 +65,7 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         return
     told = Quiet(
         epoch=event.epoch,
+        killed=event.killed,
         snapshots=event.snapshots,
         stored=event.stored,
         looking=event.looking,

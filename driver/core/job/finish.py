@@ -4,6 +4,7 @@ Called by the machines. Pure. Whatever ends a job closes its incident and gives 
 a finished job stays finished.
 """
 
+from holdfast.driver.core.attempt.quiet import killed_of
 from holdfast.driver.core.attempt.tally import exits_of, failed
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing.allocation import give_back
@@ -12,6 +13,8 @@ from holdfast.driver.core.turn import Turn
 
 KEPT_EXITS = 16
 """Of a finished job: more than anybody is shown of them."""
+TOLD_RANKS = 8
+"""As many as a line has room for."""
 
 
 def succeed(turn: Turn, name: str) -> None:
@@ -26,23 +29,37 @@ def fail(turn: Turn, name: str, failure: Failure) -> None:
 
 
 def stop(turn: Turn, name: str) -> None:
-    _end(turn, name, Phase.STOPPED, f"{name} is stopped")
+    _end(turn, name, Phase.STOPPED, f"{name} is stopped{_killed(turn, name)}")
 
 
 def suspend(turn: Turn, name: str) -> None:
     """Put the job aside: no nodes, its place in the queue kept."""
     incidents.back(turn, name, "the job was suspended before it was back")
+    killed = _killed(turn, name)
     give_back(turn, name)
     turn.job(name, unsure_s=None, repeating=None)
     turn.move(name, Phase.SUSPENDED)
     _keep_timers(turn, name, Timer.DEADLINE)
-    turn.say(f"{name} is suspended and has given its nodes back", name)
+    turn.say(f"{name} is suspended and has given its nodes back{killed}", name)
 
 
 def drop(turn: Turn, name: str) -> None:
     """Forget a finished job; the journal keeps its story."""
     turn.drop_job(name)
     turn.say(f"{name} is deleted")
+
+
+def _killed(turn: Turn, name: str) -> str:
+    """`: rank 3 was killed, for it ran on 30 s after SIGTERM`; "" where each ended by itself."""
+    job = turn.jobs[name]
+    killed = killed_of(turn.nodes, job) if job.phase is Phase.SUSPENDING else ()
+    if not killed:
+        return ""
+    many = len(killed) > 1
+    more = f" and {len(killed) - TOLD_RANKS:,} more" if len(killed) > TOLD_RANKS else ""
+    named = f"rank{'s' * many} {', '.join(map(str, killed[:TOLD_RANKS]))}{more}"
+    were, they = ("were", "they") if many else ("was", "it")
+    return f": {named} {were} killed, for {they} ran on {job.plan.grace_s:g} s after SIGTERM"
 
 
 def _end(turn: Turn, name: str, phase: Phase, sentence: str) -> None:

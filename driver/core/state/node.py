@@ -80,6 +80,7 @@ class Quiet(Value, frozen=True):
     """A node has no rank older than `epoch`, and holds this."""
 
     epoch: int = 0
+    killed: tuple[int, ...] = ()  # ranks that had not ended when their grace was over
     snapshots: tuple[Snapshot, ...] = ()
     stored: tuple[Stored, ...] = ()  # found so far
     looking: str = ""  # why it is not known yet what else the store holds

@@ -8,7 +8,7 @@ from holdfast.driver.core.effects import (
     Allocate,
     AnyEffect,
     Distrust,
-    PutOnTrial,
+    HoldForExam,
     Release,
     Trust,
 )
@@ -32,7 +32,7 @@ def calls_for(node: Node) -> list[AnyEffect]:
     setup = None if isinstance(node.trust, Trusted) else node.trust.setup
     if isinstance(node.holding, Lent) and setup:  # asked again it is no other
         number = node.told.called
-        calls.append(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))
+        calls.append(HoldForExam(job=setup.job, node=node.name, number=number, spec=setup.spec))
     if node.releasing:
         calls.append(Release(node=node.name))
     if node.quarantine and not node.quarantine.marked:

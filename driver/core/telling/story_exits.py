@@ -58,6 +58,7 @@ class Ends:
         if isinstance(entry.event, Found):
             known = known | {entry.event.finding.summary}
         for sentence in sorted(known - {""}, key=len, reverse=True):
+            why = why.replace(f": {sentence}. ", ". ")
             why = why.replace(f"{sentence}: ", "").replace(f"{sentence}. ", "")
             why = why.removesuffix(f": {sentence}.")  # it was the whole of the reason
         return why

@@ -53,7 +53,7 @@ def failed(turn: Turn, node: str, verdict: Verdict) -> None:
         _convict(turn, node, trust.setup.job, verdict)
     else:
         eviction.wait_for_exam(turn, node)
-        why = f"{node} did not pass its trial ({verdict.evidence[0]}) and stays out"
+        why = f"{node} did not pass its tests ({verdict.evidence[0]}) and stays out"
         turn.say(f"{why}; {_next(turn, node)}")
 
 
@@ -93,7 +93,7 @@ def put_off(turn: Turn, node: str, why: str, *, ordered: bool) -> None:
         _try_again(turn, node, replace(trust, tries=trust.tries + ordered, after=()), why)
     else:
         eviction.put_exam(turn, node, turn.nodes[node].record.exam_wait_s)
-        turn.say(f"{node} could not be put on trial ({why}); {_next(turn, node)}")
+        turn.say(f"{node} could not be tested ({why}); {_next(turn, node)}")
 
 
 def _try_again(turn: Turn, node: str, suspect: Suspect, why: str) -> None:
@@ -107,4 +107,4 @@ def _try_again(turn: Turn, node: str, suspect: Suspect, why: str) -> None:
 
 
 def _next(turn: Turn, node: str) -> str:
-    return f"the next trial is in {turn.nodes[node].record.exam_wait_s:g} s"
+    return f"the next tests are in {turn.nodes[node].record.exam_wait_s:g} s"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from holdfast.driver.core import exams
-from holdfast.driver.core.effects import PutOnTrial
+from holdfast.driver.core.effects import HoldForExam
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.allocation import leave
 from holdfast.driver.core.state.fit import Use, fits
@@ -71,7 +71,7 @@ def _hold(turn: Turn, node: Node) -> None:
     if node.quarantined:
         purpose, id_, limit_s = Purpose.REQUALIFICATION, f"trial.{number}", setup.diagnose_s
         tests = beside.tests(turn, id_, [node.name], [], limit_s)
-        turn.say(f"{node.name} is put on trial: its tests say whether it is used again")
+        turn.say(f"{node.name} is tested, which says whether it is used again")
     elif beside.enough(turn, turn.jobs.get(setup.job)):
         purpose, id_, limit_s = Purpose.SUSPICION, f"suspect.{number}.{node.name}", 0.0
         tests = {node.name: ()}
@@ -88,7 +88,7 @@ def _hold(turn: Turn, node: Node) -> None:
     )
     turn.ask_for(node.name, Lent())
     exams.begin(turn, exam)
-    turn.order(PutOnTrial(job=setup.job, node=node.name, trial=number, spec=setup.spec))
+    turn.order(HoldForExam(job=setup.job, node=node.name, number=number, spec=setup.spec))
     connected(turn, node.name, new=False)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from holdfast.driver.adapters.kubernetes import pods
-from holdfast.driver.core.effects import Allocate, Distrust, PutOnTrial, Release, Trust
+from holdfast.driver.core.effects import Allocate, Distrust, HoldForExam, Release, Trust
 from holdfast.driver.core.events import (
     AllocationFailed,
     AnyEvent,
@@ -27,7 +27,7 @@ MAY = {
         *("create pods", "patch pods", "delete pods"),
         *("create podgroups", "delete podgroups"),
     ),
-    "PutOnTrial": ("create pods", "delete pods"),
+    "HoldForExam": ("create pods", "delete pods"),
     "Release": ("delete pods",),
     "Distrust": MARKS,
     "Trust": MARKS,
@@ -35,18 +35,18 @@ MAY = {
 """What is written for each effect that is carried out on the API server, once for each object."""
 MUST = {
     "Allocate": "create pods",
-    "PutOnTrial": "create pods",
+    "HoldForExam": "create pods",
     "Distrust": "patch nodes",
     "Trust": "patch nodes",
 }
 """Of it, what must have been written where the effect came about; of Release see `_left`."""
 
-OnNode = Allocate | PutOnTrial | Release | Distrust | Trust
-ON_NODES = (Allocate, PutOnTrial, Release, Distrust, Trust)
+OnNode = Allocate | HoldForExam | Release | Distrust | Trust
+ON_NODES = (Allocate, HoldForExam, Release, Distrust, Trust)
 ENDS = (NodeAllocated, AllocationFailed, NodeReleased, NodeDistrusted, NodeTrusted)
 ENDED_BY: Mapping[type[AnyEvent], tuple[str, ...]] = {
-    NodeAllocated: ("Allocate", "PutOnTrial"),
-    AllocationFailed: ("Allocate", "PutOnTrial"),
+    NodeAllocated: ("Allocate", "HoldForExam"),
+    AllocationFailed: ("Allocate", "HoldForExam"),
     NodeReleased: ("Release",),
     NodeDistrusted: ("Distrust",),
     NodeTrusted: ("Trust",),
@@ -55,11 +55,11 @@ ENDED_BY: Mapping[type[AnyEvent], tuple[str, ...]] = {
 
 
 class Key(NamedTuple):
-    """What two orders of one intention have in common; `trial` is 0 but of a trial."""
+    """What two orders of one intention have in common; `exam` is 0 but of an exam."""
 
     doing: str
     node: str
-    trial: int
+    exam: int
 
 
 class Order(NamedTuple):
@@ -166,14 +166,14 @@ def _left(
 
 
 def _intentions(entries: Sequence[Entry], settled: int) -> Iterator[Intention]:
-    """A trial that came about is asked for again by the next driver, and is no other."""
+    """An exam that came about is asked for again by the next driver, and is no other."""
     opened: dict[Key, set[int]] = {}
     came_about: set[Key] = set()
     for entry in entries:
         for key in [key for key, orders in opened.items() if _ends(entry.event, key, orders)]:
             if entry.sequence <= settled and _as_ordered(entry.event, key):
                 came_about.add(key)
-            if not key.trial:
+            if not key.exam:
                 yield _intention(key, opened.pop(key), came_about)
                 came_about.discard(key)
         for effect in entry.effects:
@@ -184,8 +184,8 @@ def _intentions(entries: Sequence[Entry], settled: int) -> Iterator[Intention]:
 
 
 def _key(effect: OnNode) -> Key:
-    trial = effect.trial if isinstance(effect, PutOnTrial) else 0
-    return Key(type(effect).__name__, effect.node, trial)
+    exam = effect.number if isinstance(effect, HoldForExam) else 0
+    return Key(type(effect).__name__, effect.node, exam)
 
 
 def _ends(event: AnyEvent, key: Key, orders: Collection[int]) -> bool:

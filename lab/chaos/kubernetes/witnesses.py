@@ -145,7 +145,7 @@ def dead_epochs_wrote_nothing(seen: Seen) -> list[str]:
 def left_over_was_refused(seen: Seen) -> list[str]:
     """By its own log: it went on after a later epoch had begun, and the store said no to it.
 
-    The sentence is the one of `Drain` where it meets the fence, not of an agent that is told by its
+    The sentence is `Upload`'s where it meets the fence, not of an agent that is told by its
     executor that it is not wanted any more.
     """
     printed = seen.printed.get(seen.done.node or "", ())

@@ -47,7 +47,7 @@ def queue(seed: int) -> Scenario:
 
 
 def overruled(seed: int) -> Scenario:
-    """A node fails, and a person evicts it about when it is on trial."""
+    """A node fails, and a person evicts it about when it is in its exam."""
     streams = Streams(seed)
     rng = streams.of("overruled", "draw")
     nodes, at_s, dice = rng.randint(3, 6), rng.uniform(5.0, 20.0), rng.getrandbits(16)

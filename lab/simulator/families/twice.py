@@ -1,4 +1,4 @@
-"""Families in which something comes again: tests, trials, a step that a job never gets past."""
+"""Families in which something comes again: tests, exams, a step that a job never gets past."""
 
 from msgspec.structs import replace
 
@@ -57,7 +57,7 @@ def suspects(seed: int) -> Scenario:
 
 
 def again_and_again(seed: int) -> Scenario:
-    """The same node fails two to four times, and passes its trials in between."""
+    """The same node fails two to four times, and passes its exams in between."""
     streams = Streams(seed)
     rng = streams.of("again-and-again", "draw")
     nodes, dice = rng.randint(3, 6), rng.getrandbits(16)

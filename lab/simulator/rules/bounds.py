@@ -51,7 +51,7 @@ def look(world: World) -> None:
 
 
 def _look_at_nodes(world: World, since_s: float) -> None:
-    """Who is well is used again, though nobody restores it: when its trial comes, one at a time."""
+    """Who is well is used again, though nobody restores it: when its exam comes, one at a time."""
     state, out_s = world.driver.state, world.waits.out_s
     out = [node.name for node in state.nodes.values() if _is_out(world, node)]
     longest_s = world.scenario.policy.requalify_longest_s + TRIED_S * len(out)
@@ -64,7 +64,7 @@ def _look_at_nodes(world: World, since_s: float) -> None:
 
 
 def _is_out(world: World, node: Node) -> bool:
-    """It is evicted, is well, and waits for nothing but its trial."""
+    """It is evicted, is well, and waits for nothing but its exam."""
     quarantine = node.quarantine
     if quarantine is None or quarantine.setup is None:
         return False

@@ -37,8 +37,8 @@ PATIENCE_INTERVALS = 3
 """So many checkpoints come due before it is said that other nodes' parts of one are missing."""
 
 
-class Drain:
-    """The drains of one job and epoch on one node.
+class Upload:
+    """The uploads of one job and epoch on one node.
 
     `sweep` is told of each commit, `watched` wraps the store. `only`: of this one step, due or not,
     which all agents were told; none has to begin it. What an older epoch left is saved so in a
@@ -143,12 +143,12 @@ class Drain:
         epoch, every = self._order.epoch, self._order.store_interval_steps
         vain = {}
         for rank, seals in sealed.items():
-            drained = self._folders[rank].drained()
-            waiting = sorted(s for s in seals if due(s, every) and (epoch, s) > drained)
+            uploaded = self._folders[rank].uploaded()
+            waiting = sorted(s for s in seals if due(s, every) and (epoch, s) > uploaded)
             vain[rank] = list(takewhile(lambda step: self._in_vain(step, sealed), waiting))
         for rank, steps in vain.items():
             if steps:
-                self._folders[rank].put_drained(epoch=epoch, step=steps[-1])
+                self._folders[rank].put_uploaded(epoch=epoch, step=steps[-1])
 
     def _in_vain(self, step: int, sealed: Mapping[int, Collection[int]]) -> bool:
         """Whether a later step is being written, or a rank of this node has gone past this one."""
@@ -212,7 +212,7 @@ class Drain:
             slot.break_seal()
             self._give_up(seal.step, seal.rank, str(damage))
             return False
-        self._folders[seal.rank].put_drained(epoch=seal.epoch, step=seal.step)
+        self._folders[seal.rank].put_uploaded(epoch=seal.epoch, step=seal.step)
         return True
 
     def _explain_absence(self, step: int, rank: int, newest: int) -> bool:
