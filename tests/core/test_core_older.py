@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.state import node as n
+from holdfast.driver.core.state.fact import Bearing, Fact, OfNode
 from holdfast.driver.core.state.model import Purpose, State
 from holdfast.driver.core.state.node import Against, Node, Source
 from holdfast.protocol.messages import DiagnosticOrder
@@ -26,6 +27,10 @@ def written(node: dict[str, Any], **state: Any) -> State:
 
 def known(**node: Any) -> Node:
     return written(node).nodes["n0"]
+
+
+def _earlier(bearing: Bearing, at_s: float) -> Fact:
+    return Fact(subject=OfNode(name="n0"), what="earlier", bearing=bearing, at_s=at_s)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +93,11 @@ def known(**node: Any) -> Node:
         (
             {"strikes": [1.0], "acquitted": [2.0], "silenced": True, "trial_wait_s": 60.0},
             "record",
-            n.Record(strikes=(1.0,), acquitted=(2.0,), silenced=True, exam_wait_s=60.0),
+            n.Record(
+                facts=(_earlier(Bearing.CONTEXT, 1.0), _earlier(Bearing.ACQUITS, 2.0)),
+                silenced=True,
+                exam_wait_s=60.0,
+            ),
         ),
     ],
 )

@@ -15,7 +15,7 @@ from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Node
 from holdfast.driver.core.state.overlay import plain
 
-VERSION = 5
+VERSION = 6
 """Of the form. One more for each change after which an earlier Holdfast would read another meaning
 out of the bytes, or leave out what it must not: a field that only adds is none."""
 

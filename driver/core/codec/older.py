@@ -7,7 +7,7 @@ is left out. Up to version 1 a node had a flag for all that it could be; since t
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from holdfast.driver.core.codec import older_jobs, older_quiet
+from holdfast.driver.core.codec import older_facts, older_jobs, older_quiet
 
 Plain = dict[str, Any]
 
@@ -22,7 +22,7 @@ def upgraded(state: Plain, version: int) -> Plain:
         state = _with_facets(state)
     if version <= 3:
         state = _with_node_classes(state)
-    return older_quiet.upgraded(state)
+    return older_facts.upgraded(older_quiet.upgraded(state) if version <= 4 else state)
 
 
 def running(state: Plain) -> dict[str, list[str]]:
