@@ -28,6 +28,10 @@ from holdfast.lab.simulator.world import World
 
 FOLDER = Path(__file__).parent / "journals"
 PHASES = sorted(set(Phase) - FINISHED)
+DECIDES_ELSE = {Phase.RUNNING}
+"""Where a driver of today decides something else than that one did, so that what came next in its
+world is no answer to it: with all nodes of a standstill silent, for it has only just taken over, it
+accuses nobody."""
 
 
 class Next(msgspec.Struct):
@@ -64,7 +68,8 @@ def test_a_journal_from_the_middle_of_a_life_reads_and_goes_on(
         assert any("is submitted" in line.text for line in story.lines)
         assert why_job(journal, state, state.jobs[cut.job]).headline
         assert all(why_node(journal, state, node).headline for node in state.nodes.values())
-        assert _gone_on(state, cut).jobs[cut.job].phase == cut.ended
+        gone_on = _gone_on(state, cut).jobs[cut.job].phase
+        assert gone_on == cut.ended or (cut.phase in DECIDES_ELSE and gone_on not in FINISHED)
     finally:
         journal.close()
 
