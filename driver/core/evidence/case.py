@@ -81,6 +81,17 @@ class Case(Value, frozen=True):
         return same.stands_out(self.own, len(self.named), self.nodes, warm=warm)
 
     @property
+    def pair(self) -> tuple[str, ...]:
+        """The two of the job's nodes that all its dead standstills were on, in turn, where that is
+        more than chance; () else."""
+        names = sorted({each.name for each in self.named})
+        if not (self.hang and self.fault is FaultClass.DIED and self.there.issuperset(names)):
+            return ()
+        warm = Act.MOVE_WARM in self.ways.acts
+        two = len(names) == 2 and same.pair_stands_out(len(self.named), self.nodes, warm=warm)
+        return tuple(names) if two and not self.stands_out else ()
+
+    @property
     def spread(self) -> bool:
         """Whether faults were on several nodes, and none of them stands out."""
         return len(set(self.named)) >= SPREAD and not self.stands_out

@@ -15,8 +15,6 @@ USERS_SAID = 1
 """Earlier faults at one site after which what a script says of itself is believed."""
 USERS_DIED = 3
 """And where nobody said anything: it is the fourth that ends the job."""
-SEEN = 3
-"""Standstills looked back on for two nodes that are named in turns."""
 
 
 class Answer(NamedTuple):
@@ -48,6 +46,8 @@ def passing(case: Case) -> Answer:
         return Answer(False, words.at_site(case))
     if _unnamed_again(case):
         return Answer(False, "it stood still before, and no node was named")
+    if case.pair:
+        return Answer(False, words.in_turn(case))
     if case.stands_out:
         return Answer(False, words.standing_out(case))
     if case.spread and case.before is not None:
@@ -76,12 +76,9 @@ def point(case: Case) -> Answer:
 
 
 def link(case: Case) -> Answer:
-    lately = sorted({each.name for each in case.named[-SEEN:]})
-    hangs = case.hang and case.fault is FaultClass.DIED and case.there.issuperset(lately)
-    in_turns = hangs and len(lately) == 2
-    if not (case.apart or in_turns):
+    if not (case.apart or case.pair):
         return Answer(False, "no two nodes are known that cannot reach each other")
-    why = words.cut_off(case) if case.apart else f"it stood still on {' and '.join(lately)} in turn"
+    why = words.cut_off(case) if case.apart else words.in_turn(case)
     if case.leave is None:
         return Answer(False, f"{why}, but no other node may take the place of one")
     return Answer(True, why)

@@ -51,6 +51,13 @@ def stands_out(own: int, faults: int, nodes: int, *, warm: bool) -> bool:
     return own >= LEAST_FAULTS and chance(own, faults, nodes) <= (CHANCE_WARM if warm else CHANCE)
 
 
+def pair_stands_out(faults: int, nodes: int, *, warm: bool) -> bool:
+    """Whether all of so many faults at two of a job's nodes are more than chance: of its pairs, one
+    would have them all by chance C(nodes, 2) (2/nodes)^faults times."""
+    by_chance = comb(nodes, 2) * (2 / nodes) ** faults
+    return nodes > 2 and faults > 2 and by_chance <= (CHANCE_WARM if warm else CHANCE)
+
+
 def followed(past: Sequence[Fact], site: Site | None, place: int | None, node: OfNode) -> bool:
     """Whether the same came at this place on another machine before: then it is neither's."""
     if site is None or place is None:

@@ -44,6 +44,12 @@ def cut_off(case: Case) -> str:
     return f"{' and '.join(case.apart)} could not reach each other"
 
 
+def in_turn(case: Case) -> str:
+    """`5 standstills came on node-1 and node-2 in turn, of 8 nodes`."""
+    both = " and ".join(case.pair)
+    return f"{len(case.named)} standstills came on {both} in turn, of {case.nodes} nodes"
+
+
 def same_again(case: Case) -> str:
     """Why another restart would not help, as the end of a job has it."""
     nodes = len({fact.about.node for fact in case.here} | {case.node})

@@ -1,0 +1,373 @@
+"""The table of hypotheses: what opens each, what closes it, and what is done about which."""
+
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.driver.core.evidence import age, book, cost, same
+from holdfast.driver.core.evidence.case import Case, Ways
+from holdfast.driver.core.evidence.rules import RULES
+from holdfast.driver.core.evidence.table import ORDER, judge
+from holdfast.driver.core.state.fact import (
+    About,
+    Act,
+    Bearing,
+    Fact,
+    FaultClass,
+    Hypothesis,
+    OfNode,
+    OfVersion,
+    Site,
+    Table,
+)
+
+NOW = 30 * age.DAY_S
+ALL = frozenset(Act)
+FREE = frozenset({Act.RESTART, Act.GIVE_UP, Act.EXAM, Act.EXAM_ALL, Act.MOVE_COLD, Act.STEP_BACK})
+NODES = [OfNode(name=f"n{k}") for k in range(8)]
+HERE = Site(words="SIGSEGV", step=40)
+
+
+def past(
+    node: OfNode | None = NODES[1],
+    *,
+    site: Site | None = None,
+    ago_s: float = 60.0,
+    place: int | None = 1,
+    done: Act = Act.RESTART,
+    held_for: Hypothesis | None = Hypothesis.PASSING,
+    what: str = "rank-crashed",
+) -> Fact:
+    """A fault of the job before."""
+    return Fact(
+        subject=OfVersion(job="job", number=1),
+        what=what,
+        bearing=Bearing.CONTEXT,
+        at_s=NOW - ago_s,
+        about=About(job="job", version=1, node=node, place=place, site=site),
+        done=done,
+        held_for=held_for,
+    )
+
+
+def case(fault: FaultClass = FaultClass.DIED, *facts: Fact, **more: object) -> Case:
+    """A fault at place 1, on n1, of a job of four nodes with free ones beside it."""
+    known = Case(
+        now=NOW,
+        fault=fault,
+        nodes=4,
+        what="rank-crashed",
+        past=facts,
+        site=HERE,
+        node=NODES[1],
+        place=1,
+        there=frozenset(node.name for node in NODES[:4]),
+        ways=Ways(acts=FREE),
+    )
+    return replace(known, **more)
+
+
+def chosen(table: Table) -> tuple[Hypothesis | None, Act]:
+    return table.chosen, table.act
+
+
+def why(table: Table, hypothesis: Hypothesis) -> tuple[bool, str]:
+    (row,) = [row for row in table.rows if row.hypothesis is hypothesis]
+    return row.open, row.why
+
+
+# ---------------------------------------------------------------- the same
+
+
+@given(st.integers(1, 12), st.integers(2, 64), st.data())
+def test_chance_is_that_of_the_binomial_distribution(
+    faults: int, nodes: int, data: st.DataObject
+) -> None:
+    own = data.draw(st.integers(0, faults))
+    share = 1 / nodes
+    below = sum(comb(faults, k) * share**k * (1 - share) ** (faults - k) for k in range(own))
+    assert same.chance(own, faults, nodes) == pytest.approx(min(1.0, nodes * (1 - below)), abs=1e-9)
+
+
+@given(st.integers(2, 512))
+def test_one_fault_never_stands_out(nodes: int) -> None:
+    assert not same.stands_out(1, 1, nodes, warm=True)
+
+
+@pytest.mark.parametrize(
+    ("own", "faults", "nodes", "warm", "cold"),
+    [
+        (2, 2, 4, True, False),
+        (3, 3, 4, True, True),
+        (2, 2, 64, True, True),
+        (2, 9, 4, False, False),
+    ],
+)
+def test_a_warm_standby_makes_it_stand_out_sooner(
+    own: int, faults: int, nodes: int, warm: bool, cold: bool
+) -> None:
+    assert same.stands_out(own, faults, nodes, warm=True) is warm
+    assert same.stands_out(own, faults, nodes, warm=False) is cold
+
+
+def test_two_deaths_before_the_first_step_from_other_starts_are_at_one_site() -> None:
+    first, second = Site(words="x", step=4, fresh=True), Site(words="x", step=9, fresh=True)
+    assert first.same(second)
+    assert not first.same(replace(second, fresh=False))
+    assert not first.same(replace(first, words="y"))
+
+
+def test_what_the_job_got_past_is_the_same_no_more() -> None:
+    passed = replace(HERE, passed_s=NOW - 30)
+    assert same.at_site([past(site=HERE), past(site=passed)], HERE, NOW) == [past(site=HERE)]
+
+
+def test_a_standstill_that_was_got_past_lately_counts_still() -> None:
+    site = Site(words="evaluate (train.py:31)", passed_s=NOW - 60)
+    facts = [past(site=site)]
+    assert same.at_site(facts, site, NOW) == facts
+    assert same.at_site(facts, site, NOW + age.START_S) == []
+
+
+# ---------------------------------------------------------------- what is done
+
+
+@pytest.mark.parametrize("fault", [FaultClass.SAID, FaultClass.DIED])
+def test_what_came_once_is_taken_for_passing(fault: FaultClass) -> None:
+    assert chosen(judge(case(fault))) == (Hypothesis.PASSING, Act.RESTART)
+
+
+def test_what_a_script_says_twice_at_one_site_is_the_scripts() -> None:
+    table = judge(case(FaultClass.SAID, past(site=HERE)))
+    assert chosen(table) == (Hypothesis.USER, Act.GIVE_UP)
+    assert (
+        table.why == "It ended in the same way twice after step 40: another restart would not help"
+    )
+
+
+def test_it_is_no_nodes_however_often_at_one_site() -> None:
+    table = judge(case(FaultClass.SAID, *[past(site=HERE)] * 5))
+    assert not why(table, Hypothesis.NODE)[0]
+
+
+def test_what_only_one_node_says_at_several_sites_is_the_nodes() -> None:
+    sites = [Site(words="ValueError", step=step) for step in (3, 9, 17)]
+    facts = [past(site=site) for site in sites]
+    assert chosen(judge(case(FaultClass.SAID, *facts))) == (Hypothesis.NODE, Act.EXAM)
+
+
+def test_a_death_that_comes_again_at_one_site_has_its_node_tested_then_left() -> None:
+    tested = past(site=HERE, done=Act.EXAM, held_for=Hypothesis.NODE)
+    assert chosen(judge(case(FaultClass.DIED, past(site=HERE)))) == (Hypothesis.NODE, Act.EXAM)
+    assert judge(case(FaultClass.DIED, past(site=HERE), tested)).act is Act.MOVE_COLD
+    assert judge(case(FaultClass.DIED, past(site=HERE), acquitted=True)).act is Act.MOVE_COLD
+
+
+def test_with_a_warm_standby_the_place_moves_first() -> None:
+    warm = Ways(acts=FREE | {Act.MOVE_WARM})
+    assert judge(case(FaultClass.DIED, past(site=HERE), ways=warm)).act is Act.MOVE_WARM
+
+
+def test_what_was_measured_says_how_to_act_on_one_hypothesis() -> None:
+    slow = Ways(acts=FREE, cost_s={Act.EXAM: 500.0})
+    assert judge(case(FaultClass.DIED, past(site=HERE), ways=slow)).act is Act.MOVE_COLD
+
+
+def test_what_followed_the_job_to_another_node_is_no_nodes() -> None:
+    facts = [past(NODES[5], site=HERE), past(NODES[5], site=HERE, done=Act.MOVE_COLD)]
+    table = judge(case(FaultClass.DIED, *facts))
+    assert why(table, Hypothesis.NODE) == (False, "the same came at this place on another node")
+
+
+def test_the_fourth_death_at_one_site_with_nothing_else_open_is_the_scripts() -> None:
+    facts = [past(NODES[5], site=HERE)] * 3
+    assert judge(case(FaultClass.DIED, *facts[:2])).chosen is None
+    assert chosen(judge(case(FaultClass.DIED, *facts))) == (Hypothesis.USER, Act.GIVE_UP)
+
+
+def test_code_that_crashes_anywhere_moves_nothing() -> None:
+    sites = [Site(words="SIGSEGV", step=step) for step in range(12)]
+    facts = [past(NODES[k % 4], site=site, place=k % 4) for k, site in enumerate(sites)]
+    assert chosen(judge(case(FaultClass.DIED, *facts))) == (Hypothesis.PASSING, Act.RESTART)
+
+
+def test_a_new_version_whose_faults_are_everywhere_gives_way_to_the_one_before() -> None:
+    sites = [Site(words="SIGSEGV", step=step) for step in range(3)]
+    facts = [past(NODES[k], site=site, place=k) for k, site in enumerate(sites)]
+    table = judge(case(FaultClass.DIED, *facts, before=1))
+    assert chosen(table) == (Hypothesis.VERSION, Act.VERSION_BEFORE)
+
+
+def test_what_kills_ranks_before_their_first_step_twice_is_what_they_started_from() -> None:
+    fresh = Site(words="ValueError", step=40, fresh=True)
+    table = judge(case(FaultClass.SAID, past(site=fresh), site=fresh, restored=True))
+    assert chosen(table) == (Hypothesis.POINT, Act.STEP_BACK)
+    again = past(site=fresh, held_for=Hypothesis.POINT)
+    older = judge(case(FaultClass.SAID, past(site=fresh), again, site=fresh, restored=True))
+    assert chosen(older) == (Hypothesis.USER, Act.GIVE_UP)
+
+
+def test_standstills_of_two_nodes_in_turn_are_of_the_way_between_them() -> None:
+    facts = [past(NODES[k], what="hang", place=k) for k in (1, 2, 1, 2, 1)]
+    now = case(FaultClass.DIED, *facts, site=None, hang=True, what="hang", node=NODES[2], place=2)
+    assert judge(replace(now, past=facts[:2])).chosen is Hypothesis.PASSING, "it may be chance"
+    assert chosen(judge(now)) == (Hypothesis.LINK, Act.MOVE_COLD)
+
+
+def test_nodes_that_a_place_was_on_one_after_the_other_are_no_pair() -> None:
+    facts = [past(NODES[k], what="hang") for k in (6, 6, 1)]
+    now = case(FaultClass.DIED, *facts, site=None, hang=True, what="hang")
+    assert not why(judge(now), Hypothesis.LINK)[0]
+
+
+def test_a_standstill_of_nobody_that_comes_again_has_all_nodes_tested_once() -> None:
+    stood = past(None, what="no-progress")
+    now = case(FaultClass.DIED, stood, site=None, hang=True, what="no-progress", node=None)
+    assert chosen(judge(now)) == (Hypothesis.GROUP, Act.EXAM_ALL)
+    tested = past(None, what="no-progress", held_for=Hypothesis.GROUP)
+    assert judge(replace(now, past=(stood, tested))).chosen is None
+
+
+def test_ranks_that_run_are_given_more_time_then_another_node_then_are_the_scripts() -> None:
+    site = Site(words="evaluate (train.py:31), step 40")
+    stood = past(site=site)
+    now = case(FaultClass.STOOD, site=site, hang=True)
+    assert chosen(judge(replace(now, past=(stood,) * 2))) == (Hypothesis.PAUSE, Act.RESTART)
+    assert chosen(judge(replace(now, past=(stood,) * 3))) == (Hypothesis.NODE, Act.MOVE_COLD)
+    moved = (*[past(NODES[5], site=site)] * 3, past(NODES[5], site=site, done=Act.MOVE_COLD))
+    assert chosen(judge(replace(now, past=moved))) == (Hypothesis.USER, Act.GIVE_UP)
+
+
+def test_who_does_not_see_well_accuses_nobody() -> None:
+    table = judge(
+        case(FaultClass.DIED, past(site=HERE), blind="3 of its 4 nodes are silent at once")
+    )
+    assert chosen(table) == (Hypothesis.BLIND, Act.WAIT)
+
+
+def test_explicit_evidence_comes_before_all_else_but_a_script_that_cannot_start() -> None:
+    table = judge(case(FaultClass.DIED, convicted="XID 79", blind="the driver has just come back"))
+    assert chosen(table) == (Hypothesis.NODE, Act.REPLACE)
+    table = judge(case(FaultClass.DIED, convicted="XID 79", hopeless="it cannot be started"))
+    assert chosen(table) == (Hypothesis.USER, Act.GIVE_UP)
+
+
+def test_a_signal_from_outside_is_never_the_scripts_whatever_its_budget_says() -> None:
+    facts = [past(NODES[5], site=HERE)] * 9
+    assert judge(case(FaultClass.DIED, *facts, outside=True)).chosen is None
+
+
+# ---------------------------------------------------------------- whatever the case
+
+sites = st.none() | st.builds(
+    Site, words=st.sampled_from("xy"), step=st.integers(0, 2), fresh=st.booleans()
+)
+facts_of_jobs = st.lists(
+    st.builds(
+        past,
+        st.none() | st.sampled_from(NODES),
+        site=sites,
+        ago_s=st.floats(0, 20 * age.DAY_S),
+        place=st.integers(0, 3),
+        done=st.sampled_from(Act),
+        held_for=st.none() | st.sampled_from(Hypothesis),
+        what=st.sampled_from(["hang", "rank-crashed"]),
+    ),
+    max_size=12,
+)
+acts = st.sets(st.sampled_from(Act)).map(lambda some: frozenset(some) | {Act.RESTART, Act.GIVE_UP})
+cases = st.builds(
+    lambda fault, facts, ways, **more: case(fault, *facts, ways=Ways(acts=ways), **more),
+    st.sampled_from(FaultClass),
+    facts_of_jobs,
+    acts,
+    site=sites,
+    node=st.none() | st.sampled_from(NODES),
+    nodes=st.integers(1, 512),
+    hang=st.booleans(),
+    restored=st.booleans(),
+    acquitted=st.booleans(),
+    outside=st.booleans(),
+    suspected=st.sampled_from(["", "it hung again"]),
+    apart=st.sampled_from([(), ("n1", "n2")]),
+    before=st.none() | st.just(1),
+)
+
+
+@given(cases)
+def test_what_is_chosen_is_the_first_that_is_open_and_says_why(each: Case) -> None:
+    table = judge(each)
+    assert [row.hypothesis for row in table.rows] == list(ORDER[each.fault])
+    assert all(row.why for row in table.rows)
+    still = [row for row in table.rows if row.open]
+    assert table.chosen == (still[0].hypothesis if still else None)
+    assert all((row.act is not None) == row.open for row in table.rows)
+
+
+@given(cases)
+def test_no_place_moves_where_none_may_and_no_innocent_is_replaced(each: Case) -> None:
+    table = judge(each)
+    assert table.act is not Act.REPLACE, "nothing convicts"
+    if table.act in book.MOVES | {Act.STEP_BACK}:
+        assert table.act in each.ways.acts
+
+
+@given(cases)
+def test_a_job_ends_only_for_what_came_at_one_site(each: Case) -> None:
+    if judge(each).act is Act.GIVE_UP:
+        assert each.here
+
+
+@given(cases)
+def test_a_node_is_not_tested_again_before_an_hour_is_over(each: Case) -> None:
+    tested = any(
+        fact.done is Act.EXAM and fact.about.node == each.node and NOW - fact.at_s < age.START_S
+        for fact in each.past
+    )
+    if tested and not each.convicted:
+        table = judge(each)
+        assert table.act is not Act.EXAM
+
+
+def test_each_hypothesis_has_a_rule_and_each_act_a_cost() -> None:
+    assert RULES.keys() == set(Hypothesis)
+    assert cost.DEFAULT_S.keys() == ALL
+
+
+# ---------------------------------------------------------------- the book
+
+
+def of_node(bearing: Bearing, job: str = "a", version: int = 1, ago_s: float = 0.0) -> Fact:
+    about = About(job=job, version=version)
+    return Fact(subject=NODES[0], what="x", bearing=bearing, at_s=NOW - ago_s, about=about)
+
+
+def test_a_node_is_accused_once_by_each_version_of_a_job() -> None:
+    facts = [of_node(Bearing.ACCUSES), of_node(Bearing.ACCUSES, ago_s=9.0)]
+    assert book.accusers(facts, NOW) == 1
+    assert book.accusers([*facts, of_node(Bearing.ACCUSES, version=2)], NOW) == 2
+    assert book.accusers([of_node(Bearing.ACCUSES, ago_s=8 * age.DAY_S)], NOW) == 0
+    assert book.accusers([of_node(Bearing.CONTEXT)] * 9, NOW) == 0
+
+
+def test_suspicion_halves_in_a_week_and_by_tests_that_find_nothing_but_never_goes_by_them() -> None:
+    accused = [of_node(Bearing.ACCUSES, job) for job in "abc"]
+    assert book.suspicion(accused, NOW) == pytest.approx(3.0)
+    assert book.suspicion(accused, NOW + 7 * age.DAY_S) == pytest.approx(1.5)
+    cleared = [*accused, *[of_node(Bearing.ACQUITS)] * 20]
+    assert book.suspicion(cleared, NOW) == pytest.approx(1.5)
+    later = of_node(Bearing.ACCUSES, "d", ago_s=-5.0)
+    assert book.suspicion([*cleared, later], NOW + 5.0) == pytest.approx(4.0, abs=1e-3)
+
+
+@given(facts_of_jobs)
+def test_what_is_kept_is_bounded_in_order_and_nothing_young_is_lost(facts: list[Fact]) -> None:
+    kept = age.kept(facts * 20, NOW)
+    assert len(kept) <= age.KEPT
+    assert list(kept) == sorted(kept, key=lambda fact: (fact.at_s, fact.entry))
+    assert age.kept(kept, NOW) == kept
+    young = [fact for fact in facts if age.counts(fact, NOW)]
+    assert len(age.kept(young, NOW)) == len(young)
