@@ -5,7 +5,6 @@ all or nothing, so two jobs never hold half of the cluster each; a replacement i
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 
 from msgspec.structs import replace
 
@@ -130,9 +129,9 @@ def _are(count: int) -> str:
 
 def _barred(job: Job, others: Others) -> list[str]:
     """Why nodes that nobody has are not the job's: a few of them, those that come back last."""
-    found = others.barred(job)
-    more = len(found) - SAID_NODES
-    said = [f"{node}: {why.whole}" for node, why in islice(found.items(), SAID_NODES)]
+    number, found = others.barred(job, SAID_NODES)
+    more = number - SAID_NODES
+    said = [f"{node}: {why.whole}" for node, why in found.items()]
     return [*said, f"{more} more {_are(more)} not to be had"] if more > 0 else said
 
 
@@ -147,6 +146,8 @@ def _have(turn: Turn, job: Job, others: Others) -> list[str]:
 def _fill_places(turn: Turn, name: str, supply: Supply) -> None:
     """Put a standby, else a free node, on each empty place."""
     job = turn.jobs[name]
+    if not job.vacant:
+        return
     for index in [index for index, node in enumerate(job.places) if not node]:
         job = turn.jobs[name]
         may = nearest(turn, job, _for_a_place(turn, job, supply.free))
@@ -283,7 +284,7 @@ def _without(turn: Turn, job: Job, left: Sequence[Node]) -> None:
     """The job has these nodes no longer: one change of it, for it may have thousands."""
     gone = {node.name for node in left}
     if not gone.isdisjoint(job.places):
-        turn.places(job.name, tuple("" if node in gone else node for node in job.places))
+        turn.places(job.name, tuple(["" if node in gone else node for node in job.places]))
     turn.job(
         job.name,
         standbys=_but(job.standbys, gone),
