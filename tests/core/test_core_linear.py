@@ -136,9 +136,11 @@ def test_a_look_for_nodes_costs_what_has_changed(happens: Callable[[int], Work])
     assert happens(MANY).calls < 1.1 * happens(FEW).calls
 
 
-def silent_at_once(nodes: int, silent: int) -> Work:
-    """So many of one job's nodes have no connection for too long."""
+def silent_at_once(nodes: int, silent: int, free: int = 0) -> Work:
+    """So many of one job's nodes have no connection for too long; so many others are free."""
     life = trained(nodes)
+    for k in range(free):
+        life.do(e.NodeAppeared(node=f"free{k}"))
     for node in life.job.places[:silent]:
         incarnation = life.state.nodes[node].incarnation
         life.do(e.ExecutorDisconnected(node=node, incarnation=incarnation))
@@ -149,7 +151,15 @@ def silent_at_once(nodes: int, silent: int) -> Work:
 
 def test_of_those_that_are_silent_at_once_each_costs_itself() -> None:
     few, many = (
-        silent_at_once(nodes, SILENT).calls - silent_at_once(nodes, 1).calls
+        silent_at_once(nodes, SILENT).calls - silent_at_once(nodes, 2).calls
         for nodes in (MANY, 2 * MANY)
+    )
+    assert many < 1.2 * few
+
+
+def test_of_places_that_are_empty_at_once_none_costs_a_look_at_all_that_are_free() -> None:
+    few, many = (
+        silent_at_once(MANY, SILENT, free).calls - silent_at_once(MANY, 2, free).calls
+        for free in (FEW, MANY)
     )
     assert many < 1.2 * few

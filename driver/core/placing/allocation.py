@@ -4,7 +4,7 @@ Called by `decide` after every event that may have freed a node or emptied a pla
 all or nothing, so two jobs never hold half of the cluster each; a replacement is taken at once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, without_node
 from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import (
+    Nearest,
     fitting,
     nearest,
     note,
@@ -148,16 +149,14 @@ def _fill_places(turn: Turn, name: str, supply: Supply) -> None:
     job = turn.jobs[name]
     if not job.vacant:
         return
+    may = Nearest(turn, job, _for_a_place(turn, job, supply.free))
     for index in [index for index, node in enumerate(job.places) if not node]:
         job = turn.jobs[name]
-        may = nearest(turn, job, _for_a_place(turn, job, supply.free))
-        if standby := _best_standby(turn, job, may):
+        if standby := _best_standby(turn, job, may.left):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
             exams.leave(turn, standby, but=Purpose.DIAGNOSIS)
             turn.say(f"standby {standby} takes over {job.layout.told(index)} of {name}", name)
-        elif may:
-            standby = may[0]
-            supply.take_out([standby])
+        elif standby := may.first(job):
             turn.say(f"free node {standby} takes over {job.layout.told(index)} of {name}", name)
             take(turn, name, [standby])
         else:
@@ -167,7 +166,9 @@ def _fill_places(turn: Turn, name: str, supply: Supply) -> None:
             break
         places = turn.jobs[name].places
         turn.places(name, (*places[:index], standby, *places[index + 1 :]))
+        may.seated(standby)
         pairs.say_of(turn, name, [standby])
+    supply.take_out(may.taken)
 
 
 def _for_a_place(turn: Turn, job: Job, free: list[str]) -> list[str]:
@@ -225,7 +226,7 @@ def _needed(job: Job) -> int:
     return job.vacant + len(job.leaving)
 
 
-def _best_standby(turn: Turn, job: Job, may: list[str]) -> str | None:
+def _best_standby(turn: Turn, job: Job, may: Collection[str]) -> str | None:
     """A standby that is there; first those that passed their self-test, then those that are quiet
     in this epoch already. One that is not tested is better than none; where the job does not want
     it, one of the free nodes that it may have is better."""
