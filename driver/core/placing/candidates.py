@@ -6,12 +6,23 @@ and best within a rack; one that nobody named is a rack like any other.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Job, Tried
 from holdfast.driver.core.turn import Turn
+
+
+class Supply:
+    """What one turn has to give out to all who wait: `free`, those that are left."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.free = turn.census.free(turn.now)
+
+    def take_out(self, nodes: Iterable[str]) -> None:
+        taken = set(nodes)
+        self.free = [node for node in self.free if node not in taken]
 
 
 def fitting(turn: Turn, job: Job, free: list[str], use: Use = Use.PLACE) -> list[str]:
