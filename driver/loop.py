@@ -25,6 +25,7 @@ from holdfast.driver.core.deadlines import Deadlines
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent, DriverStarted, ExecutorConnected
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.journal.draft import Draft
 from holdfast.driver.journal.rank_tables import RankTables
@@ -46,6 +47,7 @@ class Loop:
         self._clock = clock
         self._policy = policy
         self._rank_tables = RankTables()
+        self._census = Census()
         self._commits = Commits(journal)
         self._bell = asyncio.Event()
         taken = journal.take_over()
@@ -146,6 +148,7 @@ class Loop:
             at=self._clock.wall().isoformat(),
             policy=self._policy,
             rank_tables=self._rank_tables,
+            census=self._census,
         )
 
     async def _decided(

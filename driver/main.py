@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import structlog
@@ -164,8 +164,12 @@ async def _serve_on(
         )
         loading = asyncio.create_task(asyncio.to_thread(driver.app))
 
-        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        async def once_loaded(scope: Scope, receive: Receive, send: Send) -> None:
             await (await loading)(scope, receive, send)
+
+        def app(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+            ready = loading.result() if loading.done() else once_loaded
+            return ready(scope, receive, send)
 
         server = Server(app, tls.context if tls else None)
         _end_when_told(server.tell, settings.die_with_fd)

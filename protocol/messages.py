@@ -297,7 +297,7 @@ class LastLines(Message, frozen=True):
 # ---------------------------------------------------------------- daemon to driver
 
 
-class GroupProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GroupProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Collectives of one group as a rank sees them. `members` is a hash of the sorted ranks."""
 
     members: int
@@ -318,14 +318,14 @@ class Collective(NamedTuple):
     fingerprint: int
 
 
-class Recent(msgspec.Struct, frozen=True, kw_only=True):
+class Recent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The last collectives of a group (`members`: its hash), told where the rank stands or died."""
 
     members: int
     collectives: tuple[Collective, ...]
 
 
-class PeerProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PeerProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Point-to-point messages with one peer: enqueued and done, each way."""
 
     peer: int
@@ -335,7 +335,7 @@ class PeerProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     receives_done: int = 0
 
 
-class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A rank as the daemon sees it: its ring, and its process from outside."""
 
     rank: int
@@ -371,7 +371,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     recent: tuple[Recent, ...] = ()  # where it stands still, or is gone
 
 
-class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One NIC or RDMA port: rates over the last period."""
 
     name: str
@@ -382,7 +382,7 @@ class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     errors_per_s: float = 0.0
 
 
-class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a neighbour answered. `reset`: it refused, which is another thing than silence."""
 
     node: str
@@ -392,7 +392,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     silent_s: float = 0.0  # since it last answered
 
 
-class LogHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LogHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A line that matched a rule. `source`: "kernel", or "rank 3 stderr"."""
 
     source: str
@@ -405,7 +405,7 @@ class LogHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     always: bool = False  # `rule` is the name of one that every job has, and no pattern of its own
 
 
-class Pressure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Pressure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the host is short of; fractions of 1."""
 
     cpu: float = 0.0

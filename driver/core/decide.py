@@ -25,6 +25,7 @@ from holdfast.driver.core.job import maintenance
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.placing.allocation import schedule
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Awaited, Never
 from holdfast.driver.core.state.outstanding import outstanding
@@ -37,14 +38,21 @@ MAX_ROUNDS = 50
 """Each round of scheduling and advancing changes a job or is the last; jobs take a few steps."""
 
 
-def decide(state: State, event: e.AnyEvent, now: float, policy: Policy) -> Decision:
-    """What follows from `event` at driver second `now`.
+def decide(
+    state: State,
+    event: e.AnyEvent,
+    now: float,
+    policy: Policy,
+    census: Census | None = None,
+) -> Decision:
+    """What follows from `event` at driver second `now`. `census`: whoever decides again and again
+    keeps one, for it spares a look along all nodes.
 
     The state in the answer has the sequence number that the journal entry must get. Where nothing
     follows, the answer is idle and its state the one given. Raises `IllegalTransition` for a defect
     of ours; the loop then parks the job.
     """
-    turn = Turn(state, now, policy)
+    turn = Turn(state, now, policy, census)
     follow(turn, event)
     return turn.close()
 

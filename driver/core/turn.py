@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state import edges
+from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.changes import IncidentChanges, JobChanges
 from holdfast.driver.core.state.fit import job_asks_anew, node_asks_anew
 from holdfast.driver.core.state.model import Exam, Incident, Job, Phase, State, Timer
@@ -60,7 +61,9 @@ class Subject(msgspec.Struct, frozen=True):
 class Turn:
     """Collects what one event leads to. Dictionaries of the old state are copied on first use."""
 
-    def __init__(self, state: State, now: float, policy: Policy) -> None:
+    def __init__(
+        self, state: State, now: float, policy: Policy, census: Census | None = None
+    ) -> None:
         self.before = state
         self.now = now
         self.policy = policy
@@ -71,7 +74,7 @@ class Turn:
         self.incident_count = state.incident_count
         self.jobs = state.jobs
         self.nodes = state.nodes
-        self.node_changes = 0  # so often a node was put or dropped: see `supply`
+        self._census = census or Census()
         self._changed: Overlay[Node] | None = None  # `nodes`, once one was put there
         self.exams = state.exams
         self.apart = state.apart
@@ -87,6 +90,11 @@ class Turn:
         self.supply = False  # who may have which node is to be asked again
         self.resend: dict[str, None] = {}  # nodes that missed what they were told
         self.subject = Subject()  # where this turn goes from one to the next
+
+    @property
+    def census(self) -> Census:
+        """Of the nodes as they are now."""
+        return self._census.of(self.nodes)
 
     # ------------------------------------------------------------ going from one to the next
 
@@ -151,7 +159,6 @@ class Turn:
         if self._changed is None:
             self.nodes = self._changed = Overlay(self.nodes)
         self._changed.put(node.name, node)
-        self.node_changes += 1
 
     # One function a facet, and a field beside them. Each raises `IllegalEdge` as `put_node` does.
 
@@ -220,7 +227,6 @@ class Turn:
     def drop_node(self, name: str) -> None:
         """Forget a node that nothing else knows of; the entry still tells of it."""
         self.nodes, self._changed = {k: node for k, node in self.nodes.items() if k != name}, None
-        self.node_changes += 1
         self.touched_nodes.pop(name, None)
         self.about[name] = None
         self.supply = True

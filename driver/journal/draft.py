@@ -15,6 +15,7 @@ from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import AnyEvent, Ticked
 from holdfast.driver.core.handlers.admission import Refusal, refuse
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.transitions import IllegalTransition
 from holdfast.driver.core.turn import Decision, Subject
@@ -42,6 +43,7 @@ class Draft(msgspec.Struct, kw_only=True):
     at: str
     policy: Policy
     rank_tables: RankTables = msgspec.field(default_factory=RankTables)
+    census: Census = msgspec.field(default_factory=Census)
     entries: list[Entry] = []
     claims: list[Claim] = []
 
@@ -131,7 +133,7 @@ class Draft(msgspec.Struct, kw_only=True):
         own = subject_of(self.state, event).job if asked else None
         for _ in range(MOST_DEFECTS):
             try:
-                return decide(self.state, event, self.now, self.policy)
+                return decide(self.state, event, self.now, self.policy, self.census)
             except Exception as error:  # a defect met in one job must not end the care of all
                 at = self._met_at(event, error)
                 why = _met(event, error, at.job)

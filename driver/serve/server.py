@@ -110,6 +110,7 @@ def server_config(app: ASGIApp) -> uvicorn.Config:
     """How the application is served; what is said of WebSockets was measured (ecosystem.md)."""
     return uvicorn.Config(
         app,
+        interface="asgi3",
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -1,13 +1,15 @@
 """One WebSocket of a node: uvicorn's, with less held for each of the thousands that only wait.
 
 Made by uvicorn for each that is asked for (`server`). asyncio's queues and events have room for
-many who wait, 3 KB a queue; here one waits. And who has been let in needs no headers any more.
+many who wait, 3 KB a queue; here one waits. Who has been let in needs no headers any more, and what
+came in a frame is not kept until the next one comes.
 """
 
 import asyncio
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 
 
 class Gate:
@@ -41,25 +43,25 @@ class Gate:
 class Received:
     """As much of `asyncio.Queue` as is used there; one takes."""
 
-    __slots__ = ("_any", "_events")
+    __slots__ = ("_events", "_waiting")
 
     def __init__(self) -> None:
         self._events: list[Any] = []
-        self._any = Gate(opened=False)
+        self._waiting: asyncio.Future[None] | None = None
 
     def put_nowait(self, event: Any) -> None:
         self._events.append(event)
-        self._any.set()
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     def empty(self) -> bool:
         return not self._events
 
     async def get(self) -> Any:
-        await self._any.wait()
-        event = self._events.pop(0)
-        if not self._events:
-            self._any.clear()
-        return event
+        while not self._events:
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        return self._events.pop(0)
 
 
 class NodeSocket(WebSocketsSansIOProtocol):
@@ -74,4 +76,9 @@ class NodeSocket(WebSocketsSansIOProtocol):
         await super().send(message)
         if message["type"] == "websocket.accept":
             self.response = None  # type: ignore[assignment]
+            self.request.headers.clear()
             self.scope["headers"].clear()  # type: ignore[attr-defined]
+
+    def handle_bytes(self, event: Frame) -> None:
+        super().handle_bytes(event)
+        event.data = b""  # which its parser holds, with all that a node of 8 ranks told

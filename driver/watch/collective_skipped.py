@@ -5,8 +5,6 @@ all ranks. Where ranks of a group agreed at one step and differ at a later one, 
 named: it is user code, and it is only reported (faults.md, 6).
 """
 
-from collections import Counter
-
 import msgspec
 
 from holdfast.driver.watch.model import Expectation, Findings, evidence
@@ -17,14 +15,60 @@ KEPT_STEPS = 16
 """Steps that are kept of each rank: four strides of marks from some heartbeats."""
 
 
-class Marks(msgspec.Struct, kw_only=True, omit_defaults=True):
+Counts = dict[int, int]
+"""Enqueued, by step. Never written to: ranks that told the same have one together."""
+
+SHARED = 2
+"""Of each group, those that ranks told last, and may have together: who is heard of sooner than
+others is a step ahead of them."""
+
+
+class Tally(msgspec.Struct, gc=False):
+    """Of one step: how many ranks had enqueued `usual`, as whoever told it first, and how many had
+    `others`. Nearly always there are none: a dict for each step of each group would take KBs."""
+
+    usual: int
+    alike: int = 1
+    held: int = 1  # how many ranks have a mark of the step
+    others: dict[int, int] | None = None
+
+    def add(self, count: int) -> None:
+        self.held += 1
+        if count == self.usual:
+            self.alike += 1
+        else:
+            self.others = self.others or {}
+            self.others[count] = self.others.get(count, 0) + 1
+
+    def drop(self, count: int) -> None:
+        """One rank less; the first of the others takes the place of what nobody has any more."""
+        self.held -= 1
+        others = self.others or {}
+        if count == self.usual:
+            self.alike -= 1
+        else:
+            others[count] -= 1
+            if not others[count]:
+                del others[count]
+        if not self.alike and others:
+            self.usual, self.alike = next(iter(others.items()))
+            del others[self.usual]
+        self.others = others or None
+
+    def most(self) -> int:
+        """What most ranks had; of as many what was told first."""
+        known = {self.usual: self.alike, **(self.others or {})}
+        return max(known, key=lambda count: known[count])
+
+
+class Marks(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """State of one group in one epoch. Filled in place: it is written for each group of each rank
     in each heartbeat, and each mark costs the same however many ranks the group has."""
 
-    counts: dict[int, dict[int, int]] = {}  # enqueued, by rank and step
-    tallies: dict[int, Counter[int]] = {}  # by step: how many ranks had enqueued so many
-    held: dict[int, int] = {}  # by step: how many ranks have a mark of it
-    whole: set[int] = set()  # steps of which all ranks have one
+    counts: dict[int, Counts] = {}  # by rank
+    lately: tuple[Counts, ...] = ()  # of these, those told last
+    tallies: dict[int, Tally] = {}  # by step
+    whole: list[int] = []  # steps of which all ranks have a mark
     size: int = 0  # of the group, where a rank told its members
     agreed: bool = False
     told: bool = False
@@ -55,10 +99,13 @@ def judge(state: Groups, beat: Heartbeat, expected: Expectation) -> tuple[Groups
 def _added(marks: Marks, rank: int, group: GroupProgress) -> bool:
     """Keep the rank's marks; whether all ranks now have one of a step that some lacked before."""
     marks.size = marks.size or len(group.ranks)
-    if rank not in marks.counts:
-        marks.counts[rank] = {}
+    known = marks.counts.get(rank)
+    if known is None:
+        known = marks.counts[rank] = {}
         marks.whole.clear()  # where the size is not known, what was whole lacks this one
-    mine, whole = marks.counts[rank], False
+    if all(known.get(step) == count for step, count in group.marks):
+        return False
+    mine, whole = dict(known), False
     for step, count in group.marks:
         if mine.get(step) != count:
             _drop(marks, mine, step)
@@ -66,29 +113,37 @@ def _added(marks: Marks, rank: int, group: GroupProgress) -> bool:
             whole = whole or step in marks.whole
     while len(mine) > KEPT_STEPS:
         _drop(marks, mine, min(mine))
+    marks.counts[rank] = _shared(marks, mine)
     return whole
 
 
-def _keep(marks: Marks, mine: dict[int, int], step: int, count: int) -> None:
+def _shared(marks: Marks, mine: Counts) -> Counts:
+    for each in marks.lately:
+        if each == mine:
+            return each
+    marks.lately = (mine, *marks.lately)[:SHARED]
+    return mine
+
+
+def _keep(marks: Marks, mine: Counts, step: int, count: int) -> None:
     mine[step] = count
-    marks.tallies.setdefault(step, Counter())[count] += 1
-    held = marks.held[step] = marks.held.get(step, 0) + 1
+    if (tally := marks.tallies.get(step)) is None:
+        tally = marks.tallies[step] = Tally(count)
+    else:
+        tally.add(count)
     known = len(marks.counts)
-    if held == known and known >= max(2, marks.size):
-        marks.whole.add(step)
+    if tally.held == known >= max(2, marks.size) and step not in marks.whole:
+        marks.whole.append(step)
 
 
-def _drop(marks: Marks, mine: dict[int, int], step: int) -> None:
+def _drop(marks: Marks, mine: Counts, step: int) -> None:
     if (count := mine.pop(step, None)) is None:
         return
-    marks.whole.discard(step)
-    marks.held[step] -= 1
-    tally = marks.tallies[step]
-    tally[count] -= 1
-    if not tally[count]:
-        del tally[count]
-    if not marks.held[step]:
-        del marks.held[step], marks.tallies[step]
+    if step in marks.whole:
+        marks.whole.remove(step)
+    marks.tallies[step].drop(count)
+    if not marks.tallies[step].held:
+        del marks.tallies[step]
 
 
 def _compared(marks: Marks, group: GroupProgress, expected: Expectation) -> Finding | None:
@@ -111,9 +166,9 @@ def _compared(marks: Marks, group: GroupProgress, expected: Expectation) -> Find
 def _odd(marks: Marks, step: int) -> dict[int, int]:
     """By how much ranks differ from what most have enqueued when `step` ended."""
     tally = marks.tallies[step]
-    if len(tally) == 1:
+    if not tally.others:
         return {}
-    usual = tally.most_common(1)[0][0]
+    usual = tally.most()
     counts = {rank: steps[step] for rank, steps in marks.counts.items()}
     return {rank: count - usual for rank, count in counts.items() if count != usual}
 

@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch import standstill
+from holdfast.driver.watch.kept import Groups, kept
 from holdfast.driver.watch.model import RELATIVE, Expectation, JobProgress, Ranks, RankView
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill import Still
@@ -28,7 +29,7 @@ RHYTHM = 48
 """Heartbeats with new collectives from which on they have a rhythm: some half a minute of them."""
 
 
-class RankSeen(msgspec.Struct, frozen=True, kw_only=True):
+class RankSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A rank's newest progress and when it was heard. `cpu_share` is of the last heartbeat,
     `worked_s` the last one at which that was work; None: there was none."""
 
@@ -40,12 +41,13 @@ class RankSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job. `ranks` and `ended` are filled in place: a copy for each heartbeat of
-    thousands of nodes would cost more than all detectors."""
+    """State of one job. `ranks`, `groups` and `ended` are filled in place: a copy for each
+    heartbeat of thousands of nodes would cost more than all detectors."""
 
     expected: Expectation
     places: dict[int, str] = {}  # node of each rank
     ranks: dict[int, RankSeen] = {}
+    groups: Groups = {}  # as ranks told last of each
     pace: Pace = Pace()
     rhythm: Pace = Pace()  # of collectives, for a job of which no step was ever seen
     still: Still
@@ -118,7 +120,7 @@ def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
         mine = (progress.job, progress.epoch) == (job.expected.job, job.expected.epoch)
         if mine and job.places.get(progress.rank) == beat.node:
             before = job.ranks.get(progress.rank)
-            job.ranks[progress.rank] = _rank(before, progress, beat.uptime_s, now)
+            job.ranks[progress.rank] = _rank(before, kept(job.groups, progress), beat.uptime_s, now)
 
 
 def ended(job: JobSeen, seen: Observed, now: float) -> None:

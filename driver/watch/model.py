@@ -6,7 +6,7 @@ from typing import TypedDict
 import msgspec
 
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
-from holdfast.protocol.messages import Heartbeat, Probe, RankProgress, Seat
+from holdfast.protocol.messages import Probe, RankProgress, Seat
 from holdfast.protocol.topology import Topology
 
 RELATIVE = "step numbers"
@@ -62,21 +62,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pressure: float = 0.95  # share of memory or disk used that is worth saying
 
 
-class NodeSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NodeSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What is known of one node; times are the driver's."""
 
     node: str
     known_s: float
     heard_s: float | None = None  # last heartbeat
-    heartbeat: Heartbeat | None = None
+    probes: tuple[Probe, ...] = ()  # of that
+    executor_alive: bool = False  # as that told
     connected_s: dict[str, float] = {}  # by process, while it is connected: since when
     left_s: dict[str, float] = {}  # by process, while it is not: since when
     present: bool | None = None  # the cluster's word
     why: dict[str, str] = {}  # why a connection ended
-
-    @property
-    def probes(self) -> tuple[Probe, ...]:
-        return self.heartbeat.probes if self.heartbeat is not None else ()
 
 
 class SeenChanges(TypedDict, total=False):
@@ -84,7 +81,8 @@ class SeenChanges(TypedDict, total=False):
 
     known_s: float
     heard_s: float | None
-    heartbeat: Heartbeat | None
+    probes: tuple[Probe, ...]
+    executor_alive: bool
     connected_s: dict[str, float]
     left_s: dict[str, float]
     present: bool | None

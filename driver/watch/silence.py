@@ -162,8 +162,7 @@ def _daemon_lost(seen: NodeSeen, silent_s: float, sources: tuple[Evidence, ...])
 
 
 def _executor_lost(seen: NodeSeen, away_s: float) -> Finding:
-    alive = seen.heartbeat is not None and seen.heartbeat.executor_alive
-    state = "its process is there" if alive else "its process is gone"
+    state = "its process is there" if seen.executor_alive else "its process is gone"
     sources = (
         evidence("driver", f"the executor of {seen.node} has had no connection for {away_s:.1f} s"),
         evidence(f"daemon of {seen.node}", state),

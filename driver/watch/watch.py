@@ -159,7 +159,8 @@ class Watch:
     def heard(self, beat: Heartbeat, now: float) -> list[AnyEvent]:
         """Take in a heartbeat; what it shows by being there."""
         self._begin(now)
-        self._put(self._seen(beat.node, now), heard_s=now, heartbeat=beat)
+        seen, alive = self._seen(beat.node, now), beat.executor_alive
+        self._put(seen, heard_s=now, probes=beat.probes, executor_alive=alive)
         if beat.probes:
             pair_unreachable.heard(self._apart, beat)
         self._kernel, found = kernel.judge(self._kernel, beat)

@@ -103,13 +103,20 @@ def _is_there(world: World, desired: Desired, point: Restore) -> bool:
     return True
 
 
+IN_VAIN = 2
+"""Starts from a checkpoint after which it may be what ends the ranks."""
+
+
 def check_start(world: World, name: str, start: int) -> None:
-    """No job goes behind what was acknowledged, but where that cannot be read, or a person says
-    so."""
+    """No job goes behind what was acknowledged, but where that cannot be read, or ranks started
+    from it more than once, in vain, or a person says so."""
+    starts = Counter(step for _, step in world.lines[name])
     held = [
         step
         for step, epoch in world.told_stored[name]
-        if on_line(world, name, step, epoch) and (name, (step, epoch)) not in world.lookup.was_sick
+        if on_line(world, name, step, epoch)
+        and (name, (step, epoch)) not in world.lookup.was_sick
+        and starts[step] < IN_VAIN
     ]
     if start < max(held, default=0) and name not in world.granted:
         raise Violation(

@@ -16,6 +16,7 @@ from holdfast.driver.core.deadlines import Deadlines, next_deadline
 from holdfast.driver.core.decide import decide, turns_of
 from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.ports import Entry
@@ -72,6 +73,7 @@ class Driver:
         self._agenda = agenda
         self._streams = streams
         self.state = State()
+        self._census = Census()
         self._deadlines = Deadlines(self.state)
         self.journal: list[Entry] = []
         self.alive = False
@@ -128,7 +130,7 @@ class Driver:
             self._unread.append(event)
             return
         now = self._agenda.now
-        decision = decide(self.state, event, now, self.policy)
+        decision = decide(self.state, event, now, self.policy, self._census)
         if decision.idle or self._dies():
             self._set_bell()
             return

@@ -11,6 +11,7 @@ from holdfast.driver.core.decide import decide, turns_of
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.fact import Bearing, Fact
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.turn import Decision
@@ -37,6 +38,7 @@ class Life:
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.state = State()
+        self.census = Census()
         self.now = 0.0
         self.policy = policy or Policy()
         self.effects: list[AnyEffect] = []
@@ -97,7 +99,7 @@ class Life:
 
     def do(self, event: e.AnyEvent, *, after_s: float = 0.01) -> Decision:
         self.now += after_s
-        decision = decide(self.state, event, self.now, self.policy)
+        decision = decide(self.state, event, self.now, self.policy, self.census)
         self.state = decision.state
         self.effects += decision.effects
         self.whys.append(decision.why)

@@ -20,7 +20,7 @@ LOOKS = {
     "core/handlers/requests.py": "does what `admission` let pass",
     "core/handlers/ticks.py": "a rest that is over is taken away",
     "core/job/maintenance.py": "notices: when a job has to leave a node that it has",
-    "core/placing/supply.py": "how many nodes there are, for who waits",
+    "core/state/census.py": "counts them, for who waits and for the brake",
     "core/placing/eviction.py": "moves the facet",
     "core/state/outstanding.py": "which calls are open",
     "core/testing/diagnosis.py": "whether tests acquit it",

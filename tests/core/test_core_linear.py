@@ -12,6 +12,7 @@ from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.turn import Turn
 
 FEW, MANY = 100, 400
+SILENT = 4
 CAN_BE_LEFT_S = 3600.0
 
 
@@ -105,3 +106,60 @@ def test_one_more_notice_costs_what_the_first_ones_did() -> None:
     life = trained(MANY)
     works = [Work(lambda k=k: life.do(notice(k))) for k in range(MANY)]
     assert works[-1].calls < 1.2 * works[FEW].calls
+
+
+def waits(nodes: int) -> Life:
+    """A job waits for more nodes than there are."""
+    life = Life()
+    life.do(e.DriverStarted(term=1))
+    life.submit(nodes=2 * nodes)
+    for k in range(nodes):
+        life.do(e.NodeAppeared(node=f"n{k}"))
+        life.connect(f"n{k}", f"n{k}")
+    return life
+
+
+def one_more_comes(nodes: int) -> Work:
+    life = waits(nodes)
+    return Work(lambda: life.do(e.NodeAppeared(node="more")))
+
+
+def one_is_to_be_free(nodes: int) -> Work:
+    """Of a job that has all: whether there is another node for it is asked."""
+    life = trained(nodes)
+    life.do(notice(0))
+    return Work(lambda: life.do(notice(1)))
+
+
+@pytest.mark.parametrize("happens", [one_more_comes, one_is_to_be_free])
+def test_a_look_for_nodes_costs_what_has_changed(happens: Callable[[int], Work]) -> None:
+    assert happens(MANY).calls < 1.1 * happens(FEW).calls
+
+
+def silent_at_once(nodes: int, silent: int, free: int = 0) -> Work:
+    """So many of one job's nodes have no connection for too long; so many others are free."""
+    life = trained(nodes)
+    for k in range(free):
+        life.do(e.NodeAppeared(node=f"free{k}"))
+    for node in life.job.places[:silent]:
+        incarnation = life.state.nodes[node].incarnation
+        life.do(e.ExecutorDisconnected(node=node, incarnation=incarnation))
+    work = Work(lambda: life.tick(after_s=life.policy.reconnect_s))
+    assert len(life.evicted) == silent
+    return work
+
+
+def test_of_those_that_are_silent_at_once_each_costs_itself() -> None:
+    few, many = (
+        silent_at_once(nodes, SILENT).calls - silent_at_once(nodes, 2).calls
+        for nodes in (MANY, 2 * MANY)
+    )
+    assert many < 1.2 * few
+
+
+def test_of_places_that_are_empty_at_once_none_costs_a_look_at_all_that_are_free() -> None:
+    few, many = (
+        silent_at_once(MANY, SILENT, free).calls - silent_at_once(MANY, 2, free).calls
+        for free in (FEW, MANY)
+    )
+    assert many < 1.2 * few

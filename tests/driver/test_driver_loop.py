@@ -19,6 +19,7 @@ from holdfast.driver.core.events import (
     StopRequested,
 )
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.journal import draft
 from holdfast.driver.loop import Loop
@@ -140,7 +141,9 @@ async def test_a_defect_met_in_one_job_parks_that_job_alone(
         await loop.request(submitted("sound"))
         real = draft.decide
 
-        def decide(state: State, event: AnyEvent, now: float, policy: Policy) -> draft.Decision:
+        def decide(
+            state: State, event: AnyEvent, now: float, policy: Policy, census: Census
+        ) -> draft.Decision:
             if isinstance(event, ProgressSeen):
                 raise error
             return real(state, event, now, policy)

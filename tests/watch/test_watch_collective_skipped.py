@@ -1,10 +1,14 @@
 """A rank that skips a collective is named within steps, as user code, and nobody else ever."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from holdfast.driver.watch.collective_skipped import Tally
 from holdfast.protocol.faults import Blame, Kind, Weight
 
 
@@ -119,3 +123,22 @@ def test_a_rank_that_comes_late_into_a_group_of_unknown_size_is_compared_too(clu
     two.alter = alter
     (finding,) = two.go(20)
     assert finding.rank == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=30))
+def test_a_tally_counts_as_a_counter_does(told: list[tuple[int, bool]]) -> None:
+    tally, counter = None, Counter[int]()
+    for count, more in told:
+        if more:
+            counter[count] += 1
+            tally = tally or Tally(count, alike=0, held=0)
+            tally.add(count)
+        elif tally is not None and counter.get(count):
+            counter[count] -= 1
+            if not counter[count]:
+                del counter[count]
+            tally.drop(count)
+            tally = tally if tally.held else None
+        if tally is not None:
+            assert (tally.held, tally.most()) == (counter.total(), counter.most_common(1)[0][0])
+            assert bool(tally.others) == (len(counter) > 1)

@@ -55,7 +55,7 @@ def judged(
             node=node,
             known_s=0.0,
             heard_s=heard_s,
-            heartbeat=beat(node, lost, silent_s, reset=reset),
+            probes=beat(node, lost, silent_s, reset=reset).probes,
         )
         for node in NODES
     }
@@ -122,7 +122,7 @@ def test_a_standstill_that_ended_counts_no_more() -> None:
     for node in NODES:
         heard(apart, beat(node, set(), 0.0))
         last = beat(node, PAIR, SILENT_S + 1)
-        nodes[node] = NodeSeen(node=node, known_s=0.0, heard_s=100.0, heartbeat=last)
+        nodes[node] = NodeSeen(node=node, known_s=0.0, heard_s=100.0, probes=last.probes)
     for now, quiet_s in ((100.0, 6.0), (100.5, 0.1), (101.5, 6.0)):
         apart, found = judge(apart, expected(), nodes, quiet_s, 5.0, now)
         assert found == ()

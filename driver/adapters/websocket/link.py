@@ -41,6 +41,11 @@ class Rejected(Exception):
 class Link:
     """A connection of one process of a node."""
 
+    __slots__ = (
+        *("_socket", "_decoder", "_node", "_process"),
+        *("_outbox", "_talking", "_writing", "_failed", "_cut"),
+    )
+
     def __init__(
         self, socket: WebSocket, decoder: Decoder[Any], *, node: str, process: str
     ) -> None:
@@ -49,7 +54,7 @@ class Link:
         self._node = node
         self._process = process
         self._outbox: list[Message | None] = []
-        self._reading: asyncio.Task[None] | None = None  # once hands are shaken, to the end
+        self._talking: asyncio.Timeout | None = None  # once hands are shaken; over at `_stop`
         self._writing: asyncio.Task[None] | None = None  # while there is something to send
         self._failed: BaseException | None = None  # in writing
         self._cut = False
@@ -116,30 +121,29 @@ class Link:
         return hello
 
     async def _talk(self, received: Callable[[Any], None]) -> str:
-        """Read and write until one of both ends, or the peer is cut off for not reading."""
-        self._reading = asyncio.create_task(self._read(received))
-        self._begin_writing()
+        """Read and write until one of both ends, or the peer is cut off for not reading. To read
+        takes no task of its own: each is 2 KB, of thousands.
+        """
+        self._talking = talking = asyncio.timeout(None)
         try:
-            await asyncio.wait({self._reading})
+            async with talking:
+                self._begin_writing()
+                while True:
+                    received(await self._receive())
+        except TimeoutError:
+            if not talking.expired():
+                raise
         finally:
-            sides = [each for each in (self._reading, self._writing) if each is not None]
-            for each in sides:
-                each.cancel()
-            await asyncio.gather(*sides, return_exceptions=True)
+            self._talking = None
+            await self._end_writing()
         if self._failed is not None:
             raise self._failed
-        if not self._reading.cancelled():
-            self._reading.result()
         with contextlib.suppress(WebSocketDisconnect, RuntimeError):
             await self._socket.close(POLICY_VIOLATION)
         return "it did not read what it was sent" if self._cut else "closed by the driver"
 
-    async def _read(self, received: Callable[[Any], None]) -> None:
-        while True:
-            received(await self._receive())
-
     def _begin_writing(self) -> None:
-        if self._outbox and self._reading is not None and self._writing is None:
+        if self._outbox and self._talking is not None and self._writing is None:
             self._writing = asyncio.create_task(self._write())
             self._writing.add_done_callback(self._wrote)
 
@@ -150,6 +154,11 @@ class Link:
                 self._stop()
                 return
             await self._socket.send_bytes(encode(message))
+
+    async def _end_writing(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
 
     def _wrote(self, writing: asyncio.Task[None]) -> None:
         self._writing = None
@@ -163,8 +172,8 @@ class Link:
 
     def _stop(self) -> None:
         """The connection is over, once whoever runs it has seen it."""
-        if self._reading is not None:
-            self._reading.cancel()
+        if self._talking is not None and not self._talking.expired():
+            self._talking.reschedule(asyncio.get_running_loop().time())
 
     async def _receive(self) -> Any:
         event = await self._socket.receive()

@@ -5,13 +5,13 @@ the detectors. Must not decide anything: it keeps what a node was told, and says
 """
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import structlog
 from starlette.responses import JSONResponse
-from starlette.routing import Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
@@ -41,6 +41,7 @@ from holdfast.protocol.wire import Decoder
 LOG_WITHIN_S = 5.0
 """How long a person waits for a piece of a log before the node counts as not answering."""
 
+_OF_NODE = re.compile("/v1alpha1/nodes/(?P<node>[^/]+)/(?P<process>executor|daemon)")
 _EXECUTOR: Decoder[Any] = Decoder(FromExecutor)
 _DAEMON: Decoder[Any] = Decoder(FromDaemon)
 _log = structlog.get_logger()
@@ -87,14 +88,17 @@ class Sessions:
 
     def before(self, app: ASGIApp) -> ASGIApp:
         """The two endpoints, and `app` for all else: what is around people's requests there is not
-        for nodes, which come by the thousand.
+        for nodes, which come by the thousand. Nor is a router, which waits with each of them.
         """
-        below = "/v1alpha1/nodes/{node}"
-        routes = [
-            WebSocketRoute(f"{below}/executor", _Endpoint(self._executor)),
-            WebSocketRoute(f"{below}/daemon", _Endpoint(self._daemon)),
-        ]
-        return Router(routes, redirect_slashes=False, default=app)
+        serve = {"executor": self._executor, "daemon": self._daemon}
+
+        def route(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+            asked = scope["type"] == "websocket" and _OF_NODE.fullmatch(scope["path"])
+            if not asked:
+                return app(scope, receive, send)
+            return serve[asked["process"]](WebSocket(scope, receive, send), asked["node"])
+
+        return route
 
     def drop(self, node: str, why: str) -> None:
         """Its processes are gone: their connections end, those that have said no Hello yet with
@@ -241,16 +245,6 @@ class Sessions:
             heartbeat_period_s=self._heartbeat_period_s,
             keeps_bytes=self._keeps_bytes,
         )
-
-
-class _Endpoint:
-    """A WebSocket's endpoint without the wrapper that turns exceptions into answers: none come."""
-
-    def __init__(self, serve: Callable[[WebSocket, str], Awaitable[None]]) -> None:
-        self._serve = serve
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._serve(WebSocket(scope, receive, send), scope["path_params"]["node"])
 
 
 async def _deny(socket: WebSocket, status: int, title: str, detail: str) -> None:

@@ -4,8 +4,7 @@ Called by `decide` after every event that may have freed a node or emptied a pla
 all or nothing, so two jobs never hold half of the cluster each; a replacement is taken at once.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -14,6 +13,8 @@ from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, without_node
 from holdfast.driver.core.effects import Allocate, Release
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import (
+    Nearest,
+    Supply,
     fitting,
     nearest,
     note,
@@ -22,7 +23,6 @@ from holdfast.driver.core.placing.candidates import (
     untried,
     unwanted,
 )
-from holdfast.driver.core.placing.supply import Others, Supply
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Job, Phase, Purpose, Timer, Unfit, Wanted
 from holdfast.driver.core.state.node import (
@@ -90,8 +90,8 @@ def _standbys_wanted(job: Job) -> int:
 def _start(turn: Turn, name: str, supply: Supply) -> None:
     job = turn.jobs[name]
     may = fitting(turn, job, supply.free)
-    if len(may) < job.layout.nodes or _comes_first(job, may, supply):
-        why = job.barred.why if job.barred else _too_few(turn, job, len(may), supply.others)
+    if len(may) < job.layout.nodes or _comes_first(turn, job, may):
+        why = job.barred.why if job.barred else _too_few(turn, job, len(may))
         turn.wait_for(name, why)
         return
     places = tuple(of_a_start(turn, job, may))
@@ -103,16 +103,16 @@ def _start(turn: Turn, name: str, supply: Supply) -> None:
     take(turn, name, places)
 
 
-def _comes_first(job: Job, may: list[str], supply: Supply) -> bool:
+def _comes_first(turn: Turn, job: Job, may: list[str]) -> bool:
     """Whether it is the turn of one that is on its way back, before that of one of these."""
     if len(untried(job, may)) >= job.layout.nodes:
         return False
-    return any(node not in job.tried for node in supply.others.coming)
+    return any(node not in job.tried for node in turn.census.coming(turn.now))
 
 
-def _too_few(turn: Turn, job: Job, free: int, others: Others) -> str:
+def _too_few(turn: Turn, job: Job, free: int) -> str:
     """How many nodes there are for the job, who has others, and why the rest is not usable."""
-    said = [_counted(job, free, others.known), *_have(turn, job, others), *_barred(job, others)]
+    said = [_counted(job, free, turn.census.known), *_have(turn, job), *_barred(turn, job)]
     return "; ".join(said)
 
 
@@ -128,45 +128,48 @@ def _are(count: int) -> str:
     return "are" if count > 1 else "is"
 
 
-def _barred(job: Job, others: Others) -> list[str]:
+def _barred(turn: Turn, job: Job) -> list[str]:
     """Why nodes that nobody has are not the job's: a few of them, those that come back last."""
-    found = others.barred(job)
-    more = len(found) - SAID_NODES
-    said = [f"{node}: {why.whole}" for node, why in islice(found.items(), SAID_NODES)]
+    number, found = turn.census.barred(job, turn.now, SAID_NODES)
+    more = number - SAID_NODES
+    said = [f"{node}: {why.whole}" for node, why in found.items()]
     return [*said, f"{more} more {_are(more)} not to be had"] if more > 0 else said
 
 
-def _have(turn: Turn, job: Job, others: Others) -> list[str]:
+def _have(turn: Turn, job: Job) -> list[str]:
     """Whom the job waits for, it seems: the jobs that have most of the nodes that it could have."""
     if job.barred is not None and job.barred.until_s > turn.now:
         return []
-    most = others.owners(job).most_common(SAID_JOBS)
+    owners = turn.census.owners(job, tuple(turn.jobs), turn.now)
+    most = owners.most_common(SAID_JOBS)
     return [f"{other} has {count} of them" for other, count in most]
 
 
 def _fill_places(turn: Turn, name: str, supply: Supply) -> None:
     """Put a standby, else a free node, on each empty place."""
     job = turn.jobs[name]
+    if not job.vacant:
+        return
+    may = Nearest(turn, job, _for_a_place(turn, job, supply.free))
     for index in [index for index, node in enumerate(job.places) if not node]:
         job = turn.jobs[name]
-        may = nearest(turn, job, _for_a_place(turn, job, supply.free))
-        if standby := _best_standby(turn, job, may):
+        if standby := _best_standby(turn, job, may.left):
             turn.job(name, standbys=tuple(s for s in job.standbys if s != standby))
             exams.leave(turn, standby, but=Purpose.DIAGNOSIS)
             turn.say(f"standby {standby} takes over {job.layout.told(index)} of {name}", name)
-        elif may:
-            standby = may[0]
-            supply.take_out([standby])
+        elif standby := may.first(job):
             turn.say(f"free node {standby} takes over {job.layout.told(index)} of {name}", name)
             take(turn, name, [standby])
         else:
-            _borrow(turn, job, supply)
+            _borrow(turn, job)
             whose = job.layout.told(index)
-            turn.wait_for(name, f"there is no node for {whose}, and {_lack(job, supply.others)}")
+            turn.wait_for(name, f"there is no node for {whose}, and {_lack(turn, job)}")
             break
         places = turn.jobs[name].places
         turn.places(name, (*places[:index], standby, *places[index + 1 :]))
+        may.seated(standby)
         pairs.say_of(turn, name, [standby])
+    supply.take_out(may.taken)
 
 
 def _for_a_place(turn: Turn, job: Job, free: list[str]) -> list[str]:
@@ -180,11 +183,11 @@ def _for_a_place(turn: Turn, job: Job, free: list[str]) -> list[str]:
     return untried(job, may) if in_time else []
 
 
-def _borrow(turn: Turn, job: Job, supply: Supply) -> None:
+def _borrow(turn: Turn, job: Job) -> None:
     """Have other jobs' standbys given back, one for each empty place that no node comes for."""
     if job.barred is not None or job.phase is Phase.ALLOCATING:
         return
-    for _ in range(job.vacant - len(supply.others.coming)):
+    for _ in range(job.vacant - len(turn.census.coming(turn.now))):
         if (lent := _lent(turn, job)) is None:
             return
         lender = turn.nodes[lent].job or ""
@@ -192,13 +195,13 @@ def _borrow(turn: Turn, job: Job, supply: Supply) -> None:
         leave(turn, lent)
 
 
-def _lack(job: Job, others: Others) -> str:
+def _lack(turn: Turn, job: Job) -> str:
     """Why a place stays empty for now."""
     if job.barred is not None:
         return job.barred.why
-    if others.coming:
+    if turn.census.coming(turn.now):
         return "one is on its way"
-    return "; ".join(["no node is free", *_barred(job, others)])
+    return "; ".join(["no node is free", *_barred(turn, job)])
 
 
 def _lent(turn: Turn, job: Job) -> str | None:
@@ -224,7 +227,7 @@ def _needed(job: Job) -> int:
     return job.vacant + len(job.leaving)
 
 
-def _best_standby(turn: Turn, job: Job, may: list[str]) -> str | None:
+def _best_standby(turn: Turn, job: Job, may: Collection[str]) -> str | None:
     """A standby that is there; first those that passed their self-test, then those that are quiet
     in this epoch already. One that is not tested is better than none; where the job does not want
     it, one of the free nodes that it may have is better."""
@@ -283,7 +286,7 @@ def _without(turn: Turn, job: Job, left: Sequence[Node]) -> None:
     """The job has these nodes no longer: one change of it, for it may have thousands."""
     gone = {node.name for node in left}
     if not gone.isdisjoint(job.places):
-        turn.places(job.name, tuple("" if node in gone else node for node in job.places))
+        turn.places(job.name, tuple(["" if node in gone else node for node in job.places]))
     turn.job(
         job.name,
         standbys=_but(job.standbys, gone),

@@ -6,13 +6,24 @@ and best within a rack; one that nobody named is a rack like any other.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Job, Tried
 from holdfast.driver.core.turn import Turn
+
+
+class Supply:
+    """What one turn has to give out to all who wait: `free`, those that are left."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.free = turn.census.free(turn.now)
+
+    def take_out(self, nodes: Iterable[str]) -> None:
+        taken = set(nodes)
+        self.free = [node for node in self.free if node not in taken]
 
 
 def fitting(turn: Turn, job: Job, free: list[str], use: Use = Use.PLACE) -> list[str]:
@@ -57,7 +68,47 @@ def nearest(turn: Turn, job: Job, fit: list[str]) -> list[str]:
     new, known = untried(job, fit), moved_off(turn, job)
     cut_off = pairs.apart_from(turn, job.nodes)
     in_turn = near(turn, job, new) + fit[len(new) :]
+    if not (known or cut_off):
+        return in_turn
     return sorted(in_turn, key=lambda node: (node in cut_off, node in known))
+
+
+class Nearest:
+    """The free nodes that a job may have, for one of its places after the other: each time the
+    first of `nearest`, without a look along all of them. `taken`: those that were."""
+
+    def __init__(self, turn: Turn, job: Job, fit: list[str]) -> None:
+        self._turn = turn
+        self.left = dict.fromkeys(fit)
+        self.taken: list[str] = []
+        self._own = Counter(turn.nodes[node].rack for node in job.nodes)
+        self._racks: dict[str, list[tuple[int, str]]] = {}  # the first of each stands last
+        for number, node in reversed(list(enumerate(untried(job, fit)))):
+            self._racks.setdefault(turn.nodes[node].rack, []).append((number, node))
+
+    def first(self, job: Job) -> str | None:
+        """None where there is none."""
+        if not self.left:
+            return None
+        return (
+            self._beside(unwanted(self._turn, job)) or nearest(self._turn, job, list(self.left))[0]
+        )
+
+    def seated(self, node: str) -> None:
+        """It has a place now, whether it was one of these or not."""
+        self._own[self._turn.nodes[node].rack] += 1
+        if node in self.left:
+            del self.left[node]
+            self.taken.append(node)
+
+    def _beside(self, others: frozenset[str]) -> str | None:
+        """Of those whose turn it is, but for these, the first in whose rack the job has most."""
+        firsts: list[tuple[int, int, str]] = []
+        for rack, nodes in self._racks.items():
+            while nodes and (nodes[-1][1] in others or nodes[-1][1] not in self.left):
+                nodes.pop()
+            firsts += [(-self._own[rack], *nodes[-1])] if nodes else []
+        return min(firsts)[2] if firsts else None
 
 
 def moved_off(turn: Turn, job: Job) -> frozenset[str]:
@@ -116,4 +167,6 @@ def together(turn: Turn, nodes: Sequence[str], count: int) -> list[str]:
 def near(turn: Turn, job: Job, nodes: Sequence[str]) -> list[str]:
     """The nodes, those first in whose rack the job has most of its own; else as they came."""
     own = Counter(turn.nodes[node].rack for node in job.nodes)
-    return sorted(nodes, key=lambda node: -own[turn.nodes[node].rack])
+    racks = [turn.nodes[node].rack for node in nodes]
+    beside = [own[rack] for rack in racks]
+    return [nodes[k] for k in sorted(range(len(nodes)), key=beside.__getitem__, reverse=True)]

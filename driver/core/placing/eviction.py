@@ -59,19 +59,19 @@ def _size(turn: Turn) -> int:
     """
     since = turn.now - turn.policy.at_once_s
     lately = {node.name for node in _lately(turn)}
-    return sum(_counts(node, since) or node.name in lately for node in turn.nodes.values())
+    census = turn.census
+    away = sum(_left(node, since) or node.name in lately for node in census.away.values())
+    return census.there + away
 
 
-def _counts(node: Node, since: float) -> bool:
-    if node.present or node.job is not None:
-        return True
+def _left(node: Node, since: float) -> bool:
     return node.gone_s is not None and node.gone_s > since
 
 
 def _lately(turn: Turn) -> list[Node]:
     """Nodes that were evicted within the window, and since the brake was released."""
     since = max(turn.now - turn.policy.at_once_s, turn.brake.at_s)
-    evicted = ((node, node.record.evicted_s) for node in turn.nodes.values())
+    evicted = ((node, node.record.evicted_s) for node in turn.census.evicted.values())
     return [node for node, at_s in evicted if at_s is not None and at_s > since]
 
 

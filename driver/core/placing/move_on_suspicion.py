@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import fitting, unwanted
-from holdfast.driver.core.placing.supply import free_nodes
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, OfNode, OfVersion
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Fault, Job, Phase
@@ -32,7 +31,9 @@ def may_move(turn: Turn, job: Job, node: str | None) -> bool:
     own = [turn.nodes[standby] for standby in job.standbys]
     there = [node.name for node in own if fits(Use.PLACE, job, node, turn.now)]
     known = unwanted(turn, job, without=node)
-    return any(other not in known for other in there + fitting(turn, job, free_nodes(turn)))
+    return any(
+        other not in known for other in there + fitting(turn, job, turn.census.free(turn.now))
+    )
 
 
 def to_move(turn: Turn, job: Job, fault: Fault) -> str | None:

@@ -36,6 +36,8 @@ def meeting(turn: Turn, nodes: list[str]) -> list[str]:
 
 def apart_from(turn: Turn, nodes: Iterable[str]) -> frozenset[str]:
     """Who could not reach one of these."""
+    if not turn.apart:
+        return frozenset()
     known = set(nodes)
     pairs = [each.nodes for each in _lately(turn)]
     ends = [(first, second) for first, second in pairs] + [pair[::-1] for pair in pairs]

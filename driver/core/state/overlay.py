@@ -16,12 +16,13 @@ FEW = 64
 class Overlay(Mapping[str, V], Generic[V]):
     """`put` is for whoever made it, until it is given away. Values are never None."""
 
-    __slots__ = ("_added", "_base", "_top")
+    __slots__ = ("_added", "_base", "_top", "puts")
 
     def __init__(self, before: Mapping[str, V]) -> None:
         self._base: Mapping[str, V] = before
         self._top: dict[str, V] = {}
         self._added = 0  # of them those that are new
+        self.puts: list[str] = []  # what was put here, one after the other
         if isinstance(before, Overlay) and len(before._top) <= max(FEW, len(before._base) // 32):
             self._base, self._top, self._added = before._base, dict(before._top), before._added
         elif isinstance(before, Overlay):
@@ -35,6 +36,7 @@ class Overlay(Mapping[str, V], Generic[V]):
         if key not in self._top:
             self._added += key not in self._base
         self._top[key] = value
+        self.puts.append(key)
 
     def __getitem__(self, key: str) -> V:
         value = self._top.get(key)
@@ -62,6 +64,11 @@ class Overlay(Mapping[str, V], Generic[V]):
 
     def __len__(self) -> int:
         return len(self._base) + self._added
+
+
+def layers(mapping: Mapping[str, V]) -> tuple[Mapping[str, V], Mapping[str, V]]:
+    """What lies below, and what was put over it: nothing over a dict."""
+    return (mapping._base, mapping._top) if isinstance(mapping, Overlay) else (mapping, {})
 
 
 def plain(mapping: Mapping[str, V]) -> dict[str, V]:
