@@ -7,6 +7,8 @@ from tests.core.conftest import Life
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.placing.candidates import Nearest, fitting, nearest
+from holdfast.driver.core.placing.move_on_suspicion import LEFT
+from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, OfNode, OfVersion
 from holdfast.driver.core.state.model import Apart, Tried
 from holdfast.driver.core.turn import Turn
 
@@ -14,6 +16,18 @@ OWN, FREE = 3, 8
 NAMES = [f"n{k}" for k in range(OWN + FREE)]
 names = st.sampled_from(NAMES)
 racks = st.lists(st.sampled_from("abc"), min_size=OWN + FREE, max_size=OWN + FREE)
+
+
+def left(node: str, at_s: float) -> Fact:
+    """That the job left the node without proof against it."""
+    return Fact(
+        subject=OfVersion(job="job", number=1),
+        what=LEFT,
+        bearing=Bearing.CONTEXT,
+        at_s=at_s,
+        about=About(job="job", node=OfNode(name=node)),
+        done=Act.MOVE_COLD,
+    )
 
 
 @given(
@@ -36,7 +50,7 @@ def test_the_next_one_is_the_first_of_the_nearest(
         replace(
             turn.places("job", places),
             tried={name: Tried(at=k) for k, name in enumerate(sorted(tried))},
-            moved=dict.fromkeys(sorted(moved), life.now),
+            facts=tuple(left(node, life.now) for node in sorted(moved)),
         )
     )
     turn.apart = tuple(Apart(nodes=(a, b), at_s=life.now) for a, b in apart)
