@@ -18,7 +18,7 @@ names = st.sampled_from(NAMES)
 racks = st.lists(st.sampled_from("abc"), min_size=OWN + FREE, max_size=OWN + FREE)
 
 
-def left(node: str, at_s: float) -> Fact:
+def was_left(node: str, at_s: float) -> Fact:
     """That the job left the node without proof against it."""
     return Fact(
         subject=OfVersion(job="job", number=1),
@@ -50,7 +50,7 @@ def test_the_next_one_is_the_first_of_the_nearest(
         replace(
             turn.places("job", places),
             tried={name: Tried(at=k) for k, name in enumerate(sorted(tried))},
-            facts=tuple(left(node, life.now) for node in sorted(moved)),
+            facts=tuple(was_left(node, life.now) for node in sorted(moved)),
         )
     )
     turn.apart = tuple(Apart(nodes=(a, b), at_s=life.now) for a, b in apart)
