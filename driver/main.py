@@ -36,6 +36,7 @@ from holdfast.driver.settings import Settings
 from holdfast.driver.wiring import Driver
 from holdfast.kit import garbage
 from holdfast.kit.clock import SystemClock, WorldClock
+from holdfast.kit.documented import describe
 from holdfast.kit.files import private_folder
 from holdfast.kit.limits import raise_open_files
 from holdfast.kit.logs import set_up_logs
@@ -54,6 +55,8 @@ _log = structlog.get_logger()
 
 def main(arguments: Sequence[str]) -> int:
     """Run a driver until it is told to end. The exit code, see `protocol.exitcodes`."""
+    if {"-h", "--help"} & {*arguments}:
+        describe(Settings)
     try:
         settings = CliApp.run(Settings, cli_args=list(arguments))
     except ValidationError as error:
