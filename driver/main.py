@@ -13,7 +13,6 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-import structlog
 from pydantic import ValidationError
 from pydantic_settings import CliApp
 from starlette.types import Receive, Scope, Send
@@ -39,7 +38,7 @@ from holdfast.kit.clock import SystemClock, WorldClock
 from holdfast.kit.documented import describe
 from holdfast.kit.files import private_folder
 from holdfast.kit.limits import raise_open_files
-from holdfast.kit.logs import set_up_logs
+from holdfast.kit.logs import LazyLogger, set_up_logs
 from holdfast.kit.owned import when_owner_is_gone
 from holdfast.kit.together import until_first
 from holdfast.protocol import exitcodes
@@ -50,7 +49,7 @@ SEEN_WITHIN_S = 3.0
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 def main(arguments: Sequence[str]) -> int:
