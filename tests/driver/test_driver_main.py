@@ -74,7 +74,7 @@ def said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
     """Run a driver that refuses to start: its exit code, and its sentence."""
-    monkeypatch.setattr("holdfast.driver.main.set_up_logs", lambda *_, **__: None)
+    monkeypatch.setattr("holdfast.driver.process.set_up_logs", lambda *_, **__: None)
 
     def run(*arguments: str) -> tuple[int, str]:
         code = main(["--state", str(tmp_path / "run"), *arguments])
