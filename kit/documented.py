@@ -7,6 +7,7 @@ driver would pay for and hardly one needs.
 
 import ast
 import inspect
+from functools import cache
 from itertools import pairwise
 from textwrap import dedent
 from typing import Any
@@ -47,6 +48,7 @@ def sentences(model: type[BaseModel]) -> dict[str, str]:
     return found
 
 
+@cache
 def _below(model: type) -> dict[str, str]:
     (defined,) = ast.parse(dedent(inspect.getsource(model))).body
     found = {}
