@@ -6,10 +6,9 @@ UV     := $(BIN)/uv
 STAMP  := $(VENV)/.ready
 DRIVER_VENV := .venv-driver
 DRIVER_STAMP := $(DRIVER_VENV)/.ready
-# More workers than cores: a test waits for half of its time. A file's tests share what they start,
-# but for the driver's, of which each waits by itself.
+# More workers than cores: tests wait. Those of a file share what they start, but for the driver's.
 PYTEST := -m pytest -n 4 --dist loadfile --no-loadscope-reorder
-PYTEST_DRIVER := -m pytest -n 6 --dist worksteal
+PYTEST_DRIVER := -m pytest -n 4 --dist worksteal
 
 # Else every process that a test starts compiles Holdfast anew, and every worker all tests.
 unexport PYTHONDONTWRITEBYTECODE

@@ -65,7 +65,9 @@ class LazyLogger:
     process = ""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._logger, name)
+        method = getattr(self._logger, name)
+        setattr(self, name, method)
+        return method
 
     @cached_property
     def _logger(self) -> Any:
