@@ -5,7 +5,10 @@ BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 STAMP  := $(VENV)/.ready
 DRIVER_VENV := .venv-driver
-PYTEST := -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+DRIVER_STAMP := $(DRIVER_VENV)/.ready
+# More workers than cores: tests wait. Those of a file share what they start, but for the driver's.
+PYTEST := -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST_DRIVER := -m pytest -n 4 --dist worksteal
 
 # Else every process that a test starts compiles Holdfast anew, and every worker all tests.
 unexport PYTHONDONTWRITEBYTECODE
@@ -39,10 +42,13 @@ demo-kubernetes: $(STAMP) ## The same on a real Kubernetes, through kubectl (bui
 test: $(STAMP) test-driver ## Run all tests (those on Kubernetes need `make control-plane` once)
 	@$(BIN)/python $(PYTEST) -m "torch or not alone"
 
-test-driver: $(STAMP) ## Run the tests of driver and protocol in an environment that has no torch
+test-driver: $(DRIVER_STAMP) ## Run the tests of driver and protocol in an environment that has no torch
+	@$(DRIVER_VENV)/bin/python $(PYTEST_DRIVER) -m alone tests/driver tests/protocol
+
+$(DRIVER_STAMP): $(STAMP)
 	@test -x $(DRIVER_VENV)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(DRIVER_VENV)
 	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[postgres,tls,dev]'
-	@$(DRIVER_VENV)/bin/python $(PYTEST) -m alone tests/driver tests/protocol
+	@touch $@
 
 slowest: $(STAMP) ## Run tests (TESTS=tests/cli; else all) and list the thirty dearest
 	@$(BIN)/python $(PYTEST) -m "torch or not alone" --slowest 30 $(TESTS)

@@ -13,13 +13,12 @@ from threading import Event, Thread
 from typing import NoReturn
 
 import msgspec
-import structlog
 
 from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport, line, order
 from holdfast.checkpoint.memory import Memory
 from holdfast.checkpoint.storekeeper import StoreKeeper
 from holdfast.kit.clock import SystemClock
-from holdfast.kit.logs import set_up_logs
+from holdfast.kit.logs import LazyLogger, set_up_logs
 
 SCAN_S = 0.1
 """How often the seals are looked at."""
@@ -31,7 +30,7 @@ class Agent:
     """Folds orders and what lies in memory and store into reports."""
 
     def __init__(self) -> None:
-        self._log = structlog.get_logger()
+        self._log = LazyLogger()
         self._notes: deque[str] = deque(maxlen=MAX_NOTES)
         self._memory: Memory | None = None
         self._order: AgentOrder | None = None
@@ -136,7 +135,7 @@ def main() -> None:
 
 def _end_failed() -> NoReturn:
     """From any thread: say why, and have the executor begin another agent."""
-    structlog.get_logger().exception("checkpoint agent failed")
+    LazyLogger().exception("checkpoint agent failed")
     sys.stderr.flush()
     os._exit(1)
 
@@ -148,7 +147,7 @@ def _serve(agent: Agent) -> None:
             try:
                 agent.take(order(text))
             except msgspec.DecodeError as error:
-                structlog.get_logger().error("order refused", why=str(error))
+                LazyLogger().error("order refused", why=str(error))
         if found := agent.report():
             sys.stdout.buffer.write(line(found))
             sys.stdout.buffer.flush()

@@ -13,13 +13,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cached_property, partial
 from typing import Any
 
-import structlog
 import websockets
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import InvalidStatus
 
 from holdfast.daemon.settings import Settings
 from holdfast.kit.backoff import full_jitter
+from holdfast.kit.logs import LazyLogger
 from holdfast.kit.tls import reason, trusting
 from holdfast.protocol import nodeenv
 from holdfast.protocol.leading import leader_of
@@ -40,7 +40,7 @@ BASE_S = 0.1
 
 Received = Callable[[ToDaemon], Awaitable[None]]
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 _DECODER: Decoder[ToDaemon] = Decoder(ToDaemon)
 
 

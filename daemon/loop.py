@@ -8,8 +8,6 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
-import structlog
-
 from holdfast.daemon.link import Link
 from holdfast.daemon.probes import responder
 from holdfast.daemon.probes.prober import Prober
@@ -23,6 +21,7 @@ from holdfast.daemon.samplers.progress import Progress
 from holdfast.daemon.samplers.tail import KernelMessages, Tail
 from holdfast.daemon.settings import Settings
 from holdfast.kit.clock import Clock
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import (
     Acknowledged,
     Heartbeat,
@@ -46,7 +45,7 @@ LAST_WORDS_S = 0.7
 HITS = 256
 """Log hits kept until the driver has acknowledged them."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Daemon:

@@ -7,8 +7,6 @@ one writer. Must not act before what it decided is in the journal.
 import asyncio
 from collections.abc import Callable, Sequence
 
-import structlog
-
 from holdfast.driver.batch.commit import Commits, beside
 from holdfast.driver.batch.inbox import Inbox, Item
 from holdfast.driver.batch.requests import (
@@ -32,11 +30,12 @@ from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.lead.term import Term
 from holdfast.driver.ports import Entry, Journal, Key, PermanentError, TemporaryError
 from holdfast.kit.clock import Clock
+from holdfast.kit.logs import LazyLogger
 
 EFFECTS_AT_ONCE = 500
 """Begun before whoever else has something to do has his turn."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Loop:

@@ -26,7 +26,6 @@ class Settings(BaseSettings):
         env_prefix="HOLDFAST_DRIVER_",
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         cli_prog_name="holdfast-driver",
         cli_kebab_case=True,
         cli_hide_none_type=True,

@@ -11,13 +11,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import structlog
-
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import NodeFactory
 from holdfast.keeper.leases import Change, Leases
 from holdfast.keeper.state import KeeperState, NodeRecord
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import keeping
 from holdfast.protocol.lease import ABSENT_AFTER_S
 
@@ -30,7 +29,7 @@ ENDS_WITHIN_S = 5.0
 AGAIN_AFTER_S = 1.0
 """From a host that could not be started, or a state that could not be saved, to the next try."""
 
-log = structlog.get_logger()
+log = LazyLogger()
 
 
 class Refusal(Exception):

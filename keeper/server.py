@@ -9,13 +9,12 @@ import os
 from pathlib import Path
 from typing import cast
 
-import structlog
-
 from holdfast.keeper.keeper import Keeper, Refusal
 from holdfast.kit.files import check_socket_path
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import keeping, lease
 
-log = structlog.get_logger()
+log = LazyLogger()
 
 
 class LeasePort(asyncio.DatagramProtocol):

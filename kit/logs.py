@@ -2,6 +2,8 @@
 
 import contextlib
 import sys
+from functools import cached_property
+from types import ModuleType
 from typing import Any, TextIO, cast
 
 from holdfast.kit.plain import visible
@@ -11,12 +13,9 @@ def set_up_logs(process: str, *, level: str = "info", json: bool | None = None) 
     """Send log lines of `process` to stderr; `json=None` means JSON unless it is a terminal."""
     import logging
 
-    import structlog
-
+    structlog = _structlog()
     as_json = not sys.stderr.isatty() if json is None else json
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
-    )
+    renderer = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -58,15 +57,36 @@ class _Stderr:
 
 
 class LazyLogger:
-    """A logger for a process that has to start at once: structlog takes .25 s of processor time to
-    import, so it is imported, and set up for `process`, with the first line that is written.
+    """A logger for processes that have to start at once: structlog takes a tenth of a second of
+    processor time to import, so it is imported, and set up for `process` where nobody has set it
+    up, with the first line that is written.
     """
 
     process = ""
 
     def __getattr__(self, name: str) -> Any:
-        import structlog
+        method = getattr(self._logger, name)
+        setattr(self, name, method)
+        return method
 
+    @cached_property
+    def _logger(self) -> Any:
+        structlog = _structlog()
         if not structlog.is_configured():
             set_up_logs(LazyLogger.process)
-        return getattr(structlog.get_logger(), name)
+        return structlog.get_logger()
+
+
+def _structlog() -> ModuleType:
+    """structlog, without rich: where that is installed it is imported too, for tracebacks that our
+    lines do not have, and takes as long again.
+    """
+    hidden = "rich" not in sys.modules
+    if hidden:
+        sys.modules["rich"] = None  # type: ignore[assignment]
+    try:
+        import structlog
+    finally:
+        if hidden:
+            del sys.modules["rich"]
+    return structlog

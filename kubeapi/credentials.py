@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import structlog
 import yaml
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import load_kube_config
@@ -20,12 +19,13 @@ from kubernetes.aio.config.incluster_config import (
 )
 
 from holdfast.kit.errors import PermanentError
+from holdfast.kit.logs import LazyLogger
 
 ANOTHER = "Name one with --kubeconfig FILE."
 
 Load = Callable[[], Awaitable[Configuration]]
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Credentials:

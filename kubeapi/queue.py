@@ -8,17 +8,16 @@ Must not know what the keys are.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
-import structlog
-
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.errors import PermanentError, TemporaryError
+from holdfast.kit.logs import LazyLogger
 from holdfast.kubeapi.bucket import TokenBucket
 from holdfast.kubeapi.errors import ApiError
 
 AGAIN_BASE_S = 0.1
 AGAIN_CAP_S = 30.0
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class KeyedQueue:

@@ -10,9 +10,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 
-import structlog
-
 from holdfast.kit.backoff import full_jitter
+from holdfast.kit.logs import LazyLogger
 from holdfast.kubeapi.client import Client, Object
 from holdfast.kubeapi.errors import (
     ApiError,
@@ -43,7 +42,7 @@ LASTING_S = 300
 WAIT_BASE_S = 0.2
 WAIT_CAP_S = 10.0
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Reflector:

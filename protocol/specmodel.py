@@ -1,7 +1,9 @@
 """What the models of the job spec have in common. Used by `jobspec` and `podspec` alone."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 from pydantic_core import PydanticCustomError
+
+from holdfast.kit.documented import Documented
 
 
 def sentence(why: str, fix: str) -> PydanticCustomError:
@@ -9,7 +11,7 @@ def sentence(why: str, fix: str) -> PydanticCustomError:
     return PydanticCustomError("sentence", "{why} {fix}", {"why": why, "fix": fix})
 
 
-class Model(BaseModel):
+class Model(Documented):
     """Base: unknown fields are mistakes, values are frozen, names are camelCase outside."""
 
     model_config = ConfigDict(
@@ -20,5 +22,4 @@ class Model(BaseModel):
         alias_generator=lambda name: "".join(
             part if place == 0 else part.capitalize() for place, part in enumerate(name.split("_"))
         ),
-        use_attribute_docstrings=True,
     )

@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 import structlog
@@ -12,6 +12,7 @@ from costs import Costs
 from hypothesis import HealthCheck, settings
 
 from holdfast.diagnostics.registry import only
+from holdfast.kit import garbage
 
 settings.register_profile(  # machines are noisy: no test is timed, nor is what draws its input
     "holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -53,6 +54,13 @@ def _tell_defects_plainly() -> None:
     *before, _ = structlog.get_config()["processors"]
     drawn = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[*before, drawn])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Python's garbage collector rests until all tests are known: what was imported stays."""
+    with garbage.kept():
+        return (yield)
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ is gone: either is an answer of the *node*, and that is what a probe asks for.
 
 import asyncio
 
-import structlog
+from holdfast.kit.logs import LazyLogger
 
 BACKLOG = 4_096
 """Probes that a stopped daemon's kernel goes on answering: minutes of three neighbours' probes."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 async def serve(address: str, port: int) -> asyncio.Server | None:

@@ -6,11 +6,11 @@ Used by the daemon's loop. What a sampler knows to expect it handles itself (`sa
 from collections.abc import Callable
 from typing import TypeVar
 
-import structlog
+from holdfast.kit.logs import LazyLogger
 
 T = TypeVar("T")
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Guard:

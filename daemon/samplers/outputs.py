@@ -7,11 +7,11 @@ their end, too: its last line is the one that says why. Must not judge a hit.
 from pathlib import Path
 
 import msgspec
-import structlog
 
 from holdfast.daemon.samplers.followed import Followed
 from holdfast.daemon.samplers.readings import Readings, read_bytes
 from holdfast.kit.files import write_atomic
+from holdfast.kit.logs import LazyLogger
 from holdfast.kit.patterns import NoPattern, Patterns, check
 from holdfast.protocol.messages import LogHit
 from holdfast.protocol.outputs import DEFAULT_RULES, STREAMS, Output
@@ -27,7 +27,7 @@ NOTED_EVERY_S = 5.0
 no hit, and reads no more than this again."""
 MAX_NOTE_BYTES = 1 << 20
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 _DEFAULTS = tuple(DEFAULT_RULES.values())
 _NAMES = {pattern: name for name, pattern in DEFAULT_RULES.items()}
 

@@ -8,12 +8,12 @@ import re
 from pathlib import Path
 
 import msgspec
-import structlog
 
 from holdfast.daemon.samplers import processes
 from holdfast.daemon.samplers.activity import Moves
 from holdfast.daemon.samplers.sockets import Sockets
 from holdfast.kit import procstat
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import GroupProgress, RankProgress, Recent
 from holdfast.telemetry.ring import RingError, RingReader
 
@@ -31,7 +31,7 @@ TELL_UNTIL_S = 10.0
 """So long that several heartbeats have those collectives: of a job of thousands that stands for
 minutes they would be megabytes a second."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Progress:

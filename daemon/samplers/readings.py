@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-import structlog
+from holdfast.kit.logs import LazyLogger
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ NONE = "N/A"
 LARGEST_SAID = 1_000
 """Files of which something was said: after that nothing more, and no more memory."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Readings:

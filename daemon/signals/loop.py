@@ -8,7 +8,6 @@ import asyncio
 import stat
 
 import httpx
-import structlog
 
 from holdfast.daemon.samplers.logs import KernelLog
 from holdfast.daemon.samplers.tail import KernelMessages, Tail
@@ -18,6 +17,7 @@ from holdfast.daemon.signals.node import NodeObject, NotTold
 from holdfast.daemon.signals.settings import Settings
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.clock import Clock
+from holdfast.kit.logs import LazyLogger
 from holdfast.kit.tls import reason
 
 LOOK_S = 0.5
@@ -29,7 +29,7 @@ DCGM_TIMEOUT_S = 5.0
 BASE_S, CAP_S = 1.0, 30.0
 """Between tries to tell."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Signals:

@@ -7,12 +7,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-import structlog
-
 from holdfast.driver.core.codec.encode import encode, encode_change, settled
 from holdfast.driver.core.state.model import State
 from holdfast.driver.journal.draft import Draft
 from holdfast.driver.ports import InDoubt, Journal, TemporaryError
+from holdfast.kit.logs import LazyLogger
 
 MANY_NODES = 1_000
 """From so many on a batch is decided on a thread, while this one hears nodes and people: to end the
@@ -21,7 +20,7 @@ ranks of 12,500 took .3 s here, those of 1,000 took 30 ms."""
 COMMIT_AGAIN_S = 0.5
 """Until a commit that failed is tried again; what waits for it is not started."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 _Done = TypeVar("_Done")
 

@@ -9,13 +9,12 @@ import traceback
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 
-import structlog
-
 from holdfast.driver.core.events import AnyEvent, Found
 from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Guard:

@@ -6,7 +6,6 @@ Used by the loop, gone after the commit. Must not act: what it holds is not yet 
 from collections.abc import Sequence
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from holdfast.driver.core.decide import FACTS, decide, subject_of, turns_of
@@ -21,8 +20,9 @@ from holdfast.driver.core.state.transitions import IllegalTransition
 from holdfast.driver.core.turn import Decision, Subject
 from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.ports import Claim, Entry, Key
+from holdfast.kit.logs import LazyLogger
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 _encode = msgspec.msgpack.Encoder().encode
 
 MOST_DEFECTS = 100

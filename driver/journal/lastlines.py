@@ -7,10 +7,9 @@ what cannot be kept is said, and lost.
 import asyncio
 from collections.abc import Callable
 
-import structlog
-
 from holdfast.driver.core.state.model import State
 from holdfast.driver.ports import Kept, LastLinesStore, PermanentError, TemporaryError
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.lastlines import share_bytes
 from holdfast.protocol.messages import LastLines
 
@@ -21,7 +20,7 @@ AT_ONCE = 64
 AGAIN_S = 1.0
 """After a database that did not answer."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class LastLinesKeeper:

@@ -7,12 +7,11 @@ those of jobs and incidents that the state still has. Must not touch the state.
 import asyncio
 from collections.abc import Callable
 
-import structlog
-
 from holdfast.driver.core.state.model import State
 from holdfast.driver.ports import EntryStore, PermanentError, TemporaryError
+from holdfast.kit.logs import LazyLogger
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 REST_S = 600.0
 """From one pass over all old entries to the next, and after a database that did not answer."""

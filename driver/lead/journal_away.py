@@ -11,8 +11,6 @@ from functools import partial
 from threading import Thread
 from typing import TypeVar
 
-import structlog
-
 from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.journal.opening import check_journal, open_journal
 from holdfast.driver.lead.standby import Lead
@@ -20,6 +18,7 @@ from holdfast.driver.people.console import say_to_people
 from holdfast.driver.ports import TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.kit.backoff import full_jitter
+from holdfast.kit.logs import LazyLogger
 from holdfast.kit.together import until_first
 
 BASE_S, CAP_S = 0.1, 5.0
@@ -36,7 +35,7 @@ again at once."""
 
 T = TypeVar("T")
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 async def insist(work: Callable[[], T], told: asyncio.Event) -> T | None:

@@ -10,10 +10,9 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-import structlog
-
 from holdfast.driver.ports import TemporaryError
 from holdfast.driver.serve.server import Server
+from holdfast.kit.logs import LazyLogger
 from holdfast.kit.together import until_first
 
 SEEK_S = 1.0
@@ -23,7 +22,7 @@ STEP_DOWN_S = 10.0
 """Of a leader's tries to reach its journal in vain: by then another may have the term, and
 executors have to be free to go there."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Lead(Protocol):

@@ -13,14 +13,13 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import structlog
-
 from holdfast.driver.extras import not_installed
 from holdfast.driver.journal.opening import open_journal
 from holdfast.driver.ports import Pair, PermanentError
 from holdfast.driver.settings import Settings, parts
 from holdfast.kit.clock import Clock
 from holdfast.kit.files import write_atomic
+from holdfast.kit.logs import LazyLogger
 from holdfast.kit.tls import ca_in
 from holdfast.protocol.paths import RunPaths
 
@@ -30,7 +29,7 @@ LOOK_S = 60.0
 HERE = ("localhost", "127.0.0.1", "::1")
 """Where a driver is for those beside it, and behind `kubectl port-forward`."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Tls:

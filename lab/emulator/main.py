@@ -11,15 +11,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import structlog
-
 from holdfast.keeper import processes, serve
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import LocalNodes, NodeFactory, NodeNeeds, sweep_memory
 from holdfast.keeper.main import Commands, loopback, new_cluster
 from holdfast.keeper.settings import Settings, common, parser
 from holdfast.keeper.state import KeeperState
-from holdfast.kit.logs import set_up_logs
+from holdfast.kit.logs import LazyLogger, set_up_logs
 from holdfast.lab.emulator import cgroups, namespaces, nodes
 from holdfast.lab.emulator.namespaces import Kind, Missing
 from holdfast.protocol import exitcodes
@@ -28,7 +26,7 @@ from holdfast.protocol.nodeenv import Drivers
 RUNTIME = {"runtime": [sys.executable, "-m", "holdfast.lab.emulator.kubelet.runtime"]}
 """What a node of Kubernetes runs instead of an executor and a daemon, which come in pods."""
 
-log = structlog.get_logger()
+log = LazyLogger()
 
 
 def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:

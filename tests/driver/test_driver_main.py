@@ -74,7 +74,7 @@ def said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
     """Run a driver that refuses to start: its exit code, and its sentence."""
-    monkeypatch.setattr("holdfast.driver.main.set_up_logs", lambda *_, **__: None)
+    monkeypatch.setattr("holdfast.driver.process.set_up_logs", lambda *_, **__: None)
 
     def run(*arguments: str) -> tuple[int, str]:
         code = main(["--state", str(tmp_path / "run"), *arguments])
@@ -154,9 +154,18 @@ def test_a_bad_setting_is_refused_in_a_sentence(
     assert sentence in found
 
 
-def test_it_does_without_torch() -> None:
-    script = "import sys, holdfast.driver.main; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+def test_it_does_without_torch_and_starts_without_what_few_ask_for() -> None:
+    script = """
+import sys
+import holdfast.driver.adapters.rest.app, holdfast.driver.process
+from holdfast.kit.logs import LazyLogger
+LazyLogger().info("a line")
+print({"torch", "rich", "holdfast.driver.adapters.rest.description"} & sys.modules.keys())
+import rich.console
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"
+    assert '"event": "a line"' in ran.stderr
 
 
 # ---------------------------------------------------------------- a job, and the driver killed

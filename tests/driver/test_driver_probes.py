@@ -101,7 +101,7 @@ async def test_a_driver_answers_there_what_it_answers_people(tmp_path: Path) -> 
 def test_a_port_that_is_taken_is_told_by_its_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.driver.main.set_up_logs", lambda *_, **__: None)
+    monkeypatch.setattr("holdfast.driver.process.set_up_logs", lambda *_, **__: None)
     taken, url = listening()
     with taken:
         address = url.removeprefix("http://")

@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from holdfast.driver import main
+from holdfast.driver import process
 from holdfast.driver.adapters.no_cluster import NoCluster
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.adapters.tokens import load_tokens
@@ -39,7 +39,7 @@ class Around:
 
 async def test_it_waits_until_it_has_seen_the_cluster() -> None:
     around = Around()
-    waiting = asyncio.create_task(main._seen(cast(Outside, around)))
+    waiting = asyncio.create_task(process._seen(cast(Outside, around)))
     await asyncio.sleep(0)
     assert not waiting.done()
     around.shown.set()
@@ -49,8 +49,8 @@ async def test_it_waits_until_it_has_seen_the_cluster() -> None:
 async def test_it_does_not_wait_for_a_cluster_that_is_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(main, "SEEN_WITHIN_S", 0.0)
-    await main._seen(cast(Outside, Around()))
+    monkeypatch.setattr(process, "SEEN_WITHIN_S", 0.0)
+    await process._seen(cast(Outside, Around()))
 
 
 class Hand:

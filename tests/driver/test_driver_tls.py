@@ -237,7 +237,7 @@ def refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., str]:
     """Run a driver that refuses to start; its sentence."""
-    monkeypatch.setattr("holdfast.driver.main.set_up_logs", lambda *_, **__: None)
+    monkeypatch.setattr("holdfast.driver.process.set_up_logs", lambda *_, **__: None)
 
     def run(*arguments: str) -> str:
         state = mkdtemp(dir=tmp_path)  # this process keeps the lock of each

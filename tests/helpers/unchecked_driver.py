@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 from dying import die_with_parent
 from waiting import eventually_async
 
-from holdfast.driver import main
+from holdfast.driver import process as driver
 from holdfast.driver.settings import Settings
 from holdfast.protocol.paths import RunPaths
 
@@ -107,8 +107,8 @@ def _drive(order: dict[str, Any]) -> NoReturn:
     for end, at in enumerate((nothing, nothing, log)):
         os.dup2(at, end)
     os.environ |= order["env"]
-    vars(main)["check_rights"] = _unasked
-    os._exit(main.main(order["words"]))
+    vars(driver)["check_rights"] = _unasked
+    os._exit(driver.run(order["words"]))
 
 
 async def _unasked(settings: Settings) -> None:

@@ -8,13 +8,12 @@ import asyncio
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import structlog
-
 from holdfast.driver.adapters.kubernetes import names, notes
 from holdfast.driver.adapters.kubernetes.retry import retry
 from holdfast.driver.cluster.cause import acting_for
 from holdfast.driver.core.state.model import Brake, Incident, Job, Phase
 from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.kit.logs import LazyLogger
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client
 from holdfast.kubeapi.errors import AlreadyExists
@@ -22,7 +21,7 @@ from holdfast.protocol.faults import Kind
 
 Object = dict[str, Any]
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Turned(NamedTuple):

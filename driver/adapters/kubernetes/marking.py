@@ -6,19 +6,18 @@ Used by `cluster`; what the marks are says `marks`.
 from collections.abc import Callable
 from typing import Any
 
-import structlog
-
 from holdfast.driver.adapters.kubernetes import marks
 from holdfast.driver.adapters.kubernetes.retry import retry
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.clock import Clock
+from holdfast.kit.logs import LazyLogger
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client, Patch
 from holdfast.kubeapi.errors import AlreadyExists, NotFound
 
 Object = dict[str, Any]
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Marking:

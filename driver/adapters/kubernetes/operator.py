@@ -8,8 +8,6 @@ of jobs at once.
 import asyncio
 from typing import Any
 
-import structlog
-
 from holdfast.driver.adapters.kubernetes import jobs, pods, status
 from holdfast.driver.adapters.kubernetes.events import Braked, Met, Rejected, Teller, Turned
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
@@ -23,6 +21,7 @@ from holdfast.driver.loop import Loop
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
+from holdfast.kit.logs import LazyLogger
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.bucket import TokenBucket
 from holdfast.kubeapi.client import Client
@@ -45,7 +44,7 @@ JOBS_PER_S, JOBS_BURST = 100.0, 1_000
 """How often any job is looked at: each look may be a write, and an API server has others to serve.
 All jobs of a large cluster are looked at once when a driver begins."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Operator:

@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-import structlog
-
 from holdfast.driver.adapters.kubernetes import names, podspec
 from holdfast.driver.adapters.kubernetes.gang import Gang
 from holdfast.driver.adapters.kubernetes.retry import retry
+from holdfast.kit.logs import LazyLogger
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client
 from holdfast.kubeapi.errors import NotFound
@@ -23,7 +22,7 @@ from holdfast.kubeapi.errors import NotFound
 Object = dict[str, Any]
 Json = Mapping[str, Any]
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class PodGroups:

@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 
-import structlog
-
 from holdfast.driver.adapters.kubernetes import rights
 from holdfast.driver.adapters.kubernetes.cluster import KubernetesCluster
 from holdfast.driver.adapters.kubernetes.figures import figures
@@ -27,6 +25,7 @@ from holdfast.driver.ports import Figure, PermanentError, TemporaryError
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
+from holdfast.kit.logs import LazyLogger
 from holdfast.kubeapi.client import Client, Limits
 from holdfast.kubeapi.queue import KeyedQueue
 from holdfast.protocol.nodeenv import Drivers
@@ -43,7 +42,7 @@ ASKED_AGAIN_S = 30.0
 AWAY_S = 5.0
 """Until a server is asked again that did not answer."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Kubernetes:

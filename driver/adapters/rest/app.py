@@ -7,7 +7,6 @@ from fastapi import APIRouter, FastAPI
 from holdfast.driver.adapters.rest import (
     attempts,
     brake,
-    description,
     docs,
     events,
     incidents,
@@ -31,8 +30,10 @@ class Application(FastAPI):
     """FastAPI with a description that has examples and problems at every operation."""
 
     def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document; made once."""
+        """The OpenAPI document; made once, by what no driver needs that is not asked for it."""
         if self.openapi_schema is None:
+            from holdfast.driver.adapters.rest import description
+
             self.openapi_schema = description.completed(super().openapi(), PREFIX)
         return self.openapi_schema
 

@@ -1,9 +1,11 @@
 """The base of all answers."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from holdfast.kit.documented import Documented
 
 
-class View(BaseModel):
+class View(Documented):
     """Base of the answers."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True)

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
-import structlog
 from sqlalchemy import Connection, Engine, Row, Table, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql.selectable import TypedReturnsRows
@@ -33,8 +32,9 @@ from holdfast.driver.ports import (
     TakenOver,
     TemporaryError,
 )
+from holdfast.kit.logs import LazyLogger
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Entry).decode
 

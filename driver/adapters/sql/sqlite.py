@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-import structlog
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -19,8 +18,9 @@ from holdfast.driver.adapters.sql.journal import NoRoom, SqlJournal
 from holdfast.driver.adapters.sql.reserve import RESERVE_BYTES, Reserve
 from holdfast.driver.adapters.sql.upgrade import bring_up_to_date
 from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.kit.logs import LazyLogger
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 BUSY_S = 5.0
 """A reader such as `holdfast why` may hold a lock for a moment."""

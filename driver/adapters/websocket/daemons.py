@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-import structlog
 from msgspec.structs import replace
 
 from holdfast.driver.adapters.websocket.link import Link, Rejected
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.watch import Watch
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import messages
 from holdfast.protocol.messages import Acknowledged, Heartbeat, Hello, Refused
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Emit(Protocol):

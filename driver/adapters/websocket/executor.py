@@ -6,8 +6,6 @@ Used by `sessions`. Outlives connections: what the node was told is sent again a
 import asyncio
 from collections.abc import Callable
 
-import structlog
-
 from holdfast.driver.adapters.websocket.link import Link, Rejected
 from holdfast.driver.adapters.websocket.observed import BLANK, check_epoch, news
 from holdfast.driver.core.events import (
@@ -18,6 +16,7 @@ from holdfast.driver.core.events import (
 )
 from holdfast.driver.ports import TemporaryError
 from holdfast.driver.watch import Watch
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import (
     AskLog,
     AskStacks,
@@ -34,7 +33,7 @@ MAX_ASKS = 32
 """Questions that one executor may have open: a page of logs for each of its ranks, and stacks."""
 
 Answer = Stacks | LogChunk
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class ExecutorSide:

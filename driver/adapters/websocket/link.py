@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-import structlog
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import Hello, Message, Refused, Welcome
 from holdfast.protocol.version import PROTOCOL_VERSION
 from holdfast.protocol.wire import Decoder, ProtocolError, encode
@@ -27,7 +27,7 @@ POLICY_VIOLATION = 1008
 IN_ORDER = frozenset({1000, 1001})
 """Close codes of a peer that meant to end the connection; the same section."""
 
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 
 class Rejected(Exception):

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-import structlog
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -22,6 +21,7 @@ from holdfast.driver.adapters.websocket.link import Link, Rejected
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
 from holdfast.kit.ids import new_id
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import (
     AskLog,
     AskStacks,
@@ -44,7 +44,7 @@ LOG_WITHIN_S = 5.0
 _OF_NODE = re.compile("/v1alpha1/nodes/(?P<node>[^/]+)/(?P<process>executor|daemon)")
 _EXECUTOR: Decoder[Any] = Decoder(FromExecutor)
 _DAEMON: Decoder[Any] = Decoder(FromDaemon)
-_log = structlog.get_logger()
+_log = LazyLogger()
 
 MOST_SAID = 1_000
 """Refusals that are kept in mind, so that each is said once."""

@@ -8,7 +8,7 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from holdfast.driver import main
+from holdfast.driver import process
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.files import write_atomic
 
@@ -38,5 +38,5 @@ def _offset_of(state: Path) -> Path:
 if __name__ == "__main__":
     words = sys.argv[1:]
     folder = Path(words[words.index("--state") + 1])
-    setattr(main, "SystemClock", lambda: SteppedClock(folder))  # noqa: B010 - as no driver would
-    sys.exit(main.main(words))
+    setattr(process, "SystemClock", lambda: SteppedClock(folder))  # noqa: B010 - as no driver would
+    sys.exit(process.run(words))

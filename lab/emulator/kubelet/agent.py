@@ -8,9 +8,8 @@ nothing, and what runs there goes on.
 import asyncio
 from typing import Any
 
-import structlog
-
 from holdfast.keeper.state import NodeRecord
+from holdfast.kit.logs import LazyLogger
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.errors import ApiError
 from holdfast.lab.emulator.kubelet import orders
@@ -26,7 +25,7 @@ LOOK_AGAIN_S = 10.0
 AGAIN_S = 0.5
 """After something that did not answer."""
 
-log = structlog.get_logger()
+log = LazyLogger()
 
 
 class Agent:

@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import structlog
-
 from holdfast.keeper.state import NodeRecord
+from holdfast.kit.logs import LazyLogger
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client, Patch
 from holdfast.kubeapi.errors import AlreadyExists, ApiError, NotFound
@@ -30,7 +29,7 @@ REPORT_AFTER_S = 60.0
 """A status that says nothing new is told again after this long."""
 NAMESPACE = "kube-node-lease"
 
-log = structlog.get_logger()
+log = LazyLogger()
 
 
 class Heart:

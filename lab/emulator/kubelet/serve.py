@@ -12,14 +12,12 @@ import os
 import signal
 from pathlib import Path
 
-import structlog
-
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import with_our_python
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.files import write_atomic
-from holdfast.kit.logs import set_up_logs
+from holdfast.kit.logs import LazyLogger, set_up_logs
 from holdfast.kubeapi import paths
 from holdfast.kubeapi.client import Client
 from holdfast.kubeapi.reflector import Reflector, Removed, Synced
@@ -41,7 +39,7 @@ LOOK_S = 0.5
 """How often the keeper's state is read."""
 STARTS_WITHIN_S = 30.0
 
-log = structlog.get_logger()
+log = LazyLogger()
 
 
 class Kubelet:
