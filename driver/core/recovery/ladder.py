@@ -221,7 +221,7 @@ def _climb(turn: Turn, name: str, fault: Fault, number: int, *, tried: bool) -> 
     elif rung is Rung.REPLACE:
         _evict(turn, fault, number)
     elif aside and fault.node is not None:
-        suspicion.begin(turn, turn.jobs[name], fault.node, fault)
+        suspicion.begin(turn, name, fault.node, fault.summary)
     elif rung is Rung.DIAGNOSE and fault.node is not None:
         _suspect(turn, name, (fault.node,))
     elif rung is Rung.DIAGNOSE_ALL:
