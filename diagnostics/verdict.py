@@ -19,7 +19,7 @@ __all__ = ["Part", "Verdict", "judge", "judge_alone"]
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """`bad`: node -> part. `undecided`: could be neither cleared nor convicted. Sorted by name.
-    `apart`: pairs that failed together, and neither of which is bad. `again`: failed, but nobody
+    `apart`: pairs that failed together, and neither of which is bad. `again`: as `bad`, but nobody
     had accused them; examine them once more, with other partners.
     """
 
@@ -27,7 +27,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     undecided: tuple[str, ...]
     evidence: tuple[str, ...]
     apart: tuple[tuple[str, str], ...] = ()
-    again: tuple[str, ...] = ()
+    again: dict[str, str] = {}
+    least: dict[str, float] = {}  # what a node has to reach that is tested alone, as a node class
 
 
 def judge(
@@ -36,6 +37,7 @@ def judge(
     thresholds: Thresholds,
     *,
     accused: Collection[str] | None = None,
+    fellows: Collection[str] = (),
 ) -> Verdict:
     """Whom the results convict. A result that is missing at its time counts as a failure.
 
@@ -45,6 +47,8 @@ def judge(
 
     Of a node that nobody accused (`accused`; None: each was) one exam is not enough, for of many
     that are healthy some fail. Who failed is accused in the next one.
+
+    `fellows`: those that run the job's image, where others help. A majority is one of these.
     """
     if not orders:
         return Verdict(bad={}, undecided=(), evidence=())
@@ -52,14 +56,15 @@ def judge(
     alone = [one_node.outcome(test, known) for test in known.tests(1)]
     together = [node_pairs.outcome(test, known) for test in known.tests(2)]
     found = (*alone, *together)
-    failed, doubt = _no_majority(_failed(found, known), len(orders))
-    again = set() if accused is None else set(failed) - set(accused)
+    failed, doubt = _no_majority(_failed(found, known), fellows if len(fellows) > 1 else orders)
+    again = _unaccused(failed, accused)
     return Verdict(
         bad={node: part for node, part in sorted(failed.items()) if node not in again},
         undecided=_sorted(set(orders) - set(failed) - _good(orders, found)),
-        evidence=(*_evidence(known, alone, together, failed), *doubt, *_unaccused(again)),
+        evidence=(*_evidence(known, alone, together, failed), *doubt, *_said_of(again)),
         apart=_apart(together, _good(orders, alone)),
-        again=_sorted(again),
+        again=again,
+        least=thresholds.alone(),
     )
 
 
@@ -68,20 +73,26 @@ def judge_alone(
     orders: tuple[DiagnosticOrder, ...],
     results: Iterable[DiagnosticResult],
     node_class: Mapping[str, float],
+    *,
+    accused: bool = True,
 ) -> Verdict:
     """Of a node that was tested with nobody beside it: no fellow says what a good one reaches.
 
     It is cleared by each test that it passed once. It is convicted where every round of one came
     out wrong; of being slow, or out of time, only where its node class says what it must reach
-    (`node_class`, by the names there), for a busy machine looks the same.
+    (`node_class`, by the names there), for a busy machine looks the same. Where nobody `accused` it
+    no exam alone is enough, as `judge` says.
     """
     known = answers({node: orders}, results, of_class(node_class))
     found = [one_node.outcome(test, known) for test in known.tests(1)]
     bad = [each.test.part for each in found if one_node.convicts_alone(node, each.test, known)]
+    failed: dict[str, str] = {node: bad[0]} if bad else {}
+    again = {} if accused else failed
     return Verdict(
-        bad={node: bad[0]} if bad else {},
+        bad=failed if accused else {},
         undecided=() if bad else _sorted({node} - _good({node}, found)),
-        evidence=tuple(_evidence(known, found, [], {})),
+        evidence=(*_evidence(known, found, [], {}), *_said_of(again)),
+        again=again,
     )
 
 
@@ -101,10 +112,13 @@ def _good(nodes: Iterable[str], found: Collection[TestOutcome]) -> set[str]:
     return {node for node, each in said.items() if each and all(each)}
 
 
-def _no_majority(failed: dict[str, str], tested: int) -> tuple[dict[str, str], list[str]]:
-    if len(failed) <= tested // 2:
+def _no_majority(
+    failed: dict[str, str], tested: Collection[str]
+) -> tuple[dict[str, str], list[str]]:
+    bad, all_ = len(failed.keys() & set(tested)), len(tested)
+    if bad <= all_ // 2:
         return failed, []
-    return {}, [f"{len(failed)} of {tested} nodes failed: more likely the test than the nodes"]
+    return {}, [f"{bad} of {all_} nodes failed: more likely the test than the nodes"]
 
 
 def _evidence(
@@ -120,11 +134,13 @@ def _evidence(
     return lines
 
 
-def _unaccused(again: set[str]) -> list[str]:
-    return [
-        f"{node} failed, but nobody had accused it: one exam is not enough"
-        for node in sorted(again)
-    ]
+def _unaccused(failed: dict[str, str], accused: Collection[str] | None) -> dict[str, str]:
+    known = failed if accused is None else accused
+    return {node: part for node, part in sorted(failed.items()) if node not in known}
+
+
+def _said_of(again: Collection[str]) -> list[str]:
+    return [f"{node} failed, but nobody had accused it: one exam is not enough" for node in again]
 
 
 def _apart(together: list[TestOutcome], sound: set[str]) -> tuple[tuple[str, str], ...]:

@@ -283,7 +283,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         _STANDBY,
         needs_links=True,
         longer=5,
-        shape=Shape(others=1),
+        shape=Shape(standbys=2, others=1),
     ),
     Scenario(
         41,

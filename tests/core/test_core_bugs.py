@@ -53,6 +53,7 @@ CAUGHT_BY = {
     "memory-of-an-earlier-life": {"restore-is-of-the-same-job"},
     "moved-without-saving": {"a-move-loses-no-step", "a-recovery-is-not-dear"},
     "node-to-be-free-is-given-out": {"a-node-to-be-free-gets-no-work"},
+    "one-exam-convicts-whoever-fails": {"one-failure-convicts-nobody"},
     "only-the-last-epoch-is-closed": {"restore-on-the-line"},
     "pairs-are-forgotten": {"a-recovery-is-not-dear", "who-cannot-meet-is-not-seated"},
     "promised-node-is-set-free-at-once": {"a-node-has-one-holder", "what-nobody-has-is-given-back"},
@@ -71,7 +72,9 @@ CAUGHT_BY = {
     "what-a-move-needs-is-lent": {"what-a-move-needs-is-not-lent"},
     "what-a-person-evicted-is-tried": {"what-people-evict-stays-out"},
     "what-people-evict-does-not-count": {"never-too-many-evicted"},
+    "who-fails-alone-is-convicted": {"one-failure-convicts-nobody"},
     "who-flaps-protects-who-is-silent": {"no-job-stands-still-for-long"},
+    "who-helped-is-never-given-back": {"who-takes-part-has-an-exam"},
     "who-gives-its-nodes-back-is-last-in-the-queue": {"who-came-first-starts-first"},
 }
 """The rule that each bug breaks. A patch that no longer applies has to be made anew."""
@@ -86,11 +89,13 @@ FAMILY = {
     "a-step-done-again-is-progress": "hungry",
     "a-trial-overrules-a-person": "overruled",
     "memory-of-an-earlier-life": "same-name",
+    "one-exam-convicts-whoever-fails": "suspects",
     "quiet-for-one-recovery-is-quiet-for-the-next": "slow-quiet",
     "silence-is-counted-by-job": "switch",
     "two-places-get-a-pair-that-cannot-meet": "apart",
     "what-a-move-needs-is-lent": "crowded",
     "what-people-evict-does-not-count": "people-evict",
+    "who-fails-alone-is-convicted": "wrong-tests",
     "who-flaps-protects-who-is-silent": "flapping",
     "who-gives-its-nodes-back-is-last-in-the-queue": "queue",
 }

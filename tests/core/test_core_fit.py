@@ -41,6 +41,10 @@ BARRED: Mapping[Bar, Node] = {
     Bar.NO_SETUP: replace(GOOD, trust=replace(OUT, setup=None)),
     Bar.UNFIT: replace(GOOD, name="n1"),
     Bar.SILENT: replace(GOOD, link=n.Never()),
+    Bar.COMING: replace(GOOD, holding=n.Promised(job="job", quiet=n.Quiet())),
+    Bar.RANKS: replace(GOOD, holding=n.Held(job="job", quiet=n.Quiet(epoch=7))),
+    Bar.EXAMINED: replace(GOOD, exam="e"),
+    Bar.TESTED: replace(GOOD, holding=n.Held(job="job", quiet=n.Quiet(), tested=True)),
     **{
         Bar[source.name]: replace(GOOD, against={source: Against(why="so", until_s=NOW + 1)})
         for source in Source
@@ -66,7 +70,11 @@ NEVER = {
     Use.PLACE: {Bar.QUARANTINED, Bar.SUSPECT, Bar.GONE, Bar.HELD, Bar.PERSON, Bar.CORDON, Bar.REST},
     Use.BORROW: {Bar.QUARANTINED, Bar.SUSPECT, Bar.GONE, Bar.PERSON, Bar.CORDON, Bar.UNFIT},
     Use.EXAM: {Bar.GONE, Bar.HELD, Bar.RETURNING, Bar.BY_PERSON, Bar.UNMARKED, Bar.TRUSTED},
-    Use.PARTNER: {Bar.QUARANTINED, Bar.SUSPECT, Bar.SILENT},
+    Use.PARTNER: {Bar.QUARANTINED, Bar.SUSPECT, Bar.SILENT, Bar.RANKS, Bar.EXAMINED},
+    Use.HELPER: {Bar.QUARANTINED, Bar.SUSPECT, Bar.SILENT, Bar.EXAMINED, Bar.HELD, Bar.REST},
+    Use.AT_ONCE: {Bar.QUARANTINED, Bar.SUSPECT, Bar.SILENT, Bar.COMING, Bar.CORDON, Bar.DRAIN},
+    Use.SELF_TEST: {Bar.SILENT, Bar.COMING, Bar.RANKS, Bar.EXAMINED, Bar.TESTED},
+    Use.ASIDE: {Bar.QUARANTINED, Bar.SUSPECT, Bar.SILENT},
 }
 """Written again, apart from the table: what must never be used so."""
 
@@ -95,14 +103,18 @@ def test_each_reason_keeps_a_node_from_something() -> None:
     assert frozenset(Bar) == frozenset().union(*KEPT_FROM.values())
 
 
+AT_WORK = {Bar.SILENT, Bar.COMING, Bar.RANKS, Bar.EXAMINED, Bar.TESTED}
+"""Of what it does at the moment: a place it is all the same."""
+
+
 def test_each_reason_has_a_word_for_the_node_and_is_told_or_is_named_here() -> None:
     """So that a new one is not shown as free, nor kept from who waits, by being forgotten."""
     wordless = {Bar.LENT, Bar.RETURNING, Bar.REST, Bar.TRUSTED, Bar.BY_PERSON, Bar.UNMARKED}
-    wordless |= {Bar.NO_SETUP, Bar.UNFIT, Bar.SILENT}
+    wordless |= {Bar.NO_SETUP, Bar.UNFIT, *AT_WORK}
     assert set(STATES) | wordless == set(Bar)
     assert not set(STATES) & wordless
     untold = {Bar.UNKNOWN, Bar.HELD, Bar.TRUSTED, Bar.BY_PERSON, Bar.UNMARKED, Bar.NO_SETUP}
-    untold |= {Bar.SILENT}
+    untold |= AT_WORK
     assert TOLD | untold == set(Bar)
     assert not TOLD & untold
 

@@ -242,7 +242,7 @@ def test_who_was_not_accused_is_tested_once_more_beside_others(accusing) -> None
     assert life.evicted == []
     exam = life.state.exams[life.job.exam]
     assert (exam.suspects, exam.second) == (("n2",), True)
-    assert "n2 failed, and nothing but that speaks against it" in life.whys[-1]
+    assert "n2 failed, and nothing else speaks against it" in life.whys[-1]
     life.tests_end()
     assert life.evicted == []
     life.answer()

@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
+from suspects import STORING, ends, hang, results, settle
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.codec.encode import decode, encode
@@ -12,49 +13,8 @@ from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Free, Lent, Quarantined, Source, Suspect, Trusted
 from holdfast.driver.core.testing.off_the_job import following
 from holdfast.driver.journal.draft import Draft
-from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
-
-STORING = e.Task(command=("train",), workdir=".", store_url="file:///s", store_interval_steps=5)
-
-
-def hang(life, node: str) -> None:
-    """It has lasted; its stacks are not to be had, and all that ran has ended since."""
-    finding = Finding(
-        kind=Kind.HANG, weight=Weight.SUSPECT, job="job", node=node, rank=2, epoch=life.job.epoch,
-        summary="rank 2 hangs", evidence=(Evidence(source="detector", text="rank 2 hangs"),),
-        step=7,
-    )  # fmt: skip
-    life.do(e.Found(finding=finding))
-    life.wait()
-    life.answer()
-
-
-def settle(life) -> None:
-    """The cluster does at once what it was asked for."""
-    for name, node in life.state.nodes.items():
-        if node.releasing:
-            life.do(e.NodeReleased(node=name))
-    life.tick()
-
-
-def results(exam, member: str, *, bad: tuple[str, ...] = ()) -> tuple[DiagnosticResult, ...]:
-    """What the node tells of its tests: those failed in which one of `bad` took part."""
-    return tuple(
-        DiagnosticResult(
-            id=each.id, test=each.test, node=member, round=each.round, members=each.members,
-            ok=not set(bad) & set(each.members or (member,)), value=50.0,
-        )
-        for each in exam.orders[member]
-    )  # fmt: skip
-
-
-def ends(life, node: str, *, bad: tuple[str, ...] = ()) -> None:
-    """Its tests are over: those failed in which one of `bad` took part."""
-    exam = life.state.exams[life.state.nodes[node].exam]
-    for member in exam.orders:
-        told = results(exam, member, bad=bad)
-        life.do(e.DiagnosticEnded(node=member, id=exam.id, results=told))
 
 
 @pytest.fixture
@@ -391,23 +351,6 @@ def test_a_defect_in_a_suspects_exam_puts_off_that_node_alone(
     assert any("n1 is looked at again" in entry.why for entry in draft.entries)
 
 
-def test_a_lone_second_exam_convicts_by_wrong_products(training) -> None:
-    """In a job of two nobody is left to help: its only node could never be convicted."""
-    life = training(nodes=2)
-    hang(life, "n1")
-    for _ in range(2):
-        exam = life.state.exams[life.job.exam]
-        for member in exam.orders:
-            told = tuple(
-                replace(each, wrong=not each.ok and not each.members)
-                for each in results(exam, member, bad=("n0",))
-            )
-            life.do(e.DiagnosticEnded(node=member, id=exam.id, results=told))
-        if life.job.exam is None:
-            break
-    assert life.evicted == ["n0"]
-
-
 def test_where_one_suspect_cannot_be_tested_now_the_next_is_in_the_same_tick(aside) -> None:
     """It stayed due, and the driver ticked for it again and again."""
     life = aside
@@ -531,3 +474,20 @@ def test_an_evicted_node_is_on_trial_beside_the_exams_of_suspects(aside) -> None
     )
     settle(life)
     assert under_exam(life) == ["n1", "n6"]
+
+
+def test_who_waits_for_helpers_waits_on_once_the_exam_before_has_its_executor(aside) -> None:
+    life = aside
+    life.silence("n1")
+    settle(life)
+    assert life.state.exams[life.state.nodes["n1"].exam].orders == {"n1": ()}
+    suspected(life, "n5")
+    life.node("n6")
+    life.tick()
+    waits = life.state.nodes["n5"].trust.after
+    life.connect("n1", "n1-first")
+    exam = life.state.exams[life.state.nodes["n1"].exam]
+    assert set(exam.orders) == {"n1", "n4", "n6"}
+    assert waits == (exam.id,)
+    life.tick()
+    assert under_exam(life) == ["n1"]

@@ -10,6 +10,7 @@ from holdfast.driver.adapters.rest.telling import why_node
 from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state import node as n
+from holdfast.driver.core.state.fact import Bearing, Fact, OfNode
 from holdfast.driver.core.state.fit import STATES, Bar
 from holdfast.driver.core.state.model import Exam, Incident, Purpose, State
 from holdfast.driver.core.state.node import Connected, Here, Node, Quarantined, Record
@@ -24,6 +25,7 @@ EVICTED = Node(
     trust=Quarantined(why="bad", incident=7),
     record=Record(evicted_s=2.0),
 )
+STRUCK = Fact(subject=OfNode(name="n0"), what=Kind.RANK_CRASHED, bearing=Bearing.CONTEXT, at_s=1.0)
 APPEARED = e.NodeAppeared(node="n0")
 CONNECTED = e.ExecutorConnected(node="n0", incarnation="a", address="10.0.0.1")
 DISCONNECTED = e.ExecutorDisconnected(node="n0", incarnation="a")
@@ -92,7 +94,7 @@ def test_no_incident_is_denied_that_is_only_kept_no_longer() -> None:
 
 
 def test_a_strike_is_told_with_the_fault_that_it_is_for() -> None:
-    struck = replace(FREE, record=Record(strikes=(1.0,)))
+    struck = replace(FREE, record=Record(facts=(STRUCK,)))
     assert "one strike: 14:02:01" in details(struck, APPEARED), "its incident is kept no longer"
     fault = Incident(
         id=1, opened=1, kind=Kind.RANK_CRASHED, blame=Blame.UNKNOWN, found_s=1.0, node="n0",

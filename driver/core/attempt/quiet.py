@@ -16,8 +16,7 @@ from holdfast.driver.core.turn import Turn
 
 def quiet_on(node: Node, job: Job) -> Quiet | None:
     """What a node of the job told in this epoch; None: it may have older ranks."""
-    told = node.holding.quiet if isinstance(node.holding, Promised | Held) else None
-    return told if told is not None and told.epoch == job.epoch else None
+    return node.quiet_in(job.epoch)
 
 
 def is_quiet(node: Node, job: Job) -> bool:

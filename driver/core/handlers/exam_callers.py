@@ -1,6 +1,6 @@
 """An exam is over: whoever wanted it is told.
 
-Called by `decide` for each node's results, and by ticks. Pure.
+Called by `decide` for each node's results, by ticks, and where a connection ends. Pure.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,6 +40,17 @@ def on_ended(turn: Turn, event: DiagnosticEnded) -> None:
         return
     if exam.purpose is Purpose.DIAGNOSIS and exam.job is not None:
         turn.say(f"{event.node} ended its tests", exam.job)
+    if exams.complete(turn, exam):
+        _conclude(turn, exam, "")
+
+
+def without(turn: Turn, node: str) -> None:
+    """A node that only helps is silent: its exam goes on without it, if it is nobody's."""
+    known = turn.nodes[node]
+    exam = turn.exams.get(known.exam or "")
+    if exam is None or node in exam.suspects or known.job is not None:
+        return
+    exams.leave(turn, node)
     if exams.complete(turn, exam):
         _conclude(turn, exam, "")
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import exams
 from holdfast.driver.core.attempt import quiet
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
-from holdfast.driver.core.handlers import journal_restored, node_loss
+from holdfast.driver.core.handlers import exam_callers, journal_restored, node_loss
 from holdfast.driver.core.placing.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state.model import Fault, Purpose, Timer
@@ -70,6 +70,7 @@ def note_connected(turn: Turn, event: ExecutorConnected) -> bool:
 
 def on_disconnected(turn: Turn, event: ExecutorDisconnected) -> None:
     if note_disconnected(turn, event) and event.node in turn.nodes:
+        exam_callers.without(turn, event.node)
         node_loss.confirm(turn, event.node)
 
 

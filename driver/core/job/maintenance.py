@@ -275,12 +275,17 @@ def _saved_by(turn: Turn, job: Job) -> Iterator[float]:
 
 def _keep_suspects(turn: Turn, job: Job) -> Job:
     """Suspects that cannot be left are tested in their places, while the job stands still."""
-    suspects = [node for node in job.leaving if isinstance(turn.nodes[node].trust, Suspect)]
+    suspects = [node for node in job.leaving if _accused(turn.nodes[node])]
     for node in suspects:
         turn.set_trust(node, Trusted())
         turn.say(f"{node} cannot be left now: {job.name} stands still for its tests", job.name)
     leaving = tuple(node for node in job.leaving if node not in suspects)
     return turn.job(job.name, leaving=leaving, suspects=(*job.suspects, *suspects))
+
+
+def _accused(node: Node) -> bool:
+    """Of a suspect that its tests made one there is nobody to test it beside where it is."""
+    return isinstance(node.trust, Suspect) and node.trust.beside is None
 
 
 def _leave(turn: Turn, job: Job) -> None:

@@ -140,7 +140,7 @@ def setup_of(job: Job, node_class: Mapping[str, float] | None = None) -> ExamSet
 
 
 def wait_for_exam(turn: Turn, node: str) -> None:
-    """Have the quarantined node tested after a while: twice as long as the last time."""
+    """Have the node tested after a while: twice as long as the last time."""
     record = turn.nodes[node].record
     first_s, last_s = turn.policy.requalify_after_s, record.exam_wait_s
     wait_s = max(first_s, min(2 * last_s, turn.policy.requalify_longest_s))
@@ -149,10 +149,10 @@ def wait_for_exam(turn: Turn, node: str) -> None:
 
 
 def put_exam(turn: Turn, node: str, after_s: float) -> None:
-    """The next tests of the quarantined node are due after so long."""
-    quarantine = turn.nodes[node].quarantine
-    if quarantine is not None:
-        turn.set_trust(node, replace(quarantine, exam_s=turn.now + after_s))
+    """The next tests of a node that is out are due after so long."""
+    known = turn.nodes[node].trust
+    if not isinstance(known, Trusted):
+        turn.set_trust(node, replace(known, exam_s=turn.now + after_s))
 
 
 def trust(turn: Turn, node: str, *, asked: bool) -> None:

@@ -9,6 +9,7 @@ again where it gets no better one. The last step is saved first, as in `maintena
 from collections.abc import Iterable
 
 from holdfast.driver.core.attempt.quiet import quiet_on
+from holdfast.driver.core.evidence import age
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import fitting, unwanted
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, OfNode, OfVersion
@@ -88,13 +89,19 @@ def _cannot_look(host: Quiet) -> str:
 
 def move(turn: Turn, name: str, node: str, *, why: str = LEFT) -> None:
     """Have the job leave the node once its ranks have ended."""
-    job = turn.jobs[name]
-    turn.job(name, leaving=(*job.leaving, node), facts=(*job.facts, _left(turn, job, node, why)))
+    leave_place(turn, name, node, why=why)
     turn.say(f"nothing is proved against {node}: it is free for others")
 
 
+def leave_place(turn: Turn, name: str, node: str, *, why: str = LEFT) -> None:
+    """The same, whatever becomes of the node then; the job has it again where it gets no better."""
+    job = turn.jobs[name]
+    facts = age.kept((*job.facts, _left(turn, job, node, why)), turn.now)
+    turn.job(name, leaving=(*job.leaving, node), facts=facts)
+
+
 def _left(turn: Turn, job: Job, node: str, why: str) -> Fact:
-    """That the job went: it has the node again where it gets no better one."""
+    """That the job went."""
     return Fact(
         subject=OfVersion(job=job.name, number=job.version.number),
         what=why,

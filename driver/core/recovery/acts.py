@@ -109,7 +109,7 @@ def _replace(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
 def _move_warm(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     assert fault.node is not None
     if not _accused_enough(turn, fault.node, incident):
-        suspicion.begin(turn, turn.jobs[name], fault.node, fault)
+        suspicion.begin(turn, name, fault.node, fault.summary)
 
 
 def _move_cold(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:

@@ -41,8 +41,8 @@ HOLDING: Edges = {
     (n.Returning, n.Free): "the cluster has taken it back",
 }
 TRUST: Edges = {
-    (n.Trusted, n.Suspect): "a fault names it, and a warm standby takes its place",
-    (n.Suspect, n.Suspect): "it could not be tested, and that is tried again",
+    (n.Trusted, n.Suspect): "a fault or its tests alone speak against it, and its job leaves it",
+    (n.Suspect, n.Suspect): "its tests could not be held, or say too little: they are held again",
     (n.Suspect, n.Trusted): "its tests find nothing, or cannot be held; or a person restores it",
     (n.Suspect, n.Quarantined): "its tests convict it, or it is evicted",
     (n.Trusted, n.Quarantined): "it is evicted",

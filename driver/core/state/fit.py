@@ -36,8 +36,12 @@ class Use(StrEnum):
     PLACE = "place"  # to run ranks of a job: free, or a standby that the job has
     STANDBY = "standby"  # to stand by for a job
     BORROW = "borrow"  # to be given back by the job whose standby it is, for another job
+    AT_ONCE = "at once"  # to take a place of the job whose standby it is, which trains on
     EXAM = "exam"  # to be tested without a job, since it was evicted or is suspected
-    PARTNER = "partner"  # to take part in tests of a job's nodes
+    ASIDE = "aside"  # to leave its job for that, which goes on without it
+    SELF_TEST = "self-test"  # to be tested alone, as a standby that has come
+    PARTNER = "partner"  # to take part in tests with others of its job
+    HELPER = "helper"  # to be tested beside a job's nodes though it is not the job's
 
 
 class Bar(StrEnum):
@@ -61,6 +65,10 @@ class Bar(StrEnum):
     REST = "it failed lately"
     UNFIT = "it could not run this job lately"
     SILENT = "no executor of it is connected"
+    COMING = "the cluster has not given it yet"
+    RANKS = "ranks run there, or may"
+    EXAMINED = "it takes part in tests"
+    TESTED = "it was tested when it came"
 
 
 class Reason(Value, frozen=True):
@@ -84,19 +92,27 @@ _TAKEN = frozenset({Bar.HELD, Bar.LENT, Bar.RETURNING})
 _DOUBTED = frozenset({Bar.QUARANTINED, Bar.SUSPECT})
 _SOUND = _THERE | _NOTICED | _DOUBTED | {Bar.CORDON}
 _NEW = _SOUND | _TAKEN | {Bar.REST, Bar.UNFIT}
+_TESTABLE = frozenset({Bar.SILENT, Bar.RANKS, Bar.EXAMINED})
 
 KEPT_FROM: Mapping[Use, frozenset[Bar]] = {
     Use.PLACE: _NEW,
     Use.STANDBY: _NEW,
     Use.BORROW: _SOUND | {Bar.UNFIT},
+    Use.AT_ONCE: _NEW | {Bar.SILENT, Bar.COMING},
     Use.EXAM: _THERE | _NOTICED | _TAKEN | {Bar.TRUSTED, Bar.BY_PERSON, Bar.UNMARKED, Bar.NO_SETUP},
-    Use.PARTNER: _DOUBTED | {Bar.SILENT},
+    Use.ASIDE: _DOUBTED | {Bar.SILENT},
+    Use.SELF_TEST: _TESTABLE | {Bar.COMING, Bar.TESTED},
+    Use.PARTNER: _DOUBTED | _TESTABLE,
+    Use.HELPER: _NEW | _TESTABLE,
 }
 """Which reasons count for which use. A partner is a node that the job has, whose ranks stand still
 or that stands by, so that hardly any counts: who wants it free, or wants no new work there, loses
 nothing by a minute of tests, and a suspect beside nobody says nothing. Of a node that the cluster
 calls gone while its executor is connected, the tests tell more than either. One that was lent to
-another job, or is given back, is the job's no more; a free one that helps is asked as a place."""
+another job, or is given back, is the job's no more; a free one that helps might be its place."""
+
+_QUICK = frozenset(use for use, bars in KEPT_FROM.items() if bars <= _NEW)
+"""Uses for which thousands are asked."""
 
 SOURCES: Mapping[Source, Bar] = {
     Source.PERSON: Bar.PERSON,
@@ -141,17 +157,16 @@ def fit(use: Use, job: Job | None, node: Node, now: float) -> tuple[Reason, ...]
 def fits(use: Use, job: Job | None, node: Node, now: float) -> bool:
     """Whether there is no reason at all, as soon as one is met."""
     counts = KEPT_FROM[use]
-    if Bar.TRUSTED not in counts and _ordinary(job, node, counts):  # most are, of thousands
+    if use in _QUICK and _ordinary(job, node):  # most are
         return counts.isdisjoint(_TAKEN) or next(_of_holding(job, node), None) is None
     return not any(reason.bar in counts for reason in _bars(job, node, now))
 
 
-def _ordinary(job: Job | None, node: Node, counts: frozenset[Bar]) -> bool:
+def _ordinary(job: Job | None, node: Node) -> bool:
     """Whether nothing is against the node but, if at all, whose it is."""
     trusted_here = isinstance(node.trust, Trusted) and isinstance(node.presence, Here)
-    heard = Bar.SILENT not in counts or isinstance(node.link, Connected)
     fit_for_it = job is None or node.name not in job.unfit
-    return trusted_here and heard and fit_for_it and not node.against
+    return trusted_here and fit_for_it and not node.against
 
 
 def _bars(job: Job | None, node: Node, now: float) -> Iterator[Reason]:
@@ -162,8 +177,7 @@ def _bars(job: Job | None, node: Node, now: float) -> Iterator[Reason]:
     yield from _of_sources(node, now)
     if job is None or node.job != job.name:  # what a job has already is no new work for it
         yield from _of_new_work(job, node, now)
-    if not isinstance(node.link, Connected):
-        yield Reason(bar=Bar.SILENT)
+    yield from _of_work(job, node)
 
 
 def _of_presence(node: Node) -> Iterator[Reason]:
@@ -226,6 +240,26 @@ def _of_new_work(job: Job | None, node: Node, now: float) -> Iterator[Reason]:
         yield Reason(bar=Bar.CORDON, detail=cordon.why)
     if job is not None and (unfit := job.unfit.get(node.name)) and unfit.until_s > now:
         yield Reason(bar=Bar.UNFIT, detail=unfit.why)
+
+
+def _of_work(job: Job | None, node: Node) -> Iterator[Reason]:
+    """Of what it does now, or is not there to do."""
+    if not isinstance(node.link, Connected):
+        yield Reason(bar=Bar.SILENT)
+    if isinstance(node.holding, Promised):
+        yield Reason(bar=Bar.COMING)
+    if job is not None and node.job == job.name and _may_have_ranks(job, node):
+        yield Reason(bar=Bar.RANKS)
+    if node.exam is not None:
+        yield Reason(bar=Bar.EXAMINED)
+    if node.held is not None and node.held.tested is not None:
+        yield Reason(bar=Bar.TESTED)
+
+
+def _may_have_ranks(job: Job, node: Node) -> bool:
+    """Of this epoch, or older ones."""
+    at_work = job.seated and node.name not in job.standbys
+    return at_work or node.quiet_in(job.epoch) is None
 
 
 # ---------------------------------------------------------------- when to ask again

@@ -159,6 +159,7 @@ class Suspect(Value, frozen=True, tag="suspect"):
     exam_s: float  # when it is to be tested
     tries: int = 0  # of exams that could not be held
     after: tuple[str, ...] = ()  # exams of others, of which one has to end first
+    beside: tuple[str, ...] | None = None  # nothing but tests with these speaks against it
 
 
 class Quarantined(Value, frozen=True, tag="quarantined"):
@@ -286,6 +287,11 @@ class Node(Value, frozen=True):
     @property
     def allocated(self) -> bool:
         return isinstance(self.holding, Held)
+
+    def quiet_in(self, epoch: int) -> Quiet | None:
+        """What it told its job in this epoch, having no older rank; None: it may have some."""
+        told = self.holding.quiet if isinstance(self.holding, Promised | Held) else None
+        return told if told is not None and told.epoch == epoch else None
 
     @property
     def releasing(self) -> bool:

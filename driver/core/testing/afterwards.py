@@ -3,6 +3,8 @@
 Called by `off_the_job`. Pure.
 """
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from holdfast.diagnostics.verdict import Verdict
@@ -57,6 +59,13 @@ def failed(turn: Turn, node: str, verdict: Verdict) -> None:
         turn.say(f"{why}; {_next(turn, node)}")
 
 
+def stays(turn: Turn, node: str, why: str) -> None:
+    """Nothing but its own tests speaks against the suspect, and those that were held now cleared it
+    no more than they convict it."""
+    eviction.wait_for_exam(turn, node)
+    turn.say(f"{node} stays a suspect ({why}); {_next(turn, node)}")
+
+
 def doubtful(node: str, why: str) -> Verdict:
     """Of a node of which nothing was heard."""
     return Verdict(bad={}, undecided=(node,), evidence=(why,))
@@ -64,7 +73,7 @@ def doubtful(node: str, why: str) -> Verdict:
 
 def _convict(turn: Turn, node: str, job: str, verdict: Verdict) -> None:
     part = verdict.bad[node]
-    fault = diagnosed(node, f"the {part} of {node} failed its tests", verdict)
+    fault = diagnosed(node, f"the {part} of {node} failed its tests", verdict.evidence)
     incident = incidents.open_or_join(turn, None, fault)
     turn.say(fault.summary, job)
     eviction.evict(turn, node, incident.id, f"its {part} failed the tests")
@@ -74,7 +83,7 @@ def _convict(turn: Turn, node: str, job: str, verdict: Verdict) -> None:
         incidents.close(turn, incident.id, "no job was using the node")
 
 
-def diagnosed(node: str, summary: str, verdict: Verdict) -> Fault:
+def diagnosed(node: str, summary: str, evidence: Iterable[str] = ()) -> Fault:
     """The fault of a node that its tests convict."""
     return Fault(
         kind=Kind.DIAGNOSTIC_FAILED,
@@ -82,14 +91,16 @@ def diagnosed(node: str, summary: str, verdict: Verdict) -> Fault:
         blame=Blame.INFRASTRUCTURE,
         node=node,
         summary=summary,
-        evidence=tuple(Evidence(source="diagnosis", text=line) for line in verdict.evidence),
+        evidence=tuple(Evidence(source="diagnosis", text=line) for line in evidence),
     )
 
 
 def put_off(turn: Turn, node: str, why: str, *, ordered: bool) -> None:
     """It waits as long as before. A suspect's tests that twice told nothing are given up."""
     trust = turn.nodes[node].trust
-    if isinstance(trust, Suspect):
+    if isinstance(trust, Suspect) and trust.beside is not None and ordered:
+        stays(turn, node, why)
+    elif isinstance(trust, Suspect):
         _try_again(turn, node, replace(trust, tries=trust.tries + ordered, after=()), why)
     else:
         eviction.put_exam(turn, node, turn.nodes[node].record.exam_wait_s)

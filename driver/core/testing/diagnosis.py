@@ -1,35 +1,44 @@
 """Testing suspects and their neighbours while the job is quiet, and evicting whom the tests name.
 
-Called by `advance`, and by `exam_callers` once the exam is over. Pure: which tests to run and what
-results mean is in `holdfast.diagnostics`, pure as well.
+Called by `advance`, and by `exam_callers` once the exam is over. Pure. A job of two borrows a
+healthy node that nobody has: between two nobody knows which of them it was.
 """
 
 from collections.abc import Mapping
 
-from holdfast.diagnostics.plan import partners
-from holdfast.diagnostics.thresholds import Thresholds, thresholds
-from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
+from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core import exams
-from holdfast.driver.core.attempt.quiet import is_quiet
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing import eviction, move_on_suspicion, pairs
-from holdfast.driver.core.state.fit import Use, fits
-from holdfast.driver.core.state.model import Exam, Fault, Job, Purpose
-from holdfast.driver.core.testing import afterwards, beside
+from holdfast.driver.core.state.model import Exam, Job, Purpose
+from holdfast.driver.core.testing import afterwards, rounds, suspicion
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Blame, Evidence
 
 
 def begin(turn: Turn, name: str) -> None:
     """Order the tests. Suspects that are not there to be tested are left to their silence."""
     job = turn.jobs[name]
-    there = [node for node in job.members if _takes_part(turn, job, node)]
+    there = rounds.own(turn, job)
     suspects = [node for node in job.suspects if node in there]
     if not suspects:
         turn.job(name, suspects=())
         return
-    _order(turn, job, suspects, there, accused=_accused(turn, job, suspects))
+    lent = _borrowed(turn, job, there)
+    helpers = [*(node for node in there if node not in suspects), *lent]
+    setup, accused = eviction.setup_of(job), _accused(turn, job, suspects)
+    exam = rounds.order(turn, Purpose.DIAGNOSIS, suspects, helpers, setup, accused=accused)
+    turn.say(f"{name} tests {', '.join(exam.orders)} (suspect: {', '.join(suspects)})", name)
+    if lent:
+        turn.say(f"{', '.join(lent)} only helps: of two nobody would know which of them it was")
+
+
+def _borrowed(turn: Turn, job: Job, there: list[str]) -> list[str]:
+    """Who makes three of two. Of one alone it is known which it is; and whether it is the image of
+    its job no other node can tell."""
+    lack = 1 + rounds.HELPERS - len(there) if len(there) > 1 else 0
+    return rounds.others(rounds.nobodys(turn, job), most=max(0, lack))
 
 
 def _accused(turn: Turn, job: Job, suspects: list[str]) -> list[str]:
@@ -40,41 +49,6 @@ def _accused(turn: Turn, job: Job, suspects: list[str]) -> list[str]:
     return [node for node in suspects if book.blamed(turn.nodes[node].record.facts, since)]
 
 
-def _order(
-    turn: Turn,
-    job: Job,
-    suspects: list[str],
-    there: list[str],
-    *,
-    accused: list[str],
-    second: bool = False,
-) -> None:
-    """Have the suspects tested beside those that are there and helped least so far."""
-    number, limit_s = f"{job.incident or 0}.{turn.sequence}", job.plan.diagnose_s
-    if number in turn.exams:  # another job's, of the same incident
-        number = f"{number}.{job.name}"
-    healthy = [node for node in there if node not in suspects]
-    tests = beside.tests(turn, number, suspects, healthy, limit_s)
-    exam = Exam(
-        id=number,
-        purpose=Purpose.DIAGNOSIS,
-        until_s=turn.now + limit_s,
-        orders=tests,
-        suspects=tuple(suspects),
-        accused=tuple(accused),
-        second=second,
-        job=job.name,
-    )
-    exams.begin(turn, exam)
-    turn.job(job.name, exam=number)
-    turn.say(f"{job.name} tests {', '.join(tests)} (suspect: {', '.join(suspects)})", job.name)
-
-
-def _takes_part(turn: Turn, job: Job, node: str) -> bool:
-    known = turn.nodes[node]
-    return is_quiet(known, job) and fits(Use.PARTNER, job, known, turn.now)
-
-
 def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     """Judge what is there, evict whom it names, and let the job go on."""
     job = turn.jobs.get(exam.job or "")
@@ -83,7 +57,7 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
         return
     if late:
         turn.say(f"the tests of {job.name} are out of time", job.name)
-    least, verdict = _verdict(job, exam)
+    verdict = rounds.verdict(turn, exam, eviction.setup_of(job))
     left = tuple(node for node in job.suspects if node not in exam.orders)
     turn.job(job.name, exam=None, suspects=left)
     _note(turn, job, verdict)
@@ -92,27 +66,14 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
         _name(turn, job.incident, bad)
         for node, part in bad.items():
             why = f"its {part} failed the tests"
-            eviction.evict(turn, node, job.incident, why, node_class=least.alone())
+            eviction.evict(turn, node, job.incident, why, node_class=verdict.least)
     _acquit(turn, exam, verdict)
     for two in verdict.apart:
         _part(turn, job.name, two)
-    if verdict.again and not exam.second:
-        _examine_again(turn, job.name, exam, verdict)
-    elif not bad:
+    for node in rounds.once_more(turn, turn.jobs[job.name], exam, verdict):
+        suspicion.doubt(turn, job.name, node, verdict.again[node], rounds.met(exam, [node]))
+    if not (bad or any(node in job.members for node in verdict.again)):
         turn.say(f"tests of {', '.join(exam.orders)} find no fault with any node", job.name)
-
-
-def _examine_again(turn: Turn, name: str, exam: Exam, verdict: Verdict) -> None:
-    """Who failed, and whom nobody had accused, is tested once more, beside others: of many healthy
-    nodes some fail once."""
-    job = turn.jobs[name]
-    there = [node for node in job.members if _takes_part(turn, job, node)]
-    failed = [node for node in verdict.again if node in there]
-    good = [node for node in there if node not in {*failed, *verdict.undecided}]
-    if failed:
-        helpers = partners(failed, good, before=exam.orders)
-        turn.say(f"{', '.join(failed)} failed, and nothing but that speaks against it", name)
-        _order(turn, job, failed, [*failed, *helpers], accused=failed, second=True)
 
 
 def _part(turn: Turn, name: str, two: tuple[str, str]) -> None:
@@ -132,15 +93,6 @@ def _acquit(turn: Turn, exam: Exam, verdict: Verdict) -> None:
             afterwards.acquit(turn, name)
 
 
-def _verdict(job: Job, exam: Exam) -> tuple[Thresholds, Verdict]:
-    found = [result for results in exam.results.values() for result in results]
-    least = thresholds(found, job.plan.node_class)
-    if exam.second and len(exam.orders) == 1:  # nobody was left to help
-        (alone,) = exam.orders
-        return least, judge_alone(alone, exam.orders[alone], found, job.plan.node_class)
-    return least, judge(exam.orders, found, least, accused=exam.accused)
-
-
 def _name(turn: Turn, number: int, bad: Mapping[str, str]) -> None:
     """Let the incident name who was convicted; where it does already, only whose fault it is."""
     incident = turn.incidents[number]
@@ -148,13 +100,7 @@ def _name(turn: Turn, number: int, bad: Mapping[str, str]) -> None:
         turn.incident(number, blame=Blame.INFRASTRUCTURE)
         return
     node, part = next(iter(bad.items()))
-    fault = Fault(
-        kind=Kind.DIAGNOSTIC_FAILED,
-        weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
-        node=node,
-        summary=f"the {part} of {node} failed its tests",
-    )
+    fault = afterwards.diagnosed(node, f"the {part} of {node} failed its tests")
     turn.put_incident(incidents.rooted(incident, fault))
 
 

@@ -2,8 +2,9 @@
 
 Called by `exam_callers`, by ticks, and by whoever hears of the node. Pure. Its trust says why it is
 out: it was evicted, has to prove that it is well, and is tested alone; or it is a suspect, against
-whom all has to be proved, and healthy nodes are tested beside it. What follows is `afterwards`. No
-job has it, so what befalls it here is no incident.
+whom all has to be proved, and healthy nodes are tested beside it, unless its tests made it one and
+nobody new is there. What follows is `afterwards`. No job has it, so what befalls it here is no
+incident.
 """
 
 import math
@@ -18,7 +19,7 @@ from holdfast.driver.core.placing.allocation import leave
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Brake, Exam, Purpose
 from holdfast.driver.core.state.node import ExamSetup, Lent, Node, Suspect, Trusted
-from holdfast.driver.core.testing import afterwards, beside
+from holdfast.driver.core.testing import afterwards, rounds
 from holdfast.driver.core.turn import Turn
 
 # ---------------------------------------------------------------- when
@@ -65,31 +66,40 @@ def _following(turn: Turn) -> list[Node]:
 
 
 def _hold(turn: Turn, node: Node) -> None:
-    """Have an executor on the node. What it runs alone it is told at once; beside whom it is tested
-    once it is there."""
-    setup, number = _setup(node), turn.sequence
-    if node.quarantined:
-        purpose, id_, limit_s = Purpose.REQUALIFICATION, f"trial.{number}", setup.diagnose_s
-        tests = beside.tests(turn, id_, [node.name], [], limit_s)
-        turn.say(f"{node.name} is tested, which says whether it is used again")
-    elif beside.enough(turn, turn.jobs.get(setup.job)):
-        purpose, id_, limit_s = Purpose.SUSPICION, f"suspect.{number}.{node.name}", 0.0
-        tests = {node.name: ()}
-    else:
+    """Have an executor on the node; it is told what to run, beside whom, once that is there."""
+    setup = _setup(node)
+    if not (node.quarantined or _met(node) is not None or _enough(turn, setup)):
         _wait_for_helpers(turn, node)
         return
+    purpose = Purpose.REQUALIFICATION if node.quarantined else Purpose.SUSPICION
     exam = Exam(
-        id=id_,
+        id=rounds.new_id(turn, purpose, node.name),
         purpose=purpose,
-        until_s=turn.now + turn.policy.connect_s + limit_s,
-        orders=tests,
+        until_s=turn.now + turn.policy.connect_s,
+        orders={node.name: ()},
         suspects=(node.name,),
-        accused=(node.name,),
+        job=setup.job,
     )
     turn.ask_for(node.name, Lent())
     exams.begin(turn, exam)
-    turn.order(HoldForExam(job=setup.job, node=node.name, number=number, spec=setup.spec))
+    number, spec = turn.sequence, setup.spec
+    turn.order(HoldForExam(job=setup.job, node=node.name, number=number, spec=spec))
+    if node.quarantined:
+        turn.say(f"{node.name} is tested, which says whether it is used again")
     connected(turn, node.name, new=False)
+
+
+def _met(node: Node) -> tuple[str, ...] | None:
+    """Of a suspect that its tests made one, with whom; None: something else accuses it."""
+    return node.trust.beside if isinstance(node.trust, Suspect) else None
+
+
+def _enough(turn: Turn, setup: ExamSetup) -> bool:
+    """Whether so many can help, and as many for each suspect whose executor is waited for."""
+    waiting = [exam for exam in turn.exams.values() if exam.purpose is Purpose.SUSPICION]
+    wanted = rounds.HELPERS * (1 + sum(not exam.orders[exam.suspects[0]] for exam in waiting))
+    found = rounds.others(rounds.idle(turn, turn.jobs.get(setup.job)), most=wanted)
+    return len(found) == wanted
 
 
 def _wait_for_helpers(turn: Turn, node: Node) -> None:
@@ -106,7 +116,7 @@ def connected(turn: Turn, name: str, *, new: bool) -> None:
     comes too late for what its partners have run."""
     node = turn.nodes[name]
     exam = turn.exams.get(node.exam or "")
-    if exam is None or name not in exam.suspects or exam.purpose is not Purpose.SUSPICION:
+    if exam is None or not (isinstance(node.holding, Lent) and node.connected):
         return
     if not exam.orders[name]:
         _convene(turn, node, exam)
@@ -115,12 +125,16 @@ def connected(turn: Turn, name: str, *, new: bool) -> None:
 
 
 def _convene(turn: Turn, node: Node, exam: Exam) -> None:
-    setup = _setup(node)
-    helpers = beside.some(turn, turn.jobs.get(setup.job))
-    if len(helpers) == beside.HELPERS and node.connected:  # else it ends by its time
-        tests = beside.tests(turn, exam.id, [node.name], helpers, setup.diagnose_s)
-        exams.begin(turn, replace(exam, orders=tests, until_s=turn.now + setup.diagnose_s))
-        turn.say(f"{node.name} is tested beside {' and '.join(helpers)}")
+    """Who was evicted is tested alone; so is a suspect that its tests made one, where it has to."""
+    setup, met = _setup(node), _met(node)
+    helpers = [] if node.quarantined else rounds.anew(turn, setup, node.name, met or ())
+    if not node.quarantined and met is None and len(helpers) < rounds.HELPERS:
+        return  # it ends by its time
+    suspects, purpose = [node.name], exam.purpose
+    rounds.order(turn, purpose, suspects, helpers, setup, accused=suspects, number=exam.id)
+    if not node.quarantined:
+        with_whom = f"beside {' and '.join(helpers)}" if helpers else "alone"
+        turn.say(f"{node.name} is tested {with_whom}")
 
 
 def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
@@ -133,7 +147,7 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
         put_off(turn, name, next(details, "no test could be run"), ordered=True)
         return
     setup = _setup(node)
-    verdict = beside.judged(turn, exam, setup.job, setup.node_class)
+    verdict = rounds.verdict(turn, exam, setup)
     if not found:
         verdict = afterwards.doubtful(name, late)
     if name in verdict.undecided and not node.quarantined:
@@ -142,7 +156,9 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     end(turn, name)
     for two in verdict.apart:
         pairs.note(turn, *two)
-    if name in (*verdict.bad, *verdict.undecided):
+    if name in verdict.again:
+        afterwards.stays(turn, name, f"its {verdict.again[name]} failed again, tested alone")
+    elif name in (*verdict.bad, *verdict.undecided):
         afterwards.failed(turn, name, verdict)
     else:
         afterwards.passed(turn, name)

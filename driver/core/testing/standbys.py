@@ -1,22 +1,22 @@
 """Standbys are tested when they come: each once, alone, while its job trains on.
 
 Called by `decide` and by ticks. Pure. Nobody had accused a standby that fails, so it is tested a
-second time, beside other healthy nodes where there are any. One that fails again is evicted, and
-the next node is tested in its turn; one of which nothing could be measured stands by. A place that
-is empty does not wait for a test, and neither does a recovery: it ends those that are under way.
-Must not touch training: no epoch, no phase, no restart.
+second time, beside other healthy nodes; where there are none it is a suspect. One that fails again
+is evicted, and the next node is tested in its turn; one of which nothing could be measured stands
+by. A place that is empty does not wait for a test, and neither does a recovery: it ends those that
+are under way. Must not touch training: no epoch, no phase, no restart.
 """
 
 from msgspec.structs import replace
 
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core import exams
-from holdfast.driver.core.attempt.quiet import is_quiet
 from holdfast.driver.core.job.maintenance import trains
-from holdfast.driver.core.placing.allocation import ready
+from holdfast.driver.core.placing.eviction import setup_of
+from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Exam, Fault, Job, Purpose
 from holdfast.driver.core.state.node import Node
-from holdfast.driver.core.testing import afterwards, beside
+from holdfast.driver.core.testing import afterwards, rounds, suspicion
 from holdfast.driver.core.turn import Turn
 
 
@@ -27,46 +27,21 @@ def keep(turn: Turn) -> None:
         training = trains(job)
         for name in job.standbys:
             node = turn.nodes[name]
-            if node.exam is not None and not training:  # it is tested once its job trains again
+            if not training:  # it is tested once its job trains again
                 exams.leave(turn, name, but=Purpose.DIAGNOSIS)
-            elif training and _is_due(turn, job, node):
+            elif _is_due(turn, job, node):
                 _begin(turn, job, node)
 
 
 def _is_due(turn: Turn, job: Job, node: Node) -> bool:
-    """Whether it is there, quiet, and was not tested since it came."""
     policy = turn.policy
     tests = policy.standby_test_s > 0 and job.failed_standbys < policy.standby_failures
-    new = node.held is not None and node.held.tested is None and node.exam is None
-    return tests and new and ready(node) and is_quiet(node, job)
+    return tests and fits(Use.SELF_TEST, job, node, turn.now)
 
 
 def _begin(turn: Turn, job: Job, node: Node) -> None:
-    _order(turn, job, node, [], second=False)
+    rounds.order(turn, Purpose.STANDBY, [node.name], [], setup_of(job))
     turn.say(f"standby {node.name} tests itself")
-
-
-def _begin_again(turn: Turn, job: Job, node: Node) -> None:
-    helpers = beside.some(turn, job, but=(node.name,))
-    _order(turn, job, node, helpers, second=True)
-    with_whom = f", beside {' and '.join(helpers)}" if helpers else ""
-    turn.say(f"standby {node.name} failed its self-test and is tested once more{with_whom}")
-
-
-def _order(turn: Turn, job: Job, node: Node, helpers: list[str], *, second: bool) -> None:
-    id_, limit_s = f"standby.{turn.sequence}.{node.name}", turn.policy.standby_test_s
-    tests = beside.tests(turn, id_, [node.name], helpers, min(limit_s, job.plan.diagnose_s))
-    exam = Exam(
-        id=id_,
-        purpose=Purpose.STANDBY,
-        until_s=turn.now + limit_s,
-        orders=tests,
-        suspects=(node.name,),
-        accused=(node.name,) if second else (),  # by the first
-        second=second,
-        job=job.name,
-    )
-    exams.begin(turn, exam)
 
 
 def conclude(turn: Turn, exam: Exam, late: str = "") -> Fault | None:
@@ -77,16 +52,22 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> Fault | None:
     exams.drop(turn, exam.id)
     if job is None:
         return None
-    verdict = beside.judged(turn, exam, job.name, job.plan.node_class)
+    verdict = rounds.verdict(turn, exam, setup_of(job))
     if not exam.results or name in verdict.undecided:
         _stands_by_untested(turn, name, late or verdict.evidence[-1])
-    elif name not in verdict.bad:
-        _pass(turn, job, name)
-    elif exam.second:
+    elif name in verdict.bad:
         return _fail(turn, job, name, verdict)
+    elif name in verdict.again:
+        _once_more(turn, job, exam, verdict)
     else:
-        _begin_again(turn, job, turn.nodes[name])
+        _pass(turn, job, name)
     return None
+
+
+def _once_more(turn: Turn, job: Job, exam: Exam, verdict: Verdict) -> None:
+    for node in rounds.once_more(turn, job, exam, verdict):
+        _count(turn, job)
+        suspicion.doubt(turn, job.name, node, verdict.again[node])
 
 
 def _pass(turn: Turn, job: Job, node: str) -> None:
@@ -109,6 +90,12 @@ def _stands_by_untested(turn: Turn, node: str, why: str) -> None:
 
 
 def _fail(turn: Turn, job: Job, node: str, verdict: Verdict) -> Fault:
+    _count(turn, job)
+    summary = f"the {verdict.bad[node]} of {node} failed its self-test"
+    return afterwards.diagnosed(node, summary, verdict.evidence)
+
+
+def _count(turn: Turn, job: Job) -> None:
     failed = job.failed_standbys + 1
     turn.job(job.name, failed_standbys=failed)
     if failed == turn.policy.standby_failures:
@@ -116,5 +103,3 @@ def _fail(turn: Turn, job: Job, node: str, verdict: Verdict) -> Fault:
             f"{failed} standbys of {job.name} failed one after another: more likely the test than "
             "the nodes, so its standbys are tested no more"
         )
-    summary = f"the {verdict.bad[node]} of {node} failed its self-test"
-    return afterwards.diagnosed(node, summary, verdict)

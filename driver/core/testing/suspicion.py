@@ -6,14 +6,16 @@ saved, for what only the suspect's memory has is lost with it. Else, and while t
 job's ranks stand still and its own nodes help: see `diagnosis`.
 """
 
+from collections.abc import Iterable
+
 from holdfast.driver.core.attempt import saving
-from holdfast.driver.core.placing import eviction
-from holdfast.driver.core.placing.allocation import ready
+from holdfast.driver.core.placing import eviction, move_on_suspicion
+from holdfast.driver.core.placing.allocation import leave
 from holdfast.driver.core.placing.candidates import unwanted
 from holdfast.driver.core.state.fit import Use, fits
-from holdfast.driver.core.state.model import Fault, Job
-from holdfast.driver.core.state.node import Suspect, Trusted
-from holdfast.driver.core.testing import beside
+from holdfast.driver.core.state.model import Job
+from holdfast.driver.core.state.node import Suspect
+from holdfast.driver.core.testing import rounds
 from holdfast.driver.core.turn import Turn
 
 
@@ -22,19 +24,35 @@ def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
     held_back = turn.brake.on or turn.policy.dry_run or not saving.can_save(job)
     if node is None or held_back or node not in job.places or node in job.leaving:
         return False
-    if not turn.nodes[node].connected or not isinstance(turn.nodes[node].trust, Trusted):
+    if not fits(Use.ASIDE, job, turn.nodes[node], turn.now):
         return False
     known = unwanted(turn, job, without=node)
     own = [turn.nodes[standby] for standby in job.standbys if standby not in known]
-    warm = [each.name for each in own if ready(each) and fits(Use.PLACE, job, each, turn.now)]
+    warm = [each.name for each in own if fits(Use.AT_ONCE, job, each, turn.now)]
     needed = len(job.leaving) + 1  # what it has to leave besides takes one each
-    helpers = beside.some(turn, job, but=(node, *warm[:needed]))
-    return len(warm) >= needed and len(helpers) == beside.HELPERS
+    helpers = rounds.others(rounds.idle(turn, job), but=(node, *warm[:needed]))
+    return len(warm) >= needed and len(helpers) == rounds.HELPERS
 
 
-def begin(turn: Turn, job: Job, node: str, fault: Fault) -> None:
-    """The job leaves the node, its last step saved first; it is tested once it is given back."""
+def begin(
+    turn: Turn, name: str, node: str, why: str, *, beside: Iterable[str] | None = None
+) -> None:
+    """The job leaves the node, its last step saved first; it is tested once it is given back.
+    `beside`: nothing but its tests with these speaks against it.
+    """
+    job = turn.jobs[name]
+    met = None if beside is None else tuple(sorted(beside))
     setup = eviction.setup_of(job)
-    turn.set_trust(node, Suspect(why=fault.summary, setup=setup, exam_s=turn.now))
-    turn.job(job.name, leaving=(*job.leaving, node))
-    turn.say(f"{node} is tested before anybody uses it again", job.name)
+    turn.set_trust(node, Suspect(why=why, setup=setup, exam_s=turn.now, beside=met))
+    if node in job.places:
+        move_on_suspicion.leave_place(turn, name, node)
+    else:
+        leave(turn, node)
+    turn.say(f"{node} is tested before anybody uses it again", name)
+
+
+def doubt(turn: Turn, name: str, node: str, part: str, beside: Iterable[str] = ()) -> None:
+    """A node failed its tests, and nobody new can be tested beside it: it is not evicted."""
+    why = f"its {part} failed its tests, and nobody else is there to be tested beside it"
+    turn.say(f"{node} is a suspect: {why}", name)
+    begin(turn, name, node, why, beside=beside)

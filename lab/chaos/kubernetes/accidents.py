@@ -22,7 +22,7 @@ ACCIDENTS: tuple[OnKubernetes, ...] = (
         node.standby_fails_test,
         rows.STANDBY,
         longer=rows.LONG,
-        shape=Shape(others=1),
+        shape=Shape(standbys=2, others=1),
         holds=(witnesses.ranks_went_on,),
     ),
     OnKubernetes(

@@ -37,6 +37,8 @@ def check(world: World, before: State, event: e.AnyEvent, decision: Decision, no
         nodes.trust_is_earned(world, event, before, after, name)
         exams.who_fails_again_waits_longer(world, event, before, after, name, now)
         nodes.only_standbys_test_themselves(after, name)
+        exams.who_takes_part_is_known_to(after, name)
+        exams.one_failure_convicts_nobody(before, after, event, name)
     nodes.a_standbys_test_costs_nothing(before, after, event)
     exams.who_answers_was_tested(world, before, after, event)
     brakes.brake_is_a_persons_to_release(before, after, event)

@@ -22,6 +22,25 @@ def who_answers_was_tested(world: World, before: State, after: State, event: e.A
     require("who-answers-was-tested", ran or not counts, f"{node.name} in {exam.id}")
 
 
+def who_takes_part_is_known_to(state: State, name: str) -> None:
+    """A node is in an exam that is under way, and that has it run something or waits for it."""
+    number = state.nodes[name].exam
+    exam = state.exams.get(number or "")
+    there = number is None or (exam is not None and name in exam.orders)
+    require("who-takes-part-has-an-exam", there, f"{name} in {number}")
+
+
+def one_failure_convicts_nobody(before: State, after: State, event: e.AnyEvent, name: str) -> None:
+    """Tests convict whom something else accuses, or an exam before, and nobody who is alone."""
+    old, new = before.nodes.get(name), after.nodes[name]
+    exam = before.exams.get(old.exam or "") if old is not None else None
+    told = isinstance(event, e.DiagnosticEnded) and exam is not None and exam.id == event.id
+    if old is None or exam is None or not told or old.quarantined or not new.quarantined:
+        return
+    twice = name in exam.accused and len(exam.orders) > 1
+    require("one-failure-convicts-nobody", twice, f"{name} in {exam}")
+
+
 def who_fails_again_waits_longer(
     world: World, event: e.AnyEvent, before: State, after: State, name: str, now: float
 ) -> None:
