@@ -1,0 +1,54 @@
+"""Which cause the driver named, read from what it keeps: as a hypothesis, in one word.
+
+The words: passing, pause, point, node, link, version, user, blind; "" where it named none. Once an
+incident says its hypothesis itself that is what counts, and the rest of this file goes.
+"""
+
+from holdfast.driver.core.state.model import Incident, Job, Phase, State
+from holdfast.driver.core.state.restore_point import Tainted
+from holdfast.protocol.faults import Blame, Kind, Rung
+
+NODES = frozenset({Kind.NODE_LOST, Kind.EXECUTOR_LOST, Kind.DIAGNOSTIC_FAILED, Kind.KERNEL_FAULT})
+PAUSES = frozenset({Kind.STANDSTILL, Kind.GOES_ON})
+
+
+def named(state: State, name: str) -> str:
+    """What the job's last incident was put down to."""
+    job = state.jobs.get(name)
+    own = [each for each in state.incidents.values() if name in each.jobs]
+    if job is None or not own:
+        return ""
+    acted = [each for each in own if each.faults or each.rung is not Rung.NONE]
+    last = max(acted or own, key=lambda each: (each.found_s, each.id))
+    told: str = getattr(last, "hypothesis", "")
+    return told or _by_its_words(state, job, last, reported=not acted)
+
+
+def _by_its_words(state: State, job: Job, last: Incident, *, reported: bool) -> str:
+    if reported:
+        return "pause" if last.kind in PAUSES else ""
+    if last.outage:
+        return "blind"
+    if job.phase is Phase.FAILED:
+        return "user" if last.blame is Blame.USER else ""
+    if _parted(state, job, last):
+        return "link"
+    if last.evicted or last.kind in NODES or _moved(job, last):
+        return "node"
+    if any(_tainted(point.status, last.found_s) for point in job.points):
+        return "point"
+    if job.history and job.history[-1].version < job.version.number:
+        return "version"
+    return "user" if last.blame is Blame.USER else "passing"
+
+
+def _parted(state: State, job: Job, last: Incident) -> bool:
+    return any(each.at_s >= last.found_s for each in state.apart)
+
+
+def _moved(job: Job, last: Incident) -> bool:
+    return any(at_s >= last.found_s for at_s in job.moved.values())
+
+
+def _tainted(status: object, since_s: float) -> bool:
+    return isinstance(status, Tainted) and (status.since_s or 0.0) >= since_s
