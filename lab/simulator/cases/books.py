@@ -19,6 +19,7 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     nodes: int
     ended: str  # "running", "failed" or "looping"
+    curable: bool  # without the guilty there are nodes enough
     right: bool  # it is what should have become of it
     named: str  # the cause, as whoever played it said: a hypothesis, "" for none
     named_right: bool
@@ -41,6 +42,7 @@ class CaseBooks:
         self.best = 0  # furthest step
         self.faults = 0
         self.repeated = 0
+        self.paused_s = 0.0  # that the job wanted itself
         self.left: list[str] = []
         self.out: list[str] = []  # quarantined
         self._nodes: tuple[str, ...] = ()
@@ -67,6 +69,7 @@ class CaseBooks:
             seed=self.case.seed,
             nodes=self.case.nodes,
             ended=ended,
+            curable=self._curable,
             right=ended in self._rightly(),
             named=named,
             named_right=named in self.cause.names,
@@ -75,7 +78,7 @@ class CaseBooks:
             innocent_moves=len(self._innocent(self.left)),
             quarantined=len(self.out),
             innocent_quarantined=len(self._innocent(self.out)),
-            lost_s=round(self._trains_s(now) - self.best * STEP_S, 1),
+            lost_s=round(self._trains_s(now) - self.best * STEP_S - self.paused_s, 1),
             repeated=self.repeated,
         )
 
@@ -88,11 +91,15 @@ class CaseBooks:
     def _trains_s(self, now: float) -> float:
         return now - self.began_s if self.began_s is not None else 0.0
 
+    @property
+    def _curable(self) -> bool:
+        return self.cause.curable(len(self.case.all_nodes), self.case.nodes)
+
     def _rightly(self) -> frozenset[str]:
-        cause, case = self.cause, self.case
+        cause = self.cause
         if cause.hopeless:
             return frozenset({"failed"})
-        if cause.blocks and not cause.curable(len(case.all_nodes), case.nodes):
+        if cause.blocks and not self._curable:
             return frozenset({"failed", "running"})
         return frozenset({"running"})
 

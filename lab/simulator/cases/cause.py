@@ -20,7 +20,7 @@ class Cause:
     exams_find = 0.0  # chance that a test of a guilty node, or of a guilty pair, fails
     least_nodes = 1
     versions = 1
-    lasts_s = 4 * 3_600.0  # virtual, how long it is played at the most
+    lasts_s = 8 * 3_600.0  # virtual, how long it is played at the most
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng

@@ -3,7 +3,7 @@
 from random import Random
 
 from holdfast.lab.simulator.cases.cause import Cause, steps_s
-from holdfast.lab.simulator.cases.trouble import Attempt, Manner, Trouble
+from holdfast.lab.simulator.cases.trouble import STEP_S, Attempt, Manner, Trouble
 
 HOUR_S = 3_600.0
 CUDA_ERROR = "RuntimeError: CUDA error: unspecified launch failure"
@@ -28,7 +28,7 @@ class CrashingCode(Cause):
     """The code dies of a signal each five minutes, anywhere, and gets on all the same."""
 
     names = frozenset({"passing", "user"})
-    lasts_s = 12 * HOUR_S
+    lasts_s = 16 * HOUR_S
 
     def __init__(self, rng: Random) -> None:
         super().__init__(rng)
@@ -119,7 +119,7 @@ class PoisonedPoint(Cause):
     def __init__(self, rng: Random) -> None:
         super().__init__(rng)
         self.first_s = rng.uniform(1_200.0, HOUR_S)
-        self.back = rng.choice((1, 1, 60, 400))  # steps before the fault since which it is so
+        self.back = rng.choice((20, 60, 400))  # steps before the fault since which it is so
         self.since: int | None = None
         self.dies = rng.choice((Manner.EXCEPTION, Manner.SIGNAL))
 
@@ -150,7 +150,7 @@ class LongEvaluation(Cause):
         if aim > self.last:
             return None
         return Trouble(
-            after_s=steps_s(step, aim) - 0.5,
+            after_s=steps_s(step, aim) - STEP_S / 2,  # in the middle of that step
             manner=Manner.PAUSE,
             node=attempt.nodes[0],
             lasts_s=self.takes_s * self.rng.uniform(0.9, 1.1),
@@ -174,6 +174,6 @@ class MassSilence(Cause):
         return Trouble(
             after_s=self.rng.uniform(300.0, HOUR_S),
             manner=Manner.SILENCE,
-            lasts_s=10.0 * 18.0 ** self.rng.random(),
+            lasts_s=self.rng.uniform(30.0, 180.0),
             silent=tuple(self.rng.sample(attempt.nodes, many)),
         )

@@ -11,13 +11,10 @@ from holdfast.driver.core.state.model import Job
 from holdfast.lab.simulator.cases import ends
 from holdfast.lab.simulator.cases.detectors import LOST_S, Detectors, lost, spot_of
 from holdfast.lab.simulator.cases.training import Training
-from holdfast.lab.simulator.cases.trouble import STEP_S, Manner, Trouble
+from holdfast.lab.simulator.cases.trouble import SETTLED_S, STEP_S, Manner, Trouble
 from holdfast.lab.simulator.cases.world import JOB, CaseWorld
 from holdfast.protocol.faults import Finding, Kind
 
-SETTLED_S = 900.0
-"""After which a job of which no more trouble is to come is done with: what was begun for the last
-one, tests and all, has ended by then."""
 ECHO_S, ECHOES = 0.01, 3
 """Peers that die of a death, and how soon; the others wait."""
 
@@ -50,6 +47,7 @@ class Course:
     def _next(self, training: Training) -> None:
         world = self.world
         trouble = world.cause.next(training.attempt, training.step(world.now))
+        self.cured = trouble is None
         if trouble is None:
             self._later(SETTLED_S, training, partial(self._settled, training))
         else:
@@ -57,7 +55,7 @@ class Course:
 
     def _settled(self, training: Training) -> None:
         self.world.books.reached(training.step(self.world.now), self.world.now)
-        self.cured = self.world.over = True
+        self.world.over = True
 
     def _strikes(self, training: Training, trouble: Trouble) -> None:
         self.world.cause.struck(trouble)
@@ -143,12 +141,13 @@ class Course:
     def _goes_on(self, training: Training, trouble: Trouble, since_s: float) -> None:
         job, now = self._job(training), self.world.now
         stood_s = now - since_s
-        training.go(now - STEP_S)  # the step that it is in is done with that
+        training.go(now - STEP_S / 2)  # it was in the middle of one
         if job is not None and stood_s > self.detectors.said_after_s(job):
             step = training.step(now)
             self._tell(self.detectors.standstill(job, Kind.GOES_ON, trouble.node, step))
         self.detectors.passed(stood_s)
-        self._next(training)
+        self.world.books.paused_s += stood_s
+        self._later(STEP_S / 2, training, partial(self._next, training))
 
     # ------------------------------------------------------------ nodes are not heard
 

@@ -5,9 +5,9 @@ rank that is stuck is acted on after the job's `stuckMaxS`, one that is at work 
 `pauseMaxS`, each later for each restart that its place in the script has had.
 """
 
+from holdfast.driver.core.state.model import Job
 from holdfast.driver.follow.feed import expectation
 from holdfast.driver.watch.standstill import FACTOR, LONGEST_S
-from holdfast.driver.core.state.model import Job
 from holdfast.lab.simulator.cases.trouble import Manner
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 
@@ -37,7 +37,13 @@ class Detectors:
         self._pause_s = max(self._pause_s, pause_s)
 
     def hang(
-        self, job: Job, manner: Manner, node: str | None, rank: int | None, spot: str, stood_s: float
+        self,
+        job: Job,
+        manner: Manner,
+        node: str | None,
+        rank: int | None,
+        spot: str,
+        stood_s: float,
     ) -> Finding:
         """A standstill that is acted on."""
         again = node in self._hung and manner is not Manner.PAUSE

@@ -15,7 +15,7 @@ PAUSES = frozenset({Kind.STANDSTILL, Kind.GOES_ON})
 def named(state: State, name: str) -> str:
     """What the job's last incident was put down to."""
     job = state.jobs.get(name)
-    own = [each for each in state.incidents.values() if name in each.jobs]
+    own = [each for each in state.incidents.values() if name in each.jobs or _of_all(each)]
     if job is None or not own:
         return ""
     acted = [each for each in own if each.faults or each.rung is not Rung.NONE]
@@ -27,7 +27,7 @@ def named(state: State, name: str) -> str:
 def _by_its_words(state: State, job: Job, last: Incident, *, reported: bool) -> str:
     if reported:
         return "pause" if last.kind in PAUSES else ""
-    if last.outage:
+    if _of_all(last):
         return "blind"
     if job.phase is Phase.FAILED:
         return "user" if last.blame is Blame.USER else ""
@@ -40,6 +40,11 @@ def _by_its_words(state: State, job: Job, last: Incident, *, reported: bool) -> 
     if job.history and job.history[-1].version < job.version.number:
         return "version"
     return "user" if last.blame is Blame.USER else "passing"
+
+
+def _of_all(incident: Incident) -> bool:
+    """Many were not heard of at once, and nobody was accused: a loss that names nobody."""
+    return incident.kind in NODES and incident.node is None and not incident.evicted
 
 
 def _parted(state: State, job: Job, last: Incident) -> bool:

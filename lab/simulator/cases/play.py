@@ -52,9 +52,8 @@ class Play:
         if training is not None and not training.over:
             world.books.reached(training.step(now), now)
         failed = state.jobs[JOB].phase is Phase.FAILED
-        return world.books.close(
-            failed=failed, cured=self.course.cured, named=named(state, JOB), now=now
-        )
+        cured = self.course.cured and training is not None and not training.over
+        return world.books.close(failed=failed, cured=cured, named=named(state, JOB), now=now)
 
 
 @only(*TESTED)

@@ -9,6 +9,10 @@ import msgspec
 
 STEP_S = 1.0
 """A training step."""
+SETTLED_S = 3 * 3_600.0
+"""A job that trains for so long after its last trouble, and of which no more is to come, is done
+with: what was begun for that, tests and all, has ended by then, and whoever looks back knows what
+did not come again."""
 
 
 class Manner(StrEnum):

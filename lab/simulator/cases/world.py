@@ -29,7 +29,7 @@ from holdfast.protocol.messages import (
 JOB = "job"
 CALL_S, TOLD_S = 0.2, 0.01
 COLD_S = 100.0
-"""From an allocation until the executor is there: images, libraries. (Policy.connect_s is 120 s.)"""
+"""From an allocation until the executor is there: images, libraries. (The driver waits 120 s.)"""
 START_S = 4.0
 """From the start of ranks until they train: they meet, and restore."""
 KEEPS = 8
