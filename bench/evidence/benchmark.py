@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -52,7 +53,7 @@ def run(*, cases: Sequence[str], seeds: int, before: str, as_json: bool) -> int:
     if as_json:
         print(msgspec.json.encode({"seeds": seeds, "rows": rows, "goals": aims}).decode())
     elif rows:
-        show(Console(), rows, aims)
+        show(Console(width=max(WIDTH, Console().width)), rows, aims)
     return code
 
 
@@ -139,28 +140,35 @@ def systems_beside(before: str) -> Iterator[dict[str, Path]]:
 
 
 HEADINGS: tuple[tuple[str, Callable[[Row], str]], ...] = (
-    ("right %", lambda row: f"{row.right_percent:.1f}"),
-    ("named %", lambda row: f"{row.named_percent:.1f}"),
+    ("right", lambda row: f"{row.right_percent:.1f}"),
+    ("named", lambda row: f"{row.named_percent:.1f}"),
     ("faults", lambda row: f"{row.faults:.1f}"),
-    ("innocents out", lambda row: f"{row.innocents_quarantined}"),
-    ("innocents moved a fault", lambda row: f"{row.innocents_moved_a_fault:.3f}"),
+    ("out", lambda row: f"{row.innocents_quarantined}"),
+    ("moved", lambda row: f"{row.innocents_moved_a_fault:.3f}"),
     ("moves", lambda row: f"{row.moves:.2f}"),
-    ("lost s", lambda row: f"{row.lost_median_s:.0f}"),
+    ("lost", lambda row: f"{row.lost_median_s:.0f}"),
     ("p90", lambda row: f"{row.lost_p90_s:.0f}"),
-    ("times oracle", lambda row: "-" if row.times_oracle is None else f"{row.times_oracle:.2f}"),
-    ("CPU ms", lambda row: f"{row.cpu_ms:.0f}"),
+    ("times", lambda row: "-" if row.times_oracle is None else f"{row.times_oracle:.2f}"),
+    ("CPU", lambda row: f"{row.cpu_ms:.0f}"),
 )
+LEGEND = """right, named: % that ended as they should, and whose cause was named. out: innocents
+quarantined, in all lives; moved: innocents moved a fault. faults, moves: a life. lost, p90: virtual
+seconds against an undisturbed life, median and 90th percentile; times: the oracle's, by medians of
+lives that came right for both. CPU: ms a life."""
+WIDTH = 100
+"""Of the table, where nobody looks at a terminal."""
 
 
 def show(console: Console, rows: Sequence[Row], aims: Sequence[Goal]) -> None:
-    """A table, then the goals."""
+    """A table, what its columns are, and the goals."""
     lives = max(row.lives for row in rows)
-    table = Table("case", "by", title=f"{lives:,} simulated lives a case; seconds are virtual")
+    table = Table("case", "by", title=f"{lives:,} simulated lives a case", box=SIMPLE)
     for heading, _ in HEADINGS:
         table.add_column(heading, justify="right")
     for each in rows:
         table.add_row(each.case, each.system, *(told(each) for _, told in HEADINGS))
-    console.print(table)
+    console.print(table, LEGEND, sep="\n", highlight=False)
     for aim in aims:
         missed = f": {', '.join(aim.missed_by)}" if aim.missed_by else ""
-        console.print(f"{aim.system}: {'met' if aim.met else 'MISSED'}, {aim.what}{missed}")
+        verdict = "met" if aim.met else "MISSED"
+        console.print(f"{aim.system}: {verdict}, {aim.what}{missed}", highlight=False)

@@ -20,7 +20,8 @@ class Passing(Cause):
             return None
         manner = self.rng.choice((Manner.SIGNAL, Manner.SIGNAL, Manner.EXCEPTION, Manner.HANG))
         words = CUDA_ERROR if manner is Manner.EXCEPTION else ""
-        after_s, node = self.rng.uniform(10.0, HOUR_S), self.rng.choice(attempt.nodes)
+        within_s = self.rng.choice(((1.0, 60.0), (60.0, HOUR_S)))  # as often soon after a start
+        after_s, node = self.rng.uniform(*within_s), self.rng.choice(attempt.nodes)
         return Trouble(after_s=after_s, manner=manner, node=node, words=words)
 
 

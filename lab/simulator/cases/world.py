@@ -50,7 +50,7 @@ class CaseWorld:
         self.training: Training | None = None
         self.store: list[Point] = []
         self.over = False  # nothing more is to be seen
-        self.driver = Driver(self, self.agenda, self.streams, Policy())
+        self.driver = Driver(self, self.agenda, self.streams, Policy(), checked=False)
         self._began = began
         self._table: tuple[object, dict[str, tuple[int, ...]]] = ((), {})
 

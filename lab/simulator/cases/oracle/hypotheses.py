@@ -47,7 +47,9 @@ def _passing(h: Hypothesis, seen: Observed, before: History) -> float:
     plain = seen.manner is Manner.EXCEPTION and not seen.device
     if before or plain or seen.node is None:
         return 0.0
-    return manners.get(seen.manner, 0.0) * within(seen.gap_s, 10.0, 3_600.0) * _anywhere(seen)
+    gap_s = seen.gap_s
+    soon_or_late = (within(gap_s, 1.0, 60.0) + within(gap_s, 60.0, 3_600.0)) / 2
+    return manners.get(seen.manner, 0.0) * soon_or_late * _anywhere(seen)
 
 
 def _of_node(manner: Manner, low_s: float, high_s: float) -> Density:
