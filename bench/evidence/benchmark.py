@@ -1,4 +1,4 @@
-"""`holdfast bench evidence`: simulated cases, played by the driver and by the oracle beside it.
+"""`holdfast bench evidence`: simulated cases, played by the driver and by oracles beside it.
 
 Called by the command line. Each case is played in processes of their own, one a core, which have
 the sources of one driver on their path: today's, or an earlier commit's with today's worlds.
@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from holdfast.bench.evidence.goals import Goal, goals
-from holdfast.bench.evidence.rows import ORACLE, Row, compared, row
+from holdfast.bench.evidence.rows import ORACLE, UNCLOCKED, Row, compared, row
 from holdfast.bench.figures import Incomplete
 from holdfast.bench.trees import SOURCES, trees
 from holdfast.lab.simulator.cases.books import Life
@@ -64,7 +64,7 @@ def measure(
     take: Callable[[Sequence[Row]], None],
     say: Callable[[str], None],
 ) -> None:
-    """The rows of each case, the oracle's first. Raises `Incomplete`."""
+    """The rows of each case, the oracles' first. Raises `Incomplete`."""
     with systems_beside(before) as systems, _pool() as pool:
         for number, case in enumerate(cases):
             say(f"{case}: case {number + 1} of {len(cases)}, {seeds:,} seeds")
@@ -85,8 +85,8 @@ def _pool() -> Iterator[ThreadPoolExecutor]:
 def _row(case: str, system: str, played: Mapping[str, Played]) -> Row:
     lives, cpu_s = played[system]
     own = row(case, system, lives, cpu_s)
-    times = None if system == ORACLE else compared(lives, played[ORACLE][0])
-    return msgspec.structs.replace(own, times_oracle=times)
+    oracle, unclocked = (compared(lives, played[each][0]) for each in (ORACLE, UNCLOCKED))
+    return msgspec.structs.replace(own, times_oracle=oracle, times_unclocked=unclocked)
 
 
 def _played(
@@ -109,7 +109,7 @@ def _played(
 
 def _play(system: str, sources: Path, case: str, first: int, count: int) -> Played:
     """What the script printed. Raises `Incomplete`."""
-    player = ORACLE if system == ORACLE else "driver"
+    player = system if system in (ORACLE, UNCLOCKED) else "driver"
     command = [sys.executable, str(SCRIPT), player, case, str(first), str(count)]
     done = subprocess.run(
         command,
@@ -136,7 +136,7 @@ def systems_beside(before: str) -> Iterator[dict[str, Path]]:
                 link = known[before] / "holdfast" / name
                 link.unlink(missing_ok=True)
                 link.symlink_to(SOURCES.parent / name)
-        yield {ORACLE: SOURCES, **known}
+        yield {ORACLE: SOURCES, UNCLOCKED: SOURCES, **known}
 
 
 HEADINGS: tuple[tuple[str, Callable[[Row], str]], ...] = (
@@ -148,15 +148,21 @@ HEADINGS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("moves", lambda row: f"{row.moves:.2f}"),
     ("lost", lambda row: f"{row.lost_median_s:.0f}"),
     ("p90", lambda row: f"{row.lost_p90_s:.0f}"),
-    ("times", lambda row: "-" if row.times_oracle is None else f"{row.times_oracle:.2f}"),
+    ("times", lambda row: _times(row.times_oracle)),
+    ("times u", lambda row: _times(row.times_unclocked)),
     ("CPU", lambda row: f"{row.cpu_ms:.0f}"),
 )
 LEGEND = """right, named: % that ended as they should, and whose cause was named. out: innocents
 quarantined, in all lives; moved: innocents moved a fault. faults, moves: a life. lost, p90: virtual
 seconds against an undisturbed life, median and 90th percentile; times: the oracle's, by medians of
-lives that came right for both. CPU: ms a life."""
+lives that came right for both; times u: the same of the oracle that does not know how often each
+cause strikes. CPU: ms a life."""
 WIDTH = 100
 """Of the table, where nobody looks at a terminal."""
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}"
 
 
 def show(console: Console, rows: Sequence[Row], aims: Sequence[Goal]) -> None:

@@ -9,6 +9,8 @@ from holdfast.bench.figures import quantile
 from holdfast.lab.simulator.cases.books import Life
 
 ORACLE = "oracle"
+UNCLOCKED = "unclocked"
+"""The oracle that does not know how often each cause strikes: as good as a driver may be."""
 LEAST_S = 1.0
 """An oracle that loses less has no ratio: it lost nothing."""
 
@@ -32,11 +34,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     lost_median_s: float
     lost_p90_s: float
     times_oracle: float | None  # medians, of lives that came right for both; None: no such
+    times_unclocked: float | None  # the same beside the oracle that knows less
     cpu_ms: float  # a life
 
 
 def row(case: str, system: str, lives: Sequence[Life], cpu_s: float) -> Row:
-    """Of one system's lives of a case; its ratio to the oracle comes with `compared`."""
+    """Of one system's lives of a case; its ratios to the oracles come with `compared`."""
     faults = sum(life.faults for life in lives)
     curable = [life.ended == "running" for life in lives if life.curable]
     lost = [life.lost_s for life in lives]
@@ -57,6 +60,7 @@ def row(case: str, system: str, lives: Sequence[Life], cpu_s: float) -> Row:
         lost_median_s=median(lost),
         lost_p90_s=quantile(lost, 0.9) or 0.0,
         times_oracle=None,
+        times_unclocked=None,
         cpu_ms=1e3 * cpu_s / len(lives),
     )
 

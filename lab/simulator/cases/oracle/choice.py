@@ -15,6 +15,8 @@ from holdfast.lab.simulator.cases.oracle.hypotheses import Hypothesis
 RESTART_S = 5.0
 FAULT_S = 20.0
 """What one more fault costs: until it is found, a restart, and steps done again."""
+MANY = 5
+"""Faults that follow instead of one where the job crawls: to put a cure off is dear then."""
 INNOCENT_S = 60.0
 """What it is worth not to move a node that is well."""
 OLD_CODE_S = 600.0
@@ -50,13 +52,14 @@ def _loss_s(
     action: Action, hypothesis: Hypothesis, actions: Mapping[Action, float], crawls: bool
 ) -> float:
     blocks = crawls or CAUSES[hypothesis.case].blocks
+    fault_s = FAULT_S * (MANY if crawls else 1)
     cost_s = actions[action] + _harm_s(action, hypothesis, actions, blocks)
     if cures(action, hypothesis) or action.what == "fail":
         return cost_s
     ways = [actions[each] for each in actions if cures(each, hypothesis)]
     if ways:
-        return cost_s + FAULT_S + min(ways)
-    return cost_s + (2 * FAULT_S if blocks else 0.0)
+        return cost_s + fault_s + min(ways)
+    return cost_s + (2 * fault_s if blocks else 0.0)
 
 
 def cures(action: Action, hypothesis: Hypothesis) -> bool:

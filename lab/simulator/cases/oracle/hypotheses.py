@@ -30,14 +30,6 @@ class Hypothesis(msgspec.Struct, frozen=True):
 Density = Callable[[Hypothesis, Observed, History], float]
 
 
-def within(gap_s: float, low_s: float, high_s: float) -> float:
-    return 1.0 / (high_s - low_s) if low_s <= gap_s <= high_s else 0.0
-
-
-def rarely(gap_s: float, mean_s: float) -> float:
-    return exp(-gap_s / mean_s) / mean_s
-
-
 def _anywhere(seen: Observed) -> float:
     return 1.0 / len(seen.nodes)
 
@@ -47,8 +39,7 @@ def _passing(h: Hypothesis, seen: Observed, before: History) -> float:
     plain = seen.manner is Manner.EXCEPTION and not seen.device
     if before or plain or seen.node is None:
         return 0.0
-    gap_s = seen.gap_s
-    soon_or_late = (within(gap_s, 1.0, 60.0) + within(gap_s, 60.0, 3_600.0)) / 2
+    soon_or_late = (seen.within(1.0, 60.0) + seen.within(60.0, 3_600.0)) / 2
     return manners.get(seen.manner, 0.0) * soon_or_late * _anywhere(seen)
 
 
@@ -57,7 +48,7 @@ def _of_node(manner: Manner, low_s: float, high_s: float) -> Density:
         if seen.manner is not manner or seen.node not in h.who or seen.device:
             return 0.0
         there = sum(node in seen.nodes for node in h.who)
-        return within(seen.gap_s, low_s, high_s) / there
+        return seen.within(low_s, high_s) / there
 
     return density
 
@@ -65,7 +56,7 @@ def _of_node(manner: Manner, low_s: float, high_s: float) -> Density:
 def _two_lemons(h: Hypothesis, seen: Observed, before: History) -> float:
     if len(seen.nodes) != 4 or seen.manner is not Manner.SIGNAL or seen.node not in h.who:
         return 0.0
-    return within(seen.gap_s, 4.0, 60.0) / 2
+    return seen.within(4.0, 60.0) / 2
 
 
 def _lemon_at_step(h: Hypothesis, seen: Observed, before: History) -> float:
@@ -76,20 +67,20 @@ def _lemon_at_step(h: Hypothesis, seen: Observed, before: History) -> float:
 
 def _at_one_step(seen: Observed, before: list[int]) -> float:
     if not before:
-        return 1.0 / LAST_STEP if seen.step <= LAST_STEP else 0.0
+        return seen.within(0.0, LAST_STEP)
     return 1.0 if seen.step == before[0] else 0.0
 
 
 def _link(h: Hypothesis, seen: Observed, before: History) -> float:
     if seen.manner is not Manner.HANG or not (seen.node is None or seen.node in h.who):
         return 0.0
-    return sum(rarely(seen.gap_s, mean_s) for mean_s in (30.0, 300.0, 1_200.0)) / 9
+    return sum(seen.about(mean_s) for mean_s in (30.0, 300.0, 1_200.0)) / 9
 
 
 def _crashing(h: Hypothesis, seen: Observed, before: History) -> float:
     if seen.manner is not Manner.SIGNAL:
         return 0.0
-    return within(seen.gap_s, 200.0, 400.0) * _anywhere(seen)
+    return seen.within(200.0, 400.0) * _anywhere(seen)
 
 
 def _of_code(manner: Manner, *, once: bool = False) -> Density:
@@ -108,14 +99,13 @@ def _of_code(manner: Manner, *, once: bool = False) -> Density:
 def _version(h: Hypothesis, seen: Observed, before: History) -> float:
     if seen.version < 2 or seen.device or seen.manner not in (Manner.SIGNAL, Manner.EXCEPTION):
         return 0.0
-    gap_s = seen.gap_s
-    return (within(gap_s, 5.0, 60.0) + within(gap_s, 60.0, 900.0)) / 4 * _anywhere(seen)
+    return (seen.within(5.0, 60.0) + seen.within(60.0, 900.0)) / 4 * _anywhere(seen)
 
 
 def _point(h: Hypothesis, seen: Observed, before: History) -> float:
     if not before:
         first = seen.manner is Manner.SIGNAL
-        return within(seen.gap_s, 1_200.0, 3_600.0) * _anywhere(seen) if first else 0.0
+        return seen.within(1_200.0, 3_600.0) * _anywhere(seen) if first else 0.0
     dies = seen.manner in (Manner.SIGNAL, Manner.EXCEPTION) and not seen.device
     return 0.5 * _anywhere(seen) if seen.at_start and dies else 0.0
 

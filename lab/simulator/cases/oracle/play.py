@@ -20,9 +20,10 @@ SHORT, SHORT_S = 10, 60.0
 
 
 class OraclePlay:
-    """One life."""
+    """One life. `clocked`: it knows how often each cause strikes."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, *, clocked: bool = True) -> None:
+        self.clocked = clocked
         self.case, self.cause = case, case.cause
         self.books = CaseBooks(case, self.cause)
         names = list(case.all_nodes)
@@ -122,6 +123,7 @@ class OraclePlay:
             at_start=trouble.at_start,
             device=trouble.words == CUDA_ERROR,
             version=attempt.version,
+            clocked=self.clocked,
         )
         self.belief.observe(seen)
 
@@ -188,3 +190,10 @@ class OraclePlay:
 def play(name: str, seed: int) -> Life:
     """A seed of a case, by the oracle."""
     return OraclePlay(draw(name, seed)).life()
+
+
+def play_unclocked(name: str, seed: int) -> Life:
+    """The same by one that does not know how often each cause strikes: as good as a driver may be.
+    That a step comes again is known to both.
+    """
+    return OraclePlay(draw(name, seed), clocked=False).life()
