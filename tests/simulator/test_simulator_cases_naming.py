@@ -6,7 +6,6 @@ from msgspec.structs import replace
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.model import Apart, Incident, Job, Phase, State
-from holdfast.driver.core.state.restore_point import RestorePoint, Tainted, Where
 from holdfast.driver.core.state.versions import first
 from holdfast.lab.simulator.cases.naming import named
 from holdfast.protocol.faults import Blame, Kind, Rung
@@ -33,9 +32,6 @@ CRASH = Incident(
     node="n0",
     rung=Rung.IN_PLACE,
 )
-POINT = RestorePoint(
-    step=5, epoch=1, where=Where.MEMORY, status=Tainted(why="it kills", since_s=11.0)
-)
 
 
 def _named(incident: Incident, job: Job = JOB, **state: object) -> str:
@@ -55,12 +51,17 @@ def _named(incident: Incident, job: Job = JOB, **state: object) -> str:
         (replace(CRASH, evicted=("n0",)), JOB, "node"),
         (replace(CRASH, kind=Kind.NODE_LOST), JOB, "node"),
         (replace(CRASH, kind=Kind.EXECUTOR_LOST, node=None, jobs=()), JOB, "blind"),
-        (CRASH, replace(JOB, points=(POINT,)), "point"),
         (replace(CRASH, kind=Kind.GOES_ON, faults=0, rung=Rung.NONE), JOB, "pause"),
     ],
 )
 def test_what_the_last_incident_was_put_down_to(incident: Incident, job: Job, word: str) -> None:
     assert _named(incident, job) == word
+
+
+@pytest.mark.parametrize(("spoiled_s", "word"), [(11.0, "point"), (9.0, "passing")])
+def test_a_restore_point_that_was_given_up_for_it_is_named(spoiled_s: float, word: str) -> None:
+    known = State(jobs={"job": JOB}, incidents={1: CRASH})
+    assert named(known, "job", spoiled_s=spoiled_s) == word
 
 
 def test_two_nodes_that_were_parted_are_a_link() -> None:

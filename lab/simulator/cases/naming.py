@@ -5,15 +5,16 @@ incident says its hypothesis itself that is what counts, and the rest of this fi
 """
 
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
-from holdfast.driver.core.state.restore_point import Tainted
 from holdfast.protocol.faults import Blame, Kind, Rung
 
 NODES = frozenset({Kind.NODE_LOST, Kind.EXECUTOR_LOST, Kind.DIAGNOSTIC_FAILED, Kind.KERNEL_FAULT})
 PAUSES = frozenset({Kind.STANDSTILL, Kind.GOES_ON})
 
 
-def named(state: State, name: str) -> str:
-    """What the job's last incident was put down to."""
+def named(state: State, name: str, *, spoiled_s: float = -1.0) -> str:
+    """What the job's last incident was put down to. `spoiled_s`: when a restore point was last
+    given up, of which the state may have forgotten by now.
+    """
     job = state.jobs.get(name)
     own = [each for each in state.incidents.values() if name in each.jobs or _of_all(each)]
     if job is None or not own:
@@ -21,21 +22,21 @@ def named(state: State, name: str) -> str:
     acted = [each for each in own if each.faults or each.rung is not Rung.NONE]
     last = max(acted or own, key=lambda each: (each.found_s, each.id))
     told: str = getattr(last, "hypothesis", "")
-    return told or _by_its_words(state, job, last, reported=not acted)
+    if told or not acted:
+        return told or ("pause" if last.kind in PAUSES else "")
+    return _by_its_words(state, job, last, spoiled=spoiled_s >= last.found_s)
 
 
-def _by_its_words(state: State, job: Job, last: Incident, *, reported: bool) -> str:
-    if reported:
-        return "pause" if last.kind in PAUSES else ""
+def _by_its_words(state: State, job: Job, last: Incident, *, spoiled: bool) -> str:
     if _of_all(last):
         return "blind"
     if job.phase is Phase.FAILED:
         return "user" if last.blame is Blame.USER else ""
-    if _parted(state, job, last):
+    if _parted(state, last):
         return "link"
     if last.evicted or last.kind in NODES or _moved(job, last):
         return "node"
-    if any(_tainted(point.status, last.found_s) for point in job.points):
+    if spoiled:
         return "point"
     if job.history and job.history[-1].version < job.version.number:
         return "version"
@@ -47,13 +48,9 @@ def _of_all(incident: Incident) -> bool:
     return incident.kind in NODES and incident.node is None and not incident.evicted
 
 
-def _parted(state: State, job: Job, last: Incident) -> bool:
+def _parted(state: State, last: Incident) -> bool:
     return any(each.at_s >= last.found_s for each in state.apart)
 
 
 def _moved(job: Job, last: Incident) -> bool:
     return any(at_s >= last.found_s for at_s in job.moved.values())
-
-
-def _tainted(status: object, since_s: float) -> bool:
-    return isinstance(status, Tainted) and (status.since_s or 0.0) >= since_s

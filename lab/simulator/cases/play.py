@@ -53,7 +53,8 @@ class Play:
             world.books.reached(training.step(now), now)
         failed = state.jobs[JOB].phase is Phase.FAILED
         cured = self.course.cured and training is not None and not training.over
-        return world.books.close(failed=failed, cured=cured, named=named(state, JOB), now=now)
+        cause = named(state, JOB, spoiled_s=world.spoiled_s)
+        return world.books.close(failed=failed, cured=cured, named=cause, now=now)
 
 
 @only(*TESTED)

@@ -10,6 +10,7 @@ from functools import partial
 from holdfast.driver.core import events as e
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.restore_point import Tainted
 from holdfast.driver.core.turn import Decision
 from holdfast.lab.simulator.agenda import Agenda
 from holdfast.lab.simulator.cases.books import CaseBooks
@@ -50,6 +51,7 @@ class CaseWorld:
         self.training: Training | None = None
         self.store: list[Point] = []
         self.over = False  # nothing more is to be seen
+        self.spoiled_s = -1.0  # when the driver last gave a restore point up
         self.driver = Driver(self, self.agenda, self.streams, Policy(), checked=False)
         self._began = began
         self._table: tuple[object, dict[str, tuple[int, ...]]] = ((), {})
@@ -140,8 +142,12 @@ class CaseWorld:
             old, new = before.nodes.get(name), after.nodes[name]
             if new.quarantined and not (old is not None and old.quarantined):
                 self.books.out.append(name)
-        if after.jobs[JOB].finished if JOB in after.jobs else False:
-            self.over = True
+        job = after.jobs.get(JOB)
+        if job is not None and JOB in decision.jobs:
+            statuses = [point.status for point in job.points]
+            if any(isinstance(each, Tainted) and each.since_s == self.now for each in statuses):
+                self.spoiled_s = self.now
+            self.over = self.over or job.finished
 
     def died(self) -> None:
         raise AssertionError("nobody kills the driver of a case")
