@@ -30,8 +30,7 @@ SCRIPT = Path(__file__).resolve().parent / "played.py"
 CASES = tuple(CAUSES)
 OURS = ("lab", "bench")
 """Packages that are today's, whatever driver plays."""
-CHUNK = 50
-"""Seeds that one process plays."""
+CORES = os.cpu_count() or 1
 
 Played = tuple[list[Life], float]
 """Lives, and the seconds of CPU that they took."""
@@ -75,7 +74,7 @@ def measure(
 @contextmanager
 def _pool() -> Iterator[ThreadPoolExecutor]:
     """A process for each core. What waits for one when it is left is not begun."""
-    pool = ThreadPoolExecutor(os.cpu_count())
+    pool = ThreadPoolExecutor(CORES)
     try:
         yield pool
     finally:
@@ -92,10 +91,11 @@ def _row(case: str, system: str, played: Mapping[str, Played]) -> Row:
 def _played(
     pool: ThreadPoolExecutor, case: str, seeds: int, systems: Mapping[str, Path]
 ) -> dict[str, Played]:
-    starts = range(0, seeds, CHUNK)
+    many = -(-seeds // CORES)  # a process costs half a second before it plays
+    starts = range(0, seeds, many)
     asked = {
         system: [
-            pool.submit(_play, system, sources, case, first, min(CHUNK, seeds - first))
+            pool.submit(_play, system, sources, case, first, min(many, seeds - first))
             for first in starts
         ]
         for system, sources in systems.items()
