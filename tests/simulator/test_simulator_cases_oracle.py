@@ -1,6 +1,7 @@
 """The oracle: it finds what there is to find, and is no part of the core."""
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,39 @@ def test_it_reaches_and_names_nearly_all_that_can_be(name: str) -> None:
     assert sum(life.right for life in lives) >= 0.95 * len(lives)
     assert sum(life.named_right for life in lives) >= 0.9 * len(lives)
     assert sum(life.innocent_quarantined for life in lives) == 0
+
+
+def _always(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever plays takes this action whenever it can, else it restarts."""
+
+    def chosen(chances: object, actions: Mapping[Action, float], **more: object) -> Action:
+        return next((each for each in actions if each.what == what), Action("restart"))
+
+    monkeypatch.setattr("holdfast.lab.simulator.cases.oracle.play.best", chosen)
+
+
+def test_who_moves_at_each_fault_is_seen_to_move_the_innocent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _always("move", monkeypatch)
+    lives = [play("passing", seed) for seed in SEEDS]
+    assert sum(life.innocent_moves for life in lives) > 0.5 * len(lives)
+
+
+def test_who_only_restarts_is_seen_to_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    _always("restart", monkeypatch)
+    for name in ("lemon", "two-lemons", "poisoned-point", "user-always"):
+        lives = [play(name, seed) for seed in range(3)]
+        assert not any(life.right for life in lives if life.curable), name
+
+
+def test_who_gives_up_at_once_is_right_only_where_nothing_helps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _always("fail", monkeypatch)
+    for name in CAUSES.keys() - {"evaluation", "silence"}:
+        lives = [life for life in (play(name, seed) for seed in range(10)) if life.curable]
+        assert {life.right for life in lives} == {CAUSES[name].hopeless}, name
 
 
 def test_it_uses_nothing_of_the_driver() -> None:
