@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -168,9 +167,11 @@ def _times(ratio: float | None) -> str:
 def show(console: Console, rows: Sequence[Row], aims: Sequence[Goal]) -> None:
     """A table, what its columns are, and the goals."""
     lives = max(row.lives for row in rows)
-    table = Table("case", "by", title=f"{lives:,} simulated lives a case", box=SIMPLE)
+    table = Table(title=f"{lives:,} simulated lives a case", box=None, padding=(0, 1))
+    for heading in ("case", "by"):
+        table.add_column(heading, no_wrap=True)
     for heading, _ in HEADINGS:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for each in rows:
         table.add_row(each.case, each.system, *(told(each) for _, told in HEADINGS))
     console.print(table, LEGEND, sep="\n", highlight=False)
