@@ -6,6 +6,7 @@ the sources of one driver on their path: today's, or an earlier commit's with to
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,8 +28,6 @@ from holdfast.protocol import exitcodes
 
 SCRIPT = Path(__file__).resolve().parent / "played.py"
 CASES = tuple(CAUSES)
-OURS = ("lab", "bench")
-"""Packages that are today's, whatever driver plays."""
 CORES = os.cpu_count() or 1
 
 Played = tuple[list[Life], float]
@@ -126,15 +125,15 @@ def _play(system: str, sources: Path, case: str, first: int, count: int) -> Play
 
 @contextmanager
 def systems_beside(before: str) -> Iterator[dict[str, Path]]:
-    """The sources that each system is played with. An earlier driver has today's worlds around it:
-    they have to be able to speak with it.
+    """The sources that each system is played with. An earlier driver plays today's cases, by the
+    simulator's driver of its own time: else no effect of its core could get another name.
     """
     with trees(before) as known:
         if before:
-            for name in OURS:
-                link = known[before] / "holdfast" / name
-                link.unlink(missing_ok=True)
-                link.symlink_to(SOURCES.parent / name)
+            simulator = (known[before] / "holdfast" / "lab" / "simulator").resolve()
+            cases = simulator / "cases"
+            shutil.rmtree(cases, ignore_errors=True)
+            cases.symlink_to(SOURCES.parent / "lab" / "simulator" / "cases")
         yield {ORACLE: SOURCES, UNCLOCKED: SOURCES, **known}
 
 

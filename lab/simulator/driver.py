@@ -70,17 +70,9 @@ class Driver:
     hundreds of nodes costs as much as the decision.
     """
 
-    def __init__(
-        self,
-        outside: Outside,
-        agenda: Agenda,
-        streams: Streams,
-        policy: Policy,
-        *,
-        checked: bool = True,
-    ) -> None:
+    def __init__(self, outside: Outside, agenda: Agenda, streams: Streams, policy: Policy) -> None:
         self.policy = policy
-        self._checked = checked
+        self.checked = True
         self._outside = outside
         self._agenda = agenda
         self._streams = streams
@@ -158,7 +150,7 @@ class Driver:
         self._outside.committed(self.state, event, decision)
         self.state = decision.state
         self._deadlines.follow(self.state, decision.jobs, decision.nodes)
-        if not self._checked:
+        if not self.checked:
             return
         wanted_s, known_s = next_deadline(self.state), self._deadlines.next_s()
         require("deadlines-are-known", known_s == wanted_s, f"{known_s}, and not {wanted_s}")
@@ -235,7 +227,7 @@ class Driver:
         if wanted is not None and wanted <= self._agenda.now:
             for each in turns_of(self.state, e.Ticked(), self._agenda.now):
                 self.receive(each)
-            if self._checked:
+            if self.checked:
                 self._check_nothing_is_due()
         self._set_bell()
 

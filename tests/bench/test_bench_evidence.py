@@ -58,7 +58,9 @@ def test_an_earlier_driver_plays_in_today_s_worlds() -> None:
     with systems_beside("HEAD") as systems:
         assert list(systems) == ["oracle", "unclocked", "holdfast", "HEAD"]
         before = systems["HEAD"] / "holdfast"
-        assert (before / "lab").resolve() == ROOT / "lab"
+        cases = Path("lab/simulator/cases")
+        assert (before / cases).resolve() == ROOT / cases
+        assert (before / "lab").resolve() != ROOT / "lab"
         assert (before / "driver").resolve() != ROOT / "driver"
     by_system = {each.system: each for each in _measured(["passing"], 2, before="HEAD")}
     ours = replace(by_system["holdfast"], cpu_ms=0.0, system="")

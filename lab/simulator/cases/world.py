@@ -52,7 +52,8 @@ class CaseWorld:
         self.store: list[Point] = []
         self.over = False  # nothing more is to be seen
         self.spoiled_s = -1.0  # when the driver last gave a restore point up
-        self.driver = Driver(self, self.agenda, self.streams, Policy(), checked=False)
+        self.driver = Driver(self, self.agenda, self.streams, Policy())
+        self.driver.checked = False
         self._began = began
         self._table: tuple[object, dict[str, tuple[int, ...]]] = ((), {})
 
@@ -95,7 +96,7 @@ class CaseWorld:
         if node.connected and not node.cut:
             node.obey(desired)
 
-    def call(self, node: str, outcome: e.AnyEvent, *, trial: bool = False) -> None:
+    def call(self, node: str, outcome: e.AnyEvent, **how: bool) -> None:
         self.agenda.after(CALL_S, partial(self._called, self.nodes[node], outcome))
 
     def _called(self, node: CaseNode, outcome: e.AnyEvent) -> None:
