@@ -177,8 +177,9 @@ def evidence(
     """How well the driver finds what is wrong, in simulated worlds of which each has one cause.
 
     Lemons, links, bad versions, poisoned checkpoints, long evaluations and more, each of which
-    stays until it is really gone; jobs of 1 to 512 nodes. Beside the driver an oracle plays, which
-    sees the same and knows what the cases look like. Hours of virtual time; nothing real is run.
+    stays until it is really gone; jobs of 1 to 512 nodes. Beside the driver two oracles play, which
+    see the same and know what the cases look like, one of them also how often each cause strikes.
+    Hours of virtual time; nothing real is run.
     """
     part = parts.BENCH_EVIDENCE.load()
     chosen = list(dict.fromkeys(case or part.CASES))
