@@ -44,6 +44,14 @@ def register(app: typer.Typer) -> None:
         ),
     )(scale)
     bench.command(
+        "evidence",
+        epilog=examples(
+            "holdfast bench evidence --quick",
+            "holdfast bench evidence --seeds 1000 --json",
+            "holdfast bench evidence --case two-lemons --case bad-link --before HEAD~20",
+        ),
+    )(evidence)
+    bench.command(
         "diagnostics",
         epilog=examples("holdfast bench diagnostics", "holdfast bench diagnostics --minutes 20"),
     )(diagnostics)
@@ -151,6 +159,35 @@ def scale(
     except sizes.BadSizes as bad:
         raise misused(bad.what, bad.fix) from bad
     return int(part.run("scale", rounds=rounds, as_json=json, sizes=chosen, before=before))
+
+
+def evidence(
+    seeds: Annotated[int, typer.Option(min=1, help="Lives of each case.")] = 1_000,
+    case: Annotated[
+        list[str] | None, typer.Option(help="Only this case; may be given again. Default: all.")
+    ] = None,
+    before: Annotated[
+        str, typer.Option(metavar="COMMIT", help="Play an earlier commit's driver beside it.")
+    ] = "",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="20 lives of each case: does it work here?")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """How well the driver finds what is wrong, in simulated worlds of which each has one cause.
+
+    Lemons, links, bad versions, poisoned checkpoints, long evaluations and more, each of which
+    stays until it is really gone; jobs of 1 to 512 nodes. Beside the driver two oracles play, which
+    see the same and know what the cases look like, one of them also how often each cause strikes.
+    Hours of virtual time; nothing real is run.
+    """
+    part = parts.BENCH_EVIDENCE.load()
+    chosen = list(dict.fromkeys(case or part.CASES))
+    if unknown := [name for name in chosen if name not in part.CASES]:
+        raise misused(
+            f"--case {unknown[0]!r}: there is no such case.", f"There are {', '.join(part.CASES)}."
+        )
+    return int(part.run(cases=chosen, seeds=20 if quick else seeds, before=before, as_json=json))
 
 
 def diagnostics(

@@ -8,15 +8,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from holdfast.bench.figures import Incomplete, Try
+from holdfast.bench.trees import trees as trees_beside
 
 HERE = Path(__file__).resolve().parent  # in the repository, not in `src` where a link leads there
-SOURCES = HERE.parents[1] / "src"
 SCRIPTS = (
     ("decided.py",),
     ("ingested.py", "tp 8, dp N"),
@@ -50,7 +48,7 @@ def measure(
     before: str = "",
 ) -> None:
     """Raises `Incomplete` where `before` is no commit, or a script ends with an error."""
-    with _trees(before) as trees:
+    with trees_beside(before) as trees:
         for turn in range(rounds):
             for nodes in sizes:
                 for system, sources in trees.items():
@@ -60,23 +58,6 @@ def measure(
                         for found in _run(*script, sources=sources, nodes=nodes, system=system):
                             for each in _tries(system, found):
                                 take(each)
-
-
-@contextmanager
-def _trees(before: str) -> Iterator[dict[str, Path]]:
-    """The sources of each system, by its name."""
-    if not before:
-        yield {"holdfast": SOURCES}
-        return
-    with TemporaryDirectory(prefix="holdfast-before-") as folder:
-        git = ("git", "-C", str(SOURCES.parent))
-        archive = subprocess.run([*git, "archive", before], capture_output=True, check=False)
-        if archive.returncode:
-            why = archive.stderr.decode(errors="replace").strip()
-            what = f"--before: {before!r} is no commit of Holdfast's repository ({why})."
-            raise Incomplete(f"{what} Name one that `git log` shows there.")
-        subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
-        yield {"holdfast": SOURCES, before: Path(folder) / "src"}
 
 
 def _run(

@@ -65,10 +65,14 @@ class Backup(msgspec.Struct, frozen=True):
 
 
 class Driver:
-    """One active driver. `fuse` counts down at each point where it may die; None: it does not."""
+    """One active driver. `fuse` counts down at each point where it may die; None: it does not.
+    `checked`: at each commit its deadlines are compared with those of the whole state, which of
+    hundreds of nodes costs as much as the decision.
+    """
 
     def __init__(self, outside: Outside, agenda: Agenda, streams: Streams, policy: Policy) -> None:
         self.policy = policy
+        self.checked = True
         self._outside = outside
         self._agenda = agenda
         self._streams = streams
@@ -146,6 +150,8 @@ class Driver:
         self._outside.committed(self.state, event, decision)
         self.state = decision.state
         self._deadlines.follow(self.state, decision.jobs, decision.nodes)
+        if not self.checked:
+            return
         wanted_s, known_s = next_deadline(self.state), self._deadlines.next_s()
         require("deadlines-are-known", known_s == wanted_s, f"{known_s}, and not {wanted_s}")
 
@@ -221,7 +227,8 @@ class Driver:
         if wanted is not None and wanted <= self._agenda.now:
             for each in turns_of(self.state, e.Ticked(), self._agenda.now):
                 self.receive(each)
-            self._check_nothing_is_due()
+            if self.checked:
+                self._check_nothing_is_due()
         self._set_bell()
 
     def _check_nothing_is_due(self) -> None:

@@ -10,6 +10,7 @@ from holdfast.bench.counts import BadSizes, counts
 from holdfast.bench.figures import Incomplete, Try, figures
 from holdfast.bench.scale import benchmark
 from holdfast.bench.scale.benchmark import measure
+from holdfast.bench.trees import trees
 
 ROOT = Path(__file__).parents[2]
 OVER_SOCKETS = ("connected", "training", "fault")
@@ -47,10 +48,10 @@ def test_an_earlier_commit_is_measured_beside_it() -> None:
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
 def test_each_is_measured_by_its_own_sources() -> None:
-    with benchmark._trees("HEAD") as trees:
-        found = {name: _driver_in(sources) for name, sources in trees.items()}
-        assert found == {name: sources / "holdfast" / "driver" for name, sources in trees.items()}
-    assert trees["holdfast"] == ROOT / "src"
+    with trees("HEAD") as both:
+        found = {name: _driver_in(sources) for name, sources in both.items()}
+        assert found == {name: sources / "holdfast" / "driver" for name, sources in both.items()}
+    assert both["holdfast"] == ROOT / "src"
 
 
 def _driver_in(sources: Path) -> Path:

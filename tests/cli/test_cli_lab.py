@@ -111,6 +111,8 @@ def test_what_was_typed_reaches_the_part_and_its_exit_code_comes_back(
         ("chaos run all --folder file/below", "cannot use file/below: Not a directory"),
         ("chaos run", "NAME"),
         ("bench recovery --rounds 0", "--rounds"),
+        ("bench evidence --seeds 0", "--seeds"),
+        ("bench evidence --case none", "--case 'none': there is no such case.  There are passing,"),
         ("bench none", "no such command 'none'"),
     ],
 )

@@ -1,0 +1,81 @@
+"""From lives to the row of one case and one system. Pure; called by `benchmark`."""
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean, median
+
+import msgspec
+
+from holdfast.bench.figures import quantile
+from holdfast.lab.simulator.cases.books import Life
+
+ORACLE = "oracle"
+UNCLOCKED = "unclocked"
+"""The oracle that does not know how often each cause strikes: as good as a driver may be."""
+LEAST_S = 1.0
+"""An oracle that loses less has no ratio: it lost nothing."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """Percent of lives; means a life; seconds are virtual, but for CPU."""
+
+    case: str
+    system: str
+    lives: int
+    right_percent: float  # running, or rightly failed
+    failed_percent: float
+    curable_running_percent: float | None  # of lives in which there are nodes enough
+    named_percent: float
+    faults: float
+    faults_p90: float
+    innocents_quarantined: int  # in all lives
+    innocents_moved_a_fault: float
+    moves: float
+    moves_a_fault: float
+    lost_median_s: float
+    lost_p90_s: float
+    times_oracle: float | None  # medians, of lives that came right for both; None: no such
+    times_unclocked: float | None  # the same beside the oracle that knows less
+    cpu_ms: float  # a life
+
+
+def row(case: str, system: str, lives: Sequence[Life], cpu_s: float) -> Row:
+    """Of one system's lives of a case; its ratios to the oracles come with `compared`."""
+    faults = sum(life.faults for life in lives)
+    curable = [life.ended == "running" for life in lives if life.curable]
+    lost = [life.lost_s for life in lives]
+    return Row(
+        case=case,
+        system=system,
+        lives=len(lives),
+        right_percent=_percent(life.right for life in lives),
+        failed_percent=_percent(life.ended == "failed" for life in lives),
+        curable_running_percent=_percent(curable) if curable else None,
+        named_percent=_percent(life.named_right for life in lives),
+        faults=fmean(life.faults for life in lives),
+        faults_p90=quantile([life.faults for life in lives], 0.9) or 0.0,
+        innocents_quarantined=sum(life.innocent_quarantined for life in lives),
+        innocents_moved_a_fault=sum(life.innocent_moves for life in lives) / max(1, faults),
+        moves=fmean(life.moves for life in lives),
+        moves_a_fault=sum(life.moves for life in lives) / max(1, faults),
+        lost_median_s=median(lost),
+        lost_p90_s=quantile(lost, 0.9) or 0.0,
+        times_oracle=None,
+        times_unclocked=None,
+        cpu_ms=1e3 * cpu_s / len(lives),
+    )
+
+
+def compared(lives: Sequence[Life], oracle: Sequence[Life]) -> float | None:
+    """How many times the oracle's the time lost is, over the seeds that came right for both."""
+    theirs = {life.seed: life.lost_s for life in oracle if life.right}
+    both = [
+        (life.lost_s, theirs[life.seed]) for life in lives if life.right and life.seed in theirs
+    ]
+    if not both:
+        return None
+    least_s = median(its for _, its in both)
+    return median(own for own, _ in both) / least_s if least_s >= LEAST_S else None
+
+
+def _percent(shares: Iterable[bool]) -> float:
+    return 100.0 * fmean(shares)

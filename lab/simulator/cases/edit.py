@@ -1,0 +1,31 @@
+"""A person gives the job another version of its code, between two attempts.
+
+Of the core's events none says so yet: what such an edit would leave in the state is put there.
+"""
+
+from msgspec.structs import replace
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.state.model import Phase
+from holdfast.driver.core.state.versions import Version
+from holdfast.lab.simulator.cases.world import JOB, CaseWorld
+
+LOOKS_S = 1.0
+
+
+def edit(world: CaseWorld, number: int) -> None:
+    """Suspend the job, let it have the version, and resume it."""
+    world.driver.request(e.SuspendRequested(job=JOB, by="a person"))
+    _when_at_rest(world, number)
+
+
+def _when_at_rest(world: CaseWorld, number: int) -> None:
+    driver = world.driver
+    job = driver.state.jobs[JOB]
+    if job.phase is not Phase.SUSPENDED:
+        world.agenda.after(LOOKS_S, lambda: _when_at_rest(world, number))
+        return
+    newer = Version(number=number, plan=world.plan(number), at_s=world.now, by="a person")
+    edited = replace(job, versions=(*job.versions, newer))
+    driver.state = replace(driver.state, jobs={**driver.state.jobs, JOB: edited})
+    driver.request(e.ResumeRequested(job=JOB, by="a person"))

@@ -1,0 +1,83 @@
+"""Which cause a driver named: read from its incidents, until they say it themselves."""
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.driver.core.events import Plan
+from holdfast.driver.core.state.layout import Layout
+from holdfast.driver.core.state.model import Apart, Incident, Job, Phase, State
+from holdfast.driver.core.state.versions import first
+from holdfast.lab.simulator.cases.naming import named
+from holdfast.protocol.faults import Blame, Kind, Rung
+from holdfast.protocol.messages import Task
+
+PLAN = Plan(task=Task(command=("train",), workdir="."), nodes=2, ranks_per_node=1)
+JOB = Job(
+    name="job",
+    versions=first(PLAN, at_s=0.0),
+    layout=Layout(nodes=2, ranks_per_node=1),
+    phase=Phase.RUNNING,
+    number=1,
+    submitted_s=0.0,
+    since_s=0.0,
+)
+CRASH = Incident(
+    id=1,
+    opened=1,
+    kind=Kind.RANK_CRASHED,
+    blame=Blame.UNKNOWN,
+    found_s=10.0,
+    summary="a rank died",
+    jobs=("job",),
+    node="n0",
+    rung=Rung.IN_PLACE,
+)
+
+
+def _named(incident: Incident, job: Job = JOB, **state: object) -> str:
+    known = State(jobs={"job": job}, incidents={incident.id: incident})
+    return named(replace(known, **state), "job")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("incident", "job", "word"),
+    [
+        (CRASH, JOB, "passing"),
+        (replace(CRASH, blame=Blame.USER), JOB, "user"),
+        (replace(CRASH, blame=Blame.USER), replace(JOB, phase=Phase.FAILED), "user"),
+        (CRASH, replace(JOB, phase=Phase.FAILED), ""),
+        (CRASH, replace(JOB, moved={"n0": 12.0}), "node"),
+        (CRASH, replace(JOB, moved={"n0": 2.0}), "passing"),
+        (replace(CRASH, evicted=("n0",)), JOB, "node"),
+        (replace(CRASH, kind=Kind.NODE_LOST), JOB, "node"),
+        (replace(CRASH, kind=Kind.EXECUTOR_LOST, node=None, jobs=()), JOB, "blind"),
+        (replace(CRASH, kind=Kind.GOES_ON, faults=0, rung=Rung.NONE), JOB, "pause"),
+    ],
+)
+def test_what_the_last_incident_was_put_down_to(incident: Incident, job: Job, word: str) -> None:
+    assert _named(incident, job) == word
+
+
+@pytest.mark.parametrize(("spoiled_s", "word"), [(11.0, "point"), (9.0, "passing")])
+def test_a_restore_point_that_was_given_up_for_it_is_named(spoiled_s: float, word: str) -> None:
+    known = State(jobs={"job": JOB}, incidents={1: CRASH})
+    assert named(known, "job", spoiled_s=spoiled_s) == word
+
+
+def test_two_nodes_that_were_parted_are_a_link() -> None:
+    assert _named(CRASH, apart=(Apart(nodes=("n0", "n1"), at_s=10.0),)) == "link"
+
+
+class Saying(Incident, frozen=True):
+    """An incident that says its hypothesis."""
+
+    hypothesis: str = "version"
+
+
+def test_an_incident_that_says_its_hypothesis_is_believed() -> None:
+    said = Saying(id=1, opened=1, kind=CRASH.kind, blame=CRASH.blame, found_s=1.0, summary="x")
+    assert _named(replace(said, jobs=("job",))) == "version"
+
+
+def test_who_has_no_incident_named_nothing() -> None:
+    assert named(State(jobs={"job": JOB}), "job") == ""
