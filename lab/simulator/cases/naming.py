@@ -1,7 +1,7 @@
 """Which cause the driver named, read from what it keeps: as a hypothesis, in one word.
 
-The words: passing, pause, point, node, link, version, user, blind; "" where it named none. Once an
-incident says its hypothesis itself that is what counts, and the rest of this file goes.
+The words: passing, pause, point, node, link, version, group, user, blind; "" where it named none.
+The rest of this file reads drivers that kept no table of hypotheses.
 """
 
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
@@ -21,10 +21,16 @@ def named(state: State, name: str, *, spoiled_s: float = -1.0) -> str:
         return ""
     acted = [each for each in own if each.faults or each.rung is not Rung.NONE]
     last = max(acted or own, key=lambda each: (each.found_s, each.id))
-    told: str = getattr(last, "hypothesis", "")
+    told = _hypothesis(last)
     if told or not acted:
         return told or ("pause" if last.kind in PAUSES else "")
     return _by_its_words(state, job, last, spoiled=spoiled_s >= last.found_s)
+
+
+def _hypothesis(incident: Incident) -> str:
+    """By its table of hypotheses; "" where it has none, as of a driver that knew of no such."""
+    chosen = getattr(getattr(incident, "table", None), "chosen", None)
+    return "" if chosen is None else {"restore-point": "point"}.get(chosen, str(chosen))
 
 
 def _by_its_words(state: State, job: Job, last: Incident, *, spoiled: bool) -> str:
@@ -53,4 +59,5 @@ def _parted(state: State, last: Incident) -> bool:
 
 
 def _moved(job: Job, last: Incident) -> bool:
-    return any(at_s >= last.found_s for at_s in job.moved.values())
+    moved: dict[str, float] = getattr(job, "moved", {})  # of a driver without tables
+    return any(at_s >= last.found_s for at_s in moved.values())
