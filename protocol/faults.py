@@ -117,3 +117,4 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     apart: tuple[str, ...] = ()  # two nodes that cannot reach each other, where neither is named
     spot: str = ""  # of a standstill: where in the script, "" where a restart leads elsewhere
     fix: str = ""  # which option would have let it go on
+    stuck: bool = False  # of a standstill: nobody works on anything, all wait

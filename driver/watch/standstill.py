@@ -279,6 +279,13 @@ def _spot(seen: RankProgress | None, pace: Pace) -> str:
     return f"{where}, {steps}" if where else ""
 
 
+def _stuck(case: Case) -> bool:
+    """Whether it waits for others, and not in a line of its script that takes its time."""
+    seen = case.seen
+    waits = seen is None or seen.waiting or not seen.frame
+    return waits and case.manner in (Manner.DEAD, Manner.STUCK)
+
+
 def _looked(still: Still, case: Case, now: float) -> Still:
     idle, dead = still.worst
     if case.manner is Manner.DEAD:
@@ -318,6 +325,7 @@ def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[
         evidence=words.evidence_of(case, limit_s, again=again),
         spot=case.spot,
         fix=FIX if mismatch else words.fix(case),
+        stuck=_stuck(case),
     )
     after = msgspec.structs.replace(
         still,

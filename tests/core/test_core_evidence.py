@@ -94,23 +94,22 @@ def test_chance_is_that_of_the_binomial_distribution(
 
 @given(st.integers(2, 512))
 def test_one_fault_never_stands_out(nodes: int) -> None:
-    assert not same.stands_out(1, 1, nodes, warm=True)
+    assert not same.stands_out(1, 1, nodes)
 
 
 @pytest.mark.parametrize(
-    ("own", "faults", "nodes", "warm", "cold"),
-    [
-        (2, 2, 4, True, False),
-        (3, 3, 4, True, True),
-        (2, 2, 64, True, True),
-        (2, 9, 4, False, False),
-    ],
+    ("own", "faults", "nodes", "out"),
+    [(2, 2, 4, True), (2, 2, 2, False), (3, 3, 2, True), (2, 2, 64, True), (2, 9, 4, False)],
 )
-def test_a_warm_standby_makes_it_stand_out_sooner(
-    own: int, faults: int, nodes: int, warm: bool, cold: bool
+def test_the_more_nodes_a_job_has_the_sooner_one_stands_out(
+    own: int, faults: int, nodes: int, out: bool
 ) -> None:
-    assert same.stands_out(own, faults, nodes, warm=True) is warm
-    assert same.stands_out(own, faults, nodes, warm=False) is cold
+    assert same.stands_out(own, faults, nodes) is out
+
+
+@pytest.mark.parametrize(("faults", "nodes", "out"), [(4, 4, False), (5, 4, True), (9, 3, False)])
+def test_two_that_have_all_faults_stand_out_together(faults: int, nodes: int, out: bool) -> None:
+    assert same.few_stand_out(2, faults, nodes) is out
 
 
 def test_two_deaths_before_the_first_step_from_other_starts_are_at_one_site() -> None:

@@ -35,8 +35,8 @@ def _of_job(job: Plain) -> Iterator[Plain]:
         yield {**fact, "at_s": spent["at_s"], "payer": spent["blame"]}
     for words, times in job.get("spots", {}).items():
         site = {"words": words, "passed_s": job.get("passed", {}).get(words)}
-        stood = {**fact, "fault": "stood", "at_s": job["since_s"], "about": {**about, "site": site}}
-        yield from [stood] * times
+        stood = {**fact, "fault": "stood", "stood": True, "about": {**about, "site": site}}
+        yield from [{**stood, "at_s": job["since_s"]}] * times
     for end in job.get("ends", ()):
         yield from (_end(fact, about, end, node) for node in end["nodes"])
     for node, at_s in job.get("moved", {}).items():

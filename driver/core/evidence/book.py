@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from holdfast.driver.core.evidence import age
-from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass
+from holdfast.driver.core.state.fact import Act, Bearing, Fact
 from holdfast.protocol.faults import Blame
 
 ACCUSERS = 3
@@ -73,7 +73,7 @@ def patience(facts: Iterable[Fact], now: float) -> dict[str, int]:
     times: dict[str, int] = {}
     since_s = now - age.SITE_S
     for fact in facts:
-        if fact.fault is FaultClass.STOOD and (site := fact.about.site) is not None:
+        if fact.stood and (site := fact.about.site) is not None:
             known = times.get(site.words, 0)
             counts = fact.at_s > since_s and not age.behind(site, now)
             times[site.words] = known + 1 if counts else max(1, known)

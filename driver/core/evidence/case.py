@@ -50,6 +50,7 @@ class Case(Value, frozen=True):
     apart: tuple[str, ...] = ()  # two nodes that are known not to reach each other
     blind: str = ""  # why the driver may not see well now
     hopeless: str = ""  # why no restart of these ranks can help
+    last: bool = False  # its budget is used up: what is tried now is tried last
     before: int | None = None  # a version that ran before this one
     pauses: int = 3  # restarts with ever more patience at one site
     outside: bool = False  # it died of a signal that somebody else sent
@@ -60,6 +61,16 @@ class Case(Value, frozen=True):
     def here(self) -> list[Fact]:
         """Faults that came at the same site, which the job has not passed since."""
         return same.at_site(self.past, self.site, self.now, self.began_s)
+
+    @property
+    def on_it(self) -> bool:
+        """Whether all faults at the site came on its node."""
+        return self.node is not None and all(fact.about.node == self.node for fact in self.here)
+
+    @property
+    def it(self) -> str:
+        """Its node, for people."""
+        return self.node.name if self.node is not None else "no node"
 
     @property
     def named(self) -> list[OfNode]:
@@ -74,22 +85,21 @@ class Case(Value, frozen=True):
 
     @property
     def stands_out(self) -> bool:
-        """Whether its node does, among the job's; never where the job may have no other."""
-        if self.alone:
+        """Whether its node does, among the job's, alone or as one of a few; never where the job may
+        have no other."""
+        if self.alone or self.node is None:
             return False
-        warm = Act.MOVE_WARM in self.ways.acts
-        return same.stands_out(self.own, len(self.named), self.nodes, warm=warm)
+        faults, few = len(self.named), len(set(self.named))
+        alone = same.stands_out(self.own, faults, self.nodes)
+        return alone or same.few_stand_out(few, faults, self.nodes)
 
     @property
     def pair(self) -> tuple[str, ...]:
         """The two of the job's nodes that all its dead standstills were on, in turn, where that is
         more than chance; () else."""
         names = sorted({each.name for each in self.named})
-        if not (self.hang and self.fault is FaultClass.DIED and self.there.issuperset(names)):
-            return ()
-        warm = Act.MOVE_WARM in self.ways.acts
-        two = len(names) == 2 and same.pair_stands_out(len(self.named), self.nodes, warm=warm)
-        return tuple(names) if two and not self.stands_out else ()
+        dead = self.hang and self.fault is FaultClass.DIED and self.there.issuperset(names)
+        return tuple(names) if dead and len(names) == 2 and self.stands_out else ()
 
     @property
     def spread(self) -> bool:

@@ -13,6 +13,8 @@ from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis
 
 USERS_SAID = 1
 """Earlier faults at one site after which what a script says of itself is believed."""
+STEPS_BACK = 4
+"""Times that a job starts from an older restore point for one site, each time further back."""
 USERS_DIED = 3
 """And where nobody said anything: it is the fourth that ends the job."""
 
@@ -42,6 +44,8 @@ def passing(case: Case) -> Answer:
         return Answer(False, case.suspected)
     if case.apart:
         return Answer(False, words.cut_off(case))
+    if case.last:
+        return Answer(False, "its restarts are used up")
     if case.here:
         return Answer(False, words.at_site(case))
     if _unnamed_again(case):
@@ -68,8 +72,11 @@ def point(case: Case) -> Answer:
         return Answer(False, "ranks got on after their start")
     if not case.here:
         return Answer(False, "nothing came twice after such a start")
-    if any(fact.held_for is Hypothesis.POINT for fact in case.here):
-        return Answer(False, "an older one led to the same")
+    back = sum(fact.held_for is Hypothesis.POINT for fact in case.here)
+    if back >= STEPS_BACK:
+        return Answer(False, f"{back} older ones led to the same")
+    if back and node(case).open:
+        return Answer(False, f"an older one led to the same, and all of it came on {case.it}")
     if Act.STEP_BACK not in case.ways.acts:
         return Answer(False, "there is no older one")
     return Answer(True, "ranks died before their first step from it, and not for the first time")
@@ -91,19 +98,22 @@ def node(case: Case) -> Answer:
         return Answer(False, "no node is named")
     if same.followed(case.past, case.site, case.place, case.node):
         return Answer(False, "the same came at this place on another node")
-    if not (case.suspected or _pointed_at(case)):
+    if not (case.suspected or points_at_node(case)):
         return Answer(False, f"{words.own(case)}: no more than chance")
     if how_to_leave(case) is None:
         return Answer(False, "its tests found nothing, and no other node may take its place")
     return Answer(True, case.suspected or words.standing_out(case))
 
 
-def _pointed_at(case: Case) -> bool:
-    """Whether the node stands out, or a death came again at one site, and on it alone, of a job
-    that may go elsewhere. What a script says at one site is no sign of a node, but at several."""
-    on_it = all(fact.about.node == case.node for fact in case.here)
+def points_at_node(case: Case) -> bool:
+    """Whether the node stands out; or a death came again at one site, and on it alone, of a job
+    that may go elsewhere. What a script says at one site is no sign of a node, but at several. At
+    last it is enough that all came on it.
+    """
+    if case.last and 1 < case.own == len(case.named):
+        return True
     if case.fault is not FaultClass.SAID:
-        return case.stands_out or (bool(case.here) and on_it and not case.alone)
+        return case.stands_out or (bool(case.here) and case.on_it and not case.alone)
     own = [fact.about.site for fact in case.past if fact.about.node == case.node]
     elsewhere = any(site is not None and not site.same(case.site) for site in own)
     return case.stands_out and elsewhere
@@ -121,17 +131,16 @@ def _may_be_found(case: Case) -> bool:
     no way to a store, and find nothing again where they found nothing."""
     if case.acquitted or case.shown or (case.fault is FaultClass.STOOD and not case.suspected):
         return False
-    since_s = case.now - age.START_S
-    lately = (fact for fact in case.past if fact.at_s > since_s)
+    lately = (fact for fact in case.past if age.counts(fact, case.now))
     return not any(fact.done is Act.EXAM and fact.about.node == case.node for fact in lately)
 
 
 def version(case: Case) -> Answer:
     if case.before is None:
         return Answer(False, "no version before this one has run")
-    if not (case.spread or case.here):
+    if not (case.spread or case.here or case.last):
         return Answer(False, "neither at one site nor on several nodes")
-    where = words.at_site(case) if case.here else f"on {len(set(case.named))} nodes"
+    where = words.at_site(case) if case.here else f"faults came on {len(set(case.named))} nodes"
     return Answer(True, f"{where}, and version {case.before} ran before")
 
 

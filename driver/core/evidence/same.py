@@ -15,11 +15,10 @@ LEAST_FAULTS = 2
 """One fault says nothing of where it was."""
 ALONE_FAULTS = 3
 """Of a job with one node, whose faults can be nowhere else."""
-CHANCE = 0.1
-"""How likely chance alone may be where a node is to be left that no warm standby replaces."""
-CHANCE_WARM = 0.3
-"""And where one does, so that little is lost by a mistake. (Both: second-pass.md, "Evidence", where
-300 simulated lives of each kind of fault chose them.)"""
+CHANCE = 0.25
+"""How likely chance alone may be where a node is to be left. The goal is at most one move of an
+innocent in 20 faults; `holdfast bench evidence` measures it. (The prototype behind second-pass.md
+had .1, and .3 with a warm standby.)"""
 
 
 def at_site(
@@ -44,18 +43,20 @@ def chance(own: int, faults: int, nodes: int) -> float:
     return min(1.0, nodes * tail)
 
 
-def stands_out(own: int, faults: int, nodes: int, *, warm: bool) -> bool:
+def stands_out(own: int, faults: int, nodes: int) -> bool:
     """Whether so many of a job's faults at one of its nodes are more than chance."""
     if nodes == 1:
         return own >= ALONE_FAULTS
-    return own >= LEAST_FAULTS and chance(own, faults, nodes) <= (CHANCE_WARM if warm else CHANCE)
+    return own >= LEAST_FAULTS and chance(own, faults, nodes) <= CHANCE
 
 
-def pair_stands_out(faults: int, nodes: int, *, warm: bool) -> bool:
-    """Whether all of so many faults at two of a job's nodes are more than chance: of its pairs, one
-    would have them all by chance C(nodes, 2) (2/nodes)^faults times."""
-    by_chance = comb(nodes, 2) * (2 / nodes) ** faults
-    return nodes > 2 and faults > 2 and by_chance <= (CHANCE_WARM if warm else CHANCE)
+def few_stand_out(few: int, faults: int, nodes: int) -> bool:
+    """Whether it is more than chance that all of so many faults were on `few` of a job's nodes: of
+    all such sets, one would have them C(nodes, few) (few/nodes)^faults times."""
+    if faults <= few or 2 * few > nodes:
+        return False
+    by_chance = comb(nodes, few) * (few / nodes) ** faults
+    return by_chance <= CHANCE
 
 
 def followed(past: Sequence[Fact], site: Site | None, place: int | None, node: OfNode) -> bool:

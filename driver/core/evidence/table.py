@@ -4,6 +4,8 @@ Called by the recovery. Pure. Cost chooses how to act on one hypothesis, never b
 cheapest first, or by odds, ended healthy jobs (second-pass.md, "Evidence").
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core.evidence import rules
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis, Row, Table
@@ -28,6 +30,17 @@ def judge(case: Case) -> Table:
     if first is None or first.act is None:
         return Table(rows=rows)
     return Table(rows=rows, chosen=first.hypothesis, act=first.act)
+
+
+LAST = frozenset({Hypothesis.NODE, Hypothesis.VERSION})
+"""What is tried before a job ends for its budget: it costs no more than one start."""
+
+
+def at_last(case: Case) -> tuple[Case, Table] | None:
+    """What there is to try where the budget for restarts is used up; None: nothing."""
+    final = replace(case, last=True)
+    table = judge(final)
+    return (final, table) if table.chosen in LAST and table.act is not Act.EXAM else None
 
 
 def _plain(case: Case) -> Hypothesis | None:

@@ -19,7 +19,8 @@ NO_SITE = frozenset(
 def class_of(fault: Fault) -> FaultClass:
     """Who told of it."""
     if fault.kind in STANDSTILLS:
-        return FaultClass.STOOD if fault.spot else FaultClass.DIED
+        works = fault.spot and not fault.stuck
+        return FaultClass.STOOD if works else FaultClass.DIED
     end = fault.signature
     code = end is not None and end.how.startswith("exit code")
     said = fault.kind in SAID or fault.blame is Blame.USER or code
@@ -36,6 +37,8 @@ def site_of(job: Job, fault: Fault) -> Site | None:
     if fault.signature is not None:
         return _of_end(fault.signature, start)
     if fault.kind in STANDSTILLS and fault.step is not None:
+        return Site(words=fault.kind, step=fault.step, fresh=fault.step <= start)
+    if fault.kind is Kind.OUT_OF_MEMORY and fault.step is not None:
         return Site(words=fault.kind, step=fault.step, fresh=fault.step <= start)
     unseen = class_of(fault) is FaultClass.DIED and fault.kind not in NO_SITE and not job.progressed
     return Site(words=fault.kind, fresh=True) if unseen else None

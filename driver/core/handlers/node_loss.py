@@ -112,7 +112,8 @@ def check_silence(turn: Turn) -> None:
             _look(turn, node, again_s)
             _note_outage(turn, silent, len(held))
         else:
-            ladder.recover(turn, node.job, _silence(turn, node))
+            several = len(silent) > 1
+            ladder.recover(turn, node.job, replace(_silence(turn, node), spared=several))
 
 
 def _is_silent(turn: Turn, node: Node) -> bool:

@@ -13,6 +13,7 @@ from holdfast.driver.core.placing import eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import leave, schedule
 from holdfast.driver.core.state.fact import Act, Table
 from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Timer
+from holdfast.driver.core.state.restore_point import RestorePoint, Tainted
 from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
@@ -83,11 +84,23 @@ def give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> No
 def evict(turn: Turn, fault: Fault, number: int) -> None:
     """Take the fault's node out of use, or only off its job where nothing is held against it."""
     assert fault.node is not None
-    if fault.spared:
+    if fault.spared or _is_the_last(turn, fault):
         leave(turn, fault.node)
         return
     silent, asked = fault.silent, fault.asked
     eviction.evict(turn, fault.node, number, fault.summary, silent=silent, asked=asked)
+
+
+def _is_the_last(turn: Turn, fault: Fault) -> bool:
+    """Whether the node was only lost for now, and no other is there for its place: the job has it
+    again once it is heard."""
+    job = turn.jobs.get(turn.nodes[fault.node or ""].job or "")
+    if fault.kind not in incidents.LOSSES or fault.asked or job is None:
+        return False
+    if fault.node not in job.places or move_on_suspicion.may_move(turn, job, fault.node):
+        return False
+    turn.say(f"no other node is there: {fault.node} is used again once it is heard", job.name)
+    return True
 
 
 # ---------------------------------------------------------------- one an act
@@ -145,11 +158,22 @@ def _suspect(turn: Turn, name: str, nodes: tuple[str, ...]) -> None:
 
 
 def _step_back(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    """What the ranks started from is not used again. The oftener that is done, the more of what was
+    saved shortly before it goes with it: one mistake may be in all of it."""
     job = turn.jobs[name]
-    if (point := job.restore) is not None:
-        why = f"once ranks had started from it, {fault.summary}"
-        turn.job(name, points=known_points.taint(job, point, why, turn.now))
-        turn.say(f"{point} is not used again", name)
+    if (point := job.restore) is None:
+        return
+    why = f"once ranks had started from it, {fault.summary}"
+    for each in (point, *_shortly_before(job, point)):
+        job = turn.job(name, points=known_points.taint(job, each, why, turn.now))
+    turn.say(f"{point} is not used again", name)
+
+
+def _shortly_before(job: Job, point: RestorePoint) -> list[RestorePoint]:
+    """As many older points as are tainted already; at least one is left."""
+    older = [each for each in job.points if each.usable and each.step < point.step]
+    often = sum(isinstance(each.status, Tainted) for each in job.points)
+    return older[1:][-often:] if often else []
 
 
 def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:

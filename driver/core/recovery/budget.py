@@ -6,7 +6,7 @@ has one node and may have no other; the infrastructure's pays for all else.
 """
 
 from holdfast.driver.core.events import Budget
-from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence import book, rules
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis, Table
@@ -15,7 +15,10 @@ from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame
 
 OURS = frozenset(
-    {Hypothesis.BLIND, Hypothesis.PAUSE, Hypothesis.LINK, Hypothesis.NODE, Hypothesis.GROUP}
+    {
+        *(Hypothesis.BLIND, Hypothesis.PAUSE, Hypothesis.POINT),
+        *(Hypothesis.LINK, Hypothesis.NODE, Hypothesis.GROUP),
+    }
 )
 """What the script is not blamed for while it is acted on."""
 
@@ -24,11 +27,13 @@ def payer(job: Job, fault: Fault, case: Case, table: Table) -> Blame | None:
     """Who pays for the restart that follows; None where none does, or a person asked for it."""
     if job.wanted is not Wanted.RUN or fault.asked or table.act in (Act.GIVE_UP, Act.WAIT):
         return None
-    if fault.blame is Blame.USER or case.fault is FaultClass.SAID:
-        return Blame.USER
     if table.chosen in OURS or fault.blame is Blame.INFRASTRUCTURE:
         return Blame.INFRASTRUCTURE
-    again = table.chosen is None and bool(case.here)
+    if rules.points_at_node(case):
+        return Blame.INFRASTRUCTURE  # though nothing can be done about the node
+    if fault.blame is Blame.USER or case.fault is FaultClass.SAID:
+        return Blame.USER
+    again = table.chosen is None and bool(case.here) and not case.hang
     return Blame.USER if again or (fault.own and case.alone) else Blame.INFRASTRUCTURE
 
 

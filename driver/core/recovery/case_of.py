@@ -6,7 +6,7 @@ Called by `recover`, before the fault is noted. Pure.
 from collections.abc import Iterable
 
 from holdfast.driver.core.attempt.tally import exits_of
-from holdfast.driver.core.evidence import book, cost
+from holdfast.driver.core.evidence import age, book, cost
 from holdfast.driver.core.evidence.case import Case, Ways
 from holdfast.driver.core.faults import crash_signature, root_cause, site
 from holdfast.driver.core.placing import move_on_suspicion
@@ -86,7 +86,7 @@ def _refused(job: Job, fault: Fault) -> str:
 
 
 def _acquitted(turn: Turn, node: str) -> bool:
-    since_s = turn.now - turn.policy.blame_window_s
+    since_s = turn.now - age.NODE_S
     return book.acquitted(turn.nodes[node].record.facts, since_s)
 
 

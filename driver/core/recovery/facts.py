@@ -33,6 +33,7 @@ def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Bl
         subject=OfVersion(job=job.name, number=version),
         what=fault.kind,
         fault=case.fault,
+        stood=bool(fault.spot),
         bearing=Bearing.CONTEXT,
         at_s=turn.now,
         about=_about(job, fault, case),

@@ -51,7 +51,11 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     case = case_of(turn, job, fault)
     table = hypotheses.judge(case)
     payer = budget.payer(job, fault, case, table)
-    reason = _over(turn, job, fault, case, table) or budget.used_up(turn, job, fault, case, payer)
+    spent = budget.used_up(turn, job, fault, case, payer)
+    if spent and (final := hypotheses.at_last(case)) is not None:
+        case, table = final
+        payer, spent = None, ""
+    reason = _over(turn, job, fault, case, table) or spent
     if not (fault.asked or table.act is Act.WAIT):
         facts.withdraw(turn, job, case)
         facts.note(turn, job, fault, case, table, None if reason else payer)

@@ -113,6 +113,7 @@ class Fact(Value, frozen=True):
     by: str = ""  # a person, where it is a person's word
     about: About = About()
     fault: FaultClass | None = None  # where it is one
+    stood: bool = False  # a standstill at a place of the script that is known
     held_for: Hypothesis | None = None  # what was held to be behind it
     done: Act | None = None  # what was done about it
     payer: Blame | None = None  # from whose budget, where the job was restarted

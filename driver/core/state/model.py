@@ -156,6 +156,7 @@ class Fault(Value, frozen=True):
     spoils: bool = False  # whatever ranks were restored from is to be doubted
     spot: str = ""  # where in the script it stood still
     fix: str = ""  # which option would have let it go on
+    stuck: bool = False  # of a standstill: nobody works on anything, all wait
     apart: tuple[str, ...] = ()  # two nodes that are not to be seated together
     own: bool = False  # a rank died of a signal that it brought upon itself
     signature: Signature | None = field(default=None, name="mark")  # None: it says nothing

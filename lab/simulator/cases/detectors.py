@@ -64,6 +64,7 @@ class Detectors:
             summary=f"{who}, no step for {stood_s:.0f} s",
             evidence=(Evidence(source="detector", text=f"{who} in {spot}"),),
             spot=spot,
+            stuck=manner is not Manner.PAUSE,
         )
 
     def standstill(self, job: Job, kind: Kind, node: str | None, step: int) -> Finding:
