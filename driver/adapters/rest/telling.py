@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from holdfast.driver.adapters.rest import against
+from holdfast.driver.adapters.rest.hypotheses import HypothesisView, hypotheses_of
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import node_state, reasons, tested_for
 from holdfast.driver.core.attempt import restore_step
@@ -77,6 +79,10 @@ class Why(View):
     lines: list[LineView]
     exception: str
     """The user's own traceback, whole, where that was it; to be shown first."""
+    hypotheses: list[HypothesisView]
+    """What may have been behind the last fault of its last incident."""
+    mind: str
+    """What would change the driver's mind about a node that is out, or doubted; else empty."""
     fix: str
     """What to type next."""
 
@@ -136,12 +142,14 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
         details=details,
         lines=_views(_from(lines_of(entries, hit, subjects={job.name}), down or last)),
         exception=_exception(job, entries, last),
+        hypotheses=hypotheses_of(last.table) if last else [],
+        mind="",
         fix=_job_fix(state, job, last),
     )
 
 
 def why_node(
-    journal: Journal, state: State, node: Node, *, absent: str = "", over: str = ""
+    journal: Journal, state: State, node: Node, *, now: float, absent: str = "", over: str = ""
 ) -> Why:
     """From the incident that the node was in, with what was seen and tested elsewhere for it.
     `absent`: why the cluster does not have it; `over`: what it is where nothing runs any more."""
@@ -159,10 +167,13 @@ def why_node(
         details=[
             *_since(node, entries),
             *_strikes(state, node, entries),
+            *against.held(state, node, now, lambda at_s: _strike(state, node, at_s)),
             *_incidents_of(state, node, entries),
         ],
         lines=_views(lines),
         exception="",
+        hypotheses=hypotheses_of(incident.table) if incident else [],
+        mind="" if over else against.mind(node, now, _when(due_s(node), entries)),
         fix=_node_fix(node),
     )
 
