@@ -46,9 +46,9 @@ def fact(
 ) -> None:
     """Tell what you know of a node, or of a version of a job; `why` shows it.
 
-    --clears voids what is held against a node, and closes the version of a job as a cause; --accuses
-    is one accuser of a node (three put it into quarantine), and opens the version. Else it is for
-    people alone.
+    --clears voids what is held against a node, and closes the version of a job as a cause.
+    --accuses is one accuser of a node (three put it into quarantine), and opens the version. Else
+    it is for people alone.
     """
     if clears and accuses:
         raise misused("--clears and --accuses say different things.", "Leave one of them out.")

@@ -39,7 +39,10 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
         return
     say("What it may have been:")
     table(("may be", "next step", "cost", "why"), [_cells(row) for row in rows])
-    if not any(row["chosen"] for row in rows):
+    chosen = next((place for place, row in enumerate(rows) if row["chosen"]), None)
+    if any(row["open"] for row in rows[:chosen]):
+        say("The evidence was plain: what else is open was not tried before.")
+    if chosen is None:
         say("Nothing is left open: its ranks are started again as often as the budget allows.")
 
 

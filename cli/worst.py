@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import typer
 from typer.core import TyperGroup
 
 from holdfast.cli import asking
@@ -17,7 +16,7 @@ MOST = 10
 class Parser(TyperGroup):
     """Takes `--worst` with and without a number."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for place, word in enumerate(args):
             following = "".join(args[place + 1 : place + 2])
             if word == "--worst" and not following.lstrip("-").isdigit():

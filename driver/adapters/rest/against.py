@@ -39,7 +39,7 @@ def _fact(fact: Fact, now: float, summary: Summary) -> str:
     if fact.bearing is Bearing.ACCUSES:
         return f"{accuser(fact)} accuses it: {what}, {ago}, counts {age.weight(fact, now):.2g}"
     if fact.bearing is Bearing.CONVICTS:
-        return f"{accuser(fact)} convicts it: {what}, {ago}, until it passes its tests"
+        return f"convicted: {what}, {ago}; until it passes its tests"
     if fact.bearing is Bearing.ACQUITS:
         return f"{fact.by} cleared it: {what}, {ago}" if fact.by else f"tests found nothing, {ago}"
     return f"{fact.by} notes: {what}, {ago}" if fact.by else ""
@@ -75,7 +75,6 @@ def mind(node: Node, now: float, again: str) -> str:
     trust = node.trust
     if isinstance(trust, Quarantined):
         return _back_in_use(node, trust, now, again)
-    clears = f'or when a person says so: holdfast fact {node.name} "…" --clears'
     if isinstance(trust, Suspect):
         return (
             "Goes back to use once its tests find nothing; where they fail it is put into "
@@ -85,20 +84,21 @@ def mind(node: Node, now: float, again: str) -> str:
     if not left:
         return ""
     return (
-        "It may be used, for leaving it was no verdict. Quarantined by a failed test, or once "
-        f"{book.ACCUSERS} accuse it within 7 days; forgotten {span(age.FORGOTTEN_S)} after the last "
-        f"accusation, {clears}"
+        f"It may be used: to leave it was no verdict. {book.ACCUSERS} accusers within "
+        f"{span(age.NODE_S)}, or a failed test, put it into quarantine; the last accusation is "
+        f"forgotten after {span(age.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
     )
 
 
 def _back_in_use(node: Node, out: Quarantined, now: float, again: str) -> str:
     if out.by_person:
         return f"Goes back to use only when a person says so: {_restore(node)}"
-    person = f'when a person says so: {_restore(node)}, or holdfast fact {node.name} "…" --clears'
+    person = f"when a person says so: {_restore(node)} (at once)"
     if out.exam_s is None and not isinstance(node.holding, Lent):
         return f"Nothing is known to test it with, so it goes back to use only {person}"
     next_ = f" (the next is at {again})" if again else ""
-    return f"Goes back to use after a passed test{next_}{_once_low(node, now)}, or {person}"
+    test = f"Goes back to use after a passed test{next_}{_once_low(node, now)}"
+    return f"{test}, or {person}, or {_clears(node)} (after a passed test)"
 
 
 def _once_low(node: Node, now: float) -> str:
@@ -113,6 +113,10 @@ def _once_low(node: Node, now: float) -> str:
 
 def _restore(node: Node) -> str:
     return f'holdfast nodes restore {node.name} --reason "…"'
+
+
+def _clears(node: Node) -> str:
+    return f'holdfast fact {node.name} "…" --clears'
 
 
 def span(seconds: float) -> str:
