@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.cli.output import say, table
+from holdfast.cli.output import NARROW, console, say, table
 from holdfast.cli.words import duration
 
 MAY_BE = {
@@ -38,7 +38,10 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
     if not rows:
         return
     say("What it may have been:")
-    table(("may be", "next step", "cost", "why"), [_cells(row) for row in rows])
+    if console().width < NARROW:
+        table(("may be", "why"), [_two_cells(row) for row in rows])
+    else:
+        table(("may be", "next step", "cost", "why"), [_cells(row) for row in rows])
     chosen = next((place for place, row in enumerate(rows) if row["chosen"]), None)
     if any(row["open"] for row in rows[:chosen]):
         say("The evidence was plain: what else is open was not tried before.")
@@ -51,6 +54,12 @@ def _cells(row: dict[str, Any]) -> tuple[str, str, str, str]:
     may_be = MAY_BE.get(row["hypothesis"], row["hypothesis"])  # of a newer driver
     step = NEXT_STEP.get(row["act"], row["act"]) if row["open"] else "closed"
     return mark + may_be, step, _cost(row), row["why"]
+
+
+def _two_cells(row: dict[str, Any]) -> tuple[str, str]:
+    """The same, the next step before its reason."""
+    may_be, step, cost, why = _cells(row)
+    return may_be, f"{', '.join(filter(None, (step, cost)))}: {why}"
 
 
 def _cost(row: dict[str, Any]) -> str:

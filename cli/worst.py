@@ -1,11 +1,12 @@
 """`holdfast nodes --worst`: the nodes, links and versions of jobs against which most is held."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from typer.core import TyperGroup
 
 from holdfast.cli import asking
-from holdfast.cli.output import as_json, last_word, say, table, toned
+from holdfast.cli.output import NARROW, as_json, console, last_word, say, table, toned
 from holdfast.cli.shared import State, Url
 from holdfast.cli.words import duration
 
@@ -36,7 +37,7 @@ def show(most: int, url: Url, state: State, *, json: bool) -> None:
     if not nodes:
         say("nothing is held against any node")
     tables = (
-        (("node", "suspicion", "accused by", "faults 7 d", "tests", "state"), map(_node, nodes)),
+        _nodes(nodes),
         (("node", "and", "could not reach each other"), map(_link, links)),
         (("job", "version", "faults 7 d", "last"), map(_version, versions)),
     )
@@ -47,11 +48,20 @@ def show(most: int, url: Url, state: State, *, json: bool) -> None:
         last_word()
 
 
+def _nodes(nodes: list[dict[str, Any]]) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+    """Heads and rows; in a narrow terminal no more than say whom and why."""
+    heads = ("node", "suspicion", "faults 7 d", "tests", "state", "accused by")
+    rows = [_node(node) for node in nodes]
+    if console().width >= NARROW:
+        return heads, rows
+    return ("node", "suspicion", "faults", heads[-1]), [(*row[:3], row[-1]) for row in rows]
+
+
 def _node(node: dict[str, Any]) -> tuple[object, ...]:
     accused_by = ", ".join(node["accused_by"])
     suspicion = f"{node['suspicion']:.2g}" if node["suspicion"] else ""
     counts = node["faults"] or None, node["tests"] or None
-    return node["node"], suspicion, accused_by, *counts, toned(node["state"])
+    return node["node"], suspicion, *counts, toned(node["state"]), accused_by
 
 
 def _link(link: dict[str, Any]) -> tuple[object, ...]:
