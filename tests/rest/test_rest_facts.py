@@ -170,6 +170,9 @@ async def test_a_fact_of_a_job_is_of_one_of_its_versions(driver: Driver) -> None
     assert answer.status_code == 202
     said = f"a person clears version 1 of speech: {words}"
     assert said in answer.json()["why"]
+    details = (await driver.http.get("/v1alpha1/jobs/speech/why")).json()["details"]
+    (told,) = [line for line in details if line.startswith("a person clears version 1 at ")]
+    assert told.endswith(f": {words}")
     story = (await driver.http.get("/v1alpha1/jobs/speech/story")).json()["lines"]
     assert said in [line["text"] for line in story]
     none = await driver.http.post(url, json={"words": words, "version": 2})

@@ -11,6 +11,9 @@ from holdfast.driver.core.state.fact import Bearing, Fact
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Suspect
 
+SAYS = {Bearing.ACCUSES: "accuses", Bearing.ACQUITS: "clears", Bearing.CONTEXT: "notes of"}
+"""As a person's fact is told."""
+
 Summary = Callable[[float], str]
 """Of the fault that the node had at a time; "" where nobody knows."""
 

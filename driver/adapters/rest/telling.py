@@ -31,6 +31,7 @@ from holdfast.driver.core.events import (
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state import job_lives
+from holdfast.driver.core.state.fact import OfVersion
 from holdfast.driver.core.state.fit import STATES
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Source, Suspect
@@ -132,6 +133,7 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
         details.append(f"the driver looks at it again at {again}; what runs goes on meanwhile")
     if job.unsure_s is not None and (unsure := _when(job.unsure_s, entries)):
         details.append(f"it waits to learn which checkpoints its store has, since {unsure}")
+    details += _said_of_versions(job, entries)
     if len(faults) > 1:
         before = len(faults) - 1
         what = "an incident" if before == 1 else f"{before} incidents"
@@ -146,6 +148,16 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
         mind="",
         fix=_job_fix(state, job, last),
     )
+
+
+def _said_of_versions(job: Job, entries: Sequence[Entry]) -> list[str]:
+    """What people know of what it runs."""
+    return [
+        f"{fact.by} {against.SAYS[fact.bearing]} version {fact.subject.number}"
+        f"{_at(_when(fact.at_s, entries))}: {fact.what}"
+        for fact in job.facts
+        if fact.by and isinstance(fact.subject, OfVersion)
+    ]
 
 
 def why_node(
