@@ -64,7 +64,9 @@ def _unnamed_again(case: Case) -> bool:
 def point(case: Case) -> Answer:
     if case.refused:
         return Answer(True, case.refused)
-    if not case.restored or case.site is None or not case.site.fresh:
+    if not case.restored:
+        return Answer(False, "ranks started from none")
+    if case.site is None or not case.site.fresh:
         return Answer(False, "ranks got on after their start")
     if not case.here:
         return Answer(False, "nothing came twice after such a start")
