@@ -30,6 +30,10 @@ class Source(Protocol):
 
     def nodes(self) -> list[dict[str, Any]]: ...
 
+    def worst(self, most: int) -> dict[str, Any]:
+        """Nodes, links and versions against which most is held, at most so many of each."""
+        ...
+
     def readiness(self) -> Readiness:
         """Whether the driver takes new work, and decides. Without one nothing is stale: it is said
         that none runs.
@@ -80,6 +84,10 @@ class Live:
         found: list[dict[str, Any]] = self._client.get(path("nodes"))["items"]
         return found
 
+    def worst(self, most: int) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(path("evidence"), limit=most)
+        return found
+
     def readiness(self) -> Readiness:
         return self._client.readiness()
 
@@ -99,7 +107,7 @@ class Live:
         of_node = self._why("nodes", name)
         if not isinstance(of_node, Problem):
             return of_node
-        raise _neither(name, of_job, of_node)
+        raise neither(name, of_job, of_node)
 
     def _name_others(self, problem: Problem, name: str) -> None:
         """Where there is no such job: runs of other drivers may be meant as well."""
@@ -120,7 +128,7 @@ class Live:
         return told
 
 
-def _neither(name: str, of_job: Problem, of_node: Problem) -> Stopped:
+def neither(name: str, of_job: Problem, of_node: Problem) -> Stopped:
     """Where one of them is not there the other was meant, and may not be seen."""
     refused = [each for each in (of_job, of_node) if each.status == 403]
     if len(refused) == 1:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import bench, brake, driver, jobs, kubernetes, lab, logs, nodes, runs, show
+from holdfast.cli import bench, brake, driver, fact, jobs, kubernetes, lab, logs, nodes, runs, show
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, complain
 from holdfast.cli.run import command as run
@@ -31,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (run, driver, jobs, show, logs, runs, nodes, brake, lab, bench, kubernetes):
+for module in (run, driver, jobs, show, logs, runs, nodes, fact, brake, lab, bench, kubernetes):
     module.register(app)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli import asking
+from holdfast.cli import worst as worst_
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, last_word, say, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples, group, text
@@ -19,6 +20,15 @@ Within = Annotated[
         help="By when it has to be free. Default: once another is ready.",
     ),
 ]
+Worst = Annotated[
+    int | None,
+    typer.Option(
+        metavar="[N]",
+        min=1,
+        max=500,
+        help=f"Those against which most is held, with links and versions. Default: {worst_.MOST}.",
+    ),
+]
 Name = Annotated[str, typer.Argument(metavar="NODE", callback=text)]
 
 
@@ -26,7 +36,12 @@ def register(app: typer.Typer) -> None:
     nodes = group(
         "List nodes, evict one, have one free for maintenance, or use one again.",
         shows=_nodes,
-        epilog=examples("holdfast nodes", 'holdfast nodes restore node-2 --reason "new cable"'),
+        parser=worst_.Parser,
+        epilog=examples(
+            "holdfast nodes",
+            "holdfast nodes --worst 5",
+            'holdfast nodes restore node-2 --reason "new cable"',
+        ),
     )
     nodes.command("list", epilog=examples("holdfast nodes list"))(list_nodes)
     for name, act, reason in (("evict", evict, "loud fan"), ("restore", restore, "new cable")):
@@ -39,9 +54,15 @@ def register(app: typer.Typer) -> None:
 
 
 def _nodes(
-    context: typer.Context, url: Url = None, state: State = None, json: Json = False
+    context: typer.Context,
+    worst: Worst = None,
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
 ) -> None:
-    if context.invoked_subcommand is None:
+    if worst is not None:
+        worst_.show(worst, url, state, json=json)
+    elif context.invoked_subcommand is None:
         list_nodes(url, state, json)
 
 

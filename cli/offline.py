@@ -77,6 +77,11 @@ class Recorded:
         views = (node_view(self._state, node) for node in self._state.nodes.values())
         return [{**_plain(view), "state": self._now_of(view.state)} for view in views]
 
+    def worst(self, most: int) -> dict[str, Any]:
+        from holdfast.driver.adapters.rest.worst import worst_of
+
+        return _plain(worst_of(self._state, now=self._now, most=most))
+
     def _now_of(self, state: str) -> str:
         """What a node is now that was so: those of this machine end with whoever started them."""
         from holdfast.keeper.state import state_path
@@ -108,7 +113,9 @@ class Recorded:
         if node := self._state.nodes.get(name):
             ended = self._now_of(views.node_state(node)) == ENDED
             over = "has ended, as all nodes of this machine do with their driver" if ended else ""
-            return _plain(telling.why_node(self._journal, self._state, node, over=over))
+            now = self._now
+            told = telling.why_node(self._journal, self._state, node, now=now, over=over)
+            return _plain(told)
         job = self._state.jobs[self._meant(name, kind="job or node")]
         return _plain(telling.why_job(self._journal, self._state, job))
 

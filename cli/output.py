@@ -30,6 +30,8 @@ TONES = {
 }
 """Colours of states; others that are under way are shown in cyan."""
 
+NARROW = 60
+"""Columns of a terminal below which a table of many columns is hard to read."""
 PIPED_COLUMNS = 10_000
 """Off a terminal a row is a line, for grep, however long it is."""
 

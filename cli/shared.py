@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from holdfast.cli import find
 from holdfast.cli.client import Client
@@ -69,11 +70,15 @@ def same(url: str | None, state: Path | None) -> str:
 
 
 def group(
-    says: str, *, shows: Callable[..., None] | None = None, epilog: str | None = None
+    says: str,
+    *,
+    shows: Callable[..., None] | None = None,
+    epilog: str | None = None,
+    parser: type[TyperGroup] = TyperGroup,
 ) -> typer.Typer:
     """Commands below one word. `shows`: what the word alone does; else its help is printed."""
     made = typer.Typer(
-        help=says, epilog=epilog, no_args_is_help=shows is None, rich_markup_mode=None
+        help=says, epilog=epilog, no_args_is_help=shows is None, rich_markup_mode=None, cls=parser
     )
     if shows is not None:
         made.callback(invoke_without_command=True)(shows)

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli import asking
+from holdfast.cli import asking, hypotheses
 from holdfast.cli.client import Readiness
 from holdfast.cli.output import as_json, last_word, say
 from holdfast.cli.shared import Json, State, Url, examples, same, text
@@ -110,6 +110,9 @@ def why(
         say(f"  {detail}")
     for line in told["lines"]:
         say(f"  {sentence(line)}")
+    hypotheses.show(told.get("hypotheses", ()))  # a driver of before does not tell
+    if told.get("mind"):
+        say(told["mind"])
     if told["fix"] and alive:
         say(told["fix"] + same(url, state))
     if not alive:

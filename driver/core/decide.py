@@ -20,6 +20,7 @@ from holdfast.driver.core.handlers import (
     requests,
     stalls,
     ticks,
+    told,
 )
 from holdfast.driver.core.job import maintenance
 from holdfast.driver.core.placing import eviction
@@ -155,6 +156,8 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.NodeEvictRequested: requests.on_evict,
     e.NodeRestoreRequested: requests.on_restore,
     e.NodeMaintainRequested: requests.on_maintain,
+    e.NodeFactTold: told.on_node_fact,
+    e.JobFactTold: told.on_job_fact,
     e.BrakeApplyRequested: eviction.on_apply,
     e.BrakeReleaseRequested: eviction.on_release,
     e.NodeAppeared: nodes.on_appeared,

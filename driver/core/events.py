@@ -5,6 +5,8 @@ its effect runner (outcomes). `cause` is the sequence number of the journal entr
 None where the outside did. Immutable, and decodable from the journal by tag.
 """
 
+from typing import Literal
+
 import msgspec
 
 from holdfast.protocol.faults import Finding
@@ -109,6 +111,32 @@ class NodeMaintainRequested(Event, frozen=True):
     node: str
     reason: str
     within_s: float | None = None
+    by: str = ""
+
+
+Says = Literal["accuses", "clears", "context"]
+"""What a fact is for whom it is told of: something is wrong with it, nothing is (any more), or it
+is for people alone."""
+LONGEST_WORDS = 500
+"""Characters of a fact that a person tells."""
+
+
+class NodeFactTold(Event, frozen=True):
+    """A person knows something of a node. `clears`: what was held against it is void."""
+
+    node: str
+    words: str
+    says: Says = "context"
+    by: str = ""
+
+
+class JobFactTold(Event, frozen=True):
+    """A person knows something of a version of a job. None: of the newest."""
+
+    job: str
+    words: str
+    version: int | None = None
+    says: Says = "context"
     by: str = ""
 
 
@@ -469,6 +497,8 @@ AnyEvent = (
     | NodeEvictRequested
     | NodeRestoreRequested
     | NodeMaintainRequested
+    | NodeFactTold
+    | JobFactTold
     | BrakeApplyRequested
     | BrakeReleaseRequested
     | NodeAppeared

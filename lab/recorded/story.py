@@ -89,7 +89,7 @@ class Story:
             await self._asked(f"GET /jobs/{{job}}/{name}")
         for name in ("", "/{node}", "/{node}/why"):
             await self._asked(f"GET /nodes{name}")
-        for name in ("GET /incidents", "GET /incidents/{number}"):
+        for name in ("GET /incidents", "GET /incidents/{number}", "GET /evidence"):
             await self._asked(name)
         for name in ("/healthz", "/readyz", "/metrics"):
             await self._asked(f"GET {name}")
@@ -103,6 +103,10 @@ class Story:
         await self._asked("POST /nodes/{node}/restore", {"reason": "it has a new fan"})
         kernel = {"reason": "new kernel", "within_s": 300}
         await self._asked("POST /nodes/{node}/maintain", kernel)
+        cable = {"words": "its cable was replaced", "says": "clears"}
+        await self._asked("POST /nodes/{node}/facts", cable)
+        loader = {"words": "the new loader is tested", "says": "clears", "version": 1}
+        await self._asked("POST /jobs/{job}/facts", loader)
         await self._asked("POST /brake/apply", {"reason": "we rewire rack 2"})
         await self._asked("GET /brake")
         await self._asked("POST /brake/release", {"reason": "the switch is mended"})

@@ -249,3 +249,29 @@ def test_a_node_that_there_is_not_is_not_to_be_free_soon(here: Path, capsys: Cap
     words = ["nodes", "maintain", "node-9", "--reason", "a new kernel", "--within", "300"]
     assert main(words) == exitcodes.FAILED
     assert "node-9" in capsys.readouterr().err
+
+
+def test_a_fact_of_a_job_is_written_down_and_told(job: str, capsys: Capture) -> None:
+    assert main(["fact", job, "the loader is tested", "--clears"]) == 0
+    said = f"a person clears version 1 of {job}: the loader is tested"
+    assert said in capsys.readouterr().out
+    assert main(["why", job]) == 0
+    assert said in capsys.readouterr().out
+    assert main(["fact", job, "x", "--version", "7"]) == exitcodes.FAILED
+    assert f"'{job}' has no version 7. It has: 1." in capsys.readouterr().err
+
+
+def test_a_fact_needs_somebody_it_is_of_and_one_meaning(here: Path, capsys: Capture) -> None:
+    assert main(["fact", "nobody", "new cable", "--clears"]) == exitcodes.FAILED
+    assert "there is no job or node 'nobody'" in capsys.readouterr().err
+    assert main(["fact", "node-9", "x", "--clears", "--accuses"]) == exitcodes.USAGE
+    assert "--clears and --accuses" in capsys.readouterr().err
+
+
+def test_the_worst_nodes_of_a_fleet_without_any(here: Path, capsys: Capture) -> None:
+    for words in (["--worst"], ["--worst", "3"], ["--worst=3"]):
+        assert main(["nodes", *words]) == 0
+        assert capsys.readouterr().out.startswith("nothing is held against any node\n")
+    assert main(["nodes", "--worst", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nodes"] == []
+    assert main(["nodes", "--worst", "0"]) == exitcodes.USAGE

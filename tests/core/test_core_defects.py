@@ -269,7 +269,7 @@ NAMES = (
     *(
         kind.__name__
         for kind in decide.HANDLERS
-        if not kind.__name__.endswith(("Requested", "Submitted"))
+        if not kind.__name__.endswith(("Requested", "Submitted", "FactTold"))
         and kind not in (e.Found, e.Ticked, e.Stalled, e.DriverStarted)
     ),
 )

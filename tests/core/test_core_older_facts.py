@@ -7,7 +7,7 @@ from tests.core.conftest import Life
 
 from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.evidence import book
-from holdfast.driver.core.state.fact import Fact, FaultClass
+from holdfast.driver.core.state.fact import Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.versions import Version
 from holdfast.protocol.faults import Blame
@@ -57,7 +57,7 @@ def test_ends_keep_their_site_and_their_nodes() -> None:
 
 
 def test_nodes_that_it_left_are_its_last_choice() -> None:
-    assert book.moved_off(facts_of(COUNTED), 20.0) == {"n0"}
+    assert book.moved_off(facts_of(COUNTED), 20.0) == {OfNode(name="n0")}
 
 
 def test_a_job_without_counters_has_no_facts() -> None:

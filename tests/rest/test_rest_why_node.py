@@ -69,7 +69,7 @@ def _entry(number: int, event: e.AnyEvent) -> Entry:
 
 def details(node: Node, *happened: e.Event, let_go: int = 0) -> list[str]:
     state = State(nodes={"n0": node}, incident_count=let_go)
-    return why_node(Written(happened), state, node).details  # type: ignore[arg-type]
+    return why_node(Written(happened), state, node, now=9.0).details  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_strike_is_told_with_the_fault_that_it_is_for() -> None:
         summary="rank 0 on n0 died of SIGKILL", closed_s=2.0,
     )  # fmt: skip
     state = State(nodes={"n0": struck}, incidents={1: fault})
-    told = why_node(Written([APPEARED]), state, struck).details  # type: ignore[arg-type]
+    told = why_node(Written([APPEARED]), state, struck, now=9.0).details  # type: ignore[arg-type]
     assert "one strike: rank 0 on n0 died of SIGKILL" in told
 
 
@@ -109,7 +109,7 @@ def test_a_strike_is_told_with_the_fault_that_it_is_for() -> None:
 def test_whatever_is_against_a_node_it_is_told(node: Node) -> None:
     """A new state of a node was a KeyError in `why`."""
     state = State(nodes={node.name: node})
-    told = why_node(Written([]), state, node)  # type: ignore[arg-type]
+    told = why_node(Written([]), state, node, now=9.0)  # type: ignore[arg-type]
     assert told.headline.startswith(node.name)
     assert STATE[type(node.trust)] in (None, node_view(state, node).state)
 
@@ -120,7 +120,7 @@ def test_a_word_that_is_new_in_the_table_is_told_with_its_reason(
     """As one who adds a reason not to use a node gives it one."""
     monkeypatch.setitem(STATES, Bar.REST, "at rest")  # type: ignore[misc]
     rests = replace(FREE, against={n.Source.REST: n.Against(why="it failed lately")})
-    told = why_node(Written([APPEARED]), State(nodes={"n0": rests}), rests)  # type: ignore[arg-type]
+    told = why_node(Written([APPEARED]), State(nodes={"n0": rests}), rests, now=9.0)  # type: ignore[arg-type]
     assert told.headline == "n0 is at rest: it failed lately"
 
 
@@ -149,11 +149,11 @@ def test_a_node_that_is_being_tested_says_so_and_for_what(
     state = State(nodes={"n0": IN_TEST}, exams={"x": exam})
     view = node_view(state, IN_TEST)
     assert (view.state, view.reason) == ("in test", reason)
-    told = why_node(Written([APPEARED]), state, IN_TEST)  # type: ignore[arg-type]
+    told = why_node(Written([APPEARED]), state, IN_TEST, now=9.0)  # type: ignore[arg-type]
     assert told.headline == f"n0 belongs to speech: {reason}"
 
 
 def test_a_node_that_is_over_with_its_run_is_not_said_to_be_there() -> None:
     state = State(nodes={"n0": AWAY})
-    told = why_node(Written([APPEARED]), state, AWAY, over="has ended")  # type: ignore[arg-type]
+    told = why_node(Written([APPEARED]), state, AWAY, now=9.0, over="has ended")  # type: ignore[arg-type]
     assert told.headline == "n0 has ended"

@@ -9,6 +9,8 @@ from holdfast.driver.adapters.rest import (
     brake,
     docs,
     events,
+    evidence,
+    facts,
     incidents,
     jobs,
     logs,
@@ -52,7 +54,7 @@ def make_app(control: Control) -> FastAPI:
     app.state.pages = Pages(control, events.written)
     problems.install(app)
     below = APIRouter(prefix=PREFIX)
-    for module in (jobs, attempts, logs, stories, nodes, brake, incidents, events):
+    for module in (jobs, attempts, logs, stories, evidence, facts, nodes, brake, incidents, events):
         below.include_router(module.router)
     below.include_router(system.schema_router)
     app.include_router(below)

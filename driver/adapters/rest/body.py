@@ -119,7 +119,7 @@ async def read_reason(request: Request) -> str:
 
 def checked_reason(reason: Any) -> str:
     """The reason, if it is one. Raises `BadDocument`."""
-    if isinstance(reason, str) and 0 < len(reason) <= MAX_REASON_CHARACTERS and _is_whole(reason):
+    if isinstance(reason, str) and 0 < len(reason) <= MAX_REASON_CHARACTERS and is_whole(reason):
         return reason
     raise BadDocument(
         [
@@ -133,7 +133,7 @@ def checked_reason(reason: Any) -> str:
     )
 
 
-def _is_whole(text: str) -> bool:
+def is_whole(text: str) -> bool:
     """JSON may have half of a character (`\\udcff`), which nothing can write down."""
     try:
         text.encode()

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.driver.adapters.rest.body import NOTICE_SCHEMA, REASON_SCHEMA
 from holdfast.driver.adapters.rest.examples import ANSWERS, BODIES, PARAMETERS, Text
+from holdfast.driver.adapters.rest.facts import JOB_FACT_SCHEMA, NODE_FACT_SCHEMA
 from holdfast.driver.adapters.rest.problems import MEDIA_TYPE, ProblemView, queried
 from holdfast.driver.adapters.rest.refusals import REFUSALS, Refusals, not_known
 from holdfast.driver.watch import JobProgress
@@ -103,6 +104,8 @@ SCHEMAS: dict[str, Document] = {
     "POST /nodes/{node}/evict": REASON_SCHEMA,
     "POST /nodes/{node}/restore": REASON_SCHEMA,
     "POST /nodes/{node}/maintain": NOTICE_SCHEMA,
+    "POST /nodes/{node}/facts": NODE_FACT_SCHEMA,
+    "POST /jobs/{job}/facts": JOB_FACT_SCHEMA,
     "POST /brake/apply": REASON_SCHEMA,
     "POST /brake/release": REASON_SCHEMA,
 }

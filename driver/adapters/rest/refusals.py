@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.driver.adapters.rest.asking import key_reused, not_accepting, refused
 from holdfast.driver.adapters.rest.body import checked_reason, checked_within, decoded, too_large
 from holdfast.driver.adapters.rest.examples import JOB
+from holdfast.driver.adapters.rest.facts import checked_fact, checked_version
 from holdfast.driver.adapters.rest.logs import unreadable
 from holdfast.driver.adapters.rest.paging import decoded as decoded_token
 from holdfast.driver.adapters.rest.problems import (
@@ -99,6 +100,7 @@ _ENDED = _conflict(
     "job: 'speech-7b' is Succeeded and stays so. Submit it again under another name.",
 )
 _REASON: Refusals = {"no-reason": _told(lambda: checked_reason(None))}
+_WORDS: Refusals = {"no-words": _told(lambda: checked_fact({"words": ""}))}
 _AFTER: Refusals = {"bad-query": _out_of_bounds("after", -1, 0)}
 
 REFUSALS: dict[str, Refusals] = {
@@ -177,6 +179,19 @@ REFUSALS: dict[str, Refusals] = {
     | _REASON
     | {"no-time": _told(lambda: checked_within("soon"))}
     | _KEY,
+    "POST /nodes/{node}/facts": _PERSON | _BODY | _NO_NODE | _WORDS | _KEY,
+    "POST /jobs/{job}/facts": _PERSON
+    | _BODY
+    | _NO_JOB
+    | _WORDS
+    | {"no-version": _told(lambda: checked_version("newest"))}
+    | _conflict(
+        "speech-7b",
+        "unknown-version",
+        "version: 'speech-7b' has no version 3. It has: 1, 2.",
+    )
+    | _KEY,
+    "GET /evidence": _PERSON | {"bad-query": _out_of_bounds("limit", 0, 1)},
     "GET /brake": _PERSON,
     "POST /brake/apply": _PERSON
     | _BODY

@@ -51,4 +51,5 @@ def why_of_job(job: str, control: Driver) -> telling.Why:
 def why_of_node(node: str, control: Driver) -> telling.Why:
     """Why the node is as it is, in sentences."""
     absent = control.absent().get(node, "")
-    return telling.why_node(control.journal, control.state, node_of(control, node), absent=absent)
+    known = node_of(control, node)
+    return telling.why_node(control.journal, control.state, known, now=control.now(), absent=absent)

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from holdfast.driver.adapters.rest import against
+from holdfast.driver.adapters.rest.hypotheses import HypothesisView, hypotheses_of
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import node_state, reasons, tested_for
 from holdfast.driver.core.attempt import restore_step
@@ -29,6 +31,7 @@ from holdfast.driver.core.events import (
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state import job_lives
+from holdfast.driver.core.state.fact import OfVersion
 from holdfast.driver.core.state.fit import STATES
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Source, Suspect
@@ -77,6 +80,10 @@ class Why(View):
     lines: list[LineView]
     exception: str
     """The user's own traceback, whole, where that was it; to be shown first."""
+    hypotheses: list[HypothesisView]
+    """What may have been behind the last fault of its last incident."""
+    mind: str
+    """What would change the driver's mind about a node that is out, or doubted; else empty."""
     fix: str
     """What to type next."""
 
@@ -126,6 +133,7 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
         details.append(f"the driver looks at it again at {again}; what runs goes on meanwhile")
     if job.unsure_s is not None and (unsure := _when(job.unsure_s, entries)):
         details.append(f"it waits to learn which checkpoints its store has, since {unsure}")
+    details += _said_of_versions(job, entries)
     if len(faults) > 1:
         before = len(faults) - 1
         what = "an incident" if before == 1 else f"{before} incidents"
@@ -136,12 +144,24 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
         details=details,
         lines=_views(_from(lines_of(entries, hit, subjects={job.name}), down or last)),
         exception=_exception(job, entries, last),
+        hypotheses=hypotheses_of(last.table) if last else [],
+        mind="",
         fix=_job_fix(state, job, last),
     )
 
 
+def _said_of_versions(job: Job, entries: Sequence[Entry]) -> list[str]:
+    """What people know of what it runs."""
+    return [
+        f"{fact.by} {against.SAYS[fact.bearing]} version {fact.subject.number}"
+        f"{_at(_when(fact.at_s, entries))}: {fact.what}"
+        for fact in job.facts
+        if fact.by and isinstance(fact.subject, OfVersion)
+    ]
+
+
 def why_node(
-    journal: Journal, state: State, node: Node, *, absent: str = "", over: str = ""
+    journal: Journal, state: State, node: Node, *, now: float, absent: str = "", over: str = ""
 ) -> Why:
     """From the incident that the node was in, with what was seen and tested elsewhere for it.
     `absent`: why the cluster does not have it; `over`: what it is where nothing runs any more."""
@@ -159,10 +179,13 @@ def why_node(
         details=[
             *_since(node, entries),
             *_strikes(state, node, entries),
+            *against.held(state, node, now, lambda at_s: _strike(state, node, at_s)),
             *_incidents_of(state, node, entries),
         ],
         lines=_views(lines),
         exception="",
+        hypotheses=hypotheses_of(incident.table) if incident else [],
+        mind="" if over else against.mind(node, now, _when(due_s(node), entries)),
         fix=_node_fix(node),
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
+from holdfast.driver.adapters.rest.hypotheses import HypothesisView, hypotheses_of
 from holdfast.driver.adapters.rest.points import (
     LayoutView,
     RestorePointView,
@@ -231,6 +232,9 @@ class IncidentView(View):
     """Completed before it and trained again, each counted once, over all jobs; null where that is
     not known."""
     evidence: list[EvidenceView]
+    hypotheses: list[HypothesisView]
+    """What may have been behind its last fault, in the order in which that is tried; none is chosen
+    where all are closed, and the ranks are started again as often as the budget allows."""
     stacks: dict[int, str]
 
 
@@ -379,6 +383,7 @@ def incident_view(incident: Incident) -> IncidentView:
         step=_step_restored(incident),
         steps_lost=incident.steps_lost,
         evidence=[EvidenceView(source=each.source, text=each.text) for each in incident.evidence],
+        hypotheses=hypotheses_of(incident.table),
         stacks=incident.stacks,
     )
 

@@ -6,6 +6,7 @@ within the budget's own window and does not decay.
 """
 
 from collections.abc import Iterable
+from math import log2
 
 from holdfast.driver.core.state.fact import Bearing, Fact, OfNode, Site
 
@@ -23,6 +24,8 @@ OTHER_S = 7 * DAY_S
 
 LEAST = 1 / 16
 """What weighs less is dropped."""
+FORGOTTEN_S = NODE_S * log2(1 / LEAST)
+"""After which nothing is left of what a node was accused of."""
 KEPT = 128
 """Facts that one subject keeps at most, the latest ones: more than a day's budget of restarts."""
 

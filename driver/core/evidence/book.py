@@ -1,9 +1,10 @@
 """What is asked of the book of facts: who was accused, what was paid, how patient to be. Pure."""
 
 from collections.abc import Iterable
+from math import log2
 
 from holdfast.driver.core.evidence import age
-from holdfast.driver.core.state.fact import Act, Bearing, Fact
+from holdfast.driver.core.state.fact import Act, Bearing, Fact, OfNode
 from holdfast.protocol.faults import Blame
 
 ACCUSERS = 3
@@ -26,26 +27,48 @@ def paid(facts: Iterable[Fact], payer: Blame, since_s: float) -> int:
 def accusers(facts: Iterable[Fact], now: float) -> int:
     """How many versions of jobs accuse a node by its facts."""
     accused = (fact for fact in facts if fact.bearing is Bearing.ACCUSES and age.counts(fact, now))
-    return len({(fact.about.job, fact.about.version) for fact in accused})
+    return len({accuser(fact) for fact in accused})
+
+
+def accuser(fact: Fact) -> tuple[str, int, str]:
+    """Who accuses: a version of a job, or a person."""
+    return fact.about.job, fact.about.version, fact.by
 
 
 def suspicion(facts: Iterable[Fact], now: float) -> float:
     """How much speaks against a node: one for each version of a job that accuses it, less as that
     ages, and less once a test has found nothing since. Never 0 by a test alone."""
     known = list(facts)
-    newest: dict[tuple[str, int], float] = {}
+    newest: dict[tuple[str, int, str], float] = {}
     for fact in known:
-        if fact.bearing is Bearing.ACCUSES:
-            key = (fact.about.job, fact.about.version)
-            newest[key] = max(newest.get(key, 0.0), age.weight(fact, now))
+        if fact.bearing is Bearing.ACCUSES and (left := age.weight(fact, now)) >= age.LEAST:
+            newest[accuser(fact)] = max(newest.get(accuser(fact), 0.0), left)
+    return sum(newest.values()) * (1 - SENSITIVITY if tested_since(known) else 1.0)
+
+
+def tested_since(facts: Iterable[Fact]) -> bool:
+    """Whether tests have found nothing since a node was accused last."""
+    known = list(facts)
     accused_s = max((each.at_s for each in known if each.bearing is Bearing.ACCUSES), default=0.0)
-    cleared = any(each.bearing is Bearing.ACQUITS and each.at_s >= accused_s for each in known)
-    return sum(newest.values()) * (1 - SENSITIVITY if cleared else 1.0)
+    return any(_is_test(each) and each.at_s >= accused_s for each in known)
+
+
+def low_after_s(facts: Iterable[Fact], now: float) -> float:
+    """In how many seconds suspicion is low, once tests have found nothing and if nothing new comes;
+    0 where it is then. All of it halves in the same time."""
+    known = list(facts)
+    left = suspicion(known, now) * (1.0 if tested_since(known) else 1 - SENSITIVITY)
+    return age.NODE_S * log2(left / LOW) if left > LOW else 0.0
 
 
 def acquitted(facts: Iterable[Fact], since_s: float) -> bool:
     """Whether tests of a node have found nothing since then."""
-    return any(fact.bearing is Bearing.ACQUITS and fact.at_s > since_s for fact in facts)
+    return any(_is_test(fact) and fact.at_s > since_s for fact in facts)
+
+
+def _is_test(fact: Fact) -> bool:
+    """Whether it is a test that found nothing: what a person says is none."""
+    return fact.bearing is Bearing.ACQUITS and not fact.by
 
 
 def blamed(facts: Iterable[Fact], since_s: float) -> list[Fact]:
@@ -55,13 +78,13 @@ def blamed(facts: Iterable[Fact], since_s: float) -> list[Fact]:
 
 def put_down(facts: Iterable[Fact]) -> list[Fact]:
     """Faults that were put down to a node."""
-    return [fact for fact in facts if fact.bearing is not Bearing.ACQUITS]
+    return [fact for fact in facts if fact.bearing is not Bearing.ACQUITS and not fact.by]
 
 
-def moved_off(facts: Iterable[Fact], now: float) -> frozenset[str]:
+def moved_off(facts: Iterable[Fact], now: float) -> frozenset[OfNode]:
     """Nodes that a job left lately without proof against them: last in its choice."""
     return frozenset(
-        fact.about.node.name
+        fact.about.node
         for fact in facts
         if fact.done in MOVES and fact.about.node is not None and age.counts(fact, now)
     )

@@ -52,6 +52,7 @@ class Case(Value, frozen=True):
     hopeless: str = ""  # why no restart of these ranks can help
     last: bool = False  # its budget is used up: what is tried now is tried last
     before: int | None = None  # a version that ran before this one
+    said_of_it: Fact | None = None  # what a person said last for or against this version
     pauses: int = 3  # restarts with ever more patience at one site
     outside: bool = False  # it died of a signal that somebody else sent
     fix: str = ""  # which option would have let it go on

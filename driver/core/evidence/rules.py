@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from holdfast.driver.core.evidence import age, same, words
 from holdfast.driver.core.evidence.case import Case
-from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis
+from holdfast.driver.core.state.fact import Act, Bearing, FaultClass, Hypothesis
 
 USERS_SAID = 1
 """Earlier faults at one site after which what a script says of itself is believed."""
@@ -68,7 +68,9 @@ def _unnamed_again(case: Case) -> bool:
 def point(case: Case) -> Answer:
     if case.refused:
         return Answer(True, case.refused)
-    if not case.restored or case.site is None or not case.site.fresh:
+    if not case.restored:
+        return Answer(False, "ranks started from none")
+    if case.site is None or not case.site.fresh:
         return Answer(False, "ranks got on after their start")
     if not case.here:
         return Answer(False, "nothing came twice after such a start")
@@ -136,8 +138,13 @@ def _may_be_found(case: Case) -> bool:
 
 
 def version(case: Case) -> Answer:
+    told = case.said_of_it
+    if told is not None and told.bearing is Bearing.ACQUITS:
+        return Answer(False, words.said(told))
     if case.before is None:
         return Answer(False, "no version before this one has run")
+    if told is not None:
+        return Answer(True, words.said(told))
     if not (case.spread or case.here or case.last):
         return Answer(False, "neither at one site nor on several nodes")
     where = words.at_site(case) if case.here else f"faults came on {len(set(case.named))} nodes"

@@ -1,7 +1,7 @@
 """Clauses for people about a case: how often, where, on which node. Pure."""
 
 from holdfast.driver.core.evidence.case import Case
-from holdfast.driver.core.state.fact import FaultClass
+from holdfast.driver.core.state.fact import Bearing, Fact, FaultClass
 
 _TIMES = {1: "once", 2: "twice"}
 
@@ -37,6 +37,12 @@ def own(case: Case) -> str:
 def standing_out(case: Case) -> str:
     """`3 of 4 faults came on node-3, of 8 nodes`."""
     return own(case) if case.nodes == 1 else f"{own(case)}, of {case.nodes} nodes"
+
+
+def said(fact: Fact) -> str:
+    """`a person says that it is well: the new loader is tested`."""
+    well = fact.bearing is Bearing.ACQUITS
+    return f"{fact.by} says that it is {'well' if well else 'bad'}: {fact.what}"
 
 
 def cut_off(case: Case) -> str:

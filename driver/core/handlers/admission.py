@@ -17,7 +17,9 @@ DEFECT = "defect"
 SHOWN = 8
 """Steps that a refusal names, the newest first."""
 
-NodeRequest = e.NodeEvictRequested | e.NodeRestoreRequested | e.NodeMaintainRequested
+NodeRequest = (
+    e.NodeEvictRequested | e.NodeRestoreRequested | e.NodeMaintainRequested | e.NodeFactTold
+)
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -34,8 +36,12 @@ def refuse(state: State, event: e.AnyEvent) -> Refusal | None:
     """The reason why `event` cannot be, or None where it can."""
     if isinstance(event, e.JobSubmitted):
         return _submit(state, event)
+    if isinstance(event, e.NodeFactTold | e.JobFactTold) and (why := _no_words(event.words)):
+        return Refusal("no-words", why)
     if isinstance(event, NodeRequest):
         return _node(state, event)
+    if isinstance(event, e.JobFactTold):
+        return _version(state, event)
     if isinstance(event, e.BrakeApplyRequested | e.BrakeReleaseRequested):
         return _brake(state, event)
     if isinstance(
@@ -78,16 +84,44 @@ def _job(
 ) -> Refusal | None:
     job = state.jobs.get(event.job)
     if job is None:
-        return Refusal(
-            "unknown-job",
-            f"job: there is no {event.job!r}. `holdfast jobs` lists the jobs that there are.",
-        )
+        return _no_job(event.job)
     if job.finished and not isinstance(event, e.DeleteRequested):
         return Refusal(
             "finished-job",
             f"job: {job.name!r} is {job.phase} and stays so. Submit it again under another name.",
         )
     return _against_wish(state, job, event)
+
+
+def _no_job(name: str) -> Refusal:
+    return Refusal(
+        "unknown-job",
+        f"job: there is no {name!r}. `holdfast jobs` lists the jobs that there are.",
+    )
+
+
+def _version(state: State, event: e.JobFactTold) -> Refusal | None:
+    """Why nothing can be told of this version of a job."""
+    job = state.jobs.get(event.job)
+    if job is None:
+        return _no_job(event.job)
+    known = [each.number for each in job.versions]
+    if event.version in (None, *known):
+        return None
+    shown = ", ".join(str(number) for number in known[-SHOWN:])
+    return Refusal(
+        "unknown-version",
+        f"version: {job.name!r} has no version {event.version}. It has: {shown}.",
+    )
+
+
+def _no_words(words: str) -> str:
+    """Why this is no fact that a person tells; "" where it is one."""
+    if not words.strip():
+        return "words: they are empty. Say what is known, in a sentence."
+    if len(words) > e.LONGEST_WORDS:
+        return f"words: they have {len(words):,} characters. Use {e.LONGEST_WORDS} at most."
+    return ""
 
 
 def _against_wish(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.placing import pairs
+from holdfast.driver.core.state.fact import OfNode
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Job, Tried
 from holdfast.driver.core.turn import Turn
@@ -113,7 +114,13 @@ class Nearest:
 
 def moved_off(turn: Turn, job: Job) -> frozenset[str]:
     """Nodes that it left lately without proof against them, see `move_on_suspicion`."""
-    return book.moved_off(job.facts, turn.now)
+    left = book.moved_off(job.facts, turn.now)
+    return frozenset(each.name for each in left if not _cleared_since(turn, each))
+
+
+def _cleared_since(turn: Turn, left: OfNode) -> bool:
+    node = turn.nodes.get(left.name)
+    return node is not None and node.record.cleared != left.cleared
 
 
 def unwanted(turn: Turn, job: Job, *, without: str = "") -> frozenset[str]:

@@ -158,7 +158,7 @@ def put_exam(turn: Turn, node: str, after_s: float) -> None:
 def trust(turn: Turn, node: str, *, asked: bool) -> None:
     """Use the node again. `asked`: a person decided; what was against it counts no more."""
     known = turn.nodes[node].record
-    record = Record() if asked else replace(known, facts=_still_told(known))
+    record = Record(cleared=known.cleared) if asked else replace(known, facts=_still_told(known))
     turn.set_trust(node, Trusted(unmark=True))
     turn.set_record(node, record)
     turn.object_to(node, Source.REST, None)

@@ -11,7 +11,7 @@ from holdfast.driver.core.evidence.case import Case, Ways
 from holdfast.driver.core.faults import crash_signature, root_cause, site
 from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import sight
-from holdfast.driver.core.state.fact import Act, Fact, FaultClass, OfNode
+from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import Fault, Job, Wanted
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
@@ -44,6 +44,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         blind=sight.hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
         before=_before(job),
+        said_of_it=_said_of_it(job),
         pauses=turn.policy.spot_tries - 1,
         outside=fault.signature is not None and fault.signature.outside,
         fix=fault.fix,
@@ -72,7 +73,7 @@ def _named(turn: Turn, job: Job, fault: Fault) -> OfNode | None:
 def machine(turn: Turn, name: str | None) -> OfNode | None:
     """The node and which machine has its name; None for one that is not known."""
     node = turn.nodes.get(name or "")
-    return None if node is None else OfNode(name=node.name, machine=node.machine)
+    return None if node is None else node.subject
 
 
 def _convicted(fault: Fault) -> str:
@@ -102,6 +103,12 @@ def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
     ran = crash_signature.ran(fault.traceback)
     why = "Python cannot read what it imports" if ran else "No line of the script ran"
     return f"{why}: another restart would not help"
+
+
+def _said_of_it(job: Job) -> Fact | None:
+    """What a person said last for or against the version that the job runs."""
+    told = (each for each in job.facts if each.by and each.bearing is not Bearing.CONTEXT)
+    return next((each for each in reversed([*told]) if each.subject == job.subject), None)
 
 
 def _before(job: Job) -> int | None:

@@ -16,7 +16,6 @@ from holdfast.driver.core.state.fact import (
     Fact,
     Hypothesis,
     OfNode,
-    OfVersion,
     Site,
     Table,
 )
@@ -28,9 +27,8 @@ from holdfast.protocol.faults import Blame
 def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Blame | None) -> None:
     """The fault, what was held to be behind it, what is done about it and who pays for that; what
     it says of a node is noted with that node too."""
-    version = job.version.number
     fact = Fact(
-        subject=OfVersion(job=job.name, number=version),
+        subject=job.subject,
         what=fault.kind,
         fault=case.fault,
         stood=bool(fault.spot),

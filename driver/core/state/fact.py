@@ -62,6 +62,7 @@ class OfNode(Value, frozen=True, tag="node"):
 
     name: str
     machine: str = ""
+    cleared: int = 0  # so often people had cleared it before: facts of earlier are void, too
 
 
 class OfVersion(Value, frozen=True, tag="version"):

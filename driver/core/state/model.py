@@ -11,7 +11,7 @@ from enum import StrEnum
 from msgspec import field
 
 from holdfast.driver.core.events import Plan, Reached
-from holdfast.driver.core.state.fact import Fact, Table
+from holdfast.driver.core.state.fact import Fact, OfVersion, Table
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.node import Backoff, Exited, Node
 from holdfast.driver.core.state.restore_point import RestorePoint
@@ -250,6 +250,11 @@ class Job(Value, frozen=True):
     def version(self) -> Version:
         """The newest: what its next attempt runs."""
         return self.versions[-1]
+
+    @property
+    def subject(self) -> OfVersion:
+        """Whom facts of its newest version concern."""
+        return OfVersion(job=self.name, number=self.version.number)
 
     @property
     def plan(self) -> Plan:

@@ -7,7 +7,7 @@ something in `fit`. Nothing else decides either. Seconds are those of the driver
 from collections.abc import Iterator
 from enum import StrEnum
 
-from holdfast.driver.core.state.fact import Fact
+from holdfast.driver.core.state.fact import Fact, OfNode
 from holdfast.driver.core.state.value import Value
 from holdfast.protocol.messages import RankStatus, Snapshot, Stored
 
@@ -213,6 +213,7 @@ class Record(Value, frozen=True):
     """What was counted against a node, and for it, lately. Nothing here bars it."""
 
     facts: tuple[Fact, ...] = ()  # the latest last
+    cleared: int = 0  # so often people said that nothing is wrong with it any more
     evicted_s: float | None = None  # the last time, until a person restores it
     silenced: bool = False  # evicted for silence alone
     exam_wait_s: float = 0.0  # how long it waited for its tests the last time, or waits
@@ -242,6 +243,11 @@ class Node(Value, frozen=True):
     record: Record = Record()
     retry_s: float | None = None  # when a failed call to the cluster is made again
     backoff: Backoff | None = None  # after a defect of ours: what was due of it is put off
+
+    @property
+    def subject(self) -> OfNode:
+        """It as it is now: a fact of another machine, or of before people cleared it, is void."""
+        return OfNode(name=self.name, machine=self.machine, cleared=self.record.cleared)
 
     @property
     def present(self) -> bool:

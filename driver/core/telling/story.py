@@ -70,6 +70,11 @@ FACTS: Mapping[type[e.Event], str] = {
     e.ProgressSeen: r".*, (the furthest so far|further than ever)|\S+ trains.*",
     e.NodeVanished: r"the cluster says that .*",
     e.NodeMaintainRequested: r"\S+ is to be free.*",
+    **dict.fromkeys(
+        (e.NodeFactTold, e.JobFactTold),
+        r".+ (accuses|clears|notes of) \S+.*|what was held against \S+ counts no more"
+        r"|a person keeps \S+ out, .*|the tests of \S+ are due",
+    ),
     **dict.fromkeys((e.BrakeApplyRequested, e.BrakeReleaseRequested), r"the brake is .*"),
     e.ExecutorEnding: r"\S+ is to be free.*",
     e.NodeAppeared: r"\S+ (is there again.*|is to be free.*|need not be free any more)",

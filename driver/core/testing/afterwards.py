@@ -12,7 +12,7 @@ from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.placing.allocation import rest
-from holdfast.driver.core.state.fact import Bearing, Fact, OfNode
+from holdfast.driver.core.state.fact import Bearing, Fact
 from holdfast.driver.core.state.model import Fault
 from holdfast.driver.core.state.node import Suspect, Trusted
 from holdfast.driver.core.turn import Turn
@@ -25,10 +25,15 @@ TRIES = 2
 def passed(turn: Turn, node: str) -> None:
     """Nothing was found."""
     trust = turn.nodes[node].trust
+    acquit(turn, node)
+    low_s = book.low_after_s(turn.nodes[node].record.facts, turn.now)
     if isinstance(trust, Suspect):
         turn.set_trust(node, Trusted())
-        acquit(turn, node)
         turn.say(f"the tests of {node} find nothing against it: it is used again", trust.setup.job)
+    elif low_s:
+        eviction.put_exam(turn, node, low_s + turn.policy.requalify_after_s)
+        left = book.suspicion(turn.nodes[node].record.facts, turn.now)
+        turn.say(f"{node} passed its tests and stays out: suspicion is {left:.1f} still")
     else:
         eviction.trust(turn, node, asked=False)
         turn.say(f"{node} passed its tests and is trusted again")
@@ -37,9 +42,10 @@ def passed(turn: Turn, node: str) -> None:
 def acquit(turn: Turn, node: str) -> None:
     """Tests that find nothing are no cure: of a node that faults come from, that is noted."""
     record = turn.nodes[node].record
-    if book.blamed(record.facts, turn.now - turn.policy.blame_window_s):
+    lately = book.blamed(record.facts, turn.now - turn.policy.blame_window_s)
+    if lately or book.suspicion(record.facts, turn.now):
         fact = Fact(
-            subject=OfNode(name=node, machine=turn.nodes[node].machine),
+            subject=turn.nodes[node].subject,
             what="tests",
             bearing=Bearing.ACQUITS,
             at_s=turn.now,

@@ -52,7 +52,7 @@ def complainers_are_not_named(world: World, after: State, incident: Incident | N
     really = any((job, incident.rank) in world.victims for job in incident.jobs)
     require("no-complainer-is-the-culprit", really or not died, incident.summary)
     hit = [after.jobs[name] for name in incident.jobs if name in after.jobs]
-    left = {node for job in hit for node in book.moved_off(job.facts, world.now)}
+    left = {node.name for job in hit for node in book.moved_off(job.facts, world.now)}
     known = bool(set(incident.nodes) - left) and incident.kind not in LOSSES
     named = incident.node is not None or not known or _moved(incident)
     require("a-known-cause-is-named", named, f"{incident.summary}: {incident.nodes}")

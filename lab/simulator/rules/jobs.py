@@ -39,7 +39,8 @@ def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) 
         and node.present
         and not (node.quarantined or node.releasing or _barred(node, now))
         and not new.barred
-        and not {*new.unfit, *new.tried, *book.moved_off(new.facts, now)} & {node.name}
+        and not {*new.unfit, *new.tried, *(each.name for each in book.moved_off(new.facts, now))}
+        & {node.name}
         and not any(node.name in two and two & set(new.nodes) for two in pairs)
     ]
     require("who-cannot-meet-is-not-seated", not others, f"{new.name}: {together}, free: {others}")

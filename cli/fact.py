@@ -1,0 +1,78 @@
+"""`holdfast fact`: what a person knows of a node, or of a version of a job."""
+
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.asking import neither
+from holdfast.cli.client import Problem, path
+from holdfast.cli.errors import misused
+from holdfast.cli.output import as_json, say
+from holdfast.cli.shared import Json, State, Url, client, examples, text
+from holdfast.cli.words import outcome
+
+Subject = Annotated[str, typer.Argument(metavar="NODE|JOB", callback=text)]
+Words = Annotated[
+    str, typer.Argument(metavar="WORDS", help="What you know, in a sentence.", callback=text)
+]
+Clears = Annotated[
+    bool, typer.Option("--clears", help="Nothing is wrong with it, or not any more.")
+]
+Accuses = Annotated[bool, typer.Option("--accuses", help="Something is wrong with it.")]
+Version = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Of a job: which version. Default: the newest."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    typed = (
+        'holdfast fact node-7 "cable replaced" --clears',
+        'holdfast fact node-7 "smells of smoke" --accuses',
+        'holdfast fact my-job "the new loader is tested" --version 2 --clears',
+    )
+    app.command("fact", epilog=examples(*typed))(fact)
+
+
+def fact(
+    subject: Subject,
+    words: Words,
+    clears: Clears = False,
+    accuses: Accuses = False,
+    version: Version = None,
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> None:
+    """Tell what you know of a node, or of a version of a job; `why` shows it.
+
+    --clears voids what is held against a node, and closes the version of a job as a cause.
+    --accuses is one accuser of a node (three put it into quarantine), and opens the version. Else
+    it is for people alone.
+    """
+    if clears and accuses:
+        raise misused("--clears and --accuses say different things.", "Leave one of them out.")
+    says = "clears" if clears else "accuses" if accuses else "context"
+    done = _told(client(url, state), subject, {"words": words, "says": says}, version)
+    if json:
+        as_json(done)
+    else:
+        say(outcome(done["name"], done["why"]))
+
+
+def _told(driver: Any, name: str, body: dict[str, Any], version: int | None) -> dict[str, Any]:
+    """Of a job of this name, else of a node, as `why` takes names."""
+    try:
+        found: dict[str, Any] = driver.post(
+            path("jobs", name, "facts"), body | ({} if version is None else {"version": version})
+        )
+    except Problem as of_job:
+        if version is not None or of_job.status not in (403, 404):
+            raise
+        try:
+            found = driver.post(path("nodes", name, "facts"), body)
+        except Problem as of_node:
+            if of_node.status not in (403, 404):
+                raise
+            raise neither(name, of_job, of_node) from of_node
+    return found

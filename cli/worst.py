@@ -1,0 +1,73 @@
+"""`holdfast nodes --worst`: the nodes, links and versions of jobs against which most is held."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from typer.core import TyperGroup
+
+from holdfast.cli import asking
+from holdfast.cli.output import NARROW, as_json, console, last_word, say, table, toned
+from holdfast.cli.shared import State, Url
+from holdfast.cli.words import duration
+
+MOST = 10
+"""Of each, where nobody says how many."""
+
+
+class Parser(TyperGroup):
+    """Takes `--worst` with and without a number."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for place, word in enumerate(args):
+            following = "".join(args[place + 1 : place + 2])
+            if word == "--worst" and not following.lstrip("-").isdigit():
+                args = [*args[: place + 1], str(MOST), *args[place + 1 :]]
+                break
+        return super().parse_args(ctx, args)
+
+
+def show(most: int, url: Url, state: State, *, json: bool) -> None:
+    """Each table that has rows, and a sentence where none has."""
+    asked, alive = asking.source(url, state)
+    found = asked.worst(most)
+    if json:
+        as_json(found)
+        return
+    nodes, links, versions = found["nodes"], found["links"], found["versions"]
+    if not nodes:
+        say("nothing is held against any node")
+    tables = (
+        _nodes(nodes),
+        (("node", "and", "could not reach each other"), map(_link, links)),
+        (("job", "version", "faults 7 d", "last"), map(_version, versions)),
+    )
+    for heads, rows in tables:
+        if cells := list(rows):
+            table(heads, cells)
+    if not alive:
+        last_word()
+
+
+def _nodes(nodes: list[dict[str, Any]]) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+    """Heads and rows; in a narrow terminal no more than say whom and why."""
+    heads = ("node", "suspicion", "faults 7 d", "tests", "state", "accused by")
+    rows = [_node(node) for node in nodes]
+    if console().width >= NARROW:
+        return heads, rows
+    return ("node", "suspicion", "faults", heads[-1]), [(*row[:3], row[-1]) for row in rows]
+
+
+def _node(node: dict[str, Any]) -> tuple[object, ...]:
+    accused_by = ", ".join(node["accused_by"])
+    suspicion = f"{node['suspicion']:.2g}" if node["suspicion"] else ""
+    counts = node["faults"] or None, node["tests"] or None
+    return node["node"], suspicion, *counts, toned(node["state"]), accused_by
+
+
+def _link(link: dict[str, Any]) -> tuple[object, ...]:
+    return *link["nodes"], f"{duration(link['ago_s'])} ago"
+
+
+def _version(version: dict[str, Any]) -> tuple[object, ...]:
+    last = f"{duration(version['ago_s'])} ago"
+    return version["job"], version["version"], version["faults"], last

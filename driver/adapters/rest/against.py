@@ -1,0 +1,130 @@
+"""What is held against a node, and what would change the driver's mind, in sentences. Pure.
+
+Used by `telling`, for who has never seen a node that was left or put out.
+"""
+
+from collections.abc import Callable, Iterable
+
+from holdfast.driver.adapters.rest.worst import accuser
+from holdfast.driver.core.evidence import age, book
+from holdfast.driver.core.state.fact import Bearing, Fact
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.node import Lent, Node, Quarantined, Suspect
+
+SAYS = {Bearing.ACCUSES: "accuses", Bearing.ACQUITS: "clears", Bearing.CONTEXT: "notes of"}
+"""As a person's fact is told."""
+
+Summary = Callable[[float], str]
+"""Of the fault that the node had at a time; "" where nobody knows."""
+
+
+def held(state: State, node: Node, now: float, summary: Summary) -> list[str]:
+    """Who accuses it, and of what; what tests and people say; how much of all that is left."""
+    facts = node.record.facts
+    told = [_fact(fact, now, summary) for fact in _latest(facts)]
+    return [*filter(None, told), *_left(facts, now), *_moved(state, node, now)]
+
+
+def _latest(facts: Iterable[Fact]) -> list[Fact]:
+    """Of each accuser the newest accusation, of tests the newest, and all that people say."""
+    kept: dict[object, Fact] = {}
+    for place, fact in enumerate(facts):
+        known = (fact.bearing, accuser(fact)) if fact.bearing is not Bearing.CONTEXT else place
+        key = (place,) if fact.by else known
+        kept.pop(key, None)
+        kept[key] = fact
+    return list(kept.values())
+
+
+def _fact(fact: Fact, now: float, summary: Summary) -> str:
+    ago = f"{span(now - fact.at_s)} ago"
+    what = fact.what if fact.by else summary(fact.at_s) or fact.what
+    if fact.bearing is Bearing.ACCUSES:
+        return f"{accuser(fact)} accuses it: {what}, {ago}, counts {age.weight(fact, now):.2g}"
+    if fact.bearing is Bearing.CONVICTS:
+        return f"convicted: {what}, {ago}; until it passes its tests"
+    if fact.bearing is Bearing.ACQUITS:
+        return f"{fact.by} cleared it: {what}, {ago}" if fact.by else f"tests found nothing, {ago}"
+    return f"{fact.by} notes: {what}, {ago}" if fact.by else ""
+
+
+def _left(facts: Iterable[Fact], now: float) -> list[str]:
+    known = list(facts)
+    left, count = book.suspicion(known, now), book.accusers(known, now)
+    if not left:
+        return []
+    tests = ", halved by tests that found nothing" if book.tested_since(known) else ""
+    days = age.NODE_S / age.DAY_S
+    told = f"suspicion {left:.2g}{tests}; it halves every {days:.0f} days"
+    return [f"{told}. {count} of {book.ACCUSERS} accusers that put a node into quarantine"]
+
+
+def _moved(state: State, node: Node, now: float) -> list[str]:
+    """Jobs that left it, and take it last for a while."""
+    left = [job.name for job in state.jobs.values() if node.subject in _left_by(job.facts, now)]
+    if not left:
+        return []
+    for_s = f"for {age.OTHER_S / age.DAY_S:.0f} days after that"
+    return [f"left by {', '.join(left)}, without proof: taken last by it {for_s}"]
+
+
+def _left_by(facts: Iterable[Fact], now: float) -> frozenset[object]:
+    return frozenset(book.moved_off(facts, now))
+
+
+def mind(node: Node, now: float, again: str) -> str:
+    """What would have it used again, or thought well of; "" where nothing is held against it.
+    `again`: when it is tested next, "" where that is not known."""
+    trust = node.trust
+    if isinstance(trust, Quarantined):
+        return _back_in_use(node, trust, now, again)
+    if isinstance(trust, Suspect):
+        return (
+            "Goes back to use once its tests find nothing; where they fail it is put into "
+            f"quarantine. To use it now: {_restore(node)}"
+        )
+    left = book.suspicion(node.record.facts, now)
+    if not left:
+        return ""
+    return (
+        f"It may be used: to leave it was no verdict. {book.ACCUSERS} accusers within "
+        f"{span(age.NODE_S)}, or a failed test, put it into quarantine; the last accusation is "
+        f"forgotten after {span(age.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
+    )
+
+
+def _back_in_use(node: Node, out: Quarantined, now: float, again: str) -> str:
+    if out.by_person:
+        return f"Goes back to use only when a person says so: {_restore(node)}"
+    person = f"when a person says so: {_restore(node)} (at once)"
+    if out.exam_s is None and not isinstance(node.holding, Lent):
+        return f"Nothing is known to test it with, so it goes back to use only {person}"
+    next_ = f" (the next is at {again})" if again else ""
+    test = f"Goes back to use after a passed test{next_}{_once_low(node, now)}"
+    return f"{test}, or {person}, or {_clears(node)} (after a passed test)"
+
+
+def _once_low(node: Node, now: float) -> str:
+    facts = node.record.facts
+    low_s = book.low_after_s(facts, now)
+    if not low_s:
+        return ""
+    halves = "" if book.tested_since(facts) else "; a passed test halves it"
+    left = f"now {book.suspicion(facts, now):.2g}{halves}"
+    return f" once suspicion is below {book.LOW:.0f} ({left}; about {span(low_s)} if nothing comes)"
+
+
+def _restore(node: Node) -> str:
+    return f'holdfast nodes restore {node.name} --reason "…"'
+
+
+def _clears(node: Node) -> str:
+    return f'holdfast fact {node.name} "…" --clears'
+
+
+def span(seconds: float) -> str:
+    """`4 days`, `5 hours`, `20 minutes`, `8 seconds`."""
+    for unit, unit_s in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= 2 * unit_s:
+            return f"{round(seconds / unit_s)} {unit}s"
+    return f"{max(0, round(seconds))} seconds"

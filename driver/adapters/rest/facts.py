@@ -1,0 +1,84 @@
+"""Routes for facts that people tell of a node or of a version of a job."""
+
+from typing import Any, get_args
+
+from fastapi import APIRouter, Depends, Request
+
+from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
+from holdfast.driver.adapters.rest.body import is_whole, read_json
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
+from holdfast.driver.adapters.rest.nodes import PERSON
+from holdfast.driver.core import events
+from holdfast.protocol.mistakes import BadDocument, Mistake, shown
+
+SAYS = get_args(events.Says)
+NODE_FACT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["words"],
+    "properties": {
+        "words": {"type": "string", "minLength": 1, "maxLength": events.LONGEST_WORDS},
+        "says": {"enum": list(SAYS), "default": "context"},
+    },
+}
+JOB_FACT_SCHEMA: dict[str, Any] = {
+    **NODE_FACT_SCHEMA,
+    "properties": {
+        **NODE_FACT_SCHEMA["properties"],
+        "version": {"type": ["integer", "null"], "minimum": 1},
+    },
+}
+
+router = APIRouter(tags=["facts"], dependencies=[Depends(person)])
+
+
+@router.post("/nodes/{node}/facts", status_code=202, dependencies=[NO_PARAMETERS])
+async def tell_of_node(
+    node: str, request: Request, control: Driver, key: IdempotencyKey = None
+) -> Done:
+    """Tell what you know of the node: `says` accuses, clears (all before is void), or context."""
+    told = checked_fact(await read_json(request))
+    event = events.NodeFactTold(node=node, by=PERSON, **told)
+    return await ask(control, node, event, key=key_of(key, "fact", node, told))
+
+
+@router.post("/jobs/{job}/facts", status_code=202, dependencies=[NO_PARAMETERS])
+async def tell_of_job(
+    job: str, request: Request, control: Driver, key: IdempotencyKey = None
+) -> Done:
+    """Tell what you know of a version of the job, the newest where none is named."""
+    body = await read_json(request)
+    told, version = checked_fact(body), checked_version(body.get("version"))
+    event = events.JobFactTold(job=job, version=version, by=PERSON, **told)
+    return await ask(control, job, event, key=key_of(key, "fact", job, told, version))
+
+
+def checked_fact(body: Any) -> dict[str, Any]:
+    """`words` and `says`, if they are some. Raises `BadDocument` with all mistakes."""
+    given = body if isinstance(body, dict) else {}
+    words, says = given.get("words"), given.get("says", "context")
+    mistakes = []
+    if not (isinstance(words, str) and words.strip() and is_whole(words)):
+        fix = f"Send a sentence of at most {events.LONGEST_WORDS} characters as `words`."
+        mistakes.append(_mistake("words", words, "they say what is known, for whoever asks.", fix))
+    elif len(words) > events.LONGEST_WORDS:
+        why = f"they have {len(words):,} characters."
+        fix = f"Use {events.LONGEST_WORDS} at most."
+        mistakes.append(Mistake(field="words", value="", why=why, fix=fix))
+    if says not in SAYS:
+        why = "it says what the fact is for its subject."
+        mistakes.append(_mistake("says", says, why, f"Send one of {', '.join(SAYS)}."))
+    if mistakes:
+        raise BadDocument(mistakes)
+    return {"words": words, "says": says}
+
+
+def checked_version(version: Any) -> int | None:
+    """The number, if it is one; None for the newest. Raises `BadDocument`."""
+    if version is None or (type(version) is int and version >= 1):
+        return version
+    why = "it is the number of a version of the job."
+    raise BadDocument([_mistake("version", version, why, "Send a number from 1, or leave it out.")])
+
+
+def _mistake(field: str, value: Any, why: str, fix: str) -> Mistake:
+    return Mistake(field=field, value="" if value is None else shown(value), why=why, fix=fix)

@@ -1,0 +1,63 @@
+"""Whom a fact is of that a person types: a job of this name, else a node."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.cli import fact
+from holdfast.cli.client import Problem
+from holdfast.cli.main import main
+from holdfast.protocol import exitcodes
+
+
+class Driver:
+    """Answers for the paths that it knows, with a status for each other."""
+
+    def __init__(self, known: str, **statuses: int) -> None:
+        self.known, self.statuses = known, statuses
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        kind = path.split("/")[-3]
+        if kind != self.known:
+            raise Problem(self.statuses.get(kind, 404), {"detail": f"there is no {kind}"})
+        self.sent.append((path, body))
+        return {"name": "node-7", "why": "a person clears node-7: x; the tests of node-7 are due"}
+
+
+def typed(driver: Driver, patch: pytest.MonkeyPatch, *words: str) -> int:
+    patch.setattr(fact, "client", lambda *_: driver)
+    return main(["fact", "node-7", "cable replaced", *words])
+
+
+def test_it_is_of_a_node_where_no_job_has_the_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver = Driver("nodes")
+    assert typed(driver, monkeypatch, "--clears") == 0
+    ((path, body),) = driver.sent
+    assert path.endswith("/nodes/node-7/facts")
+    assert body == {"words": "cable replaced", "says": "clears"}
+    assert capsys.readouterr().out == "the tests of node-7 are due\n"
+
+
+def test_a_version_is_of_a_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert typed(Driver("nodes"), monkeypatch, "--version", "2") == exitcodes.FAILED
+    driver = Driver("jobs")
+    assert typed(driver, monkeypatch, "--version", "2") == 0
+    assert driver.sent[0][1] == {"words": "cable replaced", "says": "context", "version": 2}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ({}, exitcodes.FAILED),
+        ({"jobs": 403, "nodes": 403}, exitcodes.CONFIGURATION),
+        ({"jobs": 422}, exitcodes.USAGE),
+        ({"nodes": 503}, exitcodes.TRY_AGAIN),
+    ],
+)
+def test_where_it_is_of_nobody_that_is_told(
+    statuses: dict[str, int], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert typed(Driver("", **statuses), monkeypatch) == code
