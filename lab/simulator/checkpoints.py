@@ -109,14 +109,15 @@ IN_VAIN = 2
 
 def check_start(world: World, name: str, start: int) -> None:
     """No job goes behind what was acknowledged, but where that cannot be read, or ranks started
-    from it more than once, in vain, or a person says so."""
+    from it or from what is newer more than once, or a person says so."""
     starts = Counter(step for _, step in world.lines[name])
+    in_vain = max((step for step, times in starts.items() if times >= IN_VAIN), default=-1)
     held = [
         step
         for step, epoch in world.told_stored[name]
         if on_line(world, name, step, epoch)
         and (name, (step, epoch)) not in world.lookup.was_sick
-        and starts[step] < IN_VAIN
+        and step > in_vain
     ]
     if start < max(held, default=0) and name not in world.granted:
         raise Violation(

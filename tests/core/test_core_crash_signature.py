@@ -95,11 +95,11 @@ def test_the_same_exception_at_the_same_step_is_tried_once_more(training) -> Non
 
 def test_an_exception_that_comes_at_other_steps_has_its_budget(training) -> None:
     life = training()
-    for step in (10, 12, 14):
+    for step in (10, 12, 14, 16):
         life.dies(1, exception="ValueError: bad", own_step=step)
-        life.answer()
-    assert life.phase is Phase.RUNNING
-    life.dies(1, exception="ValueError: bad", own_step=16)
+        until_running(life)
+    life.dies(1, exception="ValueError: bad", own_step=18)
+    assert life.evicted == []
     assert "All 3 restarts for user faults" in life.job.failure.reason
 
 

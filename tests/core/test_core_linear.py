@@ -141,11 +141,12 @@ def silent_at_once(nodes: int, silent: int, free: int = 0) -> Work:
     life = trained(nodes)
     for k in range(free):
         life.do(e.NodeAppeared(node=f"free{k}"))
-    for node in life.job.places[:silent]:
+    away = life.job.places[:silent]
+    for node in away:
         incarnation = life.state.nodes[node].incarnation
         life.do(e.ExecutorDisconnected(node=node, incarnation=incarnation))
     work = Work(lambda: life.tick(after_s=life.policy.reconnect_s))
-    assert len(life.evicted) == silent
+    assert all(life.state.nodes[node].job is None for node in away)
     return work
 
 

@@ -110,13 +110,15 @@ def test_a_pause_of_the_job_s_own_is_no_time_lost() -> None:
     assert life.lost_s == 0.0
 
 
-def test_a_person_s_edit_makes_a_second_version_that_the_ranks_run() -> None:
+def test_a_person_s_edit_makes_a_second_version_and_the_one_before_comes_back() -> None:
     one, _ = _played(replace(FOUR, name="bad-version"))
     training, job = one.world.training, one.world.driver.state.jobs["job"]
-    assert [each.number for each in job.versions] == [1, 2]
+    assert [each.number for each in job.versions] == [1, 2, 3]
+    assert job.versions[2].plan == job.versions[0].plan
+    assert job.versions[2].by == "version 1"
     assert training is not None
-    assert training.version == 2
-    assert {attempt.version for attempt in job.history} == {1, 2}
+    assert training.version == 1
+    assert {attempt.version for attempt in job.history} == {1, 2, 3}
 
 
 def test_the_false_alarms_of_exams_are_rare_and_those_of_the_guilty_are_not() -> None:

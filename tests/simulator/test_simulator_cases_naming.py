@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import Plan
+from holdfast.driver.core.state.fact import Hypothesis, Table
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.model import Apart, Incident, Job, Phase, State
 from holdfast.driver.core.state.versions import first
@@ -46,8 +47,6 @@ def _named(incident: Incident, job: Job = JOB, **state: object) -> str:
         (replace(CRASH, blame=Blame.USER), JOB, "user"),
         (replace(CRASH, blame=Blame.USER), replace(JOB, phase=Phase.FAILED), "user"),
         (CRASH, replace(JOB, phase=Phase.FAILED), ""),
-        (CRASH, replace(JOB, moved={"n0": 12.0}), "node"),
-        (CRASH, replace(JOB, moved={"n0": 2.0}), "passing"),
         (replace(CRASH, evicted=("n0",)), JOB, "node"),
         (replace(CRASH, kind=Kind.NODE_LOST), JOB, "node"),
         (replace(CRASH, kind=Kind.EXECUTOR_LOST, node=None, jobs=()), JOB, "blind"),
@@ -68,15 +67,14 @@ def test_two_nodes_that_were_parted_are_a_link() -> None:
     assert _named(CRASH, apart=(Apart(nodes=("n0", "n1"), at_s=10.0),)) == "link"
 
 
-class Saying(Incident, frozen=True):
-    """An incident that says its hypothesis."""
-
-    hypothesis: str = "version"
-
-
-def test_an_incident_that_says_its_hypothesis_is_believed() -> None:
-    said = Saying(id=1, opened=1, kind=CRASH.kind, blame=CRASH.blame, found_s=1.0, summary="x")
-    assert _named(replace(said, jobs=("job",))) == "version"
+@pytest.mark.parametrize(
+    ("chosen", "word"),
+    [(Hypothesis.VERSION, "version"), (Hypothesis.POINT, "point"), (None, "passing")],
+)
+def test_an_incident_says_what_was_held_to_be_behind_it(
+    chosen: Hypothesis | None, word: str
+) -> None:
+    assert _named(replace(CRASH, jobs=("job",), table=Table(chosen=chosen))) == word
 
 
 def test_who_has_no_incident_named_nothing() -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from holdfast.driver.core.evidence import age, same, words
 from holdfast.driver.core.evidence.case import Case
-from holdfast.driver.core.state.fact import Act, Bearing, FaultClass, Hypothesis
+from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, Hypothesis
 
 USERS_SAID = 1
 """Earlier faults at one site after which what a script says of itself is believed."""
@@ -74,7 +74,10 @@ def point(case: Case) -> Answer:
         return Answer(False, "ranks got on after their start")
     if not case.here:
         return Answer(False, "nothing came twice after such a start")
-    back = sum(fact.held_for is Hypothesis.POINT for fact in case.here)
+    here = case.here
+    back = sum(fact.held_for is Hypothesis.POINT for fact in here)
+    if _came_from_an_older_one(here):
+        return Answer(False, "it came at the same step after an older start")
     if back >= STEPS_BACK:
         return Answer(False, f"{back} older ones led to the same")
     if back and node(case).open:
@@ -82,6 +85,12 @@ def point(case: Case) -> Answer:
     if Act.STEP_BACK not in case.ways.acts:
         return Answer(False, "there is no older one")
     return Answer(True, "ranks died before their first step from it, and not for the first time")
+
+
+def _came_from_an_older_one(here: list[Fact]) -> bool:
+    """Whether ranks that had started from an older point got on, and ended at the same step."""
+    first = next((k for k, each in enumerate(here) if each.held_for is Hypothesis.POINT), len(here))
+    return any(each.about.site and not each.about.site.fresh for each in here[first + 1 :])
 
 
 def link(case: Case) -> Answer:
@@ -98,7 +107,8 @@ def node(case: Case) -> Answer:
         return Answer(True, case.convicted)
     if case.node is None:
         return Answer(False, "no node is named")
-    if same.followed(case.past, case.site, case.place, case.node):
+    said = case.fault is FaultClass.SAID
+    if same.followed(case.past, case.site, case.place, case.node, words=said):
         return Answer(False, "the same came at this place on another node")
     if not (case.suspected or points_at_node(case)):
         return Answer(False, f"{words.own(case)}: no more than chance")

@@ -59,9 +59,18 @@ def few_stand_out(few: int, faults: int, nodes: int) -> bool:
     return by_chance <= CHANCE
 
 
-def followed(past: Sequence[Fact], site: Site | None, place: int | None, node: OfNode) -> bool:
-    """Whether the same came at this place on another machine before: then it is neither's."""
+def followed(
+    past: Sequence[Fact], site: Site | None, place: int | None, node: OfNode, *, words: bool = False
+) -> bool:
+    """Whether the same came at this place on another machine before: then it is neither's. `words`:
+    what a script says counts as the same wherever it says it, for its data are those of the place.
+    """
     if site is None or place is None:
         return False
-    there = [fact for fact in past if fact.about.place == place and site.same(fact.about.site)]
-    return any(fact.about.node not in (None, node) for fact in there)
+    there = [fact for fact in past if fact.about.place == place and fact.about.site is not None]
+    alike = (fact for fact in there if _alike(site, fact.about.site, words=words))
+    return any(fact.about.node not in (None, node) for fact in alike)
+
+
+def _alike(site: Site, other: Site | None, *, words: bool) -> bool:
+    return site.same(other) or (words and other is not None and other.words == site.words)

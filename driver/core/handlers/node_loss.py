@@ -4,6 +4,9 @@ Called by whoever hears of a node, and by ticks. Pure. A node is gone when two s
 cluster, its connection or its peers; silence alone counts only after a while, and within the brake.
 """
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt.tally import exits_of, failed
@@ -96,6 +99,7 @@ def check_silence(turn: Turn) -> None:
     cap = eviction.cap(turn, turn.policy.silence_share)
     outage = len(silent) == len(held) or len(silent) > cap
     again_s = turn.now + turn.policy.reconnect_s
+    broken = sorted(each for node in turn.nodes.values() if (each := _broken_s(node)) is not None)
     for name in turn.each_node(due):
         node = turn.nodes[name]
         if node.job is None or node.connected:
@@ -112,8 +116,24 @@ def check_silence(turn: Turn) -> None:
             _look(turn, node, again_s)
             _note_outage(turn, silent, len(held))
         else:
-            several = len(silent) > 1
-            ladder.recover(turn, node.job, replace(_silence(turn, node), spared=several))
+            fault = replace(_silence(turn, node), spared=_not_alone(turn, node, broken))
+            ladder.recover(turn, node.job, fault)
+
+
+def _broken_s(node: Node) -> float | None:
+    """Since when it is not heard; 0: of a driver that took over. None: it is, or was never."""
+    if isinstance(node.link, Awaited):
+        return 0.0
+    return node.link.since_s if isinstance(node.link, Broken) else None
+
+
+def _not_alone(turn: Turn, node: Node, broken: Sequence[float]) -> bool:
+    """Whether others fell silent at about the same time: then it is more likely what is between
+    them and the driver, and nothing is held against any. `broken`: since when nodes are, sorted.
+    """
+    since_s, near_s = _broken_s(node) or 0.0, turn.policy.correlation_s
+    first, last = bisect_left(broken, since_s - near_s), bisect_right(broken, since_s + near_s)
+    return last - first > 1
 
 
 def _is_silent(turn: Turn, node: Node) -> bool:

@@ -84,23 +84,11 @@ def give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> No
 def evict(turn: Turn, fault: Fault, number: int) -> None:
     """Take the fault's node out of use, or only off its job where nothing is held against it."""
     assert fault.node is not None
-    if fault.spared or _is_the_last(turn, fault):
+    if fault.spared:
         leave(turn, fault.node)
         return
     silent, asked = fault.silent, fault.asked
     eviction.evict(turn, fault.node, number, fault.summary, silent=silent, asked=asked)
-
-
-def _is_the_last(turn: Turn, fault: Fault) -> bool:
-    """Whether the node was only lost for now, and no other is there for its place: the job has it
-    again once it is heard."""
-    job = turn.jobs.get(turn.nodes[fault.node or ""].job or "")
-    if fault.kind not in incidents.LOSSES or fault.asked or job is None:
-        return False
-    if fault.node not in job.places or move_on_suspicion.may_move(turn, job, fault.node):
-        return False
-    turn.say(f"no other node is there: {fault.node} is used again once it is heard", job.name)
-    return True
 
 
 # ---------------------------------------------------------------- one an act

@@ -6,7 +6,7 @@ has one node and may have no other; the infrastructure's pays for all else.
 """
 
 from holdfast.driver.core.events import Budget
-from holdfast.driver.core.evidence import book, rules
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis, Table
@@ -29,8 +29,6 @@ def payer(job: Job, fault: Fault, case: Case, table: Table) -> Blame | None:
         return None
     if table.chosen in OURS or fault.blame is Blame.INFRASTRUCTURE:
         return Blame.INFRASTRUCTURE
-    if rules.points_at_node(case):
-        return Blame.INFRASTRUCTURE  # though nothing can be done about the node
     if fault.blame is Blame.USER or case.fault is FaultClass.SAID:
         return Blame.USER
     again = table.chosen is None and bool(case.here) and not case.hang
