@@ -86,6 +86,9 @@ def evict(turn: Turn, fault: Fault, number: int) -> None:
     assert fault.node is not None
     if fault.spared:
         leave(turn, fault.node)
+        if fault.silent:  # what the brake counts, for it bounds who goes for silence alone
+            record = turn.nodes[fault.node].record
+            turn.set_record(fault.node, replace(record, evicted_s=turn.now, silenced=True))
         return
     silent, asked = fault.silent, fault.asked
     eviction.evict(turn, fault.node, number, fault.summary, silent=silent, asked=asked)

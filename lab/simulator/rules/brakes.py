@@ -9,13 +9,12 @@ from holdfast.lab.simulator.world import World
 
 
 def brake_holds(world: World, before: State, after: State, decision: Decision, now: float) -> None:
-    """Written again, apart from the core: evictions within a minute, since a person looked."""
+    """Written again, apart from the core: evictions within a minute, since a person looked; also
+    of those that only left, for they were silent with others."""
     evicted = [
         name
         for name in decision.nodes
-        if after.nodes[name].quarantined
-        and not (name in before.nodes and before.nodes[name].quarantined)
-        and name not in world.asked
+        if _went(before.nodes.get(name), after.nodes[name]) and name not in world.asked
     ]
     if not evicted:
         return
@@ -28,6 +27,13 @@ def brake_holds(world: World, before: State, after: State, decision: Decision, n
     require("never-too-many-evicted", len(lately) <= max(1, total // 2), evicted)  # people's, too
     silent = [node for node in lately if node.record.silenced]
     require("few-are-evicted-for-silence", len(silent) <= max(1, total // 5), evicted)
+
+
+def _went(before: Node | None, after: Node) -> bool:
+    quarantined = after.quarantined and not (before is not None and before.quarantined)
+    silent = after.record.silenced and after.record.evicted_s is not None
+    left = silent and (before is None or before.record.evicted_s != after.record.evicted_s)
+    return quarantined or left
 
 
 def _is_one(node: Node, now: float) -> bool:
