@@ -18,7 +18,8 @@ def brake_holds(world: World, before: State, after: State, decision: Decision, n
     ]
     if not evicted:
         return
-    require("the-brake-holds", not before.brake.on, f"{evicted}: {before.brake.why}")
+    out = [name for name in evicted if after.nodes[name].quarantined]
+    require("the-brake-holds", not (before.brake.on and out), f"{out}: {before.brake.why}")
     since_s = max(now - 60, before.brake.at_s)
     lately = [node for node in after.nodes.values() if (node.record.evicted_s or 0.0) > since_s]
     total = len(
