@@ -120,7 +120,7 @@ _TWICE = Expected(
 _LEMON = Expected(
     most_steps_lost=3 * STORE_EVERY,
     told_within_steps=STORE_EVERY,  # each of its deaths may be told one step off
-    moves_after=2,
+    moves_after=1,
 )
 
 _BUGGY = "holdfast.lab.chaos.scripts.buggy"

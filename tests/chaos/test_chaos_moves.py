@@ -61,7 +61,7 @@ def test_a_place_that_did_not_is_wrong(case: str) -> None:
 
 def test_it_is_asked_where_it_has_to_follow() -> None:
     """As in the scenario of the lemon, and in no other."""
-    assert named("node-lemon").expected.moves_after == 2
+    assert named("node-lemon").expected.moves_after == 1
     stays = [starts(1, "n0", "n1", job="chaos")]
     done = Done(said="", node="n1")
     assert wrong(stays, named("node-lemon").expected, done) == ["n1 has ranks of chaos still"]
