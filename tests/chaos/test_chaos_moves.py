@@ -75,5 +75,5 @@ def test_what_the_driver_says_of_a_simulated_lemon_is_understood() -> None:
     journal = world.driver.journal
     moved = [entry for entry in journal if "try its place on another node than" in entry.why]
     lemon = moved[0].why.partition("on another node than ")[2].split(";")[0].split()[0]
-    assert moves.wrong(journal, "job-0", lemon, 2) == []
-    assert moves.wrong(journal[: journal.index(moved[0])], "job-0", lemon, 2)
+    assert moves.wrong(journal, "job-0", lemon, 1) == []
+    assert moves.wrong(journal[: journal.index(moved[0])], "job-0", lemon, 1)

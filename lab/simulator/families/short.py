@@ -8,7 +8,7 @@ from holdfast.lab.simulator.scenario import FREEZE, Fault, Scenario, SimJob
 
 STALLED_S = (5.0, 45.0)
 LEMONS_UNTIL_S = 900.0
-"""Three strikes, two acquittals and a move take some tries: nobody repairs a lemon before."""
+"""Until it stands out, tests and a move take some tries: nobody repairs a lemon before."""
 
 
 def driver_stalled(seed: int) -> Scenario:
