@@ -121,7 +121,8 @@ def test_a_person_who_accuses_is_one_accuser_however_often(training) -> None:
 def with_a_version_before(life) -> None:
     """The job runs its second version, whose faults come on three nodes."""
     (first,) = life.job.versions
-    second = Version(number=2, plan=first.plan, at_s=life.now)
+    other = replace(first.plan, task=replace(first.plan.task, command=("train", "--new")))
+    second = Version(number=2, plan=other, at_s=life.now)
     job = replace(life.job, versions=(first, second))
     about = [About(job="job", version=2, node=life.state.nodes[n].subject) for n in ("n0", "n2")]
     facts = tuple(

@@ -43,6 +43,7 @@ class Case(Value, frozen=True):
     place: int | None = None  # of that node in the job
     there: frozenset[str] = frozenset()  # nodes of past faults that the job has still
     restored: bool = False  # ranks had started from a restore point
+    scratch: bool = False  # and older than that is only the beginning
     refused: str = ""  # why that point cannot be used, where the fault says so
     convicted: str = ""  # explicit evidence against the node
     suspected: str = ""  # who has seen it says that the node has to be tested, or all

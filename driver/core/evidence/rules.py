@@ -84,6 +84,8 @@ def point(case: Case) -> Answer:
         return Answer(False, f"an older one led to the same, and all of it came on {case.it}")
     if Act.STEP_BACK not in case.ways.acts:
         return Answer(False, "there is no older one")
+    if case.scratch and (node(case).open or version(case).open or len(here) < _least(case)):
+        return Answer(False, "older than it is only the beginning, which comes last")
     return Answer(True, "ranks died before their first step from it, and not for the first time")
 
 
@@ -180,12 +182,16 @@ def user(case: Case) -> Answer:
         return Answer(True, case.hopeless)
     if case.outside:
         return Answer(False, "a signal from outside ended it")
-    least = case.pauses if case.fault is FaultClass.STOOD else USERS_DIED
-    if case.fault is FaultClass.SAID or case.alone:
-        least = USERS_SAID
-    if len(case.here) < least:
+    if len(case.here) < _least(case):
         return Answer(False, words.at_site(case) if case.here else "nothing came twice at its site")
     return Answer(True, words.same_again(case))
+
+
+def _least(case: Case) -> int:
+    """Earlier faults at its site after which nothing else is believed."""
+    if case.fault is FaultClass.SAID or case.alone:
+        return USERS_SAID
+    return case.pauses if case.fault is FaultClass.STOOD else USERS_DIED
 
 
 RULES: dict[Hypothesis, Callable[[Case], Answer]] = {

@@ -14,7 +14,8 @@ from holdfast.driver.core.state.fact import Fact, OfNode, Site
 LEAST_FAULTS = 2
 """One fault says nothing of where it was."""
 ALONE_FAULTS = 3
-"""Of a job with one node, whose faults can be nowhere else."""
+"""Of a job with one node, whose faults can be nowhere else; and more than twice as many as on the
+nodes that it had before, for what goes with it from one to the next is its own."""
 CHANCE = 0.25
 """How likely chance alone may be where a node is to be left. The goal is at most one move of an
 innocent in 20 faults; `holdfast bench evidence` measures it. (The prototype behind second-pass.md
@@ -46,7 +47,7 @@ def chance(own: int, faults: int, nodes: int) -> float:
 def stands_out(own: int, faults: int, nodes: int) -> bool:
     """Whether so many of a job's faults at one of its nodes are more than chance."""
     if nodes == 1:
-        return own >= ALONE_FAULTS
+        return own >= ALONE_FAULTS and own > 2 * (faults - own)
     return own >= LEAST_FAULTS and chance(own, faults, nodes) <= CHANCE
 
 

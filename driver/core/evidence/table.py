@@ -4,6 +4,8 @@ Called by the recovery. Pure. Cost chooses how to act on one hypothesis, never b
 cheapest first, or by odds, ended healthy jobs (second-pass.md, "Evidence").
 """
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from holdfast.driver.core.evidence import rules
@@ -36,11 +38,16 @@ LAST = frozenset({Hypothesis.NODE, Hypothesis.VERSION})
 """What is tried before a job ends for its budget: it costs no more than one start."""
 
 
-def at_last(case: Case) -> tuple[Case, Table] | None:
-    """What there is to try where the budget for restarts is used up; None: nothing."""
+def at_last(case: Case, tried: Collection[Hypothesis | None] = ()) -> tuple[Case, Table] | None:
+    """What there is to try where the budget for restarts is used up, but for what was `tried` so
+    before; None: nothing. Tests are no start: what comes after them is."""
     final = replace(case, last=True)
     table = judge(final)
-    return (final, table) if table.chosen in LAST and table.act is not Act.EXAM else None
+    still = (row for row in table.rows if row.open and row.hypothesis not in tried)
+    row = next((row for row in still if row.act is not Act.EXAM), None)
+    if row is None or row.act is None or row.hypothesis not in LAST:
+        return None
+    return final, replace(table, chosen=row.hypothesis, act=row.act)
 
 
 def _plain(case: Case) -> Hypothesis | None:

@@ -11,6 +11,7 @@ from holdfast.driver.core.job import finish
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import leave, schedule
+from holdfast.driver.core.recovery.case_of import version_before
 from holdfast.driver.core.state.fact import Act, Table
 from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Timer
 from holdfast.driver.core.state.restore_point import RestorePoint, Tainted
@@ -170,8 +171,8 @@ def _shortly_before(job: Job, point: RestorePoint) -> list[RestorePoint]:
 def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     """Its plan becomes the newest version: what ran when is told by the numbers."""
     job = turn.jobs[name]
-    ran = {attempt.version for attempt in job.history}
-    old = [each for each in job.versions[:-1] if each.number in ran][-1]
+    before = version_before(job)
+    old = next(each for each in job.versions if each.number == before)
     number = job.version.number + 1
     new = Version(number=number, plan=old.plan, at_s=turn.now, by=f"version {old.number}")
     turn.put_job(replace(job, versions=(*job.versions, new)))

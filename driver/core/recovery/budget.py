@@ -7,6 +7,7 @@ has one node and may have no other; the infrastructure's pays for all else.
 
 from holdfast.driver.core.events import Budget
 from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence import table as hypotheses
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis, Table
@@ -44,6 +45,22 @@ def used_up(turn: Turn, job: Job, fault: Fault, case: Case, by: Blame | None) ->
         return ""
     killed = crash_signature.killed(fault.signature, len(case.here) + 1)
     return f"{fault.summary}. {killed}{_told(budget, by)}"
+
+
+def at_last(turn: Turn, job: Job, case: Case, by: Blame | None) -> tuple[Case, Table] | None:
+    """What there is to try where a budget is used up: each hypothesis once within its window, and
+    nothing where no restart was allowed at all. What convicts a node is no guess to be tried: it
+    is what the budget counts."""
+    budget = job.plan.user if by is Blame.USER else job.plan.infrastructure
+    if case.convicted or not budget.restarts:
+        return None
+    return hypotheses.at_last(case, _tried_last(job, turn.now - budget.window_s))
+
+
+def _tried_last(job: Job, since_s: float) -> frozenset[Hypothesis | None]:
+    """What nobody paid for is what was tried last."""
+    free = (fact for fact in job.facts if fact.fault is not None and fact.payer is None)
+    return frozenset(fact.held_for for fact in free if fact.at_s > since_s)
 
 
 def _told(budget: Budget, by: Blame) -> str:

@@ -21,7 +21,7 @@ from holdfast.protocol.faults import Kind, Weight
 def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     """The fault, the facts, and what may be done."""
     kind, node = site.class_of(fault), _named(turn, job, fault)
-    past = tuple(each for each in job.facts if _alike(each, kind, job.version.number))
+    past = tuple(each for each in job.facts if _alike(each, kind, job.version.number, turn.now))
     return Case(
         now=turn.now,
         began_s=turn.now - fault.stalled_s,
@@ -36,6 +36,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         shown=fault.node is None,
         place=job.places.index(node.name) if node and node.name in job.places else None,
         restored=job.restore is not None,
+        scratch=not _older_point(job),
         refused=_refused(job, fault),
         convicted=_convicted(fault),
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
@@ -43,7 +44,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         apart=move_on_suspicion.cut_off(turn, job, fault),
         blind=sight.hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
-        before=_before(job),
+        before=version_before(job),
         said_of_it=_said_of_it(job),
         pauses=turn.policy.spot_tries - 1,
         outside=fault.signature is not None and fault.signature.outside,
@@ -52,8 +53,9 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     )
 
 
-def _alike(fact: Fact, kind: FaultClass, version: int) -> bool:
-    return fact.fault is kind and fact.about.version == version
+def _alike(fact: Fact, kind: FaultClass, version: int, now: float) -> bool:
+    """What is older than its half-life counts no more, though it is known still."""
+    return fact.fault is kind and fact.about.version == version and age.counts(fact, now)
 
 
 def _names(past: Iterable[Fact], node: OfNode | None) -> list[str]:
@@ -111,13 +113,17 @@ def _said_of_it(job: Job) -> Fact | None:
     return next((each for each in reversed([*told]) if each.subject == job.subject), None)
 
 
-def _before(job: Job) -> int | None:
-    """The newest version before this one that has run with as many ranks."""
+def version_before(job: Job) -> int | None:
+    """The newest version before this one that has run with as many ranks. Neither one that was left
+    for its faults, nor the same under another number."""
     ran = {attempt.version for attempt in job.history}
+    left = {fact.about.version for fact in job.facts if fact.done is Act.VERSION_BEFORE}
     fits = (
         each.number
         for each in job.versions[:-1]
-        if each.number in ran and each.plan.nodes == job.layout.nodes
+        if each.number in ran - left
+        and each.plan.nodes == job.layout.nodes
+        and each.plan != job.plan
     )
     return max(fits, default=None)
 
@@ -129,14 +135,13 @@ def _ways(turn: Turn, job: Job, fault: Fault) -> frozenset[Act]:
         acts.add(Act.MOVE_WARM)
     if move_on_suspicion.to_move(turn, job, fault) is not None:
         acts.add(Act.MOVE_COLD)
-    if _older_point(job):
+    if _older_point(job) or not job.plan.task.store_url:
         acts.add(Act.STEP_BACK)
     return frozenset(acts)
 
 
 def _older_point(job: Job) -> bool:
-    """Whether there is anything older than what its ranks started from: a point, or, of a job
-    without a store, which acknowledged nothing, the beginning."""
+    """Whether there is a point older than what its ranks started from. Of a job without a store,
+    which acknowledged nothing, there is also the beginning."""
     start = job.restore
-    older = any(each.usable and start and each.step < start.step for each in job.points)
-    return older or not job.plan.task.store_url
+    return any(each.usable and start and each.step < start.step for each in job.points)

@@ -52,7 +52,7 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     table = hypotheses.judge(case)
     payer = budget.payer(job, fault, case, table)
     spent = budget.used_up(turn, job, fault, case, payer)
-    if spent and (final := hypotheses.at_last(case)) is not None:
+    if spent and (final := budget.at_last(turn, job, case, payer)) is not None:
         case, table = final
         payer, spent = None, ""
     reason = _over(turn, job, fault, case, table) or spent

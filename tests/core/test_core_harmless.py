@@ -1,0 +1,121 @@
+"""What the choice of the next step must not do to a healthy job, nor for ever."""
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.evidence import age
+from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, Hypothesis
+from holdfast.driver.core.state.model import Phase
+from holdfast.driver.core.state.versions import Version
+
+HOUR = e.Budget(restarts=1, window_s=3_600)
+
+
+def recovers(life, **more: object) -> None:
+    """All answer, until it runs again or is over."""
+    for _ in range(6):
+        if life.phase in (Phase.RUNNING, Phase.FAILED):
+            return
+        life.answer(**more)
+        if life.job.exam is not None:
+            life.tests_end()
+
+
+@pytest.mark.parametrize("restarts", [0, 1, 3])
+def test_losses_of_nodes_are_paid_and_end_a_job_once_its_budget_is_used(training, restarts) -> None:
+    budget = e.Budget(restarts=restarts, window_s=3_600)
+    life = training(nodes=2, spare=8, infrastructure=budget)
+    for _ in range(restarts):
+        life.now += 100
+        life.lose(life.job.places[1])
+        recovers(life)
+        assert life.phase is Phase.RUNNING
+    life.now += 100
+    life.lose(life.job.places[1])
+    assert life.phase is Phase.FAILED
+    assert "for infrastructure faults" in life.job.failure.reason
+
+
+def with_versions(life) -> None:
+    """It runs its second version, and the first ran well."""
+    (first,) = life.job.versions
+    other = replace(first.plan, task=replace(first.plan.task, command=("train", "--new")))
+    second = Version(number=2, plan=other, at_s=life.now)
+    life.state.jobs["job"] = replace(life.job, versions=(first, second))
+    life.dies(1, signal=9)
+    recovers(life)
+    assert life.job.history[-1].version == 2
+
+
+def test_what_is_tried_at_the_end_of_a_budget_is_tried_once(training) -> None:
+    life = training(infrastructure=HOUR)
+    with_versions(life)
+    for step in range(2, 8):
+        if life.phase is Phase.FAILED:
+            break
+        life.dies(1 + step % 2, signal=11, own_step=step)
+        recovers(life)
+        life.progress(step)
+    assert life.phase is Phase.FAILED
+    assert [fact.done for fact in life.job.facts].count(Act.VERSION_BEFORE) == 1
+    assert [each.number for each in life.job.versions] == [1, 2, 3]
+
+
+def test_a_version_that_was_left_for_its_faults_is_not_gone_back_to(training) -> None:
+    life = training(infrastructure=e.Budget(restarts=30, window_s=3_600))
+    with_versions(life)
+    for step in range(40, 60):
+        life.dies(1 + step % 3, signal=11, own_step=step // 2)
+        recovers(life)
+        if life.phase is Phase.FAILED:
+            break
+    commands = [each.plan.task.command for each in life.job.versions]
+    assert commands == [("train",), ("train", "--new"), ("train",)]
+
+
+def test_code_that_crashes_takes_its_one_place_through_no_cluster(training) -> None:
+    life = training(nodes=1, spare=8)
+    for step in range(2, 40):
+        life.now += 100
+        life.dies(0, signal=11, own_step=step)
+        recovers(life)
+        life.progress(step)
+    assert life.phase is Phase.RUNNING
+    assert len(life.moved) <= 2
+
+
+def fault(life, node: str, ago_s: float) -> Fact:
+    subject = life.state.nodes[node].subject
+    return Fact(
+        subject=life.job.subject,
+        what="rank-crashed",
+        bearing=Bearing.CONTEXT,
+        at_s=life.now - ago_s,
+        about=About(job="job", version=1, node=subject, place=1),
+        fault=FaultClass.DIED,
+        held_for=Hypothesis.PASSING,
+        done=Act.RESTART,
+    )
+
+
+@pytest.mark.parametrize(("ago_s", "rung"), [(age.DAY_S, 3), (2 * age.NODE_S, 1)])
+def test_a_fault_of_two_weeks_ago_says_nothing_of_a_node(training, ago_s, rung) -> None:
+    life = training(nodes=4, spare=1)
+    life.now += 30 * age.DAY_S
+    job = replace(life.job, facts=(fault(life, "n1", ago_s),))
+    life.state.jobs["job"] = job
+    life.dies(2, signal=11, own_step=500)
+    assert life.incident.rung == rung
+
+
+def test_what_a_job_without_a_store_has_trained_is_not_given_up_for_two_deaths(training) -> None:
+    life = training(nodes=3, spare=1)
+    first = life.job.epoch
+    life.progress(5_000)
+    starts = []
+    for _ in range(3):
+        life.dies(2, signal=11)
+        recovers(life, snapshots=[(5_000, first)])
+        starts.append(life.job.restore and life.job.restore.step)
+    assert starts == [5_000, 5_000, 5_000]
