@@ -85,6 +85,19 @@ def test_code_that_crashes_takes_its_one_place_through_no_cluster(training) -> N
     assert len(life.moved) <= 2
 
 
+def test_what_followed_a_job_to_another_node_accuses_the_first_no_more(training) -> None:
+    life = training(nodes=3, spare=2)
+    for _ in range(3):
+        life.dies(2, signal=11, own_step=40)
+        recovers(life)
+    assert life.moved == ["n1"]
+    facts = life.state.nodes["n1"].record.facts
+    assert Bearing.ACCUSES in {fact.bearing for fact in facts}
+    life.dies(2, signal=11, own_step=40)
+    facts = life.state.nodes["n1"].record.facts
+    assert Bearing.ACCUSES not in {fact.bearing for fact in facts}
+
+
 def fault(life, node: str, ago_s: float) -> Fact:
     subject = life.state.nodes[node].subject
     return Fact(
