@@ -136,8 +136,8 @@ def test_what_a_job_without_a_store_has_trained_is_not_given_up_for_two_deaths(t
 
 def test_what_was_paid_counts_though_the_job_got_on_since(training) -> None:
     life = training(user=e.Budget(restarts=2, window_s=3_600))
-    for step in (10, 20, 30):
-        life.dies(1, exception="ValueError", own_step=step)
+    for rank, step in ((1, 10), (2, 20), (1, 30)):
+        life.dies(rank, exception="ValueError", own_step=step)
         recovers(life)
         life.progress(step + 1)
     assert life.phase is Phase.FAILED
