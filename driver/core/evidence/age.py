@@ -27,7 +27,9 @@ LEAST = 1 / 16
 FORGOTTEN_S = NODE_S * log2(1 / LEAST)
 """After which nothing is left of what a node was accused of."""
 KEPT = 128
-"""Facts that one subject keeps at most, the latest ones: more than a day's budget of restarts."""
+"""Facts that one subject keeps at most, the latest ones."""
+KEPT_STANDING = 1_024
+"""And of those that stand: a budget that allows more restarts in a day is none."""
 
 
 def half_life_s(fact: Fact) -> float:
@@ -62,13 +64,13 @@ def behind(site: Site, now: float) -> bool:
 
 def kept(facts: Iterable[Fact], now: float) -> tuple[Fact, ...]:
     """Without what has decayed, and no more than one subject keeps. What convicts has no age: it
-    stands until a test or a person takes it back."""
-    alive = [fact for fact in facts if _stands(fact) or weight(fact, now) >= LEAST]
-    standing = [fact for fact in alive if _stands(fact)][-KEPT:]
-    room = KEPT - len(standing)
-    latest = [fact for fact in alive if not _stands(fact)][-room:] if room else []
+    stands until a test or a person takes it back; what was paid counts in a budget's window."""
+    alive = [fact for fact in facts if _stands(fact, now) or weight(fact, now) >= LEAST]
+    standing = [fact for fact in alive if _stands(fact, now)][-KEPT_STANDING:]
+    latest = [fact for fact in alive if not _stands(fact, now)][-KEPT:]
     return tuple(sorted((*standing, *latest), key=lambda fact: (fact.at_s, fact.entry)))
 
 
-def _stands(fact: Fact) -> bool:
-    return fact.bearing is Bearing.CONVICTS
+def _stands(fact: Fact, now: float) -> bool:
+    paid = fact.payer is not None and now - fact.at_s < DAY_S
+    return paid or fact.bearing is Bearing.CONVICTS
