@@ -44,7 +44,7 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
         table(("may be", "next step", "cost", "why"), [_cells(row) for row in rows])
     chosen = next((place for place, row in enumerate(rows) if row["chosen"]), None)
     if any(row["open"] for row in rows[:chosen]):
-        say("The evidence was plain: what else is open was not tried before.")
+        say("The evidence was plain: what else is open was not tried first.")
     if chosen is None:
         say("Nothing is left open: its ranks are started again as often as the budget allows.")
 

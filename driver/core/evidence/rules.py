@@ -56,7 +56,7 @@ def passing(case: Case) -> Answer:
         return Answer(False, words.standing_out(case))
     if case.spread and case.before is not None:
         return Answer(False, f"faults came on {len(set(case.named))} nodes, with a new version")
-    return Answer(True, "nothing like it came before" if not case.past else words.own(case))
+    return Answer(True, words.not_again(case))
 
 
 def _unnamed_again(case: Case) -> bool:
@@ -111,7 +111,7 @@ def node(case: Case) -> Answer:
     if same.followed(case.past, case.site, case.place, case.node, words=said):
         return Answer(False, "the same came at this place on another node")
     if not (case.suspected or points_at_node(case)):
-        return Answer(False, f"{words.own(case)}: no more than chance")
+        return Answer(False, words.no_sign(case))
     if how_to_leave(case) is None:
         return Answer(False, "its tests found nothing, and no other node may take its place")
     return Answer(True, case.suspected or words.standing_out(case))
@@ -184,7 +184,7 @@ def user(case: Case) -> Answer:
     if case.fault is FaultClass.SAID or case.alone:
         least = USERS_SAID
     if len(case.here) < least:
-        return Answer(False, words.at_site(case) if case.here else "nothing came twice at its site")
+        return Answer(False, words.at_site(case) if case.here else words.not_again(case))
     return Answer(True, words.same_again(case))
 
 
