@@ -290,7 +290,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         user_bug.poisoned,
         _POISONED,
         script=_BUGGY,
-        longer=3,
+        longer=10,
     ),
     Scenario(
         25,
