@@ -17,10 +17,13 @@ def site(start: int | None, end: Signature) -> Site | None:
     return site_of(cast(Job, job), fault)
 
 
-@pytest.mark.parametrize("seen", [0, 29])
-def test_who_ends_at_the_step_from_which_it_started_ends_where_it_ended_before(seen: int) -> None:
+@pytest.mark.parametrize(("seen", "relative"), [(29, False), (0, False), (0, True)])
+def test_who_ends_at_the_step_from_which_it_started_ends_where_it_ended_before(
+    seen: int, relative: bool
+) -> None:
+    """Before its first step a script has not told yet how it counts them."""
     first = site(None, Signature(how="exit code 0", step=29))
-    again = site(29, Signature(how="exit code 0", step=seen))
+    again = site(29, Signature(how="exit code 0", step=seen, relative=relative))
     assert first == Site(words="exit code 0", step=29)
     assert again == Site(words="exit code 0", step=29, fresh=True)
     assert again is not None
@@ -28,7 +31,7 @@ def test_who_ends_at_the_step_from_which_it_started_ends_where_it_ended_before(s
 
 
 def test_steps_that_are_counted_from_each_start_are_not_those_of_the_job() -> None:
-    assert site(29, Signature(how="SIGSEGV", step=0, relative=True)) == Site(
+    assert site(None, Signature(how="SIGSEGV", step=0, relative=True)) == Site(
         words="SIGSEGV", step=0, fresh=True, relative=True
     )
     assert site(29, Signature(how="SIGSEGV", step=4, relative=True)) == Site(

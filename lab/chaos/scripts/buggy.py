@@ -5,6 +5,7 @@ is not to come back removes its file first, as a transient one would.
 """
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -55,8 +56,8 @@ def evaluate() -> None:
 
 
 def idle() -> None:
-    """No step for a while, and nothing that moves: an answer that takes its time."""
-    time.sleep(PAUSE_S)
+    """No step for a while, and nothing that moves: another program takes its time."""
+    subprocess.run(["sleep", f"{PAUSE_S:g}"], check=True)
 
 
 BUGS = {
