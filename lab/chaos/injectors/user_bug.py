@@ -13,6 +13,8 @@ from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector, checkpoint, rank
 from holdfast.lab.cluster import Lab
 
+WITHIN_S = 60.0
+
 
 def armed(bug: str, *, again: str = "") -> Injector:
     """Let one rank run into `bug`, one of those of the script; `again`: "always", at each step, or
@@ -34,12 +36,17 @@ def poisoned(lab: Lab, job: str, rng: Random) -> Done:
 
     Both in memory and in the store there is such a point then, and in the store an older one.
     """
-    target.wait_for(lambda: checkpoint.whole_checkpoints(lab, job), f"a checkpoint of {job}", 60.0)
+    whole = target.wait_for(
+        lambda: checkpoint.whole_checkpoints(lab, job), f"a checkpoint of {job}", WITHIN_S
+    )
     first = lab.job(job)["step"]
     (folder_of(lab, job) / "poison").write_text(str(first))
-    had = len(checkpoint.whole_checkpoints(lab, job))
-    newer = f"a checkpoint of {job} after step {first}"
-    target.wait_for(lambda: len(checkpoint.whole_checkpoints(lab, job)) > had + 1, newer, 60.0)
+
+    def poisoned_too() -> bool:
+        """What was under way may be older than the poison, and old ones are removed meanwhile."""
+        return len(set(checkpoint.whole_checkpoints(lab, job)).difference(whole)) > 1
+
+    target.wait_for(poisoned_too, f"a checkpoint of {job} after step {first}", WITHIN_S)
     done = rank.signalled(signal.SIGKILL)(lab, job, rng)
     said = f"what is saved from step {first} on is poisoned; {done.said}"
     return replace(done, said=said)
