@@ -290,7 +290,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         user_bug.poisoned,
         _POISONED,
         script=_BUGGY,
-        longer=10,
+        longer=3,
     ),
     Scenario(
         25,
@@ -370,7 +370,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "ranks die on two of four nodes (SIGSEGV), and the tests of both pass",
         lemon.segfaulting(2),
         _LEMONS,
-        longer=20,
+        longer=10,
         shape=Shape(nodes=4, standbys=2),
     ),
     Scenario(
