@@ -42,11 +42,19 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
         table(("may be", "why"), [_two_cells(row) for row in rows])
     else:
         table(("may be", "next step", "cost", "why"), [_cells(row) for row in rows])
+    if said := _choice(rows):
+        say(said)
+
+
+def _choice(rows: Sequence[dict[str, Any]]) -> str:
+    """What the marks do not tell of what was chosen."""
     chosen = next((place for place, row in enumerate(rows) if row["chosen"]), None)
-    if any(row["open"] for row in rows[:chosen]):
-        say("The evidence was plain: what else is open was not tried before.")
+    earlier = any(row["open"] for row in rows[:chosen])
+    if chosen is None and earlier:
+        return "Its restarts were used up: what is open was not tried any more."
     if chosen is None:
-        say("Nothing is left open: its ranks are started again as often as the budget allows.")
+        return "Nothing is left open: its ranks are started again as often as the budget allows."
+    return "The evidence was plain: what else is open was not tried first." if earlier else ""
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, str, str, str]:

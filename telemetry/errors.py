@@ -37,6 +37,7 @@ def write(
     """Write the error file in torch elastic's format (errors/error_handler.py), once."""
     text = "".join(traceback.format_exception(kind, error, trace))
     extra = {"py_callstack": text, "timestamp": str(int(time.time()))}  # noqa: TID251 its format
-    message = {"message": {"message": f"{kind.__name__}: {error}", "extraInfo": extra}}
+    said = f"{kind.__name__}: {error}".removesuffix(": ")  # not every exception says something
+    message = {"message": {"message": said, "extraInfo": extra}}
     if not target.exists():
         target.write_text(json.dumps(message))

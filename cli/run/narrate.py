@@ -20,6 +20,7 @@ class Narrator:
         self._faults: dict[int, int] = {}
         self._recovered: set[int] = set()
         self._restarts = 0
+        self._used = 0  # of the user's budget
 
     def say(self, sentence: str) -> None:
         """One line, also where it quotes an exception of several."""
@@ -35,10 +36,12 @@ class Narrator:
                 what = self._what(incident)
                 self._faults[number] = faults
                 if job is None or what not in _reason(job):  # else our last line says it
-                    self.say(f"{what}{then(incident, self._ranks, job)}")
+                    self.say(f"{what}{then(incident, self._ranks, job, self._used)}")
             if incident["recovered_s"] is not None and number not in self._recovered:
                 self._recovered.add(number)
                 self.say(back(incident))
+        if job is not None:
+            self._used = _used(job)
 
     def driver(self, restarts: int) -> None:
         """A line for each time that our own driver ended unasked and was started again."""
@@ -68,8 +71,12 @@ class Narrator:
         return str(incident.get("latest", incident["summary"]) if later else incident["summary"])
 
 
-def then(incident: Mapping[str, Any], ranks: int, job: Mapping[str, Any] | None) -> str:
-    """`; restarting 2 ranks (restart 1 of 3)`: what is done about a fault."""
+def then(
+    incident: Mapping[str, Any], ranks: int, job: Mapping[str, Any] | None, used: int = 0
+) -> str:
+    """`; restarting 2 ranks (restart 1 of 3)`: what is done about a fault, where `used` of the
+    user's restarts were before.
+    """
     doing = {
         Rung.IN_PLACE: f"; restarting {plural(ranks, 'rank')}",
         Rung.REPLACE: "; another node is to take over",
@@ -77,15 +84,20 @@ def then(incident: Mapping[str, Any], ranks: int, job: Mapping[str, Any] | None)
         Rung.DIAGNOSE_ALL: "; testing every node",
     }
     over = not incident["open"] and incident["recovered_s"] is None
-    return "" if over else doing.get(incident["rung"], "") + _restart(incident, job)
+    return "" if over else doing.get(incident["rung"], "") + _restart(incident, job, used)
 
 
-def _restart(incident: Mapping[str, Any], job: Mapping[str, Any] | None) -> str:
-    """Told of the user's own faults alone: a few restarts are all that they have."""
-    if job is None or incident["blame"] != "user":
+def _restart(incident: Mapping[str, Any], job: Mapping[str, Any] | None, used: int) -> str:
+    """Told of what the user's budget pays for alone: a few restarts are all that it has."""
+    if job is None or (incident["blame"] != "user" and _used(job) <= used):
         return ""
     budget = job["restarts"]["user"]
     return f" (restart {budget['used']} of {budget['allowed']})"
+
+
+def _used(job: Mapping[str, Any]) -> int:
+    """Of the user's budget."""
+    return int(job["restarts"]["user"]["used"])
 
 
 def back(incident: Mapping[str, Any]) -> str:

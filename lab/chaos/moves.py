@@ -1,36 +1,27 @@
-"""A place leaves a node whose tests find nothing. Pure: the driver's journal tells.
+"""A job leaves the nodes on which its ranks die, and no others. Pure: the driver's journal tells.
 
 Called by `chaos.play` where that has to follow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.ports import Entry
 
-ACQUITTED = "find no fault with any node"
-"""What the journal says of tests."""
 
-
-def wrong(entries: Sequence[Entry], job: str, node: str, tests: int) -> list[str]:
-    """Where the job's newest attempt still has ranks on the node, or left it before it was tested
-    so often; in sentences.
+def wrong(entries: Sequence[Entry], job: str, lemons: Collection[str]) -> list[str]:
+    """Where the job's newest attempt still has ranks on a lemon, or has none more on a node that it
+    had at first and that is none; in sentences.
     """
     hosts: dict[int, set[str]] = {}  # nodes by attempt
-    tested: dict[int, int] = {}  # tests that found nothing, by the newest attempt then
     for entry in entries:
-        newest = max(hosts, default=0)
-        tested[newest] = tested.get(newest, 0) + _acquits(entry, job, node)
         for effect in entry.effects:
             if isinstance(effect, Instruct) and effect.desired.job == job and effect.desired.seats:
                 seated = {seat.node for seat in effect.desired.seats}
                 hosts.setdefault(effect.desired.epoch, set()).update(seated)
-    if not hosts or node in hosts[max(hosts)]:
-        return [f"{node} has ranks of {job} still"]
-    last = max((epoch for epoch in hosts if node in hosts[epoch]), default=0)
-    before = sum(count for epoch, count in tested.items() if epoch <= last)
-    return [] if before >= tests else [f"{job} left {node} after {before} tests that found nothing"]
-
-
-def _acquits(entry: Entry, job: str, node: str) -> bool:
-    return job in entry.jobs and ACQUITTED in entry.why and node in entry.why
+    if not hosts:
+        return [f"{job} never had a node"]
+    first, last = hosts[min(hosts)], hosts[max(hosts)]
+    stayed = [f"{node} has ranks of {job} still" for node in sorted(last.intersection(lemons))]
+    left = sorted(first - last - {*lemons})
+    return stayed + [f"{job} left {node}, to which nothing was done" for node in left]

@@ -134,8 +134,8 @@ class Stage:
 def wrong(entries: Sequence[Entry], expected: Expected, done: Done) -> list[str]:
     """What the journal has that may not be, in sentences."""
     said = by_themselves(entries, JOB)
-    if expected.moves_after:
-        said += moves.wrong(entries, JOB, done.node or "", expected.moves_after)
+    if expected.must_leave:
+        said += moves.wrong(entries, JOB, (done.node or "", *done.also))
     return said
 
 

@@ -40,7 +40,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     told_within_steps: int = 1  # how near the driver's word of what was lost has to be to that
     compares_losses: bool = True
     incidents: int = 9  # at most so many for which something was done
-    moves_after: int = 0  # tests of the victim's node that find nothing: then it has no ranks more
+    must_leave: bool = False  # the job those nodes to which it was done, and no others
     part: str = ""  # of the victim's node, which the evidence has to name
 
 
@@ -120,8 +120,17 @@ _TWICE = Expected(
 _LEMON = Expected(
     most_steps_lost=3 * STORE_EVERY,
     told_within_steps=STORE_EVERY,  # each of its deaths may be told one step off
-    moves_after=1,
+    must_leave=True,
 )
+_LEMONS = msgspec.structs.replace(
+    _LEMON, most_steps_lost=6 * STORE_EVERY, told_within_steps=2 * STORE_EVERY, incidents=18
+)
+_POISONED = Expected(
+    names_rank=True,
+    most_steps_lost=6 * STORE_EVERY,  # all that was poisoned, and what was trained for it
+    told_within_steps=STORE_EVERY,
+)
+_IDLE = Expected(names_rank=True, blame=("unknown", "user"))
 
 _BUGGY = "holdfast.lab.chaos.scripts.buggy"
 
@@ -190,10 +199,42 @@ SCENARIOS: tuple[Scenario, ...] = (
         script=_BUGGY,
     ),
     Scenario(
+        4,
+        "evaluation-works",
+        "a rank evaluates for 30 s, its peers wait for it",
+        user_bug.armed("evaluate"),
+        _UNSEEN,
+        script=_BUGGY,
+    ),
+    Scenario(
+        4,
+        "evaluation-idles",
+        "a rank is idle for 30 s whenever it comes to one step",
+        user_bug.armed("idle", again="here"),
+        _IDLE,
+        script=_BUGGY,
+    ),
+    Scenario(
+        6,
+        "exit-0",
+        "a rank ends with exit code 0 before its peers whenever it comes to one step",
+        user_bug.armed("leave", again="here"),
+        _FAILED,
+        script=_BUGGY,
+    ),
+    Scenario(
         7,
         "exception-always",
         "the user's script raises at each attempt",
-        user_bug.armed("raise", again=True),
+        user_bug.armed("raise", again="always"),
+        _FAILED,
+        script=_BUGGY,
+    ),
+    Scenario(
+        7,
+        "exception-at-step",
+        "the user's script raises whenever it comes to one step",
+        user_bug.armed("raise", again="here"),
         _FAILED,
         script=_BUGGY,
     ),
@@ -241,6 +282,15 @@ SCENARIOS: tuple[Scenario, ...] = (
             _FROM_STORE,
         )
         for damage in (checkpoint.flip, checkpoint.truncate, checkpoint.drop, checkpoint.tear)
+    ),
+    Scenario(
+        24,
+        "point-poisoned",
+        "ranks die at their start from what was saved lately, and a rank is killed",
+        user_bug.poisoned,
+        _POISONED,
+        script=_BUGGY,
+        longer=3,
     ),
     Scenario(
         25,
@@ -310,9 +360,18 @@ SCENARIOS: tuple[Scenario, ...] = (
         47,
         "node-lemon",
         "ranks die on a node (SIGSEGV) some seconds after each start, and its tests pass",
-        lemon.segfaults,
+        lemon.segfaulting(),
         _LEMON,
         longer=10,
+    ),
+    Scenario(
+        47,
+        "two-lemons",
+        "ranks die on two of four nodes (SIGSEGV), and the tests of both pass",
+        lemon.segfaulting(2),
+        _LEMONS,
+        longer=10,
+        shape=Shape(nodes=4, standbys=2),
     ),
     Scenario(
         50,

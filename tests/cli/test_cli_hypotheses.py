@@ -88,6 +88,8 @@ def test_it_says_so_where_nothing_is_left_open_or_nothing_was_judged(
     assert "Nothing is left open" in capsys.readouterr().out.splitlines()[-1]
     hypotheses.show(chosen("version"))
     assert "The evidence was plain" in capsys.readouterr().out
+    hypotheses.show(chosen(None))
+    assert "restarts were used up" in capsys.readouterr().out.splitlines()[-1]
 
 
 class Asked:

@@ -188,3 +188,9 @@ def test_a_run_shows_an_exception_of_several_lines_once_over_all_attempts(shell:
     assert others[0] == f"{rank}Traceback (most recent call last):"
     assert others[-3:] == [f"{rank}RuntimeError: a", f"{rank}  b", f"{rank}c"]
     assert ended.stderr.count("Traceback") == 1
+
+
+def test_an_exception_that_says_nothing_is_told_by_its_name(tmp_path: Path) -> None:
+    raised(tmp_path, "raise MemoryError")
+    error = json.loads((tmp_path / "error.json").read_text())
+    assert error["message"]["message"] == "MemoryError"

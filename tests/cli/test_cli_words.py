@@ -76,6 +76,7 @@ JOB: dict[str, Any] = {
     "ranks": 4,
     "failure": None,
     "why": "",
+    "restarts": {"user": {"used": 0, "allowed": 3}},
 }
 
 
@@ -124,6 +125,16 @@ def test_a_later_fault_of_an_incident_is_told_by_its_own_summary() -> None:
     narrator.incidents([INCIDENT])
     narrator.incidents([{**INCIDENT, "faults": 2, "latest": "rank 2 on node-1 holds the job up"}])
     assert said[1] == "holdfast  rank 2 on node-1 holds the job up; restarting 4 ranks"
+
+
+def test_each_restart_that_the_users_budget_pays_for_is_counted() -> None:
+    """Whoever is blamed: where a job has one node, a few deaths are all that it has."""
+    said: list[str] = []
+    narrator = narrate.Narrator(said.append, ranks=4)
+    for number, used in ((1, 0), (2, 1), (3, 1)):
+        job = {**JOB, "restarts": {"user": {"used": used, "allowed": 3}}}
+        narrator.incidents([{**INCIDENT, "number": number}], job)
+    assert [line.partition("ranks")[2] for line in said] == ["", " (restart 1 of 3)", ""]
 
 
 def test_who_was_not_back_when_the_next_fault_came_is_not_told_to_be_back() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.state.fact import Act
 from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Kind
 
@@ -41,6 +42,8 @@ def test_how_many_restarts_are_used_is_told_in_the_right_number(
         if life.phase is not Phase.FAILED:
             life.answer()
     assert life.job.failure.reason == f"rank 1 on n0 raised ValueError. {said}"
+    table = life.incident.table
+    assert (table.chosen, table.act) == (None, Act.GIVE_UP), "what may be open was not tried"
 
 
 NO_FOLDER = "workdir: '/no' is not a folder on this node. Give the path of one that is."

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.evidence import age, book, cost, same
 from holdfast.driver.core.evidence.case import Case, Ways
-from holdfast.driver.core.evidence.rules import RULES, STEPS_BACK
+from holdfast.driver.core.evidence.rules import RULES, STEPS_BACK_SAID
 from holdfast.driver.core.evidence.table import ORDER, judge
 from holdfast.driver.core.state.fact import (
     About,
@@ -204,7 +204,7 @@ def test_what_kills_ranks_before_their_first_step_twice_is_what_they_started_fro
     fresh = Site(words="ValueError", step=40, fresh=True)
     table = judge(case(FaultClass.SAID, past(site=fresh), site=fresh, restored=True))
     assert chosen(table) == (Hypothesis.POINT, Act.STEP_BACK)
-    again = [past(site=fresh, held_for=Hypothesis.POINT)] * STEPS_BACK
+    again = [past(site=fresh, held_for=Hypothesis.POINT)] * STEPS_BACK_SAID
     older = judge(case(FaultClass.SAID, past(site=fresh), *again, site=fresh, restored=True))
     assert chosen(older) == (Hypothesis.USER, Act.GIVE_UP)
 
@@ -370,3 +370,16 @@ def test_what_is_kept_is_bounded_in_order_and_nothing_young_is_lost(facts: list[
     assert age.kept(kept, NOW) == kept
     young = [fact for fact in facts if age.counts(fact, NOW)]
     assert len(age.kept(young, NOW)) == len(young)
+
+
+def test_reasons_say_only_what_is_known() -> None:
+    """That nothing came twice cannot be said of a fault whose place nobody knows, and that all
+    came on the only node says nothing of it."""
+    unknown = case(FaultClass.SAID, past(), site=None)
+    assert RULES[Hypothesis.USER](unknown).why == "it does not tell where in the script it was"
+    known = case(FaultClass.SAID, past(), site=HERE)
+    assert RULES[Hypothesis.USER](known).why == "it came once there"
+    first = case(FaultClass.SAID, site=HERE)
+    assert RULES[Hypothesis.USER](first).why == "nothing like it came before"
+    only = case(FaultClass.SAID, past(), nodes=1, site=HERE)
+    assert RULES[Hypothesis.NODE](only).why == "the job has one node, so all its faults come there"

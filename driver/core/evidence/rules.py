@@ -13,6 +13,7 @@ from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, Hypo
 
 USERS_SAID = 1
 """Earlier faults at one site after which what a script says of itself is believed."""
+STEPS_BACK_SAID = 2
 STEPS_BACK = 4
 """Times that a job starts from an older restore point for one site, each time further back."""
 USERS_DIED = 3
@@ -56,7 +57,7 @@ def passing(case: Case) -> Answer:
         return Answer(False, words.standing_out(case))
     if case.spread and case.before is not None:
         return Answer(False, f"faults came on {len(set(case.named))} nodes, with a new version")
-    return Answer(True, "nothing like it came before" if not case.past else words.own(case))
+    return Answer(True, words.not_again(case))
 
 
 def _unnamed_again(case: Case) -> bool:
@@ -78,7 +79,7 @@ def point(case: Case) -> Answer:
     back = sum(fact.held_for is Hypothesis.POINT for fact in here)
     if _came_from_an_older_one(here):
         return Answer(False, "it came at the same step after an older start")
-    if back >= STEPS_BACK:
+    if back >= (STEPS_BACK_SAID if case.fault is FaultClass.SAID else STEPS_BACK):
         return Answer(False, f"{back} older ones led to the same")
     if back and node(case).open:
         return Answer(False, f"an older one led to the same, and all of it came on {case.it}")
@@ -113,7 +114,7 @@ def node(case: Case) -> Answer:
     if same.followed(case.past, case.site, case.place, case.node, words=said):
         return Answer(False, "the same came at this place on another node")
     if not (case.suspected or points_at_node(case)):
-        return Answer(False, f"{words.own(case)}: no more than chance")
+        return Answer(False, words.no_sign(case))
     if how_to_leave(case) is None:
         return Answer(False, "its tests found nothing, and no other node may take its place")
     return Answer(True, case.suspected or words.standing_out(case))
@@ -129,8 +130,8 @@ def points_at_node(case: Case) -> bool:
     if case.fault is not FaultClass.SAID:
         return case.stands_out or (bool(case.here) and case.on_it and not case.alone)
     own = [fact.about.site for fact in case.past if fact.about.node == case.node]
-    elsewhere = any(site is not None and not site.same(case.site) for site in own)
-    return case.stands_out and elsewhere
+    reached = {site.step for site in (*own, case.site) if site is not None and not site.fresh}
+    return case.stands_out and len(reached) > 1  # a start from elsewhere is no other step
 
 
 def how_to_leave(case: Case) -> Act | None:
@@ -183,7 +184,7 @@ def user(case: Case) -> Answer:
     if case.outside:
         return Answer(False, "a signal from outside ended it")
     if len(case.here) < _least(case):
-        return Answer(False, words.at_site(case) if case.here else "nothing came twice at its site")
+        return Answer(False, words.at_site(case) if case.here else words.not_again(case))
     return Answer(True, words.same_again(case))
 
 

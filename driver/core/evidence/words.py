@@ -26,6 +26,22 @@ def _where(case: Case) -> str:
     return f" after step {site.step}"
 
 
+def not_again(case: Case) -> str:
+    """Why a fault is not the same again: where it was is not known, or nothing was there before."""
+    if not case.past:
+        return "nothing like it came before"
+    if case.site is None:
+        return "it does not tell where in the script it was"
+    return "it came once there"
+
+
+def no_sign(case: Case) -> str:
+    """Why a node that is named is not to be left."""
+    if case.nodes == 1:
+        return "the job has one node, so all its faults come there"
+    return f"{own(case)}: no more than chance"
+
+
 def own(case: Case) -> str:
     """`2 of 5 faults came on node-3`."""
     if case.node is None:

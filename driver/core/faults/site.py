@@ -46,11 +46,14 @@ def site_of(job: Job, fault: Fault) -> Site | None:
 
 def _of_end(end: Signature, start: int) -> Site | None:
     """Of a signal from outside, so many steps after a start, nobody knows the place: the script may
-    have gone on from a checkpoint of its own."""
+    have gone on from a checkpoint of its own. Who has made no step yet is where it started, and has
+    not told yet how it counts."""
     if end.outside and end.relative and end.step:
         return None
-    fresh = end.step <= (0 if end.relative else start)
-    return Site(words=end.how, step=end.step, fresh=fresh, relative=end.relative)
+    relative = end.relative and bool(end.step or not start)
+    first = 0 if relative else start
+    step = max(end.step, first)
+    return Site(words=end.how, step=step, fresh=step == first, relative=relative)
 
 
 def known(job: Job, fault: Fault) -> bool:

@@ -162,10 +162,11 @@ def _step_back(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
 
 
 def _shortly_before(job: Job, point: RestorePoint) -> list[RestorePoint]:
-    """As many older points as are tainted already; at least one is left."""
-    older = [each for each in job.points if each.usable and each.step < point.step]
+    """Twice as many as are tainted already, of its step and older; at least one is left."""
+    older = [each for each in job.points if each.usable and each.step <= point.step]
     often = sum(isinstance(each.status, Tainted) for each in job.points)
-    return older[1:][-often:] if often else []
+    others = [each for each in older if (each.where, each.saved) != (point.where, point.saved)]
+    return others[1:][-2 * often :] if often else []
 
 
 def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:

@@ -90,7 +90,7 @@ ACCIDENTS: tuple[OnKubernetes, ...] = (
         47,
         "node-lemon",
         "ranks die on a node (SIGSEGV) some seconds after each start, and its tests pass",
-        lemon.segfaults,
+        lemon.segfaulting(),
         rows.LEMON,
         longer=rows.LONG,
     ),

@@ -67,7 +67,7 @@ MOVED = Expected(
 LEMON = Expected(
     most_steps_lost=3 * STORE_EVERY,
     told_within_steps=STORE_EVERY,  # each of its deaths may be told one step off
-    moves_after=1,
+    must_leave=True,
 )
 FORGOTTEN = Expected(phase=GONE, incident=False, most_steps_lost=0, compares_losses=False)
 
