@@ -13,7 +13,7 @@ from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, Hypo
 
 USERS_SAID = 1
 """Earlier faults at one site after which what a script says of itself is believed."""
-STEPS_BACK_SAID = 2
+STEPS_BACK_SAID = 3
 STEPS_BACK = 4
 """Times that a job starts from an older restore point for one site, each time further back."""
 USERS_DIED = 3
