@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from holdfast.driver import process
-from holdfast.kit.clock import SystemClock
+from holdfast.kit.clock import WorldClock
 from holdfast.kit.files import write_atomic
 
 
-class SteppedClock(SystemClock):
+class SteppedClock(WorldClock):
     """The host's clocks, the wall clock with an offset that may change at any time."""
 
     def __init__(self, state: Path) -> None:
@@ -38,5 +38,5 @@ def _offset_of(state: Path) -> Path:
 if __name__ == "__main__":
     words = sys.argv[1:]
     folder = Path(words[words.index("--state") + 1])
-    setattr(process, "SystemClock", lambda: SteppedClock(folder))  # noqa: B010 - as no driver would
+    setattr(process, "WorldClock", lambda: SteppedClock(folder))  # noqa: B010 - as no driver would
     sys.exit(process.run(words))
