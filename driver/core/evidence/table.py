@@ -25,10 +25,11 @@ ORDER: dict[FaultClass, tuple[Hypothesis, ...]] = {
 
 
 def judge(case: Case) -> Table:
-    """The table of a case."""
-    rows = tuple(_row(case, each) for each in ORDER[case.fault])
+    """The table of a case. What is plain is all that is looked at."""
     plain = _plain(case)
-    first = next((row for row in rows if row.open and plain in (None, row.hypothesis)), None)
+    order = ORDER[case.fault] if plain is None else (plain,)
+    rows = tuple(_row(case, each) for each in order)
+    first = next((row for row in rows if row.open), None)
     if first is None or first.act is None:
         return Table(rows=rows)
     return Table(rows=rows, chosen=first.hypothesis, act=first.act)

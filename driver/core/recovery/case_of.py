@@ -22,6 +22,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     """The fault, the facts, and what may be done."""
     kind, node = site.class_of(fault), _named(turn, job, fault)
     past = tuple(each for each in job.facts if _alike(each, kind, job.version.number, turn.now))
+    convicted = _convicted(fault)
     return Case(
         now=turn.now,
         began_s=turn.now - fault.stalled_s,
@@ -38,7 +39,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         restored=job.restore is not None,
         scratch=not _older_point(job),
         refused=_refused(job, fault),
-        convicted=_convicted(fault),
+        convicted=convicted,
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
         acquitted=node is not None and _acquitted(turn, node.name),
         apart=move_on_suspicion.cut_off(turn, job, fault),
@@ -49,7 +50,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         pauses=turn.policy.spot_tries - 1,
         outside=fault.signature is not None and fault.signature.outside,
         fix=fault.fix,
-        ways=Ways(acts=_ways(turn, job, fault), cost_s=cost.measured_s(turn.incidents.values())),
+        ways=Ways() if convicted else _ways(turn, job, fault),
     )
 
 
@@ -128,7 +129,7 @@ def version_before(job: Job) -> int | None:
     return max(fits, default=None)
 
 
-def _ways(turn: Turn, job: Job, fault: Fault) -> frozenset[Act]:
+def _ways(turn: Turn, job: Job, fault: Fault) -> Ways:
     """What could be done now."""
     acts = {Act.RESTART, Act.GIVE_UP, Act.EXAM, Act.EXAM_ALL, Act.WAIT}
     if suspicion.may_begin(turn, job, fault.node):
@@ -137,7 +138,7 @@ def _ways(turn: Turn, job: Job, fault: Fault) -> frozenset[Act]:
         acts.add(Act.MOVE_COLD)
     if _older_point(job) or not job.plan.task.store_url:
         acts.add(Act.STEP_BACK)
-    return frozenset(acts)
+    return Ways(acts=frozenset(acts), cost_s=cost.measured_s(turn.incidents.values()))
 
 
 def _older_point(job: Job) -> bool:
