@@ -13,7 +13,7 @@ NOWHERE = {"detail": "there is nothing at /x.", "fix": "What can be asked is des
 
 
 def test_one_way_out_of_two_refusals_is_said_once() -> None:
-    told = asking._neither("x", Problem(404, NOWHERE), Problem(404, NOWHERE))
+    told = asking.neither("x", Problem(404, NOWHERE), Problem(404, NOWHERE))
     assert told.fix == NOWHERE["fix"]
 
 
