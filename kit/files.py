@@ -4,6 +4,7 @@ Called by whatever keeps state. Must not know what is kept.
 """
 
 import os
+import socket
 from itertools import count
 from pathlib import Path
 
@@ -37,6 +38,16 @@ def check_socket_path(path: Path, option: str) -> None:
             f"{option}: {path} has {octets} octets, a Unix socket's path may have "
             f"{LONGEST_SOCKET_PATH}. Use a shorter folder."
         )
+
+
+def listens_at(path: Path) -> bool:
+    """Whether somebody takes connections there: a socket's file is older than its listener."""
+    with socket.socket(socket.AF_UNIX) as trial:
+        try:
+            trial.connect(os.fspath(path))
+        except OSError:
+            return False
+        return True
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = False) -> None:

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, Self
 import httpx
 
 from holdfast.kit.clock import SystemClock
-from holdfast.kit.files import check_socket_path, private_folder
+from holdfast.kit.files import check_socket_path, listens_at, private_folder
 from holdfast.lab.kubernetes import kubeconfigs
 from holdfast.lab.kubernetes.kubeconfigs import Unusable
 from holdfast.lab.kubernetes.kubectl import KubectlFailed, kubectl, words
@@ -149,7 +149,7 @@ class GivenCluster:
         up.callback(proxy.kill)
         transport = httpx.HTTPTransport(uds=str(self._socket))
         deadline_s = time.monotonic() + REACHED_WITHIN_S
-        while not self._socket.exists():
+        while not listens_at(self._socket):
             if proxy.ended or time.monotonic() > deadline_s:
                 raise Unusable(proxy.last_words())
             time.sleep(LOOK_S)

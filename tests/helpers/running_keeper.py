@@ -12,6 +12,7 @@ from waiting import DEADLINE_S, eventually
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
 from holdfast.keeper.state import KeeperState, NodeRecord
+from holdfast.kit.files import listens_at
 
 START = """
 import sys
@@ -61,7 +62,7 @@ class RunningKeeper:
     def listens(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, f"the keeper has ended: {self.said()}"
-        return self.socket.exists()
+        return listens_at(self.socket)
 
     def said(self) -> str:
         """Its log so far."""

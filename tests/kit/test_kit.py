@@ -1,5 +1,6 @@
 """The small tools."""
 
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.clock import SystemClock
-from holdfast.kit.files import write_atomic
+from holdfast.kit.files import listens_at, write_atomic
 from holdfast.kit.ids import new_id
 
 
@@ -57,6 +58,18 @@ def test_a_failed_atomic_write_leaves_the_old_content_and_no_litter(tmp_path: Pa
     with pytest.raises(OSError):  # noqa: PT011 (which errno depends on the file system)
         write_atomic(target, b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_socket_is_there_before_somebody_listens_at_it(tmp_path: Path) -> None:
+    at = tmp_path / "socket"
+    assert not listens_at(at)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(at))
+        assert at.exists()
+        assert not listens_at(at)
+        server.listen()
+        assert listens_at(at)
+    assert not listens_at(at)
 
 
 def test_monotonic_time_does_not_go_back() -> None:
