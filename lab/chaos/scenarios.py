@@ -125,6 +125,8 @@ _LEMON = Expected(
 _LEMONS = msgspec.structs.replace(
     _LEMON, most_steps_lost=6 * STORE_EVERY, told_within_steps=2 * STORE_EVERY, incidents=18
 )
+_KEEPS_MORE = {"memoryIntervalSteps": 1, "storeIntervalSteps": STORE_EVERY, "retention": 4}
+"""Of two checkpoints both would be poisoned."""
 _POISONED = Expected(
     names_rank=True,
     most_steps_lost=6 * STORE_EVERY,  # all that was poisoned, and what was trained for it
@@ -291,6 +293,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         _POISONED,
         script=_BUGGY,
         longer=3,
+        spec={"checkpoint": _KEEPS_MORE},
     ),
     Scenario(
         25,

@@ -54,9 +54,8 @@ def _name(point: RestorePoint) -> tuple[Where, tuple[int, int]]:
 
 def _in_memory(job: Job, quiet: Told) -> Iterator[RestorePoint]:
     for (step, epoch), ranks in _ranks_having(job, quiet).items():
-        if (attempt := of_line(job, step, epoch)) is not None:
-            status = Whole() if ranks == job.world_size else Sealed()
-            yield _point(attempt, (step, epoch), Where.MEMORY, status)
+        status = Whole() if ranks == job.world_size else Sealed()
+        yield from _points(job, (step, epoch), Where.MEMORY, status)
 
 
 def _ranks_having(job: Job, quiet: Told) -> Counter[tuple[int, int]]:
@@ -73,29 +72,41 @@ def _in_store(job: Job, quiet: Told) -> Iterator[RestorePoint]:
     shown = {one for each in quiet.values() for one in each.stored}
     damaged = {one for each in quiet.values() for one in each.damaged} - shown
     for one in shown | damaged:
-        if (attempt := of_line(job, one.step, one.epoch)) is not None:
-            status = Tainted(why="it is damaged") if one in damaged else Whole()
-            yield _point(attempt, (one.step, one.epoch), Where.STORE, status)
+        status = Tainted(why="it is damaged") if one in damaged else Whole()
+        yield from _points(job, (one.step, one.epoch), Where.STORE, status)
 
 
-def _point(
-    attempt: Attempt,
+def _points(
+    job: Job,
     saved: tuple[int, int],
     where: Where,
     status: Status,
     written_s: float | None = None,
-) -> RestorePoint:
+) -> Iterator[RestorePoint]:
+    """One, where it lies on the line that is being continued."""
     step, epoch = saved
-    return RestorePoint(
-        step=step,
-        epoch=epoch,
-        where=where,
-        status=status,
-        attempt=attempt.number,
-        layout=attempt.layout,
-        version=attempt.version,
-        written_s=written_s,
-    )
+    if (attempt := of_line(job, step, epoch)) is not None:
+        point = RestorePoint(
+            step=step,
+            epoch=epoch,
+            where=where,
+            status=status,
+            attempt=attempt.number,
+            layout=attempt.layout,
+            version=attempt.version,
+            written_s=written_s,
+        )
+        yield _judged(point, job.points)
+
+
+def _judged(point: RestorePoint, known: Iterable[RestorePoint]) -> RestorePoint:
+    """Tainted, where what ranks died of from another one may be in it, too."""
+    for each in known:
+        after = each.status.after if isinstance(each.status, Tainted) else None
+        if after is not None and after < point.step <= each.step:
+            why = f"ranks that started from step {each.step}, near it, died at once"
+            return replace(point, status=Tainted(why=why))
+    return point
 
 
 # ---------------------------------------------------------------- what is remembered
@@ -119,9 +130,7 @@ def acknowledge(job: Job, stored: Iterable[Stored], *, written_s: float | None =
     known = {point.saved for point in in_store(job)}
     told = {(one.step, one.epoch) for one in stored} - known
     new = [
-        _point(attempt, saved, Where.STORE, Whole(), written_s)
-        for saved in told
-        if (attempt := of_line(job, *saved)) is not None
+        point for saved in told for point in _points(job, saved, Where.STORE, Whole(), written_s)
     ]
     if not new:
         return job.points
@@ -136,10 +145,11 @@ def after_start(job: Job, step: int) -> Known:
     return tuple(point for point in job.points if point.step <= step)
 
 
-def taint(job: Job, point: RestorePoint, why: str, now: float) -> Known:
-    """It is not to be used again."""
+def taint(job: Job, point: RestorePoint, why: str, now: float, after: int) -> Known:
+    """It is not to be used again, nor what was saved after that step, up to it."""
+    tainted = replace(point, status=Tainted(why=why, since_s=now, after=after))
     others = (each for each in job.points if _name(each) != _name(point))
-    return _in_order([*others, replace(point, status=Tainted(why=why, since_s=now))])
+    return _in_order([tainted, *(_judged(each, [tainted]) for each in others)])
 
 
 def verify(job: Job, point: RestorePoint) -> Known:

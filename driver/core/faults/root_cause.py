@@ -13,12 +13,8 @@ from holdfast.driver.core.attempt.tally import failed, is_echo
 from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Exited
-from holdfast.driver.core.state.restore_point import Where
 from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus
-
-SIGKILL = 9
-"""The one death that a rank's own memory cannot cause."""
 
 
 def only_echoes(job: Job) -> bool:
@@ -105,7 +101,6 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
         summary=summary(first),
         evidence=_evidence(first, exits),
         traceback=(error.traceback or error.message) if error and kind_is_users(kind) else "",
-        spoils=_spoils(job, first.status, max(steps, default=None)),
         own=not echo and own_signal(first.status) is not None,
         spared=_killed_on_several(first, exits),
         signature=None if echo else crash_signature.signature(first.status),
@@ -209,13 +204,3 @@ def _refuser(exits: Sequence[Exited]) -> str | None:
     """The node whose ranks alone would not have the checkpoint: it may be its way to the store."""
     refused = {each.node for each in exits if _class_of(each.status)[0] is Kind.CHECKPOINT_CORRUPT}
     return refused.pop() if len(refused) == 1 else None
-
-
-def _spoils(job: Job, status: RankStatus, step: int | None) -> bool:
-    """True where ranks restored from memory died before one step, of something of their own."""
-    point = job.restore
-    if not failed(status):
-        return False
-    if point is None or point.where is not Where.MEMORY or job.progressed:
-        return False
-    return status.signal != SIGKILL and (step is None or step <= point.step)

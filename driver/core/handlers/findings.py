@@ -122,8 +122,6 @@ def _concerns(job: Job, finding: Finding) -> bool:
 
 
 def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
-    if fault.kind is Kind.CHECKPOINT_CORRUPT:
-        fault = replace(fault, spoils=True)
     if fault.kind in STUCK:
         fault = root_cause.explained(exits_of(turn.nodes, job), fault)
     if fault.kind not in STUCK or not job.seated:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence import book, rules, same
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job import finish
 from holdfast.driver.core.job.epochs import open_epoch
@@ -14,11 +14,11 @@ from holdfast.driver.core.placing.allocation import leave, schedule
 from holdfast.driver.core.recovery.case_of import version_before
 from holdfast.driver.core.state.fact import Act, Table
 from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Timer
-from holdfast.driver.core.state.restore_point import RestorePoint, Tainted
+from holdfast.driver.core.state.restore_point import RestorePoint, Verified
 from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Rung
+from holdfast.protocol.faults import Kind, Rung
 
 RUNGS = {
     Act.WAIT: Rung.NONE,
@@ -150,23 +150,33 @@ def _suspect(turn: Turn, name: str, nodes: tuple[str, ...]) -> None:
 
 
 def _step_back(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
-    """What the ranks started from is not used again. The oftener that is done, the more of what was
-    saved shortly before it goes with it: one mistake may be in all of it."""
+    """What the ranks started from is not used again, nor what was saved shortly before it: one
+    mistake may be in all of it."""
     job = turn.jobs[name]
     if (point := job.restore) is None:
         return
+    damaged = fault.kind is Kind.CHECKPOINT_CORRUPT
+    after = point.step if damaged else _good(job, point, _back_to(job, point, turn.now))
     why = f"once ranks had started from it, {fault.summary}"
-    for each in (point, *_shortly_before(job, point)):
-        job = turn.job(name, points=known_points.taint(job, each, why, turn.now))
-    turn.say(f"{point} is not used again", name)
+    turn.job(name, points=known_points.taint(job, point, why, turn.now, after))
+    also = f", nor what was saved after step {after}" if after < point.step - 1 else ""
+    turn.say(f"{point} is not used again{also}", name)
 
 
-def _shortly_before(job: Job, point: RestorePoint) -> list[RestorePoint]:
-    """Twice as many as are tainted already, of its step and older; at least one is left."""
-    older = [each for each in job.points if each.usable and each.step <= point.step]
-    often = sum(isinstance(each.status, Tainted) for each in job.points)
-    others = [each for each in older if (each.where, each.saved) != (point.where, point.saved)]
-    return others[1:][-2 * often :] if often else []
+def _back_to(job: Job, point: RestorePoint, now: float) -> int:
+    """The newest step to try next, by the starts that ended so; this one is noted already."""
+    same_end = same.at_site(job.facts, job.facts[-1].about.site, now)
+    starts = (fact.about.site.step or 0 for fact in same_end if fact.about.site)
+    return rules.further_back(max(starts, default=0), point.step)
+
+
+def _good(job: Job, point: RestorePoint, after: int) -> int:
+    """Not behind what ranks got on from, nor so far that only the beginning would be left."""
+    older = [each for each in job.points if each.usable and each.step < point.step]
+    if not older:
+        return point.step - 1
+    verified = (each.step for each in older if isinstance(each.status, Verified))
+    return max(after, older[0].step, *verified)
 
 
 def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:

@@ -13,6 +13,7 @@ from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import sight
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import Fault, Job, Wanted
+from holdfast.driver.core.state.restore_point import Where
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Weight
@@ -85,8 +86,9 @@ def _convicted(fault: Fault) -> str:
 
 
 def _refused(job: Job, fault: Fault) -> str:
-    plain = fault.spoils and fault.kind is Kind.CHECKPOINT_CORRUPT
-    return fault.summary if plain and job.restore is not None else ""
+    """Why memory cannot be used. What a store has may be read well on another node."""
+    memory = job.restore is not None and job.restore.where is Where.MEMORY
+    return fault.summary if memory and fault.kind is Kind.CHECKPOINT_CORRUPT else ""
 
 
 def _acquitted(turn: Turn, node: str) -> bool:

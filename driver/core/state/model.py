@@ -153,7 +153,6 @@ class Fault(Value, frozen=True):
     silent: bool = False  # there is no evidence but silence
     asked: bool = False  # a person wants the node out: no brake
     spared: bool = False  # nothing is held against the node
-    spoils: bool = False  # whatever ranks were restored from is to be doubted
     spot: str = ""  # where in the script it stood still
     fix: str = ""  # which option would have let it go on
     stuck: bool = False  # of a standstill: nobody works on anything, all wait

@@ -37,6 +37,7 @@ class Tainted(Value, frozen=True, tag=True):
 
     why: str
     since_s: float | None = None  # None: by what was told last, which may be told otherwise
+    after: int | None = None  # nor is what was saved after this step, up to it
 
 
 Status = Sealed | Whole | Verified | Tainted
