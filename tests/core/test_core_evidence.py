@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.evidence import age, book, cost, same
 from holdfast.driver.core.evidence.case import Case, Ways
-from holdfast.driver.core.evidence.rules import RULES, STEPS_BACK_SAID
+from holdfast.driver.core.evidence.rules import RULES, STEPS_BACK
 from holdfast.driver.core.evidence.table import ORDER, judge
 from holdfast.driver.core.state.fact import (
     About,
@@ -204,7 +204,7 @@ def test_what_kills_ranks_before_their_first_step_twice_is_what_they_started_fro
     fresh = Site(words="ValueError", step=40, fresh=True)
     table = judge(case(FaultClass.SAID, past(site=fresh), site=fresh, restored=True))
     assert chosen(table) == (Hypothesis.POINT, Act.STEP_BACK)
-    again = [past(site=fresh, held_for=Hypothesis.POINT)] * STEPS_BACK_SAID
+    again = [past(site=fresh, held_for=Hypothesis.POINT)] * STEPS_BACK
     older = judge(case(FaultClass.SAID, past(site=fresh), *again, site=fresh, restored=True))
     assert chosen(older) == (Hypothesis.USER, Act.GIVE_UP)
 

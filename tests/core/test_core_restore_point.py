@@ -128,8 +128,8 @@ def test_what_is_tainted_stays_so_and_what_ranks_got_on_from_is_verified() -> No
     job = replace(job, points=known_points.acknowledge(job, [Stored(step=5, epoch=1)]))
     job = replace(job, points=known_points.verify(job, job.points[0]))
     assert [each.status for each in job.points] == [Verified()]
-    job = replace(job, points=known_points.taint(job, job.points[0], "it was refused", 7.0))
-    tainted = Tainted(why="it was refused", since_s=7.0)
+    job = replace(job, points=known_points.taint(job, job.points[0], "it was refused", 7.0, 5))
+    tainted = Tainted(why="it was refused", since_s=7.0, after=5)
     for step in (6, 7, 8):
         job = replace(job, points=known_points.acknowledge(job, [Stored(step=step, epoch=1)]))
     assert [(each.step, each.status) for each in job.points] == [

@@ -43,9 +43,21 @@ def told(job: Job, quiet: Told) -> list[RestorePoint]:
     known = {_name(point): point for point in job.points}
     found = [*_in_memory(job, quiet), *_in_store(job, quiet)]
     return [
-        point if isinstance(point.status, Tainted) else known.get(_name(point), point)
+        point
+        if isinstance(point.status, Tainted)
+        else known.get(_name(point)) or _judged(point, job.points)
         for point in found
     ]
+
+
+def _judged(point: RestorePoint, known: Iterable[RestorePoint]) -> RestorePoint:
+    """Tainted, where what ranks died of from another one may be in it, too."""
+    for each in known:
+        after = each.status.after if isinstance(each.status, Tainted) else None
+        if after is not None and after < point.step <= each.step:
+            why = f"ranks that started from step {each.step}, near it, died at once"
+            return replace(point, status=replace(each.status, why=why, after=None))
+    return point
 
 
 def _name(point: RestorePoint) -> tuple[Where, tuple[int, int]]:
@@ -54,8 +66,9 @@ def _name(point: RestorePoint) -> tuple[Where, tuple[int, int]]:
 
 def _in_memory(job: Job, quiet: Told) -> Iterator[RestorePoint]:
     for (step, epoch), ranks in _ranks_having(job, quiet).items():
-        status = Whole() if ranks == job.world_size else Sealed()
-        yield from _points(job, (step, epoch), Where.MEMORY, status)
+        if (attempt := of_line(job, step, epoch)) is not None:
+            status = Whole() if ranks == job.world_size else Sealed()
+            yield _point(attempt, (step, epoch), Where.MEMORY, status)
 
 
 def _ranks_having(job: Job, quiet: Told) -> Counter[tuple[int, int]]:
@@ -72,41 +85,29 @@ def _in_store(job: Job, quiet: Told) -> Iterator[RestorePoint]:
     shown = {one for each in quiet.values() for one in each.stored}
     damaged = {one for each in quiet.values() for one in each.damaged} - shown
     for one in shown | damaged:
-        status = Tainted(why="it is damaged") if one in damaged else Whole()
-        yield from _points(job, (one.step, one.epoch), Where.STORE, status)
+        if (attempt := of_line(job, one.step, one.epoch)) is not None:
+            status = Tainted(why="it is damaged") if one in damaged else Whole()
+            yield _point(attempt, (one.step, one.epoch), Where.STORE, status)
 
 
-def _points(
-    job: Job,
+def _point(
+    attempt: Attempt,
     saved: tuple[int, int],
     where: Where,
     status: Status,
     written_s: float | None = None,
-) -> Iterator[RestorePoint]:
-    """One, where it lies on the line that is being continued."""
+) -> RestorePoint:
     step, epoch = saved
-    if (attempt := of_line(job, step, epoch)) is not None:
-        point = RestorePoint(
-            step=step,
-            epoch=epoch,
-            where=where,
-            status=status,
-            attempt=attempt.number,
-            layout=attempt.layout,
-            version=attempt.version,
-            written_s=written_s,
-        )
-        yield _judged(point, job.points)
-
-
-def _judged(point: RestorePoint, known: Iterable[RestorePoint]) -> RestorePoint:
-    """Tainted, where what ranks died of from another one may be in it, too."""
-    for each in known:
-        after = each.status.after if isinstance(each.status, Tainted) else None
-        if after is not None and after < point.step <= each.step:
-            why = f"ranks that started from step {each.step}, near it, died at once"
-            return replace(point, status=Tainted(why=why))
-    return point
+    return RestorePoint(
+        step=step,
+        epoch=epoch,
+        where=where,
+        status=status,
+        attempt=attempt.number,
+        layout=attempt.layout,
+        version=attempt.version,
+        written_s=written_s,
+    )
 
 
 # ---------------------------------------------------------------- what is remembered
@@ -130,7 +131,9 @@ def acknowledge(job: Job, stored: Iterable[Stored], *, written_s: float | None =
     known = {point.saved for point in in_store(job)}
     told = {(one.step, one.epoch) for one in stored} - known
     new = [
-        point for saved in told for point in _points(job, saved, Where.STORE, Whole(), written_s)
+        _judged(_point(attempt, saved, Where.STORE, Whole(), written_s), job.points)
+        for saved in told
+        if (attempt := of_line(job, *saved)) is not None
     ]
     if not new:
         return job.points
