@@ -14,9 +14,8 @@ from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, Hypo
 USERS_SAID = 1
 """Earlier faults at one site after which what a script says of itself is believed."""
 STEPS_BACK = 5
-"""Times that a job starts from an older restore point for one site, each time twice as far back.
-With 4 of 100 jobs whose points were poisoned 97 went on, with 5 all (`holdfast bench evidence`).
-"""
+"""Times that a job goes back for one site, each time twice as far. With 4 of these 97 of 100 jobs
+got past a poisoned point, with 5 all did (`holdfast bench evidence`)."""
 USERS_DIED = 3
 """And where nobody said anything: it is the fourth that ends the job."""
 
@@ -95,12 +94,6 @@ def _came_from_an_older_one(here: list[Fact]) -> bool:
     """Whether ranks that had started from an older point got on, and ended at the same step."""
     first = next((k for k, each in enumerate(here) if each.held_for is Hypothesis.POINT), len(here))
     return any(each.about.site and not each.about.site.fresh for each in here[first + 1 :])
-
-
-def further_back(first: int, last: int) -> int:
-    """The newest step for the next start, where ranks died at theirs from `first` and since from
-    `last`: so a few starts go back any distance, and one bad point costs the next one alone."""
-    return last - max(1, first - last)
 
 
 def link(case: Case) -> Answer:

@@ -11,7 +11,7 @@ from holdfast.protocol.faults import Blame, Kind, Weight
 
 def is_another(job: Job, incident: Incident, fault: Fault) -> bool:
     """True where ranks ran again, and somebody else is at fault now."""
-    if not _ran_again(job, incident) or _at_start(job, fault):
+    if not _ran_again(job, incident) or fault.kind is Kind.START_FAILED:
         return False  # it may come of how the job was started again
     if fault.node is None or incident.node is None:
         return False  # the cause of the one may be the other's
@@ -20,12 +20,6 @@ def is_another(job: Job, incident: Incident, fault: Fault) -> bool:
     if fault.rank is None or incident.rank is None:
         return fault.node != incident.node
     return fault.rank != incident.rank  # one that dies elsewhere, too, was not cured
-
-
-def _at_start(job: Job, fault: Fault) -> bool:
-    at = site.site_of(job, fault)
-    restored = job.restore is not None and at is not None and at.fresh
-    return restored or fault.kind is Kind.START_FAILED
 
 
 def _doubtful(fault: Fault) -> bool:

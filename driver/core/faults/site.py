@@ -5,6 +5,7 @@ Called by the recovery and by `another_fault`: two faults at one site may have o
 
 from holdfast.driver.core.state.fact import FaultClass, Site
 from holdfast.driver.core.state.model import Fault, Job, Signature
+from holdfast.driver.core.state.restore_point import Where
 from holdfast.protocol.faults import Blame, Kind
 
 SAID = frozenset({Kind.USER_EXCEPTION, Kind.ENDED_EARLY, Kind.OUT_OF_MEMORY})
@@ -56,10 +57,15 @@ def _of_end(end: Signature, start: int) -> Site | None:
     return Site(words=end.how, step=step, fresh=step == first, relative=relative)
 
 
+def from_memory(job: Job) -> bool:
+    """Whether its ranks started from a snapshot of their own."""
+    return job.restore is not None and job.restore.where is Where.MEMORY
+
+
 def known(job: Job, fault: Fault) -> bool:
-    """Whether the same end came already, before this one is noted."""
-    site = site_of(job, fault) if fault.signature is not None else None
-    sites = (fact.about.site for fact in job.facts)
-    return site is not None and any(
-        site.same(each) and each.passed_s is None for each in sites if each
-    )
+    """Whether the same end came already, before this one is noted, or may come of its start."""
+    site = site_of(job, fault)
+    if site is None or (site.fresh and from_memory(job)):
+        return site is not None
+    sites = (fact.about.site for fact in job.facts if fault.signature is not None)
+    return any(site.same(each) and each.passed_s is None for each in sites if each)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.evidence import book, rules, same
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job import finish
 from holdfast.driver.core.job.epochs import open_epoch
@@ -13,7 +13,7 @@ from holdfast.driver.core.placing import eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import leave, schedule
 from holdfast.driver.core.recovery.case_of import version_before
 from holdfast.driver.core.state.fact import Act, Table
-from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Timer
+from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Rollback, Timer
 from holdfast.driver.core.state.restore_point import RestorePoint, Verified
 from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.testing import suspicion
@@ -151,32 +151,24 @@ def _suspect(turn: Turn, name: str, nodes: tuple[str, ...]) -> None:
 
 def _step_back(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     """What the ranks started from is not used again, nor what was saved shortly before it: one
-    mistake may be in all of it."""
+    mistake may be in all of it. Of what is only damaged there may be another copy."""
     job = turn.jobs[name]
     if (point := job.restore) is None:
         return
-    damaged = fault.kind is Kind.CHECKPOINT_CORRUPT
-    after = point.step if damaged else _good(job, point, _back_to(job, point, turn.now))
+    lost = incident.rollbacks.get(name, Rollback()).lost or 0
+    after = point.step if fault.kind is Kind.CHECKPOINT_CORRUPT else _back_to(job, point, lost)
     why = f"once ranks had started from it, {fault.summary}"
     turn.job(name, points=known_points.taint(job, point, why, turn.now, after))
-    also = f", nor what was saved after step {after}" if after < point.step - 1 else ""
-    turn.say(f"{point} is not used again{also}", name)
+    turn.say(f"{point} is not used again", name)
 
 
-def _back_to(job: Job, point: RestorePoint, now: float) -> int:
-    """The newest step to try next, by the starts that ended so; this one is noted already."""
-    same_end = same.at_site(job.facts, job.facts[-1].about.site, now)
-    starts = (fact.about.site.step or 0 for fact in same_end if fact.about.site)
-    return rules.further_back(max(starts, default=0), point.step)
-
-
-def _good(job: Job, point: RestorePoint, after: int) -> int:
-    """Not behind what ranks got on from, nor so far that only the beginning would be left."""
+def _back_to(job: Job, point: RestorePoint, lost: int) -> int:
+    """As many steps back again as were lost already, so that a few starts go back any distance; but
+    not behind what ranks got on from, nor so far that only the beginning would be left."""
     older = [each for each in job.points if each.usable and each.step < point.step]
-    if not older:
-        return point.step - 1
     verified = (each.step for each in older if isinstance(each.status, Verified))
-    return max(after, older[0].step, *verified)
+    oldest = older[0].step if older else point.step
+    return max(point.step - lost, oldest, *verified)
 
 
 def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:

@@ -13,7 +13,6 @@ from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import sight
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import Fault, Job, Wanted
-from holdfast.driver.core.state.restore_point import Where
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Weight
@@ -87,8 +86,8 @@ def _convicted(fault: Fault) -> str:
 
 def _refused(job: Job, fault: Fault) -> str:
     """Why memory cannot be used. What a store has may be read well on another node."""
-    memory = job.restore is not None and job.restore.where is Where.MEMORY
-    return fault.summary if memory and fault.kind is Kind.CHECKPOINT_CORRUPT else ""
+    refused = fault.kind is Kind.CHECKPOINT_CORRUPT and site.from_memory(job)
+    return fault.summary if refused else ""
 
 
 def _acquitted(turn: Turn, node: str) -> bool:
