@@ -143,6 +143,12 @@ def acknowledge(job: Job, stored: Iterable[Stored], *, written_s: float | None =
     return _in_order([*kept, *others])
 
 
+def older(job: Job) -> Known:
+    """What could be used and is older than where its ranks started."""
+    start = job.restore
+    return tuple(each for each in job.points if start and each.usable and each.step < start.step)
+
+
 def after_start(job: Job, step: int) -> Known:
     """Once ranks start from `step`: what is later counts no more."""
     return tuple(point for point in job.points if point.step <= step)

@@ -165,10 +165,9 @@ def _step_back(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
 def _back_to(job: Job, point: RestorePoint, lost: int) -> int:
     """As many steps back again as were lost already, so that a few starts go back any distance; but
     not behind what ranks got on from, nor so far that only the beginning would be left."""
-    older = [each for each in job.points if each.usable and each.step < point.step]
+    older = known_points.older(job)
     verified = (each.step for each in older if isinstance(each.status, Verified))
-    oldest = older[0].step if older else point.step
-    return max(point.step - lost, oldest, *verified)
+    return max(point.step - lost, older[0].step if older else point.step, *verified)
 
 
 def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:

@@ -5,6 +5,7 @@ Called by `recover`, before the fault is noted. Pure.
 
 from collections.abc import Iterable
 
+from holdfast.driver.core.attempt import known_points
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import age, book, cost
 from holdfast.driver.core.evidence.case import Case, Ways
@@ -37,7 +38,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         shown=fault.node is None,
         place=job.places.index(node.name) if node and node.name in job.places else None,
         restored=job.restore is not None,
-        scratch=not _older_point(job),
+        scratch=not known_points.older(job),
         refused=_refused(job, fault),
         convicted=convicted,
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
@@ -85,9 +86,8 @@ def _convicted(fault: Fault) -> str:
 
 
 def _refused(job: Job, fault: Fault) -> str:
-    """Why memory cannot be used. What a store has may be read well on another node."""
-    refused = fault.kind is Kind.CHECKPOINT_CORRUPT and site.from_memory(job)
-    return fault.summary if refused else ""
+    """Of memory. What a store has may be read well on another node."""
+    return fault.summary if fault.kind is Kind.CHECKPOINT_CORRUPT and site.from_memory(job) else ""
 
 
 def _acquitted(turn: Turn, node: str) -> bool:
@@ -137,13 +137,6 @@ def _ways(turn: Turn, job: Job, fault: Fault) -> Ways:
         acts.add(Act.MOVE_WARM)
     if move_on_suspicion.to_move(turn, job, fault) is not None:
         acts.add(Act.MOVE_COLD)
-    if _older_point(job) or not job.plan.task.store_url:
+    if known_points.older(job) or not job.plan.task.store_url:  # then there is the beginning
         acts.add(Act.STEP_BACK)
     return Ways(acts=frozenset(acts), cost_s=cost.measured_s(turn.incidents.values()))
-
-
-def _older_point(job: Job) -> bool:
-    """Whether there is a point older than what its ranks started from. Of a job without a store,
-    which acknowledged nothing, there is also the beginning."""
-    start = job.restore
-    return any(each.usable and start and each.step < start.step for each in job.points)
