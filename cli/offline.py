@@ -27,8 +27,8 @@ class Recorded:
 
     def __init__(self, root: Path, others: Sequence[str] = ()) -> None:
         from holdfast.driver.adapters.sql.sqlite import read_only
-        from holdfast.driver.core.codec.encode import UnreadableState, decode
         from holdfast.driver.core.state.model import State
+        from holdfast.driver.formats.encode import UnreadableState, decode
         from holdfast.driver.ports import PermanentError, TemporaryError
 
         self._root, self._others = root, others

@@ -18,13 +18,13 @@ from holdfast.driver.batch.requests import (
     refuse,
     without_requests,
 )
-from holdfast.driver.core.codec.encode import UnreadableState, decode
 from holdfast.driver.core.deadlines import Deadlines
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent, DriverStarted, ExecutorConnected
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
+from holdfast.driver.formats.encode import UnreadableState, decode
 from holdfast.driver.journal.draft import Draft
 from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.lead.term import Term

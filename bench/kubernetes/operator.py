@@ -18,8 +18,8 @@ from holdfast.bench.kubernetes import fleet
 from holdfast.bench.kubernetes.seen import Late
 from holdfast.bench.kubernetes.stage import Stage
 from holdfast.bench.kubernetes.usage import Usage, usage_of
-from holdfast.driver.core.codec.encode import decode
 from holdfast.driver.core.state.model import State
+from holdfast.driver.formats.encode import decode
 from holdfast.driver.ports import Entry
 from holdfast.kit.supervise import Child, Lifeline
 from holdfast.lab.journals import opened

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from holdfast.driver.core.codec.encode import encode, encode_change, settled
 from holdfast.driver.core.state.model import State
+from holdfast.driver.formats.encode import encode, encode_change, settled
 from holdfast.driver.journal.draft import Draft
 from holdfast.driver.ports import InDoubt, Journal, TemporaryError
 from holdfast.kit.logs import LazyLogger

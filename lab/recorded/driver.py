@@ -15,12 +15,12 @@ from holdfast.driver.adapters.rest.app import make_app
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.adapters.tokens import load_tokens
 from holdfast.driver.batch.requests import Refused
-from holdfast.driver.core.codec.encode import encode
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.events import AnyEvent, Ticked
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import State
 from holdfast.driver.follow.feed import expectation
+from holdfast.driver.formats.encode import encode
 from holdfast.driver.journal.draft import Draft
 from holdfast.driver.loop import Loop
 from holdfast.driver.people.access import TokenHolders

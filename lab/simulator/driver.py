@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
-from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.deadlines import Deadlines, next_deadline
 from holdfast.driver.core.decide import decide, turns_of
 from holdfast.driver.core.handlers.admission import refuse
@@ -19,6 +18,7 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision
+from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.ports import Entry
 from holdfast.lab.simulator.agenda import Agenda
 from holdfast.lab.simulator.rng_streams import Streams

@@ -5,8 +5,8 @@ import pytest
 from holdfast.driver.adapters.rest.views import incident_view
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state.restore_point import Tainted
-from holdfast.driver.core.telling.story import lines_of
 from holdfast.driver.core.turn import Decision
+from holdfast.driver.people.story import lines_of
 from holdfast.driver.ports import Entry
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.core.turn import Turn
+from holdfast.driver.formats.encode import decode, encode
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
 from holdfast.lab.simulator.simulate import play
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight

@@ -43,7 +43,6 @@ AT_WORK_LOOKS = {
     "core/advance.py": "the exam of a job; whether it can start, all its executors being there",
     "core/attempt/quiet.py": "moves what a node told in its epoch",
     "core/attempt/tally.py": "moves what a node told of its ranks",
-    "core/codec/encode.py": "a state of before",
     "core/deadlines.py": "when its exam is out of time",
     "core/decide.py": "a driver takes over: nobody is connected to it",
     "core/defects.py": "puts off what is due of it, its exam too",

@@ -2,7 +2,7 @@
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Release
-from holdfast.driver.core.telling.story import lines_of
+from holdfast.driver.people.story import lines_of
 from holdfast.driver.ports import Entry
 
 WHY = "pod job-1-1 has been Terminating for 36 s on n1, which is away"

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.state import node as n
 from holdfast.driver.core.state.fact import Bearing, Fact, OfNode
 from holdfast.driver.core.state.model import Purpose, State
 from holdfast.driver.core.state.node import Against, Node, Source
+from holdfast.driver.formats.encode import decode, encode
 from holdfast.protocol.messages import DiagnosticOrder
 
 ORDER = {"id": "trial.7", "test": "compute", "time_box_s": 5.0}

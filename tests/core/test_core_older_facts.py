@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 from tests.core.conftest import Life
 
-from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.state.fact import Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.versions import Version
+from holdfast.driver.formats.encode import decode, encode
 from holdfast.protocol.faults import Blame
 
 COUNTED: dict[str, Any] = {

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.codec.encode import decode, encode, fold
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.model import Attempt, Job
 from holdfast.driver.core.state.restore_point import RestorePoint, Tainted, Where, Whole
+from holdfast.driver.formats.encode import decode, encode, fold
 from holdfast.protocol.topology import Topology
 
 PLAN = {

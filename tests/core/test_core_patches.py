@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.driver.batch.commit import Deltas
-from holdfast.driver.core.codec.encode import (
+from holdfast.driver.core.state.model import Brake, State
+from holdfast.driver.formats.encode import (
     VERSION,
     LaterState,
     decode,
@@ -16,8 +17,7 @@ from holdfast.driver.core.codec.encode import (
     encode_change,
     fold,
 )
-from holdfast.driver.core.codec.patches import apply, diff
-from holdfast.driver.core.state.model import Brake, State
+from holdfast.driver.formats.patches import apply, diff
 from holdfast.lab.simulator import simulate
 from holdfast.lab.simulator.effects import world_of
 from holdfast.lab.simulator.scenario import draw

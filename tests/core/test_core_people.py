@@ -6,16 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.defects import leave_alone
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.handlers.admission import refuse
-from holdfast.driver.core.state import diagram
 from holdfast.driver.core.state.model import FINISHED, Phase
 from holdfast.driver.core.state.transitions import TRANSITIONS, IllegalTransition, check
-from holdfast.driver.core.telling.story import lines_of, timeline
 from holdfast.driver.core.turn import Subject
+from holdfast.driver.formats.encode import decode, encode
+from holdfast.driver.people.story import lines_of, timeline
 from holdfast.driver.ports import Entry
+from holdfast.lab import lifecycle
 from holdfast.protocol.messages import Task
 
 PAGE = Path(__file__).parents[2] / "docs" / "lifecycle.md"
@@ -79,8 +79,8 @@ def test_it_admits_what_can_be_done(training) -> None:
 
 
 def test_the_page_of_a_jobs_life_is_fresh() -> None:
-    made = f"python -m {diagram.__name__} > {PAGE.name}"
-    assert PAGE.read_text() == diagram.page(), made
+    made = f"python -m {lifecycle.__name__} > {PAGE.name}"
+    assert PAGE.read_text() == lifecycle.page(), made
 
 
 def test_every_way_out_of_a_phase_is_explained_and_a_finished_job_has_none() -> None:

@@ -5,10 +5,10 @@ from msgspec.structs import replace
 from suspects import STORING, ends, hang, results, settle
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Lent, Suspect, Trusted
+from holdfast.driver.formats.encode import decode, encode
 
 
 def exam_of(life, node: str):

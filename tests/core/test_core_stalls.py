@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.decide import decide
 from holdfast.driver.core.state.model import State, Timer
+from holdfast.driver.formats.encode import decode, encode
 
 STOOD_S = 24.0
 

@@ -4,12 +4,12 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Exam, Phase, Purpose, State
 from holdfast.driver.core.state.node import Node, Suspect
+from holdfast.driver.formats.encode import decode, encode
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.state.model import Incident
-from holdfast.driver.core.telling.story import lines_of, timeline
+from holdfast.driver.people.story import lines_of, timeline
 from holdfast.driver.ports import Entry
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult, RankError, RankStatus, Rendezvous

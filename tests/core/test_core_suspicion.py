@@ -5,13 +5,13 @@ from msgspec.structs import replace
 from suspects import STORING, ends, hang, results, settle
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.codec.encode import decode, encode
 from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate, Distrust, HoldForExam, Release
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Free, Lent, Quarantined, Source, Suspect, Trusted
 from holdfast.driver.core.testing.off_the_job import following
+from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.journal.draft import Draft
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import tally
 from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, quiet_of
-from holdfast.driver.core.codec.encode import _of_today, decode, encode
 from holdfast.driver.core.state.model import Job, State, Tally
 from holdfast.driver.core.state.node import Node
+from holdfast.driver.formats.encode import decode, encode
+from holdfast.driver.formats.older_tally import of_today
 from holdfast.lab.simulator import simulate
 from holdfast.lab.simulator.effects import world_of
 from holdfast.lab.simulator.scenario import draw
@@ -87,7 +88,7 @@ def test_what_an_earlier_holdfast_wrote_is_known_as_it_was() -> None:
     ended = 0
     for seed in SEEDS:
         for state in lived(seed):
-            read = _of_today(*as_before(state))
+            read = of_today(*as_before(state))
             for name, job in state.jobs.items():
                 if not (job.seated and job.vacant):
                     ended += job.tally.ended and not job.finished

@@ -1,7 +1,7 @@
 """What an entry decided of others is told of those: that another job waits is no answer here."""
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.telling.story import about, lines_of
+from holdfast.driver.people.story import about, lines_of
 from holdfast.driver.ports import Entry
 
 WHY = "a person wants n0 out: loud; n0 is evicted; big waits: it needs 9 nodes, n0: quarantined"

@@ -14,7 +14,9 @@ from holdfast.cli.errors import Stopped
 from holdfast.cli.offline import Recorded
 from holdfast.driver.adapters.sql import tables
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
-from holdfast.driver.core.codec.encode import (
+from holdfast.driver.core.events import Ticked
+from holdfast.driver.core.state.model import State
+from holdfast.driver.formats.encode import (
     VERSION,
     LaterState,
     UnreadableState,
@@ -23,8 +25,6 @@ from holdfast.driver.core.codec.encode import (
     encode_change,
     fold,
 )
-from holdfast.driver.core.events import Ticked
-from holdfast.driver.core.state.model import State
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import Entry, PermanentError
 

@@ -8,9 +8,9 @@ import pytest
 from driver_loops import POLICY, InMemory, LoopClock
 
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
-from holdfast.driver.core.codec.encode import VERSION, LaterState, decode, encode
 from holdfast.driver.core.events import DriverStarted
 from holdfast.driver.core.state.model import State
+from holdfast.driver.formats.encode import VERSION, LaterState, decode, encode
 from holdfast.driver.journal.opening import open_journal
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import Entry, PermanentError

@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Sequence
 
 from holdfast.driver.adapters.sql.journal import SqlJournal
-from holdfast.driver.core.codec.encode import fold
 from holdfast.driver.core.events import (
     JobSubmitted,
     Plan,
 )
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.formats.encode import fold
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import (
     Claim,

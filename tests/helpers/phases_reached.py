@@ -17,8 +17,8 @@ from waiting import eventually
 
 from holdfast.driver.adapters.kubernetes import names
 from holdfast.driver.adapters.sql.sqlite import read_only
-from holdfast.driver.core.codec.encode import decode
 from holdfast.driver.core.state.model import Phase, State
+from holdfast.driver.formats.encode import decode
 from holdfast.driver.settings import Settings
 from holdfast.keeper import processes
 from holdfast.kubeapi import paths

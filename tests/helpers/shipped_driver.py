@@ -11,8 +11,8 @@ import pytest
 from waiting import DEADLINE_S
 
 from holdfast.driver.adapters.sql.sqlite import read_only
-from holdfast.driver.core.codec.encode import decode
 from holdfast.driver.core.state.model import State
+from holdfast.driver.formats.encode import decode
 from holdfast.driver.ports import Entry, Kept, PermanentError
 from holdfast.driver.settings import Settings
 from holdfast.kit.supervise import Child, Lifeline

@@ -15,8 +15,8 @@ from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.batch.requests import KeyReused, NotAccepting, Refused
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.handlers.admission import DEFECT, Refusal
-from holdfast.driver.core.telling.story import about
 from holdfast.driver.people.control import Control
+from holdfast.driver.people.story import about
 from holdfast.driver.ports import Key
 from holdfast.protocol.mistakes import Mistake
 

@@ -1,7 +1,7 @@
 """Why a job or a node is as it is: a headline, its story, and what to type next.
 
 Used by the routes `story` and `why`, and by the command line where no driver runs: both say the
-same. The story's lines are made by `driver.core.story`; nothing is decided here.
+same. The story's lines are made by `driver.people.story`; nothing is decided here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ from holdfast.driver.core.state.fact import OfVersion
 from holdfast.driver.core.state.fit import STATES
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Source, Suspect
-from holdfast.driver.core.telling.story import Line, lines_of
 from holdfast.driver.core.testing.off_the_job import due_s
+from holdfast.driver.people.story import Line, lines_of
 from holdfast.driver.ports import Entry, Journal
 from holdfast.protocol.faults import Kind
 

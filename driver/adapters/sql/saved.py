@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, delete, insert, literal, select, true, union_all, update
 
 from holdfast.driver.adapters.sql import tables
-from holdfast.driver.core.codec.encode import UnreadableState, fold
+from holdfast.driver.formats.encode import UnreadableState, fold
 from holdfast.driver.ports import Claim, Entry, PermanentError
 
 

@@ -1,6 +1,6 @@
 """THE tables of a node's facets: every way from one state to another, and when it happens.
 
-Checked by `Turn` at each change, and drawn by `diagram`. Must hold no condition: when a way is
+Checked by `Turn` at each change, drawn by `lab.lifecycle`. Must hold no condition: when a way is
 taken is decided elsewhere, whether it exists is decided here.
 """
 

@@ -1,7 +1,7 @@
 """THE table of a job's phases: every way from one to another, and when it happens in the world.
 
-Used by every machine of the core through `check`, and by `diagram`. Must hold no condition: when a
-way is taken is decided elsewhere, whether it exists is decided here.
+Checked by `Turn.move`, drawn by `lab.lifecycle`. Must hold no condition: when a way is taken is
+decided elsewhere, whether it exists is decided here.
 """
 
 from holdfast.driver.core.state.model import Job, Phase

@@ -7,7 +7,7 @@ is left out. Up to version 1 a node had a flag for all that it could be; since t
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from holdfast.driver.core.codec import older_facts, older_jobs, older_quiet
+from holdfast.driver.formats import older_facts, older_jobs, older_quiet
 
 Plain = dict[str, Any]
 

@@ -3,17 +3,15 @@
 A patch has a version, too, and is of the state that was committed before it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.driver.core.attempt import tally
-from holdfast.driver.core.codec import older
-from holdfast.driver.core.codec.patches import apply, diff
-from holdfast.driver.core.state.model import Job, State
-from holdfast.driver.core.state.node import Node
+from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.overlay import plain
+from holdfast.driver.formats import older, older_tally
+from holdfast.driver.formats.patches import apply, diff
 
 VERSION = 6
 """Of the form. One more for each change after which an earlier Holdfast would read another meaning
@@ -74,40 +72,11 @@ def decode(data: bytes) -> State:
         if version == VERSION:
             return _DECODER.decode(state)
         value = older.upgraded(msgspec.msgpack.decode(state), version)
-        return _of_today(_DECODER.decode(_ENCODER.encode(value)), older.running(value))
+        return older_tally.of_today(_DECODER.decode(_ENCODER.encode(value)), older.running(value))
     except UnreadableState:
         raise
     except (*_DAMAGED, ValueError) as error:
         raise _damaged(error) from error
-
-
-def _of_today(state: State, running: Mapping[str, Collection[str]]) -> State:
-    """Earlier Holdfasts kept with the job what its nodes told, and counted no vacant places.
-    `running`: by job, which of them had told that their ranks run.
-    """
-    nodes, jobs = dict(state.nodes), {}
-    for name, job in state.jobs.items():
-        jobs[name] = replace(job, vacant=job.places.count(""))
-        ran = running.get(name, ())
-        if job.finished or not (job.exits or ran):
-            continue
-        for node in (nodes[each] for each in job.nodes if each in nodes):
-            nodes[node.name] = _told(node, job, ran=node.name in ran)
-        sums, now = tally.of(job.exits, len(ran)), job.tally
-        sums = replace(sums, quiet=now.quiet, ending=now.ending)
-        jobs[name] = replace(jobs[name], exits=(), tally=sums)
-    return replace(state, jobs=jobs, nodes=nodes)
-
-
-def _told(node: Node, job: Job, *, ran: bool) -> Node:
-    if node.held is None:
-        return node
-    exits = tuple(
-        replace(each, at=order) for order, each in enumerate(job.exits) if each.node == node.name
-    )
-    epoch = job.epoch
-    told = replace(node.held, ran=epoch if ran else 0, exited=epoch if exits else 0, exits=exits)
-    return replace(node, holding=told)
 
 
 _DAMAGED = (msgspec.DecodeError, AttributeError, IndexError, KeyError, TypeError)

@@ -1,6 +1,6 @@
-"""The pictures of a job's and a node's life for docs/lifecycle.md, made from the tables. Pure.
+"""The pictures of a job's and a node's life for docs/lifecycle.md, made from the tables.
 
-`python -m holdfast.driver.core.state.diagram` prints the page; a test holds the page to it.
+`python -m holdfast.lab.lifecycle` prints the page; a test holds the page to it.
 """
 
 import sys
@@ -13,7 +13,7 @@ from holdfast.driver.core.state.transitions import TRANSITIONS
 PREFACE = """# A job's life, and a node's
 
 Made from `driver/core/state/transitions.py` and `driver/core/state/edges.py` by
-`python -m holdfast.driver.core.state.diagram`; do not edit.
+`python -m holdfast.lab.lifecycle`; do not edit.
 
 ## A job
 

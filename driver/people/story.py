@@ -13,7 +13,7 @@ import msgspec
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.state.model import Incident
-from holdfast.driver.core.telling.story_exits import Ends
+from holdfast.driver.people.story_exits import Ends
 from holdfast.driver.ports import Entry
 from holdfast.protocol.faults import Evidence
 from holdfast.protocol.messages import DiagnosticResult

@@ -1,1 +1,0 @@
-"""The state as bytes, whole or what changed, also of earlier Holdfasts."""

@@ -1,1 +1,0 @@
-"""From journal entries to sentences."""
