@@ -94,7 +94,7 @@ class Recorded:
 
     def incidents(self, job: str) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import incident_view
-        from holdfast.driver.core.state import job_lives
+        from holdfast.driver.people import job_lives
 
         found = job_lives.incidents_of(self._state, job)
         return [_plain(incident_view(each)) for each in found]

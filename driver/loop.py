@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from holdfast.driver.batch.commit import Commits, beside
+from holdfast.driver.batch.deadlines import Deadlines
 from holdfast.driver.batch.inbox import Inbox, Item
 from holdfast.driver.batch.requests import (
     Earlier,
@@ -18,7 +19,6 @@ from holdfast.driver.batch.requests import (
     refuse,
     without_requests,
 )
-from holdfast.driver.core.deadlines import Deadlines
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent, DriverStarted, ExecutorConnected
 from holdfast.driver.core.policy import Policy

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.driver.core.deadlines import Deadlines
+from holdfast.driver.batch.deadlines import Deadlines
 from holdfast.driver.core.events import AnyEvent, Stalled, Ticked
 from holdfast.driver.follow.running_clock import LOOK_S, Looks
 from holdfast.driver.ports import Entry, Key

@@ -1,41 +1,34 @@
 """When the core wants to be asked again, and of whom. Pure; the loop sends a `Ticked` at that time.
 
-`next_deadline` looks through the whole state; who is there for each commit keeps a `Deadlines`.
+`next_deadline` looks through the whole state; the loop keeps a `batch.deadlines` of what changes.
 """
 
-import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Literal
 
 from holdfast.driver.core.events import Ticked
 from holdfast.driver.core.state.model import Job, State
-from holdfast.driver.core.state.node import Node, Trusted
+from holdfast.driver.core.state.node import Node
 from holdfast.driver.core.testing import off_the_job
-
-LEAST_STALE = 1_000
-"""So many that hold no longer may be kept, and as many as there are that hold."""
 
 MOST_TURNS = 32
 """Of a tick, for jobs and for exams. A turn looks at all jobs: one each for 1,000 that were due at
 once took .7 to 3.6 s here, in shares .03 to .15 s."""
 
-_Subject = tuple[Literal["job", "node"], str]
-
 
 def next_deadline(state: State) -> float | None:
     """The earliest deadline in the state, in driver seconds; None where nothing is waited for."""
-    jobs = chain.from_iterable(map(_of_job, state.jobs.values()))
-    nodes = chain.from_iterable(_of_node(state, node) for node in state.nodes.values())
-    return min((*jobs, *nodes, *_of_exams(state, state.nodes)), default=None)
+    jobs = chain.from_iterable(map(of_job, state.jobs.values()))
+    nodes = chain.from_iterable(of_node(state, node) for node in state.nodes.values())
+    return min((*jobs, *nodes, *of_exams(state, state.nodes)), default=None)
 
 
 def due(state: State, now: float) -> Iterator[Ticked]:
     """One turn for each who is due, so that a defect in one is no other's, and each has its entry.
     Nodes share the last one: silence is judged of all that are silent together, and of thousands
     each would cost a look at all jobs."""
-    jobs = [name for name, job in state.jobs.items() if min(_of_job(job), default=now + 1) <= now]
+    jobs = [name for name, job in state.jobs.items() if min(of_job(job), default=now + 1) <= now]
     yield from (Ticked(jobs=names) for names in _shares(jobs))
     exams = [number for number, exam in state.exams.items() if exam.until_s <= now]
     yield from (Ticked(exams=numbers) for numbers in _shares(exams))
@@ -48,56 +41,7 @@ def _shares(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return (tuple(names[k : k + size]) for k in range(0, len(names), size or 1))
 
 
-class Deadlines:
-    """Those of a state that changes; beside it, and made anew from any state.
-
-    A look costs what has changed and no pass over thousands of nodes. What holds no longer stays in
-    the heap until it comes up, or until it is half of all.
-    """
-
-    def __init__(self, state: State) -> None:
-        self._due: dict[_Subject, float] = {}
-        self._heap: list[tuple[float, _Subject]] = []
-        self._tried: dict[str, None] = {}  # nodes that are tested, or wait for it
-        self.follow(state, state.jobs, state.nodes)
-
-    def follow(self, state: State, jobs: Iterable[str], nodes: Iterable[str]) -> None:
-        """The state is now this one, and of no others than these jobs and nodes it has changed."""
-        self._state = state
-        for name in jobs:
-            job = state.jobs.get(name)
-            self._put(("job", name), _of_job(job) if job is not None else ())
-        for name in nodes:
-            self._follow_node(name, state.nodes.get(name))
-        if len(self._heap) > 2 * len(self._due) + LEAST_STALE:
-            self._heap = [(due_s, subject) for subject, due_s in self._due.items()]
-            heapq.heapify(self._heap)
-
-    def next_s(self) -> float | None:
-        """As `next_deadline` of the state that was followed last."""
-        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)
-        tried = {name: self._state.nodes[name] for name in self._tried}
-        first = [self._heap[0][0]] if self._heap else []
-        return min((*first, *_of_exams(self._state, tried)), default=None)
-
-    def _follow_node(self, name: str, node: Node | None) -> None:
-        self._put(("node", name), _of_node(self._state, node) if node is not None else ())
-        if node is not None and not isinstance(node.trust, Trusted):
-            self._tried[name] = None
-        else:
-            self._tried.pop(name, None)
-
-    def _put(self, subject: _Subject, deadlines: Iterable[float]) -> None:
-        due_s = min(deadlines, default=None)
-        if due_s is None:
-            self._due.pop(subject, None)
-        elif self._due.get(subject) != due_s:
-            self._due[subject] = due_s
-            heapq.heappush(self._heap, (due_s, subject))
-
-
-def _of_job(job: Job) -> Iterator[float]:
+def of_job(job: Job) -> Iterator[float]:
     if job.parked:  # nothing else of it is looked at
         yield job.backoff.until_s if job.backoff is not None else job.since_s
         return
@@ -108,7 +52,7 @@ def _of_job(job: Job) -> Iterator[float]:
         yield job.barred.until_s
 
 
-def _of_node(state: State, node: Node) -> Iterator[float]:
+def of_node(state: State, node: Node) -> Iterator[float]:
     if node.silent_check_s is not None:
         yield node.silent_check_s
     if node.retry_s is not None:
@@ -118,7 +62,7 @@ def _of_node(state: State, node: Node) -> Iterator[float]:
         yield state.exams[node.exam].until_s
 
 
-def _of_exams(state: State, nodes: Mapping[str, Node]) -> Iterator[float]:
+def of_exams(state: State, nodes: Mapping[str, Node]) -> Iterator[float]:
     """`nodes`: those of the state that are tested off their jobs, or wait for it, at least."""
     following = off_the_job.following(nodes, state.exams, state.brake)
     yield from (due_s for due_s in map(off_the_job.due_s, following) if due_s is not None)

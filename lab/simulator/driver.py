@@ -9,9 +9,10 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.driver.batch.deadlines import Deadlines
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
-from holdfast.driver.core.deadlines import Deadlines, next_deadline
+from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.decide import decide, turns_of
 from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.policy import Policy

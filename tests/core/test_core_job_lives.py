@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.state import job_lives
+from holdfast.driver.core.faults.incidents import hit
 from holdfast.driver.core.state.model import Incident
+from holdfast.driver.people import job_lives
 from holdfast.protocol.faults import Finding, Kind, Weight
 
 
@@ -44,9 +45,9 @@ def test_the_same_report_is_told_of_this_one_too(again) -> None:
 
 def test_a_fault_of_before_that_hits_it_now_is_told(again) -> None:
     over = again.state.incidents[1]
-    assert not job_lives.hit(over, again.job)
-    assert job_lives.hit(replace(over, closed_s=None), again.job)
-    assert job_lives.hit(replace(over, closed_s=again.job.submitted_s + 1), again.job)
+    assert not hit(over, again.job)
+    assert hit(replace(over, closed_s=None), again.job)
+    assert hit(replace(over, closed_s=again.job.submitted_s + 1), again.job)
 
 
 def test_of_a_name_that_no_job_has_all_are_told(again) -> None:

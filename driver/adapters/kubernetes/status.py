@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.driver.core.attempt.known_points import newest_stored
-from holdfast.driver.core.state import job_lives
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.node import Node
+from holdfast.driver.people import job_lives
 from holdfast.driver.people.how_far import furthest
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.faults import Kind

@@ -13,7 +13,8 @@ from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.adapters.rest.telling import entries_of
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.effects import Instruct
-from holdfast.driver.core.state import job_lives, model
+from holdfast.driver.core.state import model
+from holdfast.driver.people import job_lives
 from holdfast.driver.ports import Entry
 from holdfast.protocol.messages import Desired
 

@@ -8,7 +8,7 @@ from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.parameters import JobParameter
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import IncidentList, IncidentView, incident_view
-from holdfast.driver.core.state import job_lives
+from holdfast.driver.people import job_lives
 
 router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[Depends(person)])
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import loss
 from holdfast.driver.core.faults.another_fault import is_another
-from holdfast.driver.core.state import job_lives
 from holdfast.driver.core.state.changes import IncidentChanges
 from holdfast.driver.core.state.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
@@ -133,10 +132,18 @@ def _same_lately(turn: Turn, fault: Fault, job: Job | None) -> Incident | None:
         if job is not None and _another_standstill(incident, fault, job):
             return None
         same = (incident.kind, incident.node, incident.rank) == (fault.kind, fault.node, fault.rank)
-        other = job is not None and job.name in incident.jobs and not job_lives.hit(incident, job)
+        other = job is not None and job.name in incident.jobs and not hit(incident, job)
         if same and not other and turn.now - incident.found_s <= turn.policy.report_again_s:
             return incident
     return None
+
+
+def hit(incident: Incident, job: Job) -> bool:
+    """Whether it hit this very job: one that was opened before may still have gone on then."""
+    if job.name not in incident.jobs:
+        return False
+    over = incident.closed_s is not None and incident.closed_s <= job.submitted_s
+    return incident.opened >= job.number or not over
 
 
 def _another_standstill(incident: Incident, fault: Fault, job: Job) -> bool:

@@ -4,20 +4,13 @@ Called by all who tell people of a job. Pure. The journal keeps every life; a jo
 the entry that submitted it.
 """
 
+from holdfast.driver.core.faults.incidents import hit
 from holdfast.driver.core.state.model import Incident, Job, State
 
 
 def before(job: Job) -> int:
     """The sequence after which the journal's entries of this name are the job's own."""
     return job.number - 1
-
-
-def hit(incident: Incident, job: Job) -> bool:
-    """Whether it hit this very job: one that was opened before may still have gone on then."""
-    if job.name not in incident.jobs:
-        return False
-    over = incident.closed_s is not None and incident.closed_s <= job.submitted_s
-    return incident.opened >= job.number or not over
 
 
 def incidents_of(state: State, name: str) -> list[Incident]:
