@@ -60,58 +60,75 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 # ---------------------------------------------------------------- what people asked for
 
 
-class JobSubmitted(Event, frozen=True):
+class Request(Event, frozen=True, kw_only=True):
+    """Base of what people want or tell; `by` is who does, where that is known."""
+
+    by: str = ""
+
+    @property
+    def who(self) -> str:
+        """For people."""
+        return self.by or "a person"
+
+
+class JobRequest(Request, frozen=True):
+    """Base of what people want of a job that is there."""
+
+    job: str
+
+
+class NodeRequest(Request, frozen=True):
+    """Base of what people want of a node, or tell of it."""
+
+    node: str
+
+
+class BrakeRequest(Request, frozen=True):
+    """Base of what people want of the brake."""
+
+    reason: str
+
+
+class JobSubmitted(Request, frozen=True):
     job: str
     plan: Plan
-    by: str = ""
 
 
-class SuspendRequested(Event, frozen=True):
-    job: str
-    by: str = ""
+class SuspendRequested(JobRequest, frozen=True):
+    """It is to give its nodes back, and to keep its place."""
 
 
-class ResumeRequested(Event, frozen=True):
+class ResumeRequested(JobRequest, frozen=True):
     """A suspended job is to go on; or, with `from_step`, one that waits to know what its store has.
 
     `from_step`: a person's word that its ranks may start there, whatever was stored; 0 is the
     beginning.
     """
 
-    job: str
     from_step: int | None = None
-    by: str = ""
 
 
-class StopRequested(Event, frozen=True):
-    job: str
-    by: str = ""
+class StopRequested(JobRequest, frozen=True):
+    """It is to end; what is known of it is kept."""
 
 
-class DeleteRequested(Event, frozen=True):
-    job: str
-    by: str = ""
+class DeleteRequested(JobRequest, frozen=True):
+    """It is to end, and to be forgotten."""
 
 
-class NodeEvictRequested(Event, frozen=True):
-    node: str
+class NodeEvictRequested(NodeRequest, frozen=True):
     reason: str
-    by: str = ""
 
 
-class NodeRestoreRequested(Event, frozen=True):
-    node: str
+class NodeRestoreRequested(NodeRequest, frozen=True):
     reason: str
-    by: str = ""
 
 
-class NodeMaintainRequested(Event, frozen=True):
+class NodeMaintainRequested(NodeRequest, frozen=True):
     """The node is to be free, within `within_s` if there is a limit. Nothing is wrong with it."""
 
-    node: str
     reason: str
     within_s: float | None = None
-    by: str = ""
 
 
 Says = Literal["accuses", "clears", "context"]
@@ -121,35 +138,28 @@ LONGEST_WORDS = 500
 """Characters of a fact that a person tells."""
 
 
-class NodeFactTold(Event, frozen=True):
+class NodeFactTold(NodeRequest, frozen=True):
     """A person knows something of a node. `clears`: what was held against it is void."""
 
-    node: str
     words: str
     says: Says = "context"
-    by: str = ""
 
 
-class JobFactTold(Event, frozen=True):
+class JobFactTold(Request, frozen=True):
     """A person knows something of a version of a job. None: of the newest."""
 
     job: str
     words: str
     version: int | None = None
     says: Says = "context"
-    by: str = ""
 
 
-class BrakeApplyRequested(Event, frozen=True):
+class BrakeApplyRequested(BrakeRequest, frozen=True):
     """Nobody is to be evicted any more but by people."""
 
-    reason: str
-    by: str = ""
 
-
-class BrakeReleaseRequested(Event, frozen=True):
-    reason: str
-    by: str = ""
+class BrakeReleaseRequested(BrakeRequest, frozen=True):
+    """A person has looked: nodes may be evicted again."""
 
 
 # ---------------------------------------------------------------- what the cluster says
@@ -255,7 +265,14 @@ class ExecutorDisconnected(Event, frozen=True):
     incarnation: str
 
 
-class NodeQuiet(Event, frozen=True):
+class OfEpoch(Event, frozen=True):
+    """Base of what is said of the ranks of one epoch of a job."""
+
+    job: str
+    epoch: int
+
+
+class NodeQuiet(OfEpoch, frozen=True):
     """No rank of an older epoch is left on the node; what it holds that one could restore from.
 
     `killed`: ranks that had not ended when their grace was over.
@@ -264,8 +281,6 @@ class NodeQuiet(Event, frozen=True):
     `warming`: it still imports what ranks need.
     """
 
-    job: str
-    epoch: int
     node: str
     killed: tuple[int, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
@@ -278,49 +293,39 @@ class NodeQuiet(Event, frozen=True):
     agent_silent: str = ""
 
 
-class CheckpointStored(Event, frozen=True):
+class CheckpointStored(OfEpoch, frozen=True):
     """The manifest of `step`, which ranks of `epoch` saved, is in the store: it is acknowledged."""
 
-    job: str
-    epoch: int
     node: str
     step: int
 
 
-class RendezvousReady(Event, frozen=True, tag="StoreReady"):
+class RendezvousReady(OfEpoch, frozen=True, tag="StoreReady"):
     """The process that hosts the epoch's rendezvous listens."""
 
-    job: str
-    epoch: int
     node: str
     rendezvous: Rendezvous
 
 
-class RendezvousLost(Event, frozen=True, tag="StoreLost"):
+class RendezvousLost(OfEpoch, frozen=True, tag="StoreLost"):
     """The process that hosts the epoch's rendezvous died though ranks knew its address."""
 
-    job: str
-    epoch: int
     node: str
 
 
-class RanksRunning(Event, frozen=True):
+class RanksRunning(OfEpoch, frozen=True):
     """All ranks that the node should run have been started."""
 
-    job: str
-    epoch: int
     node: str
 
 
-class RanksExited(Event, frozen=True):
+class RanksExited(OfEpoch, frozen=True):
     """Ranks of the current epoch ended; `step` is the last that all ranks had completed.
 
     `saved` is how many steps of this attempt its script was seen to save, where ranks count them
     from their own start.
     """
 
-    job: str
-    epoch: int
     node: str
     exits: tuple[RankStatus, ...]
     step: int | None = None
@@ -350,7 +355,7 @@ class Found(Event, frozen=True):
     finding: Finding
 
 
-class StepsRepeated(Event, frozen=True):
+class StepsRepeated(OfEpoch, frozen=True):
     """First step of an attempt whose ranks count from their own start, as earlier ones did. Once
     each.
 
@@ -358,8 +363,6 @@ class StepsRepeated(Event, frozen=True):
     `before` is how far any attempt came. Both are counted from the job's beginning.
     """
 
-    job: str
-    epoch: int
     since: int
     before: int
 
@@ -378,15 +381,13 @@ class RanksLeft(Event, frozen=True):
     reached: Reached
 
 
-class SaveProgressed(Event, frozen=True):
+class SaveProgressed(OfEpoch, frozen=True):
     """The store has taken more of the step that is saved before nodes are left: so much in all."""
 
-    job: str
-    epoch: int
     taken_bytes: int
 
 
-class ProgressSeen(Event, frozen=True):
+class ProgressSeen(OfEpoch, frozen=True):
     """First step of an epoch that no earlier epoch had reached: the recovery is over. Once each.
 
     `step` is None where ranks count from their own start, so that no two epochs compare; `before`
@@ -395,8 +396,6 @@ class ProgressSeen(Event, frozen=True):
     told as well.
     """
 
-    job: str
-    epoch: int
     step: int | None = None
     before: int | None = None
     stepless: bool = False

@@ -17,10 +17,6 @@ DEFECT = "defect"
 SHOWN = 8
 """Steps that a refusal names, the newest first."""
 
-NodeRequest = (
-    e.NodeEvictRequested | e.NodeRestoreRequested | e.NodeMaintainRequested | e.NodeFactTold
-)
-
 
 class Refusal(msgspec.Struct, frozen=True):
     """Why a request is refused: a code word for programs, a sentence for people."""
@@ -38,15 +34,13 @@ def refuse(state: State, event: e.AnyEvent) -> Refusal | None:
         return _submit(state, event)
     if isinstance(event, e.NodeFactTold | e.JobFactTold) and (why := _no_words(event.words)):
         return Refusal("no-words", why)
-    if isinstance(event, NodeRequest):
+    if isinstance(event, e.NodeRequest):
         return _node(state, event)
     if isinstance(event, e.JobFactTold):
         return _version(state, event)
-    if isinstance(event, e.BrakeApplyRequested | e.BrakeReleaseRequested):
+    if isinstance(event, e.BrakeRequest):
         return _brake(state, event)
-    if isinstance(
-        event, e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested
-    ):
+    if isinstance(event, e.JobRequest):
         return _job(state, event)
     return None
 
@@ -78,10 +72,7 @@ BEFORE_A_START = (Phase.PENDING, Phase.ALLOCATING, Phase.STARTING)
 begin is said beside that."""
 
 
-def _job(
-    state: State,
-    event: e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested,
-) -> Refusal | None:
+def _job(state: State, event: e.JobRequest) -> Refusal | None:
     job = state.jobs.get(event.job)
     if job is None:
         return _no_job(event.job)
@@ -124,11 +115,7 @@ def _no_words(words: str) -> str:
     return ""
 
 
-def _against_wish(
-    state: State,
-    job: Job,
-    event: e.SuspendRequested | e.ResumeRequested | e.StopRequested | e.DeleteRequested,
-) -> Refusal | None:
+def _against_wish(state: State, job: Job, event: e.JobRequest) -> Refusal | None:
     """Requests that contradict what was asked for before."""
     ending = job.wanted in (Wanted.STOP, Wanted.DELETE)
     if isinstance(event, e.SuspendRequested | e.ResumeRequested) and ending:
@@ -172,7 +159,7 @@ def _not_from(state: State, job: Job, step: int) -> Refusal | None:
     return None
 
 
-def _brake(state: State, event: e.BrakeApplyRequested | e.BrakeReleaseRequested) -> Refusal | None:
+def _brake(state: State, event: e.BrakeRequest) -> Refusal | None:
     wants_on = isinstance(event, e.BrakeApplyRequested)
     if state.brake.on and wants_on:
         sentence = f"brake: it is on already ({state.brake.why}). There is nothing to apply."
@@ -182,7 +169,7 @@ def _brake(state: State, event: e.BrakeApplyRequested | e.BrakeReleaseRequested)
     return None
 
 
-def _node(state: State, event: NodeRequest) -> Refusal | None:
+def _node(state: State, event: e.NodeRequest) -> Refusal | None:
     node = state.nodes.get(event.node)
     if node is None:
         return Refusal(

@@ -9,6 +9,7 @@ from holdfast.driver.core.attempt import known_points, quiet, restore_step, savi
 from holdfast.driver.core.events import (
     CheckpointStored,
     NodeQuiet,
+    OfEpoch,
     ProgressSeen,
     RanksExited,
     RanksRunning,
@@ -24,17 +25,6 @@ from holdfast.driver.core.state.node import Exited, Quiet
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus, Stored
-
-OfEpoch = (
-    NodeQuiet
-    | RendezvousReady
-    | RendezvousLost
-    | RanksRunning
-    | RanksExited
-    | SaveProgressed
-    | StepsRepeated
-    | ProgressSeen
-)
 
 
 def current(turn: Turn, event: OfEpoch) -> Job | None:

@@ -49,7 +49,7 @@ def on_submitted(turn: Turn, event: JobSubmitted) -> None:
         wanted=Wanted.SUSPEND if plan.suspend else Wanted.RUN,
     )
     turn.put_job(job)
-    turn.say(f"{event.job} is submitted by {_who(event.by)}{_store(plan)}", event.job)
+    turn.say(f"{event.job} is submitted by {event.who}{_store(plan)}", event.job)
     if plan.deadline_s is not None:
         turn.set_timer(event.job, Timer.DEADLINE, plan.deadline_s)
 
@@ -59,7 +59,7 @@ def on_suspend(turn: Turn, event: SuspendRequested) -> None:
     if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
         return
     turn.job(job.name, wanted=Wanted.SUSPEND)
-    turn.say(f"{_who(event.by)} wants {job.name} suspended", job.name)
+    turn.say(f"{event.who} wants {job.name} suspended", job.name)
     if job.seated and known_points.newest_stored(job) is None:
         how = "with no checkpoint in its store so far"
         again = "what its script has not saved itself by then is done again"
@@ -73,7 +73,7 @@ def on_resume(turn: Turn, event: ResumeRequested) -> None:
     if job is None or job.wanted is not Wanted.SUSPEND:
         return
     turn.job(job.name, wanted=Wanted.RUN)
-    turn.say(f"{_who(event.by)} wants {job.name} to go on", job.name)
+    turn.say(f"{event.who} wants {job.name} to go on", job.name)
     if job.attempt and job.granted is None:
         turn.say(_goes_on(job), job.name)
     if job.phase is Phase.SUSPENDED:
@@ -95,11 +95,11 @@ def _grant(turn: Turn, event: ResumeRequested) -> None:
         return
     where = f"from step {event.from_step}" if event.from_step else "from the beginning"
     turn.job(job.name, granted=event.from_step)
-    turn.say(f"{_who(event.by)} wants {job.name} to go on {where}", job.name)
+    turn.say(f"{event.who} wants {job.name} to go on {where}", job.name)
 
 
 def on_stop(turn: Turn, event: StopRequested) -> None:
-    _stop(turn, event.job, Wanted.STOP, f"{_who(event.by)} wants {event.job} stopped")
+    _stop(turn, event.job, Wanted.STOP, f"{event.who} wants {event.job} stopped")
 
 
 def on_left(turn: Turn, event: RanksLeft) -> None:
@@ -115,14 +115,14 @@ def on_delete(turn: Turn, event: DeleteRequested) -> None:
     if job is not None and job.finished:
         finish.drop(turn, event.job)
     else:
-        _stop(turn, event.job, Wanted.DELETE, f"{_who(event.by)} wants {event.job} deleted")
+        _stop(turn, event.job, Wanted.DELETE, f"{event.who} wants {event.job} deleted")
 
 
 def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
     node = turn.nodes.get(event.node)
     if node is None or (node.quarantine and node.quarantine.by_person):
         return
-    wanted = f"{_who(event.by)} wants {event.node} out: {event.reason}"
+    wanted = f"{event.who} wants {event.node} out: {event.reason}"
     if node.quarantine:
         off_the_job.end(turn, event.node)
         turn.set_trust(event.node, replace(node.quarantine, by_person=True, exam_s=None))
@@ -133,7 +133,7 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
         weight=Weight.CONCLUSIVE,
         node=event.node,
         summary=wanted,
-        evidence=(Evidence(source=_who(event.by), text=event.reason),),
+        evidence=(Evidence(source=event.who, text=event.reason),),
         asked=True,
     )
     job = turn.jobs.get(node.job or "")
@@ -159,7 +159,7 @@ def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
     if node is None or not (doubted or Source.PERSON in node.against):
         return
     maintenance.withdraw(turn, event.node, Source.PERSON)
-    turn.say(f"{_who(event.by)} wants {event.node} used again: {event.reason}")
+    turn.say(f"{event.who} wants {event.node} used again: {event.reason}")
     if doubted:
         off_the_job.end(turn, event.node)
         eviction.trust(turn, event.node, asked=True)
@@ -169,7 +169,7 @@ def on_maintain(turn: Turn, event: NodeMaintainRequested) -> None:
     if event.node not in turn.nodes:
         return
     by_s = None if event.within_s is None else turn.now + event.within_s
-    why = f"{_who(event.by)} wants to work on it: {event.reason}"
+    why = f"{event.who} wants to work on it: {event.reason}"
     maintenance.give(turn, event.node, Source.PERSON, Against(why=why, by_s=by_s))
     off_the_job.make_way(turn, event.node)
 
@@ -202,7 +202,3 @@ def _store(plan: Plan) -> str:
     if beside_logs or not (task.store_url and task.store_interval_steps):
         return ""
     return f"; it starts anew, with checkpoints of its own alone in {task.store_url}"
-
-
-def _who(name: str) -> str:
-    return name or "a person"

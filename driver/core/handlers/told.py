@@ -22,7 +22,7 @@ def on_node_fact(turn: Turn, event: NodeFactTold) -> None:
     node = turn.nodes.get(event.node)
     if node is None:
         return
-    turn.say(f"{_who(event)} {_says(event.says)} {event.node}: {_words(event)}")
+    turn.say(f"{event.who} {_says(event.says)} {event.node}: {_words(event)}")
     if event.says == "clears":
         node = _clear(turn, node)
     fact = _fact(turn, event, node.subject)
@@ -54,7 +54,7 @@ def on_job_fact(turn: Turn, event: JobFactTold) -> None:
     number = job.version.number if event.version is None else event.version
     subject = replace(job.subject, number=number)
     of = f"version {number} of {event.job}"
-    turn.say(f"{_who(event)} {_says(event.says)} {of}: {_words(event)}", event.job)
+    turn.say(f"{event.who} {_says(event.says)} {of}: {_words(event)}", event.job)
     facts = age.kept((*job.facts, _fact(turn, event, subject)), turn.now)
     turn.job(event.job, facts=facts)
 
@@ -65,17 +65,13 @@ def _fact(turn: Turn, event: Told, subject: Subject) -> Fact:
         what=event.words,
         bearing=BEARINGS[event.says],
         at_s=turn.now,
-        by=_who(event),
+        by=event.who,
         entry=turn.sequence,
     )
 
 
 def _says(says: str) -> str:
     return "notes of" if says == "context" else says
-
-
-def _who(event: Told) -> str:
-    return event.by or "a person"
 
 
 def _words(event: Told) -> str:

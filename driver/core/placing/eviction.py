@@ -198,15 +198,13 @@ def _notice_mass(turn: Turn, node: str) -> None:
 def on_apply(turn: Turn, event: BrakeApplyRequested) -> None:
     """A person wants nobody evicted but by people."""
     if not turn.brake.on:
-        who = event.by or "a person"
-        _put(turn, Brake(on=True, why=f"{who}: {event.reason}", at_s=turn.now))
+        _put(turn, Brake(on=True, why=f"{event.who}: {event.reason}", at_s=turn.now))
 
 
 def on_release(turn: Turn, event: BrakeReleaseRequested) -> None:
     """A person has looked. What was evicted before counts no more."""
     if turn.brake.on:
-        why = f"{event.by or 'a person'}: {event.reason}"
-        _put(turn, Brake(on=False, why=why, at_s=turn.now))
+        _put(turn, Brake(on=False, why=f"{event.who}: {event.reason}", at_s=turn.now))
 
 
 def _put(turn: Turn, brake: Brake) -> None:
