@@ -53,19 +53,12 @@ def decide(
     follows, the answer is idle and its state the one given. Raises `IllegalTransition` for a defect
     of ours; the loop then parks the job.
     """
-    turn = Turn(state, now, policy, census)
-    follow(turn, event)
-    return turn.close()
+    return conclude(Turn(state, now, policy, census), event)
 
 
-def turns_of(state: State, event: e.AnyEvent, now: float) -> Iterable[e.AnyEvent]:
-    """The event as what is decided of it, one after the other: a tick is a turn for each who is
-    due, everything else one."""
-    return due(state, now) if event == e.Ticked() else (event,)
-
-
-def follow(turn: Turn, event: e.AnyEvent) -> None:
-    """Have the turn do what follows. Where that raises, its subject says in whose affairs."""
+def conclude(turn: Turn, event: e.AnyEvent) -> Decision:
+    """What follows from `event`. Where that raises, the turn's subject says in whose affairs: where
+    it was between two of them, whom the event concerns, if anybody."""
     turn.subject = subject_of(turn.before, event)
     if (node := turn.subject.node) in turn.before.nodes and node is not None:
         turn.about[node] = None
@@ -73,6 +66,13 @@ def follow(turn: Turn, event: e.AnyEvent) -> None:
     turn.supply = event == e.Ticked() or isinstance(event, e.Stalled | e.DriverStarted)
     HANDLERS[type(event)](turn, event)
     settle(turn)
+    return turn.close()
+
+
+def turns_of(state: State, event: e.AnyEvent, now: float) -> Iterable[e.AnyEvent]:
+    """The event as what is decided of it, one after the other: a tick is a turn for each who is
+    due, everything else one."""
+    return due(state, now) if event == e.Ticked() else (event,)
 
 
 def settle(turn: Turn) -> None:

@@ -1,30 +1,18 @@
 """A defect of ours, met while deciding: in whose affairs, and how the others go on without them.
 
-Called by `driver.journal.draft` where `decide` raised. Pure: the same turn raises the same again.
+Called by `driver.journal.draft` where a decision raised. Pure.
 """
-
-from contextlib import suppress
 
 from msgspec.structs import replace
 
 from holdfast.driver.core import exams
-from holdfast.driver.core.decide import FACTS, Decision, follow
+from holdfast.driver.core.decide import FACTS
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.handlers import parking
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import State
-from holdfast.driver.core.state.node import Awaited, Broken, Source, Trusted
-from holdfast.driver.core.turn import Subject, Turn
-
-
-def met_at(state: State, event: AnyEvent, now: float, policy: Policy) -> Subject:
-    """Whom the turn was looking at when it raised; where it was between two of them, whom the event
-    concerns, if anybody."""
-    turn = Turn(state, now, policy)
-    with suppress(Exception):  # whatever it is, it was told already
-        follow(turn, event)
-        turn.close()
-    return turn.subject
+from holdfast.driver.core.state.node import Source, Trusted
+from holdfast.driver.core.turn import Decision, Subject, Turn
 
 
 def leave_alone(state: State, at: Subject, why: str, now: float, policy: Policy) -> Decision | None:
@@ -52,9 +40,9 @@ def _put_off(turn: Turn, node: str, why: str) -> None:
     known = turn.nodes[node]
     backoff = parking.longer(known.backoff, turn.now)
     later_s = backoff.until_s
-    link, rest, out = known.link, known.against.get(Source.REST), known.trust
-    if isinstance(link, Awaited | Broken) and _due(turn, link.check_s):
-        turn.set_link(node, replace(link, check_s=later_s))
+    rest, out = known.against.get(Source.REST), known.trust
+    if _due(turn, known.silent_check_s):
+        turn.look_at_silence(node, later_s)
     if _due(turn, known.retry_s):
         turn.set_retry(node, later_s)
     if rest is not None and _due(turn, rest.until_s):

@@ -19,7 +19,9 @@ from holdfast.driver.core.state.fit import job_asks_anew, node_asks_anew
 from holdfast.driver.core.state.model import Exam, Incident, Job, Phase, State, Timer
 from holdfast.driver.core.state.node import (
     Against,
+    Awaited,
     Backoff,
+    Broken,
     Fencing,
     Held,
     Holding,
@@ -171,6 +173,12 @@ class Turn:
 
     def set_link(self, name: str, link: Link) -> Node:
         return self.put_node(replace(self.nodes[name], link=link))
+
+    def look_at_silence(self, name: str, at_s: float | None) -> None:
+        """Look at the silence of a node that is away then; None: nobody does."""
+        link = self.nodes[name].link
+        if isinstance(link, Awaited | Broken):
+            self.set_link(name, replace(link, check_s=at_s))
 
     def set_holding(self, name: str, holding: Holding) -> Node:
         """What is known of who has it."""

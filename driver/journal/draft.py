@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.driver.core.decide import FACTS, decide, subject_of, turns_of
-from holdfast.driver.core.defects import leave_alone, met_at, noted
+from holdfast.driver.core.decide import FACTS, conclude, subject_of, turns_of
+from holdfast.driver.core.defects import leave_alone, noted
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import AnyEvent, Ticked
 from holdfast.driver.core.handlers.admission import Refusal, refuse
@@ -17,7 +17,7 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.transitions import IllegalTransition
-from holdfast.driver.core.turn import Decision, Subject
+from holdfast.driver.core.turn import Decision, Turn
 from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.ports import Claim, Entry, Key
 from holdfast.kit.logs import LazyLogger
@@ -132,10 +132,13 @@ class Draft(msgspec.Struct, kw_only=True):
         """
         own = subject_of(self.state, event).job if asked else None
         for _ in range(MOST_DEFECTS):
+            turn = Turn(self.state, self.now, self.policy, self.census)
             try:
-                return decide(self.state, event, self.now, self.policy, self.census)
+                return conclude(turn, event)
             except Exception as error:  # a defect met in one job must not end the care of all
-                at = self._met_at(event, error)
+                at = turn.subject
+                if isinstance(error, IllegalTransition):
+                    at = replace(at, job=error.job)
                 why = _met(event, error, at.job)
                 left = leave_alone(self.state, at, why, self.now, self.policy)
                 if left is None:
@@ -144,10 +147,6 @@ class Draft(msgspec.Struct, kw_only=True):
                     return left
                 self._note(event, left)
         raise Defect(f"defects in more than {MOST_DEFECTS} jobs and nodes")
-
-    def _met_at(self, event: AnyEvent, error: Exception) -> Subject:
-        at = met_at(self.state, event, self.now, self.policy)
-        return replace(at, job=error.job) if isinstance(error, IllegalTransition) else at
 
     def _fact_of(self, event: AnyEvent, why: str) -> Decision:
         """What is true of it all the same."""

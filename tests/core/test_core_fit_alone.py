@@ -13,6 +13,7 @@ READY = {"ready"}
 OWN = {"core/state/node.py", "core/state/fit.py"}
 
 LOOKS = {
+    "batch/deadlines.py": "who waits for tests",
     "core/deadlines.py": "when it is due",
     "core/decide.py": "strangers are forgotten by a driver that takes over",
     "core/defects.py": "puts off what is due of it",

@@ -18,9 +18,8 @@ from holdfast.driver.core.events import (
     ProgressSeen,
     StopRequested,
 )
-from holdfast.driver.core.policy import Policy
-from holdfast.driver.core.state.census import Census
-from holdfast.driver.core.state.model import Phase, State
+from holdfast.driver.core.state.model import Phase
+from holdfast.driver.core.turn import Subject, Turn
 from holdfast.driver.journal import draft
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import (
@@ -139,16 +138,15 @@ async def test_a_defect_met_in_one_job_parks_that_job_alone(
         task = await idle(loop, group)
         await loop.request(submitted("sick"))
         await loop.request(submitted("sound"))
-        real = draft.decide
+        real = draft.conclude
 
-        def decide(
-            state: State, event: AnyEvent, now: float, policy: Policy, census: Census
-        ) -> draft.Decision:
+        def conclude(turn: Turn, event: AnyEvent) -> draft.Decision:
             if isinstance(event, ProgressSeen):
+                turn.subject = Subject(job="sick")
                 raise error
-            return real(state, event, now, policy)
+            return real(turn, event)
 
-        monkeypatch.setattr(draft, "decide", decide)
+        monkeypatch.setattr(draft, "conclude", conclude)
         before = loop.sequence
         loop.post(ProgressSeen(job="sick", epoch=1, step=1))
         await loop.committed_beyond(before)

@@ -12,7 +12,7 @@ from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.core.handlers import exam_callers, journal_restored, node_loss
 from holdfast.driver.core.placing.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.recovery import ladder
-from holdfast.driver.core.state.model import Fault, Purpose, Timer
+from holdfast.driver.core.state.model import Fault, Job, Purpose, Timer
 from holdfast.driver.core.state.node import (
     Awaited,
     Broken,
@@ -149,18 +149,16 @@ def _by_s(node: Node) -> float:
     return node.holding.by_s if isinstance(node.holding, Promised | Held) else 0.0
 
 
-def check_connect(turn: Turn, name: str) -> None:
+def check_connect(turn: Turn, job: Job) -> None:
     """Executors that were allocated and never came: others take their places where one did. Those
     that were allocated later, or were there before, have their own time."""
-    job = turn.jobs[name]
-    turn.drop_timers(name, Timer.CONNECT)
     awaited = [node for node in job.members if not there(job, turn.nodes[node])]
     late = [node for node in awaited if _by_s(turn.nodes[node]) <= turn.now]
     later = (by_s for node in awaited if (by_s := _by_s(turn.nodes[node])) > turn.now)
     if (next_s := min(later, default=None)) is not None:
-        turn.set_timer(name, Timer.CONNECT, next_s - turn.now)
+        turn.set_timer(job.name, Timer.CONNECT, next_s - turn.now)
     if any(came(job, turn.nodes[node]) for node in job.members):
-        drop_unready(turn, name, late, "its executor did not come in time")
+        drop_unready(turn, job.name, late, "its executor did not come in time")
     elif late:
         within_s = turn.policy.connect_s
-        drop_start(turn, name, late, f"none of its executors came within {within_s:g} s")
+        drop_start(turn, job.name, late, f"none of its executors came within {within_s:g} s")

@@ -103,17 +103,17 @@ def check_silence(turn: Turn) -> None:
     for name in turn.each_node(due):
         node = turn.nodes[name]
         if node.job is None or node.connected:
-            _look(turn, node, None)
+            turn.look_at_silence(name, None)
         elif _may_go(turn, node.job) or turn.jobs[node.job].parked:
-            _look(turn, node, again_s)
+            turn.look_at_silence(name, again_s)
         elif not node.present:
             ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
         elif oom_killed.may_come(turn, node):
-            _look(turn, node, again_s)
+            turn.look_at_silence(name, again_s)
         elif to_return(node) and turn.now < (late_s := turn.returned_s + turn.policy.reconnect_s):
-            _look(turn, node, late_s)
+            turn.look_at_silence(name, late_s)
         elif outage or eviction.too_many(turn, silent=True):
-            _look(turn, node, again_s)
+            turn.look_at_silence(name, again_s)
             _note_outage(turn, silent, len(held))
         else:
             fault = replace(_silence(turn, node), spared=_not_alone(turn, node, broken))
@@ -141,12 +141,6 @@ def _is_silent(turn: Turn, node: Node) -> bool:
     moment_s = MOMENT * turn.policy.reconnect_s
     lost_s = node.link.since_s if isinstance(node.link, Broken) else 0.0
     return not node.connected and turn.now - lost_s >= moment_s
-
-
-def _look(turn: Turn, node: Node, at_s: float | None) -> None:
-    """Have its silence looked at then; None: by nobody."""
-    if isinstance(node.link, Awaited | Broken):
-        turn.set_link(node.name, replace(node.link, check_s=at_s))
 
 
 def _may_go(turn: Turn, job: str) -> bool:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import exams
 from holdfast.driver.core.events import Stalled
 from holdfast.driver.core.state.model import Exam, Job, Timer
-from holdfast.driver.core.state.node import Awaited, Broken, Held, Node, Promised
+from holdfast.driver.core.state.node import Held, Node, Promised
 from holdfast.driver.core.turn import Turn
 
 OUTSIDE = frozenset({Timer.DEADLINE, Timer.MOVE, Timer.TTL})
@@ -53,9 +53,8 @@ class Later:
             self._turn.job(job.name, timers={**job.timers, **moved})
 
     def node(self, node: Node) -> None:
-        link = node.link
-        if isinstance(link, Awaited | Broken) and link.check_s is not None:
-            self._turn.set_link(node.name, replace(link, check_s=self.at(link.check_s)))
+        if node.silent_check_s is not None:
+            self._turn.look_at_silence(node.name, self.at(node.silent_check_s))
         self.held(node)
 
     def held(self, node: Node) -> None:

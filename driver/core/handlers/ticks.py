@@ -101,10 +101,6 @@ def _no_stacks(turn: Turn, job: Job) -> None:
     findings.act(turn, job.name)
 
 
-def _not_connected(turn: Turn, job: Job) -> None:
-    executors.check_connect(turn, job.name)
-
-
 def _not_quiet(turn: Turn, job: Job) -> None:
     """Nodes that still are not quiet: with ranks that do not die, cut off, or only just come."""
     late = [node for node in job.nodes if not is_quiet(turn.nodes[node], job)]
@@ -120,13 +116,9 @@ def _not_quiet(turn: Turn, job: Job) -> None:
         turn.set_timer(job.name, Timer.QUIET, turn.policy.quiet_s)
 
 
-def _few(turn: Turn) -> int:
-    return eviction.cap(turn, turn.policy.silence_share)
-
-
 def _stuck(turn: Turn, name: str, nodes: list[str]) -> None:
     """Nodes whose old ranks may still run: a few are lost, many are more likely our own fault."""
-    few = len(nodes) <= _few(turn)
+    few = len(nodes) <= eviction.cap(turn, turn.policy.silence_share)
     lost = {node for node in nodes if few and turn.nodes[node].connected}
     for node in nodes:
         if node in lost and _has_place(turn, name, node):
@@ -235,7 +227,7 @@ HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {
     Timer.GATHER: _gathered,
     Timer.DOUBT: _judged,
     Timer.STACKS: _no_stacks,
-    Timer.CONNECT: _not_connected,
+    Timer.CONNECT: executors.check_connect,
     Timer.QUIET: _not_quiet,
     Timer.STORE: _no_store,
     Timer.START: _no_start,

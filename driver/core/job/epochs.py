@@ -121,12 +121,12 @@ def _await_rendezvous(turn: Turn, job: Job) -> None:
         turn.drop_timers(job.name, Timer.STORE)
         turn.wait_for(job.name, f"{job.host} is not ready yet: {what}")
     else:
-        _arm(turn, job, Timer.STORE, turn.policy.store_s)
+        _arm_store(turn, job)
 
 
 def _hold(turn: Turn, job: Job, why: str) -> None:
     """No ranks yet: what the store holds is looked at again, or a person says where to start."""
-    _arm(turn, job, Timer.STORE, turn.policy.store_s)
+    _arm_store(turn, job)
     if job.unsure_s is None:
         turn.job(job.name, unsure_s=turn.now)
     turn.wait_for(job.name, why)
@@ -144,6 +144,6 @@ def _origin(job: Job, choice: Choice, before: int) -> str:
     return f"where its script begins{why}{restore_step.again(before, 0, most='up to ')}"
 
 
-def _arm(turn: Turn, job: Job, timer: Timer, after_s: float) -> None:
-    if timer not in job.timers:
-        turn.set_timer(job.name, timer, after_s)
+def _arm_store(turn: Turn, job: Job) -> None:
+    if Timer.STORE not in job.timers:
+        turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)

@@ -27,8 +27,6 @@ from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Job, Phase, Purpose, Timer, Unfit, Wanted
 from holdfast.driver.core.state.node import (
     Against,
-    Awaited,
-    Broken,
     Node,
     Promised,
     Returning,
@@ -270,12 +268,12 @@ def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
         turn.set_timer(name, Timer.CONNECT, turn.policy.connect_s)
 
 
-def leave(turn: Turn, *nodes: str, forget: str | None = None) -> None:
+def leave(turn: Turn, *nodes: str) -> None:
     """Take the nodes from their jobs, and give them back to the cluster."""
     by_job: dict[str, list[Node]] = {}
     for node in nodes:
         known = turn.nodes[node]
-        _release(turn, node, forget)
+        _release(turn, node)
         if known.job is not None:
             by_job.setdefault(known.job, []).append(known)
     for name, left in by_job.items():
@@ -301,11 +299,10 @@ def _but(names: tuple[str, ...], gone: set[str]) -> tuple[str, ...]:
     return names if gone.isdisjoint(names) else tuple(name for name in names if name not in gone)
 
 
-def _release(turn: Turn, node: str, forget: str | None) -> None:
+def _release(turn: Turn, node: str, forget: str | None = None) -> None:
     exams.leave(turn, node)
-    link = turn.ask_for(node, Returning(forget=forget)).link
-    if isinstance(link, Awaited | Broken):
-        turn.set_link(node, replace(link, check_s=None))
+    turn.ask_for(node, Returning(forget=forget))
+    turn.look_at_silence(node, None)
     turn.object_to(node, Source.EXECUTOR, None)
     turn.order(Release(node=node))
 
