@@ -5,7 +5,8 @@ its effect runner (outcomes). `cause` is the sequence number of the journal entr
 None where the outside did. Immutable, and decodable from the journal by tag.
 """
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, Union
 
 import msgspec
 
@@ -487,50 +488,14 @@ class DriverStarted(Event, frozen=True):
     term: int
 
 
-AnyEvent = (
-    JobSubmitted
-    | SuspendRequested
-    | ResumeRequested
-    | StopRequested
-    | DeleteRequested
-    | NodeEvictRequested
-    | NodeRestoreRequested
-    | NodeMaintainRequested
-    | NodeFactTold
-    | JobFactTold
-    | BrakeApplyRequested
-    | BrakeReleaseRequested
-    | NodeAppeared
-    | NodeVanished
-    | NodeFits
-    | ExecutorEnded
-    | ExecutorEnding
-    | ExecutorLingers
-    | ExecutorStarved
-    | ExecutorConnected
-    | ExecutorDisconnected
-    | NodeQuiet
-    | CheckpointStored
-    | RendezvousReady
-    | RendezvousLost
-    | RanksRunning
-    | RanksExited
-    | DesiredRefused
-    | DiagnosticEnded
-    | Found
-    | StepsRepeated
-    | RanksLeft
-    | SaveProgressed
-    | ProgressSeen
-    | NodeAllocated
-    | AllocationFailed
-    | NodeReleased
-    | NodeDistrusted
-    | NodeTrusted
-    | ClusterCallFailed
-    | StacksTaken
-    | StacksFailed
-    | Ticked
-    | Stalled
-    | DriverStarted
-)
+def _kinds(base: type[Event]) -> Iterator[type[Event]]:
+    """Those below it that something happens as: the base of others is none."""
+    for kind in base.__subclasses__():
+        yield from _kinds(kind) if kind.__subclasses__() else (kind,)
+
+
+if TYPE_CHECKING:
+    AnyEvent = Event
+else:
+    AnyEvent = Union[tuple(_kinds(Event))]  # noqa: UP007 as many as there are
+"""Each of them, which a journal tells by its tag."""
