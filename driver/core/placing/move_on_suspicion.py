@@ -12,7 +12,7 @@ from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.evidence import age
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import fitting, unwanted
-from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, OfNode, OfVersion
+from holdfast.driver.core.state.fact import About, Act, Bearing, Fact
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Fault, Job, Phase
 from holdfast.driver.core.state.node import Quiet
@@ -103,11 +103,11 @@ def leave_place(turn: Turn, name: str, node: str, *, why: str = LEFT) -> None:
 def _left(turn: Turn, job: Job, node: str, why: str) -> Fact:
     """That the job went."""
     return Fact(
-        subject=OfVersion(job=job.name, number=job.version.number),
+        subject=job.subject,
         what=why,
         bearing=Bearing.CONTEXT,
         at_s=turn.now,
-        about=About(job=job.name, node=OfNode(name=node, machine=turn.nodes[node].machine)),
+        about=About(job=job.name, node=turn.nodes[node].subject),
         done=Act.MOVE_COLD,
         entry=turn.sequence,
     )
