@@ -44,15 +44,11 @@ def _wind_up(turn: Turn, job: Job) -> bool:
     """Suspend or stop a job that has nothing running."""
     if job.phase is Phase.SUSPENDED and job.wanted is Wanted.SUSPEND:
         return False
-    _rest(turn, job)
-    return True
-
-
-def _rest(turn: Turn, job: Job) -> None:
     if job.wanted is Wanted.SUSPEND:
         finish.suspend(turn, job.name)
     else:
         finish.stop(turn, job.name)
+    return True
 
 
 def _outgrown(turn: Turn, job: Job) -> str:
@@ -110,8 +106,7 @@ def _suspending(turn: Turn, job: Job) -> bool:
     if job.tally.ending:
         return False
     if job.wanted is not Wanted.RUN:
-        _rest(turn, job)
-        return True
+        return _wind_up(turn, job)
     if job.leaving and not maintenance.leave_nodes(turn, job.name):
         return False
     job = turn.jobs[job.name]

@@ -37,9 +37,7 @@ def site_of(job: Job, fault: Fault) -> Site | None:
         return Site(words=fault.spot)
     if fault.signature is not None:
         return _of_end(fault.signature, start)
-    if fault.kind in STANDSTILLS and fault.step is not None:
-        return Site(words=fault.kind, step=fault.step, fresh=fault.step <= start)
-    if fault.kind is Kind.OUT_OF_MEMORY and fault.step is not None:
+    if fault.kind in STANDSTILLS | {Kind.OUT_OF_MEMORY} and fault.step is not None:
         return Site(words=fault.kind, step=fault.step, fresh=fault.step <= start)
     unseen = class_of(fault) is FaultClass.DIED and fault.kind not in NO_SITE and not job.progressed
     return Site(words=fault.kind, fresh=True) if unseen else None

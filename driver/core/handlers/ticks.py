@@ -212,15 +212,13 @@ def _waits_for(job: Job, other: Job) -> bool:
 
 
 def _overdue(turn: Turn, job: Job) -> None:
-    limit_s = job.plan.deadline_s or 0.0
-    if not job.finished:
-        reason = f"its deadline of {limit_s:g} s has passed"
-        finish.fail(turn, job.name, Failure(reason=reason))
+    reason = f"its deadline of {job.plan.deadline_s or 0.0:g} s has passed"
+    finish.fail(turn, job.name, Failure(reason=reason))
 
 
 def _expired(turn: Turn, job: Job) -> None:
-    if job.finished:
-        finish.drop(turn, job.name)
+    """Only a finished job has this timer, and no other."""
+    finish.drop(turn, job.name)
 
 
 HANDLERS: dict[Timer, Callable[[Turn, Job], None]] = {

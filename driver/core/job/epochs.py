@@ -28,7 +28,7 @@ PER_EPOCH = (
 )
 
 
-def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
+def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> None:
     """Fence off what ran: a new epoch in which no rank may run yet."""
     epoch = lost_epochs.give(turn)
     job = turn.jobs[name]
@@ -53,7 +53,6 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> Job:
     turn.drop_timers(name, *PER_EPOCH)
     grace_s = job.plan.grace_s if stop == "grace" else 0.0
     turn.set_timer(name, Timer.QUIET, turn.policy.quiet_s + grace_s)
-    return turn.jobs[name]
 
 
 def all_set(turn: Turn, job: Job) -> bool:
