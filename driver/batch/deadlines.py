@@ -6,6 +6,7 @@ decide: which deadlines there are the core says.
 
 import heapq
 from collections.abc import Iterable
+from itertools import chain
 from typing import Literal
 
 from holdfast.driver.core.deadlines import of_exams, of_job, of_node
@@ -16,6 +17,13 @@ LEAST_STALE = 1_000
 """So many that hold no longer may be kept, and as many as there are that hold."""
 
 _Subject = tuple[Literal["job", "node"], str]
+
+
+def next_deadline(state: State) -> float | None:
+    """The earliest deadline in the state, in driver seconds; None where nothing is waited for."""
+    jobs = chain.from_iterable(map(of_job, state.jobs.values()))
+    nodes = chain.from_iterable(of_node(state, node) for node in state.nodes.values())
+    return min((*jobs, *nodes, *of_exams(state, state.nodes)), default=None)
 
 
 class Deadlines:

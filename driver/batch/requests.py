@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from holdfast.driver.batch.inbox import Item
 from holdfast.driver.core.events import JobSubmitted
-from holdfast.driver.core.handlers.admission import Refusal, of_defect
 from holdfast.driver.journal.draft import Defect, Draft
+from holdfast.driver.people.admission import Refusal, of_defect
 from holdfast.driver.ports import Claim, Entry, Journal, Key
 
 

@@ -1,11 +1,10 @@
-"""When the core wants to be asked again, and of whom. Pure; the loop sends a `Ticked` at that time.
+"""What is waited for until when, and who is due. Pure.
 
-`next_deadline` looks through the whole state; the loop keeps a `batch.deadlines` of what changes.
+The loop keeps the earliest, see `batch.deadlines`, and sends a `Ticked` at that time.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 
 from holdfast.driver.core.events import Ticked
 from holdfast.driver.core.state.model import Job, State
@@ -15,13 +14,6 @@ from holdfast.driver.core.testing import off_the_job
 MOST_TURNS = 32
 """Of a tick, for jobs and for exams. A turn looks at all jobs: one each for 1,000 that were due at
 once took .7 to 3.6 s here, in shares .03 to .15 s."""
-
-
-def next_deadline(state: State) -> float | None:
-    """The earliest deadline in the state, in driver seconds; None where nothing is waited for."""
-    jobs = chain.from_iterable(map(of_job, state.jobs.values()))
-    nodes = chain.from_iterable(of_node(state, node) for node in state.nodes.values())
-    return min((*jobs, *nodes, *of_exams(state, state.nodes)), default=None)
 
 
 def due(state: State, now: float) -> Iterator[Ticked]:

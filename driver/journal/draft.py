@@ -12,13 +12,13 @@ from holdfast.driver.core.decide import FACTS, conclude, subject_of, turns_of
 from holdfast.driver.core.defects import leave_alone, noted
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import AnyEvent, Ticked
-from holdfast.driver.core.handlers.admission import Refusal, refuse
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.transitions import IllegalTransition
 from holdfast.driver.core.turn import Decision, Turn
 from holdfast.driver.journal.rank_tables import RankTables
+from holdfast.driver.people.admission import Refusal, refuse
 from holdfast.driver.ports import Claim, Entry, Key
 from holdfast.kit.logs import LazyLogger
 

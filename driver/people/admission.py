@@ -1,6 +1,7 @@
 """Whether a person's request can be done, before anything is journaled. Pure.
 
-Called by the loop for each request. A refusal names field, value and fix, and changes nothing.
+Asked of each request before it is decided on. A refusal names field, value and fix, and changes
+nothing: what is admitted is an event like others.
 """
 
 import msgspec

@@ -9,17 +9,16 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.driver.batch.deadlines import Deadlines
+from holdfast.driver.batch.deadlines import Deadlines, next_deadline
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
-from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.decide import decide, turns_of
-from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.formats.encode import decode, encode
+from holdfast.driver.people.admission import refuse
 from holdfast.driver.ports import Entry
 from holdfast.lab.simulator.agenda import Agenda
 from holdfast.lab.simulator.rng_streams import Streams

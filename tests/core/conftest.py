@@ -5,8 +5,8 @@ from signal import SIGABRT
 
 import pytest
 
+from holdfast.driver.batch.deadlines import next_deadline
 from holdfast.driver.core import events as e
-from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.decide import decide, turns_of
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.evidence import book

@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.state.model import Phase, Timer
+from holdfast.driver.people.admission import refuse
 from holdfast.protocol.messages import Task
 
 IN_STORE = Task(command=("train",), workdir=".", store_url="file:///store/job")

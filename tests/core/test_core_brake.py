@@ -4,11 +4,11 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
-from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Source
 from holdfast.driver.formats.encode import decode, encode
+from holdfast.driver.people.admission import refuse
 from holdfast.protocol.faults import Finding, Kind, Weight
 
 RELEASE = e.BrakeReleaseRequested(reason="the switch is mended", by="ada")

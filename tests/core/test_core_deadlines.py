@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.driver.batch.deadlines import LEAST_STALE, Deadlines
-from holdfast.driver.core.deadlines import next_deadline
+from holdfast.driver.batch.deadlines import LEAST_STALE, Deadlines, next_deadline
 from holdfast.driver.core.state.model import Brake, Exam, Purpose, State
 from holdfast.driver.core.state.node import (
     Against,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.driver.batch.deadlines import next_deadline
 from holdfast.driver.core import decide
 from holdfast.driver.core import events as e
-from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.core.handlers import stalls
 from holdfast.driver.core.handlers.parking import FIRST_S, LONGEST_S, longer

@@ -17,7 +17,7 @@ LOOKS = {
     "core/deadlines.py": "when it is due",
     "core/decide.py": "strangers are forgotten by a driver that takes over",
     "core/defects.py": "puts off what is due of it",
-    "core/handlers/admission.py": "whether a person's word would change anything",
+    "people/admission.py": "whether a person's word would change anything",
     "core/handlers/executors.py": "strangers are forgotten when they go",
     "core/handlers/findings.py": "whose finding it is: an exam's, or an incident",
     "core/handlers/nodes.py": "what the cluster says is compared with what is known",

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from holdfast.driver.core import events as e
 from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.effects import Allocate, Distrust, Release
-from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.state.model import Phase, Timer
+from holdfast.driver.people.admission import refuse
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Restore, Stored, Task
 

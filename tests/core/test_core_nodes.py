@@ -2,13 +2,13 @@
 
 import pytest
 
+from holdfast.driver.batch.deadlines import next_deadline
 from holdfast.driver.core import events as e
-from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate, Distrust, Instruct, Release, Trust
-from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Awaited, Source
 from holdfast.driver.core.state.outstanding import outstanding
+from holdfast.driver.people.admission import refuse
 from holdfast.protocol.faults import Finding, Kind, Weight
 
 

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from holdfast.driver.core import events as e
 from holdfast.driver.core.defects import leave_alone
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.state.model import FINISHED, Phase
 from holdfast.driver.core.state.transitions import TRANSITIONS, IllegalTransition, check
 from holdfast.driver.core.turn import Subject
 from holdfast.driver.formats.encode import decode, encode
+from holdfast.driver.people.admission import refuse
 from holdfast.driver.people.story import lines_of, timeline
 from holdfast.driver.ports import Entry
 from holdfast.lab import lifecycle

@@ -3,15 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
+from holdfast.driver.batch.deadlines import next_deadline
 from holdfast.driver.core import events as e
-from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate, HoldForExam, Release, Trust
-from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.core.state.node import Here, Lent, Node, Quarantined, Record
 from holdfast.driver.core.state.outstanding import outstanding
 from holdfast.driver.formats.encode import decode, encode
+from holdfast.driver.people.admission import refuse
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 

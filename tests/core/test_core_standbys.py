@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from holdfast.driver.batch.deadlines import next_deadline
 from holdfast.driver.core import events as e
-from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Exam, Phase, Purpose, State

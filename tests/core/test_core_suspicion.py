@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 from suspects import STORING, ends, hang, results, settle
 
+from holdfast.driver.batch.deadlines import next_deadline
 from holdfast.driver.core import events as e
-from holdfast.driver.core.deadlines import next_deadline
 from holdfast.driver.core.effects import Allocate, Distrust, HoldForExam, Release
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Phase

@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence import age, book, table
-from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.core.placing.candidates import moved_off
 from holdfast.driver.core.recovery.case_of import case_of
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, Hypothesis
@@ -15,6 +14,7 @@ from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.testing import afterwards
 from holdfast.driver.core.turn import Turn
 from holdfast.driver.formats.encode import decode, encode
+from holdfast.driver.people.admission import refuse
 from holdfast.protocol.faults import Kind, Weight
 
 FACTS = {

@@ -11,9 +11,10 @@ from holdfast.driver.adapters.sql.journal import SqlJournal
 from holdfast.driver.batch.requests import Refused
 from holdfast.driver.core import decide
 from holdfast.driver.core.events import JobSubmitted, NodeAppeared, StopRequested
-from holdfast.driver.core.handlers import admission, requests
+from holdfast.driver.core.handlers import requests
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.loop import Loop
+from holdfast.driver.people import admission
 from holdfast.driver.ports import Key
 from holdfast.kit.clock import SystemClock
 

@@ -13,8 +13,8 @@ from holdfast.driver.adapters.kubernetes.operator import Operator
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.batch.requests import NotAccepting, Refused
 from holdfast.driver.core.events import JobSubmitted
-from holdfast.driver.core.handlers.admission import Refusal
 from holdfast.driver.core.state.model import Job, State
+from holdfast.driver.people.admission import Refusal
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
 

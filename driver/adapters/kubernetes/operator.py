@@ -14,10 +14,10 @@ from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
 from holdfast.driver.batch.requests import NotAccepting, Refused
 from holdfast.driver.cluster.cause import acting_for
-from holdfast.driver.core.handlers.admission import DEFECT
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.follow.guard import Guard
 from holdfast.driver.loop import Loop
+from holdfast.driver.people.admission import DEFECT
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock

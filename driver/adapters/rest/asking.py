@@ -14,7 +14,7 @@ from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.batch.requests import KeyReused, NotAccepting, Refused
 from holdfast.driver.core.events import AnyEvent
-from holdfast.driver.core.handlers.admission import DEFECT, Refusal
+from holdfast.driver.people.admission import DEFECT, Refusal
 from holdfast.driver.people.control import Control
 from holdfast.driver.people.story import about
 from holdfast.driver.ports import Key

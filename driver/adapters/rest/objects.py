@@ -11,8 +11,8 @@ from typing import Any
 from holdfast.driver.adapters.rest.asking import Done, refused
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.core.events import ResumeRequested, SuspendRequested
-from holdfast.driver.core.handlers.admission import refuse
 from holdfast.driver.people.access import Objects
+from holdfast.driver.people.admission import refuse
 from holdfast.driver.people.control import Control
 from holdfast.protocol import jobcheck
 

@@ -21,8 +21,8 @@ from holdfast.driver.adapters.rest.problems import (
     which,
 )
 from holdfast.driver.core.events import JobSubmitted, Plan
-from holdfast.driver.core.handlers.admission import Refusal, of_defect
 from holdfast.driver.people.access import NotAllowed, no_token, wrong_token
+from holdfast.driver.people.admission import Refusal, of_defect
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.messages import Task
 from holdfast.protocol.mistakes import BadDocument

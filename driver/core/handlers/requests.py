@@ -1,4 +1,4 @@
-"""What people asked for. `admission` has refused what cannot be; here it is done.
+"""What people asked for. `people.admission` has refused what cannot be; here it is done.
 
 Called by `decide`. Pure.
 """
