@@ -33,8 +33,6 @@ from holdfast.driver.core.state.outstanding import outstanding
 from holdfast.driver.core.testing import standbys
 from holdfast.driver.core.turn import Decision, Subject, Turn
 
-__all__ = ["Decision", "decide", "outstanding", "turns_of"]
-
 MAX_ROUNDS = 50
 """Each round of scheduling and advancing changes a job or is the last; jobs take a few steps."""
 

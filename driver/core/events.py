@@ -135,8 +135,6 @@ class NodeMaintainRequested(NodeRequest, frozen=True):
 Says = Literal["accuses", "clears", "context"]
 """What a fact is for whom it is told of: something is wrong with it, nothing is (any more), or it
 is for people alone."""
-LONGEST_WORDS = 500
-"""Characters of a fact that a person tells."""
 
 
 class NodeFactTold(NodeRequest, frozen=True):

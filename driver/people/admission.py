@@ -15,6 +15,9 @@ from holdfast.driver.core.state.node import Quarantined, Source, Trusted
 DEFECT = "defect"
 """The code of a refusal that is our fault: the same request is refused again until we mend it."""
 
+LONGEST_WORDS = 500
+"""Characters of a fact that a person tells."""
+
 SHOWN = 8
 """Steps that a refusal names, the newest first."""
 
@@ -111,8 +114,8 @@ def _no_words(words: str) -> str:
     """Why this is no fact that a person tells; "" where it is one."""
     if not words.strip():
         return "words: they are empty. Say what is known, in a sentence."
-    if len(words) > e.LONGEST_WORDS:
-        return f"words: they have {len(words):,} characters. Use {e.LONGEST_WORDS} at most."
+    if len(words) > LONGEST_WORDS:
+        return f"words: they have {len(words):,} characters. Use {LONGEST_WORDS} at most."
     return ""
 
 

@@ -16,7 +16,8 @@ CORE = Path(core.__file__).parent
 
 FIXED = {
     Job: {"name", "versions", "phase", "number", "submitted_s", "since_s", "layout", "vacant"},
-    Incident: {"id", "opened", "found_s"},
+    Incident: {"id", "opened", "found_s"}
+    | {"kind", "summary", "stalled_s", "node", "rank", "faults", "latest", "rollbacks"},
     NodeSeen: {"node"},
 }
 """Never changed, or by a function of their own."""

@@ -14,7 +14,7 @@ from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.testing import afterwards
 from holdfast.driver.core.turn import Turn
 from holdfast.driver.formats.encode import decode, encode
-from holdfast.driver.people.admission import refuse
+from holdfast.driver.people.admission import LONGEST_WORDS, refuse
 from holdfast.protocol.faults import Kind, Weight
 
 FACTS = {
@@ -26,7 +26,7 @@ FACTS = {
     ),
     "nothing of a node": (e.NodeFactTold(node="n1", words=" "), "no-words"),
     "nothing of a job": (e.JobFactTold(job="job", words=""), "no-words"),
-    "too much": (e.NodeFactTold(node="n1", words="x" * (e.LONGEST_WORDS + 1)), "no-words"),
+    "too much": (e.NodeFactTold(node="n1", words="x" * (LONGEST_WORDS + 1)), "no-words"),
 }
 
 

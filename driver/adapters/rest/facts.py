@@ -9,6 +9,7 @@ from holdfast.driver.adapters.rest.body import is_whole, read_json
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
 from holdfast.driver.adapters.rest.nodes import PERSON
 from holdfast.driver.core import events
+from holdfast.driver.people import admission
 from holdfast.protocol.mistakes import BadDocument, Mistake, shown
 
 SAYS = get_args(events.Says)
@@ -16,7 +17,7 @@ NODE_FACT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["words"],
     "properties": {
-        "words": {"type": "string", "minLength": 1, "maxLength": events.LONGEST_WORDS},
+        "words": {"type": "string", "minLength": 1, "maxLength": admission.LONGEST_WORDS},
         "says": {"enum": list(SAYS), "default": "context"},
     },
 }
@@ -58,11 +59,11 @@ def checked_fact(body: Any) -> dict[str, Any]:
     words, says = given.get("words"), given.get("says", "context")
     mistakes = []
     if not (isinstance(words, str) and words.strip() and is_whole(words)):
-        fix = f"Send a sentence of at most {events.LONGEST_WORDS} characters as `words`."
+        fix = f"Send a sentence of at most {admission.LONGEST_WORDS} characters as `words`."
         mistakes.append(_mistake("words", words, "they say what is known, for whoever asks.", fix))
-    elif len(words) > events.LONGEST_WORDS:
+    elif len(words) > admission.LONGEST_WORDS:
         why = f"they have {len(words):,} characters."
-        fix = f"Use {events.LONGEST_WORDS} at most."
+        fix = f"Use {admission.LONGEST_WORDS} at most."
         mistakes.append(Mistake(field="words", value="", why=why, fix=fix))
     if says not in SAYS:
         why = "it says what the fact is for its subject."

@@ -39,7 +39,7 @@ def suspend(turn: Turn, name: str) -> None:
     give_back(turn, name)
     turn.job(name, unsure_s=None, repeating=None)
     turn.move(name, Phase.SUSPENDED)
-    _keep_timers(turn, name, Timer.DEADLINE)
+    turn.drop_timers(name, *(timer for timer in Timer if timer is not Timer.DEADLINE))
     turn.say(f"{name} is suspended and has given its nodes back{killed}", name)
 
 
@@ -67,8 +67,7 @@ def _end(turn: Turn, name: str, phase: Phase, sentence: str) -> None:
     _keep_first_causes(turn, name)
     give_back(turn, name, forget=name)
     turn.move(name, phase)
-    turn.job(name, timers={}, suspects=(), waiting="", parked="", backoff=None, unsure_s=None)
-    turn.job(name, seats=(), tried={}, unfit={})
+    turn.job(name, timers={}, tried={}, unfit={}, parked="", backoff=None, unsure_s=None)
     turn.say(sentence, name)
     job = turn.jobs[name]
     if job.wanted is Wanted.DELETE:
@@ -87,8 +86,3 @@ def _keep_first_causes(turn: Turn, name: str) -> None:
     furthest = max(exits, key=lambda each: -1 if each.step is None else each.step)
     kept = causes if furthest in causes else [*causes, furthest]
     turn.job(name, exits=tuple(kept), ended=len(exits))
-
-
-def _keep_timers(turn: Turn, name: str, *kept: Timer) -> None:
-    timers = turn.jobs[name].timers
-    turn.job(name, timers={timer: at for timer, at in timers.items() if timer in kept})

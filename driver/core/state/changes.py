@@ -1,8 +1,9 @@
 """Which fields of a value a decision may replace, with their types: so mypy checks each write.
 
 Used by `Turn`. A test holds each table to its value. What is missing is never changed, or has a
-function of its own: a job's phase has `Turn.move`, its layout `Turn.places`. A node has one for
-each of its facets and needs no table.
+function of its own: a job's phase has `Turn.move`, its layout `Turn.places`, the cause of an
+incident and what was lost to it `incidents` and `loss`. A node has one for each of its facets and
+needs no table.
 """
 
 from typing import TypedDict
@@ -13,7 +14,6 @@ from holdfast.driver.core.state.model import (
     Attempt,
     Failure,
     Fault,
-    Rollback,
     Saving,
     Tally,
     Timer,
@@ -23,7 +23,7 @@ from holdfast.driver.core.state.model import (
 )
 from holdfast.driver.core.state.node import Backoff, Exited
 from holdfast.driver.core.state.restore_point import RestorePoint
-from holdfast.protocol.faults import Blame, Evidence, Kind, Rung
+from holdfast.protocol.faults import Blame, Evidence, Rung
 from holdfast.protocol.messages import Rendezvous, Seat, Stored
 
 
@@ -74,18 +74,12 @@ class JobChanges(TypedDict, total=False):
 class IncidentChanges(TypedDict, total=False):
     """Of an incident."""
 
-    kind: Kind
     blame: Blame
-    summary: str
-    stalled_s: float
     jobs: tuple[str, ...]
     waiting: tuple[str, ...]
-    node: str | None
-    rank: int | None
     nodes: tuple[str, ...]
     evidence: tuple[Evidence, ...]
     rung: Rung
-    faults: int
     table: Table | None
     evicted: tuple[str, ...]
     suspended_s: float | None
@@ -97,6 +91,4 @@ class IncidentChanges(TypedDict, total=False):
     overtaken: bool
     outage: bool
     outcome: str
-    latest: str
-    rollbacks: dict[str, Rollback]
     stacks: dict[int, str]
