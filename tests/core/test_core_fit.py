@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.state import node as n
-from holdfast.driver.core.state.fit import KEPT_FROM, STATES, TOLD, Bar, Use, fit, fits
+from holdfast.driver.core.state.fit import KEPT_FROM, TOLD, Bar, Use, fit, fits
 from holdfast.driver.core.state.model import Phase, Unfit
 from holdfast.driver.core.state.node import Against, Node, Source
+from holdfast.driver.people.node_words import STATES
 from holdfast.protocol.messages import Task
 
 NOW = 100.0

@@ -11,9 +11,10 @@ from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state import node as n
 from holdfast.driver.core.state.fact import Bearing, Fact, OfNode
-from holdfast.driver.core.state.fit import STATES, Bar
+from holdfast.driver.core.state.fit import Bar
 from holdfast.driver.core.state.model import Exam, Incident, Purpose, State
 from holdfast.driver.core.state.node import Connected, Here, Node, Quarantined, Record
+from holdfast.driver.people.node_words import STATES
 from holdfast.driver.ports import Entry
 from holdfast.protocol.faults import Blame, Kind
 

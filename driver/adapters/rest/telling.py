@@ -31,11 +31,11 @@ from holdfast.driver.core.events import (
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state.fact import OfVersion
-from holdfast.driver.core.state.fit import STATES
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Source, Suspect
 from holdfast.driver.core.testing.off_the_job import due_s
 from holdfast.driver.people import job_lives
+from holdfast.driver.people.node_words import STATES
 from holdfast.driver.people.story import Line, lines_of
 from holdfast.driver.ports import Entry, Journal
 from holdfast.protocol.faults import Kind

@@ -24,11 +24,12 @@ from holdfast.driver.core.attempt.known_points import newest_stored
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults.root_cause import root
-from holdfast.driver.core.state.fit import STATES, WORDED, Reason, Use, fit
+from holdfast.driver.core.state.fit import Reason, Use, fit
 from holdfast.driver.core.state.model import Incident, Job, Purpose, State
 from holdfast.driver.core.state.node import Exited, Lent, Node
 from holdfast.driver.core.testing.off_the_job import due_s
 from holdfast.driver.people.how_far import how_far
+from holdfast.driver.people.node_words import STATES, WORDED
 from holdfast.driver.people.story import timeline
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.faults import Blame

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.effects import Trust
 from holdfast.driver.core.events import BrakeApplyRequested, BrakeReleaseRequested
 from holdfast.driver.core.placing.allocation import leave, rest
-from holdfast.driver.core.state.fact import Bearing, Fact
+from holdfast.driver.core.state.fact import Bearing
 from holdfast.driver.core.state.model import Brake, Job, Phase, Wanted
 from holdfast.driver.core.state.node import (
     ExamSetup,
@@ -158,16 +158,13 @@ def put_exam(turn: Turn, node: str, after_s: float) -> None:
 def trust(turn: Turn, node: str, *, asked: bool) -> None:
     """Use the node again. `asked`: a person decided; what was against it counts no more."""
     known = turn.nodes[node].record
-    record = Record(cleared=known.cleared) if asked else replace(known, facts=_still_told(known))
+    # A test that found nothing clears what convicted the node, and leaves the rest.
+    left = tuple(fact for fact in known.facts if fact.bearing is not Bearing.CONVICTS)
+    record = Record(cleared=known.cleared) if asked else replace(known, facts=left)
     turn.set_trust(node, Trusted(unmark=True))
     turn.set_record(node, record)
     turn.object_to(node, Source.REST, None)
     turn.order(Trust(node=node))
-
-
-def _still_told(record: Record) -> tuple[Fact, ...]:
-    """What a test that found nothing leaves of a node's facts: it clears what convicted it."""
-    return tuple(fact for fact in record.facts if fact.bearing is not Bearing.CONVICTS)
 
 
 def _hold_back(turn: Turn, node: str, reason: str) -> None:

@@ -51,7 +51,7 @@ class Census:
         self._passing: dict[str, Node] = {}
         self._free: list[FreeKey] = []
         self._barred: list[BarredKey] = []
-        self._coming: dict[str, None] = {}
+        self._coming: dict[str, Node] = {}
         self._had: Counter[str] = Counter()
 
     def of(self, nodes: Mapping[str, Node]) -> "Census":
@@ -119,10 +119,7 @@ class Census:
         elif isinstance(node.holding, Free):
             _sort_in(self._free, _free_key(node), number)
         if isinstance(node.holding, Returning) and sound(node, 0.0):
-            if number > 0:
-                self._coming[node.name] = None
-            else:
-                del self._coming[node.name]
+            _keep(self._coming, node, number)
 
     def _barred_key(self, node: Node, why: Reason) -> BarredKey:
         return why.bar in COME_BACK, self._place[node.name], node.name

@@ -122,28 +122,11 @@ SOURCES: Mapping[Source, Bar] = {
     Source.REST: Bar.REST,
 }
 
-
-STATES: Mapping[Bar, str] = {
-    Bar.QUARANTINED: "quarantined",
-    Bar.SUSPECT: "suspect",
-    Bar.UNKNOWN: "unknown",
-    Bar.GONE: "gone",
-    Bar.HELD: "held",
-    Bar.PERSON: "maintenance",
-    Bar.DRAIN: "maintenance",
-    Bar.EXECUTOR: "maintenance",
-    Bar.CORDON: "closed",
-}
-"""One word for a node that has this against its use as a place; of the others it has none."""
-
 COME_BACK = frozenset({Bar.GONE, Bar.LENT, Bar.RETURNING})
 """Reasons that pass, as a rule, without anybody's doing."""
 
 TOLD = _NEW - {Bar.UNKNOWN, Bar.HELD}
 """Reasons that tell who waits why a node that nobody has is not for it."""
-
-WORDED = frozenset({Bar.QUARANTINED, Bar.SUSPECT, *SOURCES.values()})
-"""Reasons in the words of whoever gave them, which are told of the node."""
 
 
 def fit(use: Use, job: Job | None, node: Node, now: float) -> tuple[Reason, ...]:
