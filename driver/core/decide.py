@@ -29,7 +29,7 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Awaited, Never
-from holdfast.driver.core.state.outstanding import outstanding
+from holdfast.driver.core.state.outstanding import calls_for
 from holdfast.driver.core.testing import standbys
 from holdfast.driver.core.turn import Decision, Subject, Turn
 
@@ -109,7 +109,7 @@ def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
     there. Those that never came to their job have their own time for that.
     """
     turn.term = max(turn.term + 1, event.term)
-    turn.effects += outstanding(turn.before)
+    turn.effects += [call for node in turn.before.nodes.values() for call in calls_for(node)]
     back_s = turn.now + turn.policy.return_s
     for node in list(turn.nodes.values()):
         if node.stranger:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.driver.core.state.layout import Layout
-from holdfast.driver.core.state.versions import first
+from holdfast.driver.core.state.versions import Version
 
 NAMES = st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=6, unique=True)
 
@@ -68,5 +68,5 @@ def test_a_layout_gets_a_number_when_ranks_run_in_it_and_another_on_other_nodes(
 
 def test_a_submission_makes_version_1(training) -> None:
     job = training().job
-    assert job.versions == first(job.plan, at_s=job.submitted_s)
+    assert job.versions == (Version(number=1, plan=job.plan, at_s=job.submitted_s),)
     assert job.version.number == 1

@@ -7,7 +7,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Allocate, Distrust, Instruct, Release, Trust
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Awaited, Source
-from holdfast.driver.core.state.outstanding import outstanding
+from holdfast.driver.core.state.outstanding import calls_for
 from holdfast.driver.people.admission import refuse
 from holdfast.protocol.faults import Finding, Kind, Weight
 
@@ -244,7 +244,7 @@ def test_a_driver_that_takes_over_orders_everything_open_anew(life) -> None:
     life.node("n0")
     life.node("n1")
     life.submit()
-    open_before = outstanding(life.state)
+    open_before = [call for node in life.state.nodes.values() for call in calls_for(node)]
     assert {type(effect) for effect in open_before} == {Allocate}
     life.effects.clear()
     life.do(e.DriverStarted(term=2))

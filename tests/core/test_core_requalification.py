@@ -9,7 +9,7 @@ from holdfast.driver.core.effects import Allocate, HoldForExam, Release, Trust
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.core.state.node import Here, Lent, Node, Quarantined, Record
-from holdfast.driver.core.state.outstanding import outstanding
+from holdfast.driver.core.state.outstanding import calls_for
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.people.admission import refuse
 from holdfast.protocol.faults import Finding, Kind, Weight
@@ -323,7 +323,8 @@ def test_no_job_gets_a_node_that_is_on_trial(tried) -> None:
 
 def test_a_driver_that_takes_over_goes_on_with_the_trial(tried) -> None:
     life = tried
-    (again,) = [each for each in outstanding(life.state) if isinstance(each, HoldForExam)]
+    calls = [call for node in life.state.nodes.values() for call in calls_for(node)]
+    (again,) = [each for each in calls if isinstance(each, HoldForExam)]
     assert again == life.ordered(HoldForExam)[0]
     life.state = decode(encode(life.state))
     before = life.told("n1")

@@ -7,7 +7,7 @@ from holdfast.driver.core.events import Plan
 from holdfast.driver.core.state.fact import Hypothesis, Table
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.model import Apart, Incident, Job, Phase, State
-from holdfast.driver.core.state.versions import first
+from holdfast.driver.core.state.versions import Version
 from holdfast.lab.simulator.cases.naming import named
 from holdfast.protocol.faults import Blame, Kind, Rung
 from holdfast.protocol.messages import Task
@@ -15,7 +15,7 @@ from holdfast.protocol.messages import Task
 PLAN = Plan(task=Task(command=("train",), workdir="."), nodes=2, ranks_per_node=1)
 JOB = Job(
     name="job",
-    versions=first(PLAN, at_s=0.0),
+    versions=(Version(number=1, plan=PLAN, at_s=0.0),),
     layout=Layout(nodes=2, ranks_per_node=1),
     phase=Phase.RUNNING,
     number=1,

@@ -13,15 +13,7 @@ from holdfast.driver.core.handlers import exam_callers, journal_restored, node_l
 from holdfast.driver.core.placing.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.recovery import ladder
 from holdfast.driver.core.state.model import Fault, Job, Purpose, Timer
-from holdfast.driver.core.state.node import (
-    Awaited,
-    Broken,
-    Connected,
-    Held,
-    Lent,
-    Node,
-    Promised,
-)
+from holdfast.driver.core.state.node import Awaited, Broken, Connected, Held, Lent, Node, Promised
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight

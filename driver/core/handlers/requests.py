@@ -23,9 +23,10 @@ from holdfast.driver.core.job import finish, maintenance
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import ladder
-from holdfast.driver.core.state import layout, versions
+from holdfast.driver.core.state import layout
 from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Against, Source, Trusted
+from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Evidence, Kind, Weight
@@ -40,7 +41,7 @@ def on_submitted(turn: Turn, event: JobSubmitted) -> None:
     plan = event.plan
     job = Job(
         name=event.job,
-        versions=versions.first(plan, at_s=turn.now, by=event.by),
+        versions=(Version(number=1, plan=plan, at_s=turn.now, by=event.by),),
         layout=layout.of_plan(plan),
         phase=Phase.PENDING,
         number=turn.sequence,

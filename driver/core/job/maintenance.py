@@ -17,7 +17,7 @@ from holdfast.driver.core.placing.allocation import SAID_NODES, leave, ready
 from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Against, Free, Node, Source, Suspect, Trusted
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Rung, Weight
+from holdfast.protocol.faults import Evidence, Kind, Rung, Weight
 
 NOTICE = "notice"
 """Source of the evidence that a node was to be free."""
@@ -223,7 +223,6 @@ def _begin(turn: Turn, job: Job) -> None:
     fault = Fault(
         kind=Kind.MAINTENANCE,
         weight=Weight.CONCLUSIVE,
-        blame=Blame.UNKNOWN,
         summary=summary,
         evidence=tuple(_evidence(turn, job)),
     )

@@ -25,13 +25,7 @@ from holdfast.driver.core.placing.candidates import (
 )
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Job, Phase, Purpose, Timer, Unfit, Wanted
-from holdfast.driver.core.state.node import (
-    Against,
-    Node,
-    Promised,
-    Returning,
-    Source,
-)
+from holdfast.driver.core.state.node import Against, Node, Promised, Returning, Source
 from holdfast.driver.core.turn import Turn
 
 SAID_NODES = 3

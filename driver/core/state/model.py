@@ -18,13 +18,7 @@ from holdfast.driver.core.state.restore_point import RestorePoint
 from holdfast.driver.core.state.value import Value
 from holdfast.driver.core.state.versions import Version
 from holdfast.protocol.faults import Blame, Evidence, Kind, Rung, Weight
-from holdfast.protocol.messages import (
-    DiagnosticOrder,
-    DiagnosticResult,
-    Rendezvous,
-    Seat,
-    Stored,
-)
+from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult, Rendezvous, Seat, Stored
 
 
 class Phase(StrEnum):

@@ -4,28 +4,14 @@ Called when a driver takes over, and when a failed call is made again. All are i
 have been done by the driver before.
 """
 
-from holdfast.driver.core.effects import (
-    Allocate,
-    AnyEffect,
-    Distrust,
-    HoldForExam,
-    Release,
-    Trust,
-)
-from holdfast.driver.core.state.model import State
+from holdfast.driver.core.effects import Allocate, AnyEffect, Distrust, HoldForExam, Release, Trust
 from holdfast.driver.core.state.node import Lent, Node, Promised, Quarantined, Trusted
 
 
-def outstanding(state: State) -> tuple[AnyEffect, ...]:
-    """Every call to the cluster that has no outcome yet.
-
-    What nodes are told is not among them: `DriverStarted` orders it anew, under the new term.
-    """
-    return tuple(effect for node in state.nodes.values() for effect in calls_for(node))
-
-
 def calls_for(node: Node) -> list[AnyEffect]:
-    """The calls that are open for one node."""
+    """The calls to the cluster that are open for one node. What it is told is not among them: a new
+    term orders that anew.
+    """
     calls: list[AnyEffect] = []
     if isinstance(node.holding, Promised):
         calls.append(Allocate(job=node.holding.job, node=node.name))

@@ -14,8 +14,3 @@ class Version(Value, frozen=True):
     plan: Plan
     at_s: float
     by: str = ""
-
-
-def first(plan: Plan, *, at_s: float, by: str = "") -> tuple[Version, ...]:
-    """The versions of a job that was just submitted."""
-    return (Version(number=1, plan=plan, at_s=at_s, by=by),)
