@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence import age, book, table
+from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.placing.candidates import moved_off
 from holdfast.driver.core.recovery.case_of import case_of
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, Hypothesis
@@ -165,3 +166,11 @@ def test_a_passed_test_ends_a_quarantine_only_where_little_is_held_against_a_nod
     later = Turn(turn.state(), life.now + again_s, life.policy)
     afterwards.passed(later, "n2")
     assert later.nodes["n2"].quarantine is None
+
+
+def test_a_node_that_was_cleared_before_is_last_for_the_job_that_leaves_it(training) -> None:
+    life = training()
+    life.do(e.NodeFactTold(node="n1", words="a new cable", says="clears"))
+    turn = Turn(life.state, life.now, life.policy)
+    move_on_suspicion.move(turn, "job", "n1")
+    assert moved_off(turn, turn.jobs["job"]) == {"n1"}
