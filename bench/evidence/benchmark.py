@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from holdfast.bench.evidence.goals import Goal, goals
-from holdfast.bench.evidence.rows import ORACLE, UNCLOCKED, Row, compared, row
+from holdfast.bench.evidence.rows import ORACLE, CLOCKED, Row, compared, row
 from holdfast.bench.figures import Incomplete
 from holdfast.bench.trees import SOURCES, trees
 from holdfast.lab.simulator.cases.books import Life
@@ -82,8 +82,8 @@ def _pool() -> Iterator[ThreadPoolExecutor]:
 def _row(case: str, system: str, played: Mapping[str, Played]) -> Row:
     lives, cpu_s = played[system]
     own = row(case, system, lives, cpu_s)
-    oracle, unclocked = (compared(lives, played[each][0]) for each in (ORACLE, UNCLOCKED))
-    return msgspec.structs.replace(own, times_oracle=oracle, times_unclocked=unclocked)
+    oracle, clocked = (compared(lives, played[each][0]) for each in (ORACLE, CLOCKED))
+    return msgspec.structs.replace(own, times_oracle=oracle, times_clocked=clocked)
 
 
 def _played(
@@ -107,7 +107,7 @@ def _played(
 
 def _play(system: str, sources: Path, case: str, first: int, count: int) -> Played:
     """What the script printed. Raises `Incomplete`."""
-    player = system if system in (ORACLE, UNCLOCKED) else "driver"
+    player = system if system in (ORACLE, CLOCKED) else "driver"
     command = [sys.executable, str(SCRIPT), player, case, str(first), str(count)]
     done = subprocess.run(
         command,
@@ -134,7 +134,7 @@ def systems_beside(before: str) -> Iterator[dict[str, Path]]:
             cases = simulator / "cases"
             shutil.rmtree(cases, ignore_errors=True)
             cases.symlink_to(SOURCES.parent / "lab" / "simulator" / "cases")
-        yield {ORACLE: SOURCES, UNCLOCKED: SOURCES, **known}
+        yield {ORACLE: SOURCES, CLOCKED: SOURCES, **known}
 
 
 HEADINGS: tuple[tuple[str, Callable[[Row], str]], ...] = (
@@ -147,7 +147,7 @@ HEADINGS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("lost", lambda row: f"{row.lost_median_s:.0f}"),
     ("p90", lambda row: f"{row.lost_p90_s:.0f}"),
     ("times", lambda row: _times(row.times_oracle)),
-    ("times u", lambda row: _times(row.times_unclocked)),
+    ("times c", lambda row: _times(row.times_clocked)),
     ("CPU", lambda row: f"{row.cpu_ms:.0f}"),
 )
 LEGEND = """right, named: % that ended as they should, and whose cause was named. out: innocents

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from holdfast.bench.evidence.rows import ORACLE, Row
+from holdfast.bench.evidence.rows import CLOCKED, ORACLE, Row
 
 SHARE_OF_ORACLE = 0.95
 TIMES_ORACLE = 1.2
@@ -23,9 +23,9 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def goals(rows: Sequence[Row]) -> list[Goal]:
-    """Those that the cases which were played can tell of, for each system but the oracle."""
+    """Those that the cases which were played can tell of, for each system but the oracles."""
     oracle = {row.case: row for row in rows if row.system == ORACLE}
-    systems = dict.fromkeys(row.system for row in rows if row.system != ORACLE)
+    systems = dict.fromkeys(row.system for row in rows if row.system not in (ORACLE, CLOCKED))
     return [
         goal
         for system in systems
@@ -52,9 +52,12 @@ def _of(system: str, rows: Sequence[Row], oracle: dict[str, Row]) -> Iterator[Go
     )
     yield goal("innocents quarantined: 0", rows, lambda row: _most(row.innocents_quarantined, 0))
     yield goal(
-        f"innocents moved: at most {INNOCENTS_A_FAULT:g} a fault",
-        rows,
-        lambda row: _most(row.innocents_moved_a_fault, INNOCENTS_A_FAULT),
+        f"innocents moved: at most {INNOCENTS_A_FAULT:g} a fault, or as many as the oracle",
+        known,
+        lambda row: _most(
+            row.innocents_moved_a_fault,
+            max(INNOCENTS_A_FAULT, oracle[row.case].innocents_moved_a_fault),
+        ),
     )
     yield goal(
         f"time lost: at most {TIMES_ORACLE:g} times the oracle's",

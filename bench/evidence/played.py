@@ -1,7 +1,7 @@
 """Plays seeds of one case, a line of JSON for each: `played.py PLAYER CASE FIRST COUNT`.
 
 PLAYER is `driver`, the one whose sources are on the path, or one of the oracles, `oracle` and
-`unclocked`. The last line says what it cost: seconds of CPU.
+`clocked`. The last line says what it cost: seconds of CPU.
 """
 
 import sys
@@ -12,7 +12,7 @@ import msgspec
 from holdfast.lab.simulator.cases import play
 from holdfast.lab.simulator.cases.oracle import play as oracle
 
-PLAYERS = {"driver": play.play, "oracle": oracle.play, "unclocked": oracle.play_unclocked}
+PLAYERS = {"driver": play.play, "oracle": oracle.play, "clocked": oracle.play_clocked}
 
 
 def main(player: str, case: str, first: str, count: str) -> None:

@@ -72,5 +72,5 @@ def kept(facts: Iterable[Fact], now: float) -> tuple[Fact, ...]:
 
 
 def _stands(fact: Fact, now: float) -> bool:
-    paid = fact.payer is not None and now - fact.at_s < DAY_S
+    paid = fact.payer is not None and not fact.earned and now - fact.at_s < DAY_S
     return paid or fact.bearing is Bearing.CONVICTS

@@ -20,8 +20,9 @@ MOVES = frozenset({Act.MOVE_WARM, Act.MOVE_COLD})
 
 
 def paid(facts: Iterable[Fact], payer: Blame, since_s: float) -> int:
-    """Restarts that were paid from one budget."""
-    return sum(1 for fact in facts if fact.payer is payer and fact.at_s > since_s)
+    """Restarts that were paid from one budget, but for those that the job had earned."""
+    own = (fact for fact in facts if fact.payer is payer and not fact.earned)
+    return sum(1 for fact in own if fact.at_s > since_s)
 
 
 def accusers(facts: Iterable[Fact], now: float) -> int:

@@ -46,13 +46,17 @@ class Case(Value, frozen=True):
     scratch: bool = False  # and older than that is only the beginning
     refused: str = ""  # why that point cannot be used, where the fault says so
     convicted: str = ""  # explicit evidence against the node
+    instead: Act | None = None  # what is done about such a node where it is not replaced
     suspected: str = ""  # who has seen it says that the node has to be tested, or all
     acquitted: bool = False  # tests of the node found nothing lately
     apart: tuple[str, ...] = ()  # two nodes that are known not to reach each other
     blind: str = ""  # why the driver may not see well now
     hopeless: str = ""  # why no restart of these ranks can help
+    earned: bool = False  # it got on well since its last fault
     last: bool = False  # its budget is used up: what is tried now is tried last
     before: int | None = None  # a version that ran before this one
+    since_s: float = 0.0  # for how long this version is the newest
+    well_s: float = 0.0  # and how long, before that, nothing befell the one before
     said_of_it: Fact | None = None  # what a person said last for or against this version
     pauses: int = 3  # restarts with ever more patience at one site
     outside: bool = False  # it died of a signal that somebody else sent
@@ -101,12 +105,27 @@ class Case(Value, frozen=True):
         more than chance; () else."""
         names = sorted({each.name for each in self.named})
         dead = self.hang and self.fault is FaultClass.DIED and self.there.issuperset(names)
-        return tuple(names) if dead and len(names) == 2 and self.stands_out else ()
+        often = self.stands_out or (self.nodes == 2 and len(self.named) >= same.ALONE_FAULTS)
+        return tuple(names) if dead and len(names) == 2 and often else ()
 
     @property
     def spread(self) -> bool:
         """Whether faults were on several nodes, and none of them stands out."""
         return len(set(self.named)) >= SPREAD and not self.stands_out
+
+    @property
+    def came_with_it(self) -> bool:
+        """Whether it is more than chance that faults came since this version, and none before."""
+        return same.came_since(len(self.named), self.since_s, self.well_s)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether most deaths came elsewhere since the first at this site: a script that is wrong
+        there dies there."""
+        if self.fault is not FaultClass.DIED or not self.here:
+            return False
+        since = [fact for fact in self.past if fact.at_s >= self.here[0].at_s]
+        return 2 * len(self.here) < len(since)
 
     @property
     def alone(self) -> bool:

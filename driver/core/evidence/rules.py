@@ -20,6 +20,9 @@ USERS_DIED = 3
 """And where nobody said anything: it is the fourth that ends the job."""
 
 
+NO_OTHER = "no other node may take its place"
+
+
 class Answer(NamedTuple):
     """Whether it may be that, and by what, in a clause."""
 
@@ -55,8 +58,8 @@ def passing(case: Case) -> Answer:
         return Answer(False, words.in_turn(case))
     if case.stands_out:
         return Answer(False, words.standing_out(case))
-    if case.spread and case.before is not None:
-        return Answer(False, f"faults came on {len(set(case.named))} nodes, with a new version")
+    if case.before is not None and (case.spread or case.came_with_it):
+        return Answer(False, words.with_version(case))
     return Answer(True, words.not_again(case))
 
 
@@ -100,14 +103,12 @@ def link(case: Case) -> Answer:
     if not (case.apart or case.pair):
         return Answer(False, "no two nodes are known that cannot reach each other")
     why = words.cut_off(case) if case.apart else words.in_turn(case)
-    if case.leave is None:
-        return Answer(False, f"{why}, but no other node may take the place of one")
-    return Answer(True, why)
+    return Answer(True, why if case.leave else f"{why}, but no other may take the place of one")
 
 
 def node(case: Case) -> Answer:
     if case.convicted:
-        return Answer(True, case.convicted)
+        return Answer(True, NO_OTHER if case.instead else case.convicted)
     if case.node is None:
         return Answer(False, "no node is named")
     said = case.fault is FaultClass.SAID
@@ -115,9 +116,10 @@ def node(case: Case) -> Answer:
         return Answer(False, "the same came at this place on another node")
     if not (case.suspected or points_at_node(case)):
         return Answer(False, words.no_sign(case))
+    why = case.suspected or words.standing_out(case)
     if how_to_leave(case) is None:
-        return Answer(False, "its tests found nothing, and no other node may take its place")
-    return Answer(True, case.suspected or words.standing_out(case))
+        return Answer(True, f"{why}; its tests found nothing, and {NO_OTHER}")
+    return Answer(True, why)
 
 
 def points_at_node(case: Case) -> bool:
@@ -158,10 +160,11 @@ def version(case: Case) -> Answer:
         return Answer(False, "no version before this one has run")
     if told is not None:
         return Answer(True, words.said(told))
-    if not (case.spread or case.here or case.last):
-        return Answer(False, "neither at one site nor on several nodes")
-    where = words.at_site(case) if case.here else f"faults came on {len(set(case.named))} nodes"
-    return Answer(True, f"{where}, and version {case.before} ran before")
+    if case.here:
+        return Answer(True, f"{words.at_site(case)}, and version {case.before} ran before")
+    if not (case.spread or case.came_with_it or case.last):
+        return Answer(False, "neither at one site, nor on several nodes, nor since it runs")
+    return Answer(True, f"{words.with_version(case)}, and version {case.before} ran before")
 
 
 def group(case: Case) -> Answer:
@@ -183,7 +186,7 @@ def user(case: Case) -> Answer:
         return Answer(True, case.hopeless)
     if case.outside:
         return Answer(False, "a signal from outside ended it")
-    if len(case.here) < _least(case):
+    if len(case.here) < _least(case) or case.scattered:
         return Answer(False, words.at_site(case) if case.here else words.not_again(case))
     return Answer(True, words.same_again(case))
 

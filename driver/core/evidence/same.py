@@ -22,6 +22,10 @@ innocent in 20 faults; `holdfast bench evidence` measures it. (The prototype beh
 had .1, and .3 with a warm standby.)"""
 
 
+NEW = 0.1
+"""The same, where a job goes back to an older version: its people miss what the newer one does."""
+
+
 def at_site(
     past: Iterable[Fact], site: Site | None, now: float, began_s: float | None = None
 ) -> list[Fact]:
@@ -58,6 +62,12 @@ def few_stand_out(few: int, faults: int, nodes: int) -> bool:
         return False
     by_chance = comb(nodes, few) * (few / nodes) ** faults
     return by_chance <= CHANCE
+
+
+def came_since(faults: int, since_s: float, before_s: float) -> bool:
+    """Whether it is more than chance that all of so many faults came in the second of two times."""
+    whole_s = since_s + before_s
+    return faults >= LEAST_FAULTS and (since_s / whole_s if whole_s else 1.0) ** faults <= NEW
 
 
 def followed(

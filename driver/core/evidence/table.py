@@ -29,10 +29,15 @@ def judge(case: Case) -> Table:
     plain = _plain(case)
     order = ORDER[case.fault] if plain is None else (plain,)
     rows = tuple(_row(case, each) for each in order)
-    first = next((row for row in rows if row.open), None)
+    first = min((row for row in rows if row.open), key=_is_in_vain, default=None)
     if first is None or first.act is None:
         return Table(rows=rows)
     return Table(rows=rows, chosen=first.hypothesis, act=first.act)
+
+
+def _is_in_vain(row: Row) -> bool:
+    """A node, or one of two, that the job cannot leave: believed where nothing else is open."""
+    return row.hypothesis in (Hypothesis.NODE, Hypothesis.LINK) and row.act is Act.RESTART
 
 
 LAST = frozenset({Hypothesis.NODE, Hypothesis.VERSION})
@@ -45,7 +50,7 @@ def at_last(case: Case, tried: Collection[Hypothesis | None] = ()) -> tuple[Case
     final = replace(case, last=True)
     table = judge(final)
     still = (row for row in table.rows if row.open and row.hypothesis not in tried)
-    row = next((row for row in still if row.act is not Act.EXAM), None)
+    row = next((row for row in still if row.act not in (Act.EXAM, Act.RESTART)), None)
     if row is None or row.act is None or row.hypothesis not in LAST:
         return None
     return final, replace(table, chosen=row.hypothesis, act=row.act)
@@ -73,7 +78,9 @@ def _row(case: Case, hypothesis: Hypothesis) -> Row:
 def _act(case: Case, hypothesis: Hypothesis) -> Act:
     """How an open hypothesis is acted on."""
     if hypothesis is Hypothesis.NODE:
-        return Act.REPLACE if case.convicted else rules.how_to_leave(case) or Act.RESTART
+        if case.convicted:
+            return case.instead or Act.REPLACE
+        return rules.how_to_leave(case) or Act.RESTART
     if hypothesis is Hypothesis.LINK:
         return case.leave or Act.RESTART
     return _ACTS[hypothesis]

@@ -55,6 +55,12 @@ def standing_out(case: Case) -> str:
     return own(case) if case.nodes == 1 else f"{own(case)}, of {case.nodes} nodes"
 
 
+def with_version(case: Case) -> str:
+    """`3 faults came on 3 nodes, with a new version`."""
+    faults, nodes = len(case.named), len(set(case.named))
+    return f"{faults} faults came on {nodes} node{'s' if nodes > 1 else ''}, with a new version"
+
+
 def said(fact: Fact) -> str:
     """`a person says that it is well: the new loader is tested`."""
     well = fact.bearing is Bearing.ACQUITS

@@ -108,7 +108,7 @@ def check_silence(turn: Turn) -> None:
             turn.look_at_silence(name, again_s)
         elif not node.present:
             ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
-        elif oom_killed.may_come(turn, node):
+        elif oom_killed.may_come(turn, node) or _is_waited_for(turn, node):
             turn.look_at_silence(name, again_s)
         elif to_return(node) and turn.now < (late_s := turn.returned_s + turn.policy.reconnect_s):
             turn.look_at_silence(name, late_s)
@@ -141,6 +141,12 @@ def _is_silent(turn: Turn, node: Node) -> bool:
     moment_s = MOMENT * turn.policy.reconnect_s
     lost_s = node.link.since_s if isinstance(node.link, Broken) else 0.0
     return not node.connected and turn.now - lost_s >= moment_s
+
+
+def _is_waited_for(turn: Turn, node: Node) -> bool:
+    """Whether its job does nothing about its loss yet, for it may have no other."""
+    held = turn.jobs[node.job or ""].held
+    return held is not None and held.node == node.name
 
 
 def _may_go(turn: Turn, job: str) -> bool:

@@ -1,6 +1,7 @@
 """Whose budget a restart is paid from, and whether it is used up. Pure.
 
-A budget counts what was paid within its own window. The user's pays for what the script says of
+A budget counts what was paid within its own window, but for what the job had earned: it had got on
+for so long that the restart is little beside it. The user's pays for what the script says of
 itself, for what came again at one site with nothing else left open, and for deaths of a job that
 has one node and may have no other; the infrastructure's pays for all else.
 """
@@ -41,6 +42,8 @@ def used_up(turn: Turn, job: Job, fault: Fault, case: Case, by: Blame | None) ->
     if by is None:
         return ""
     budget = job.plan.user if by is Blame.USER else job.plan.infrastructure
+    if budget.restarts and case.earned:
+        return ""
     if book.paid(job.facts, by, turn.now - budget.window_s) < budget.restarts:
         return ""
     killed = crash_signature.killed(fault.signature, len(case.here) + 1)

@@ -38,12 +38,13 @@ def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Bl
         held_for=table.chosen,
         done=table.act,
         payer=payer,
+        earned=case.earned,
         entry=turn.sequence,
     )
     facts = _not_passed(turn.jobs[job.name].facts, case.here)
     turn.job(job.name, facts=age.kept((*facts, fact), turn.now))
     if case.node is not None and fault.node is not None and fault.blame is not Blame.USER:
-        _note_of_node(turn, case.node, replace(fact, payer=None), table, convicted=case.convicted)
+        _note_of_node(turn, case.node, replace(fact, payer=None), table)
 
 
 def _not_passed(facts: tuple[Fact, ...], here: Collection[Fact]) -> tuple[Fact, ...]:
@@ -71,10 +72,11 @@ def _about(job: Job, fault: Fault, case: Case) -> About:
     )
 
 
-def _note_of_node(turn: Turn, node: OfNode, fact: Fact, table: Table, *, convicted: str) -> None:
+def _note_of_node(turn: Turn, node: OfNode, fact: Fact, table: Table) -> None:
     """That a fault was there says little; it accuses the node where that is what is acted on."""
     held = table.chosen is Hypothesis.NODE
-    bearing = Bearing.CONVICTS if convicted else Bearing.ACCUSES if held else Bearing.CONTEXT
+    convicts = table.act is Act.REPLACE
+    bearing = Bearing.CONVICTS if convicts else Bearing.ACCUSES if held else Bearing.CONTEXT
     record = turn.nodes[node.name].record
     own = replace(fact, subject=node, bearing=bearing)
     turn.set_record(node.name, replace(record, facts=age.kept((*record.facts, own), turn.now)))

@@ -118,6 +118,7 @@ class Fact(Value, frozen=True):
     held_for: Hypothesis | None = None  # what was held to be behind it
     done: Act | None = None  # what was done about it
     payer: Blame | None = None  # from whose budget, where the job was restarted
+    earned: bool = False  # it had got on well since the one before: no budget counts it
     entry: int = 0  # of the journal
 
 

@@ -26,12 +26,17 @@ def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
         return False
     if not fits(Use.ASIDE, job, turn.nodes[node], turn.now):
         return False
-    known = unwanted(turn, job, without=node)
-    own = [turn.nodes[standby] for standby in job.standbys if standby not in known]
-    warm = [each.name for each in own if fits(Use.AT_ONCE, job, each, turn.now)]
+    warm = ready(turn, job, node)
     needed = len(job.leaving) + 1  # what it has to leave besides takes one each
     helpers = rounds.others(rounds.idle(turn, job), but=(node, *warm[:needed]))
     return len(warm) >= needed and len(helpers) == rounds.HELPERS
+
+
+def ready(turn: Turn, job: Job, node: str) -> list[str]:
+    """Standbys that could take the node's place at once."""
+    known = unwanted(turn, job, without=node)
+    own = [turn.nodes[standby] for standby in job.standbys if standby not in known]
+    return [each.name for each in own if fits(Use.AT_ONCE, job, each, turn.now)]
 
 
 def begin(

@@ -7,7 +7,6 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-import msgspec
 
 from holdfast.diagnostics.registry import only
 from holdfast.lab.simulator.cases.books import Life
@@ -22,7 +21,8 @@ def main() -> None:
     with only(*TESTED):
         one = Play(case)
         life = one.life()
-    told = _told(life, oracle.play(asked.case, asked.seed))
+    others = (oracle.play, oracle.play_clocked)
+    told = _told(life, *(play(asked.case, asked.seed) for play in others))
     sys.stdout.write("\n".join((str(case), *_story(one), *told, "")))
 
 
@@ -36,12 +36,11 @@ def _story(one: Play) -> Iterator[str]:
         yield f"incident {each.id}: {each.kind}, {each.blame}, {each.summary}: {each.outcome}"
 
 
-def _told(life: Life, other: Life) -> Iterator[str]:
-    """The books, the oracle's beside them."""
-    theirs = msgspec.structs.asdict(other)
-    yield f"{'':20} {'driver':>10} {'oracle':>10}"
-    for name, value in msgspec.structs.asdict(life).items():
-        yield f"{name:20} {value!s:>10} {theirs[name]!s:>10}"
+def _told(*lives: Life) -> Iterator[str]:
+    """The books, the oracles' beside them."""
+    yield f"{'':20} {'driver':>13} {'oracle':>13} {'clocked':>13}"
+    for name in Life.__struct_fields__:
+        yield " ".join([f"{name:20}", *(f"{getattr(life, name)!s:>13}" for life in lives)])
 
 
 def _arguments() -> argparse.ArgumentParser:

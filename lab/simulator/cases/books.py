@@ -43,6 +43,7 @@ class CaseBooks:
         self.faults = 0
         self.repeated = 0
         self.paused_s = 0.0  # that the job wanted itself
+        self._rests_s: float | None = None  # since when a person wants it to
         self.left: list[str] = []
         self.out: list[str] = []  # quarantined
         self._nodes: tuple[str, ...] = ()
@@ -53,9 +54,16 @@ class CaseBooks:
         if self.began_s is None:
             self.began_s = now
             self.cause.begins(nodes)
+        if self._rests_s is not None:
+            self.paused_s += now - self._rests_s
+            self._rests_s = None
         self.left += [node for node in self._nodes if node not in nodes]
         self._nodes = nodes
         self.repeated += max(0, self.best - start)
+
+    def rests(self, now: float) -> None:
+        """A person stops it; until it trains again that is nobody's loss."""
+        self._rests_s = now
 
     def reached(self, step: int, now: float) -> None:
         self.best = max(self.best, step)

@@ -67,6 +67,13 @@ class UserError(AtStep):
     words = "ValueError: expected 1024 tokens, got 1023"
 
 
+class CrashAtStep(AtStep):
+    """It dies of a signal there, as native code does: where no other node may take the place this
+    looks as `LemonAtStep` does."""
+
+    manner = Manner.SIGNAL
+
+
 class UserErrorOnce(UserError):
     """It raises, and not again."""
 

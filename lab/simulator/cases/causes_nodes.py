@@ -93,6 +93,27 @@ class BadLink(Cause):
         return nodes - 1 >= wanted
 
 
+class HangingNode(Cause):
+    """Ranks on one node stop for ever now and then; the detectors name it, or nobody."""
+
+    names = frozenset({"node"})
+    places = 1
+    exams_find = 0.3
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__(rng)
+        self.mean_s = rng.choice((30.0, 300.0, 1_200.0))
+        self.blocks = self.mean_s < 60.0
+
+    def next(self, attempt: Attempt, step: int) -> Trouble | None:
+        there = self.among(attempt)
+        if not there:
+            return None
+        named = self.rng.choice((*there, *there, None))
+        after_s = self.rng.expovariate(1 / self.mean_s)
+        return Trouble(after_s=after_s, manner=Manner.HANG, node=named)
+
+
 class Neighbour(Cause):
     """Somebody else's processes on one node take its memory, and a rank there is killed for it."""
 

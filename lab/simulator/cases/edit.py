@@ -16,6 +16,7 @@ LOOKS_S = 1.0
 def edit(world: CaseWorld, number: int) -> None:
     """Suspend the job, let it have the version, and resume it."""
     world.driver.request(e.SuspendRequested(job=JOB, by="a person"))
+    world.books.rests(world.now)
     _when_at_rest(world, number)
 
 

@@ -29,8 +29,12 @@ def named(state: State, name: str, *, spoiled_s: float = -1.0) -> str:
 
 def _hypothesis(incident: Incident) -> str:
     """By its table of hypotheses; "" where it has none, as of a driver that knew of no such."""
-    chosen = getattr(getattr(incident, "table", None), "chosen", None)
-    return "" if chosen is None else {"restore-point": "point"}.get(chosen, str(chosen))
+    table = getattr(incident, "table", None)
+    if table is None:
+        return ""
+    still = [row.hypothesis for row in table.rows if row.open]  # of a job whose budget is used up
+    chosen = table.chosen or next(iter(still), "")
+    return {"restore-point": "point"}.get(chosen, str(chosen))
 
 
 def _by_its_words(state: State, job: Job, last: Incident, *, spoiled: bool) -> str:

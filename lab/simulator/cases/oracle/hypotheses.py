@@ -71,10 +71,21 @@ def _at_one_step(seen: Observed, before: list[int]) -> float:
     return 1.0 if seen.step == before[0] else 0.0
 
 
+MEANS_S = (30.0, 300.0, 1_200.0)
+
+
+def _hanging(h: Hypothesis, seen: Observed, before: History) -> float:
+    there = h.who[0] in seen.nodes and seen.node in (None, *h.who)
+    if seen.manner is not Manner.HANG or not there:
+        return 0.0
+    share = 1 if seen.node is None else 2
+    return sum(seen.about(mean_s) for mean_s in MEANS_S) * share / 9
+
+
 def _link(h: Hypothesis, seen: Observed, before: History) -> float:
     if seen.manner is not Manner.HANG or not (seen.node is None or seen.node in h.who):
         return 0.0
-    return sum(seen.about(mean_s) for mean_s in (30.0, 300.0, 1_200.0)) / 9
+    return sum(seen.about(mean_s) for mean_s in MEANS_S) / 9
 
 
 def _crashing(h: Hypothesis, seen: Observed, before: History) -> float:
@@ -122,10 +133,12 @@ DENSITIES: dict[str, Density] = {
     "lemon-2-hourly": _of_node(Manner.SIGNAL, 1.4 * HOUR_S, 2.6 * HOUR_S),
     "lemon-at-step": _lemon_at_step,
     "two-lemons": _two_lemons,
+    "hanging-node": _hanging,
     "bad-link": _link,
     "crashing-code": _crashing,
     "user-once": _of_code(Manner.EXCEPTION, once=True),
     "user-always": _of_code(Manner.EXCEPTION),
+    "crash-at-step": _of_code(Manner.SIGNAL),
     "exit-zero": _of_code(Manner.EXIT_ZERO),
     "too-large": _of_code(Manner.OUT_OF_MEMORY),
     "neighbour": _of_node(Manner.OUT_OF_MEMORY, 60.0, 1_800.0),

@@ -22,7 +22,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     at_start: bool
     device: bool  # its words are those of a device that failed
     version: int
-    clocked: bool = True  # whoever looks knows how often each cause strikes
+    clocked: bool = False  # whoever looks knows how often each cause strikes
 
     def within(self, low_s: float, high_s: float) -> float:
         """The density, a second, of a cause that strikes so long after training began."""

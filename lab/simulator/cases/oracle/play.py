@@ -20,9 +20,9 @@ SHORT, SHORT_S = 10, 60.0
 
 
 class OraclePlay:
-    """One life. `clocked`: it knows how often each cause strikes."""
+    """One life. `clocked`: it is told how often each cause strikes, which nobody observes."""
 
-    def __init__(self, case: Case, *, clocked: bool = True) -> None:
+    def __init__(self, case: Case, *, clocked: bool = False) -> None:
         self.clocked = clocked
         self.case, self.cause = case, case.cause
         self.books = CaseBooks(case, self.cause)
@@ -67,7 +67,7 @@ class OraclePlay:
         if self.version > 1:
             self._begins()
             self._train(600)
-            self.now += RESTART_S
+            self.books.rests(self.now)
             self._choose_start(self.memory)
         return ""
 
@@ -188,12 +188,10 @@ class OraclePlay:
 
 
 def play(name: str, seed: int) -> Life:
-    """A seed of a case, by the oracle."""
+    """A seed of a case, by the oracle that sees what a driver sees."""
     return OraclePlay(draw(name, seed)).life()
 
 
-def play_unclocked(name: str, seed: int) -> Life:
-    """The same by one that does not know how often each cause strikes: as good as a driver may be.
-    That a step comes again is known to both.
-    """
-    return OraclePlay(draw(name, seed), clocked=False).life()
+def play_clocked(name: str, seed: int) -> Life:
+    """The same by one that knows besides how often each cause strikes: no driver can be as good."""
+    return OraclePlay(draw(name, seed), clocked=True).life()
