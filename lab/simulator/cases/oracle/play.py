@@ -15,6 +15,8 @@ WARM_S, COLD_S = 2.0, 100.0
 """A move more than a restart: to save the last step; and until an executor is there."""
 FOUND_S = {Manner.HANG: 15.0, Manner.EXIT_ZERO: 7.5, Manner.LOST: 3.0}
 """Until the detectors tell."""
+UNMOVED = 0.01
+"""A fault after which no chance differs by more has told nothing."""
 SHORT, SHORT_S = 10, 60.0
 """So many attempts, on average shorter than that: the job crawls."""
 
@@ -35,6 +37,7 @@ class OraclePlay:
         self.points: list[int] = []  # in the store
         self.memory: int | None = None
         self.belief = Belief()
+        self._chances: dict[Hypothesis, float] = {}  # at the fault before
 
     def life(self) -> Life:
         """Play it to its end."""
@@ -162,7 +165,9 @@ class OraclePlay:
     def _actions(self, trouble: Trouble) -> dict[Action, float]:
         """What can be done now, and the seconds of each."""
         wait_s = trouble.lasts_s if trouble.manner is Manner.LOST else 0.0
-        can = {Action("restart"): RESTART_S + wait_s, Action("fail"): 0.0}
+        can = {Action("fail"): 0.0}
+        if not self._tells_nothing():
+            can[Action("restart")] = RESTART_S + wait_s
         if self.warm or self.free:
             move_s = RESTART_S + (WARM_S if self.warm else COLD_S)
             named = {seen.node for seen in self.belief.history if seen.node in self.nodes}
@@ -173,6 +178,15 @@ class OraclePlay:
             back = self.points[self._older() - 1] if self._older() else 0
             can[Action("point")] = RESTART_S + (self.books.best - back) * STEP_S
         return can
+
+    def _tells_nothing(self) -> bool:
+        """Whether a restart would only show what the last one did, which left two causes as likely
+        as before: `best` takes all to be known after it."""
+        last = [(seen.node, seen.step, seen.manner) for seen in self.belief.history[-2:]]
+        before, self._chances = self._chances, self.belief.posterior()
+        moved = (abs(before.get(each, 0.0) - chance) for each, chance in self._chances.items())
+        again = len(last) == 2 and last[0] == last[1] and not self.belief.history[-1].at_start
+        return again and max(moved) < UNMOVED
 
     def _older(self) -> int:
         """How many points are older than where the last attempt began."""
