@@ -19,9 +19,9 @@ LOW = 1.0
 MOVES = frozenset({Act.MOVE_WARM, Act.MOVE_COLD})
 
 
-def paid(facts: Iterable[Fact], payer: Blame, since_s: float) -> int:
-    """Restarts that were paid from one budget, but for those that the job had earned."""
-    own = (fact for fact in facts if fact.payer is payer and not fact.earned)
+def paid(facts: Iterable[Fact], payer: Blame, since_s: float, *, earned: bool = True) -> int:
+    """Restarts that were paid from one budget. `earned`: with those that the job had earned."""
+    own = (fact for fact in facts if fact.payer is payer and (earned or not fact.earned))
     return sum(1 for fact in own if fact.at_s > since_s)
 
 

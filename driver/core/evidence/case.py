@@ -105,13 +105,21 @@ class Case(Value, frozen=True):
         more than chance; () else."""
         names = sorted({each.name for each in self.named})
         dead = self.hang and self.fault is FaultClass.DIED and self.there.issuperset(names)
-        often = self.stands_out or (self.nodes == 2 and len(self.named) >= same.ALONE_FAULTS)
-        return tuple(names) if dead and len(names) == 2 and often else ()
+        return tuple(names) if dead and len(names) == 2 and self._often else ()
+
+    @property
+    def _often(self) -> bool:
+        """Whether that is no chance: of two nodes it is always, and the third time counts."""
+        faults = len(self.named)
+        few = same.few_stand_out(2, faults, self.nodes) or self.stands_out
+        return few or (faults >= same.ALONE_FAULTS and bool(self.nodes == 2 or self.suspected))
 
     @property
     def spread(self) -> bool:
-        """Whether faults were on several nodes, and none of them stands out."""
-        return len(set(self.named)) >= SPREAD and not self.stands_out
+        """Whether faults were on several nodes, and none of them stands out: on each that it had, of
+        a job with fewer."""
+        several = len(set(self.named)) >= max(2, min(SPREAD, self.nodes))
+        return several and len(self.named) >= SPREAD and not self.stands_out
 
     @property
     def came_with_it(self) -> bool:

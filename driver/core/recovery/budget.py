@@ -41,20 +41,29 @@ def used_up(turn: Turn, job: Job, fault: Fault, case: Case, by: Blame | None) ->
     """Why the job may not try again; "" where it may."""
     if by is None:
         return ""
-    budget = job.plan.user if by is Blame.USER else job.plan.infrastructure
-    if budget.restarts and case.earned:
-        return ""
+    budget = _budget(job, by)
     if book.paid(job.facts, by, turn.now - budget.window_s) < budget.restarts:
         return ""
     killed = crash_signature.killed(fault.signature, len(case.here) + 1)
     return f"{fault.summary}. {killed}{_told(budget, by)}"
 
 
+def goes_on(turn: Turn, job: Job, case: Case, by: Blame) -> bool:
+    """Whether it may try again though nothing is left to try: what it has earned is its own."""
+    budget = _budget(job, by)
+    unearned = book.paid(job.facts, by, turn.now - budget.window_s, earned=False)
+    return budget.restarts > 0 and (case.earned or unearned < budget.restarts)
+
+
+def _budget(job: Job, by: Blame | None) -> Budget:
+    return job.plan.user if by is Blame.USER else job.plan.infrastructure
+
+
 def at_last(turn: Turn, job: Job, case: Case, by: Blame | None) -> tuple[Case, Table] | None:
     """What there is to try where a budget is used up: each hypothesis once within its window, and
     nothing where no restart was allowed at all. What convicts a node is no guess to be tried: it
     is what the budget counts."""
-    budget = job.plan.user if by is Blame.USER else job.plan.infrastructure
+    budget = _budget(job, by)
     if case.convicted or not budget.restarts:
         return None
     return hypotheses.at_last(case, _tried_last(job, turn.now - budget.window_s))

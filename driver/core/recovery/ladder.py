@@ -54,7 +54,9 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     spent = budget.used_up(turn, job, fault, case, payer)
     if spent and (final := budget.at_last(turn, job, case, payer)) is not None:
         case, table = final
-        payer, spent = None, ""
+        payer = None
+    if payer is None or budget.goes_on(turn, job, case, payer):
+        spent = ""
     reason = _over(turn, job, fault, case, table) or spent
     if not (fault.asked or table.act is Act.WAIT):
         facts.withdraw(turn, job, case)

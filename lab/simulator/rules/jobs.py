@@ -112,7 +112,7 @@ def budget_is_kept(job: Job, now: float) -> None:
         (Blame.INFRASTRUCTURE, job.plan.infrastructure),
     ):
         since = now - budget.window_s
-        used = book.paid(job.facts, blame, since)
+        used = book.paid(job.facts, blame, since, earned=False)
         require("budgets-are-kept", used <= budget.restarts, f"{job.name}: {used} for {blame}")
 
 
