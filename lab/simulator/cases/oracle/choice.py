@@ -17,8 +17,8 @@ FAULT_S = 20.0
 """What one more fault costs: until it is found, a restart, and steps done again."""
 MANY = 5
 """Faults that follow instead of one where the job crawls: to put a cure off is dear then."""
-INNOCENT_S = 200.0
-"""What it is worth not to move a node that is well: it moves no more of them than a driver may."""
+INNOCENT_S = 60.0
+"""What it is worth not to move a node that is well."""
 OLD_CODE_S = 600.0
 """And not to run the version before where the newest is well."""
 GIVEN_UP_S = 14_400.0
