@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from holdfast.bench.evidence.goals import Goal, goals
-from holdfast.bench.evidence.rows import ORACLE, CLOCKED, Row, compared, row
+from holdfast.bench.evidence.rows import CLOCKED, ORACLE, Row, compared, row
 from holdfast.bench.figures import Incomplete
 from holdfast.bench.trees import SOURCES, trees
 from holdfast.lab.simulator.cases.books import Life

@@ -24,9 +24,9 @@ def crash(life, step: int) -> None:
             life.tests_end()
 
 
-@pytest.mark.parametrize("where", ["standbys", "spare"])
-def test_once_it_stands_out_it_is_tested_and_then_its_place_moves(training, where: str) -> None:
-    life = training(**{where: 1})
+@pytest.mark.parametrize("more", [{"standbys": 1}, {"spare": 1, "task": STORING}])
+def test_once_it_stands_out_it_is_tested_and_then_its_place_moves(training, more: dict) -> None:
+    life = training(**more)
     for step in range(2, 5):
         assert life.acquittals("n1") == []
         crash(life, step)
@@ -40,9 +40,9 @@ def test_once_it_stands_out_it_is_tested_and_then_its_place_moves(training, wher
     assert any("try its place on another node than n1" in why for why in life.whys)
 
 
-def test_the_last_step_is_saved_before_the_place_moves(training) -> None:
+def test_a_standby_takes_the_place_at_once_and_the_last_step_is_saved_before(training) -> None:
     life = training(standbys=1, task=STORING)
-    for step in range(2, 5):
+    for step in range(2, 4):
         crash(life, step)
         life.progress(step)
     old = life.job.epoch

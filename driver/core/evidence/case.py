@@ -116,8 +116,7 @@ class Case(Value, frozen=True):
 
     @property
     def spread(self) -> bool:
-        """Whether faults were on several nodes, and none of them stands out: on each that it had, of
-        a job with fewer."""
+        """Whether faults were on several nodes, or all of its few, and none of them stands out."""
         several = len(set(self.named)) >= max(2, min(SPREAD, self.nodes))
         return several and len(self.named) >= SPREAD and not self.stands_out
 

@@ -16,6 +16,10 @@ from holdfast.driver.core.state.model import Fault, Job, Wanted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame
 
+EARNS = 10
+"""So many times what a restart costs a job has to get on to earn one: then it loses no more than a
+tenth by them, and to end it would lose all."""
+
 OURS = frozenset(
     {
         *(Hypothesis.BLIND, Hypothesis.PAUSE, Hypothesis.POINT),
@@ -53,6 +57,16 @@ def goes_on(turn: Turn, job: Job, case: Case, by: Blame) -> bool:
     budget = _budget(job, by)
     unearned = book.paid(job.facts, by, turn.now - budget.window_s, earned=False)
     return budget.restarts > 0 and (case.earned or unearned < budget.restarts)
+
+
+def earned(turn: Turn, job: Job, fault: Fault, restart_s: float) -> bool:
+    """Whether the job got on well since its fault before, further than ever."""
+    known = (each for each in turn.incidents.values() if each.table and job.name in each.jobs)
+    others = (each for each in known if each.id != job.incident)
+    before = max(others, key=lambda each: each.id, default=None)
+    if before is None or before.overtaken or before.resumed_s is None:
+        return False
+    return turn.now - fault.stalled_s - before.resumed_s >= EARNS * restart_s
 
 
 def _budget(job: Job, by: Blame | None) -> Budget:

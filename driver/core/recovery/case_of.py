@@ -11,17 +11,12 @@ from holdfast.driver.core.evidence import age, book, cost
 from holdfast.driver.core.evidence.case import Case, Ways
 from holdfast.driver.core.faults import crash_signature, root_cause, site
 from holdfast.driver.core.placing import move_on_suspicion
-from holdfast.driver.core.recovery import sight
+from holdfast.driver.core.recovery import budget, sight
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import Fault, Job, Wanted
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Weight
-
-
-EARNS = 10
-"""So many times what a restart costs a job has to get on to earn one: then it loses no more than a
-tenth by them, and to end it would lose all."""
 
 
 def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
@@ -47,7 +42,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         scratch=not known_points.older(job),
         refused=_refused(job, fault),
         convicted=convicted,
-        instead=_instead(turn, job, fault),
+        instead=sight.instead(turn, job, fault),
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
         acquitted=node is not None and _acquitted(turn, node.name),
         apart=move_on_suspicion.cut_off(turn, job, fault),
@@ -60,7 +55,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         pauses=turn.policy.spot_tries - 1,
         outside=fault.signature is not None and fault.signature.outside,
         fix=fault.fix,
-        earned=_got_on_s(turn, job, fault) >= EARNS * cost.cost_s(Act.RESTART, cost_s),
+        earned=budget.earned(turn, job, fault, cost.cost_s(Act.RESTART, cost_s)),
         ways=Ways() if convicted else _ways(turn, job, fault, cost_s),
     )
 
@@ -147,29 +142,6 @@ def _well_s(job: Job, before: int | None) -> float:
     return job.version.at_s - max((*began, *ended), default=job.version.at_s)
 
 
-def _instead(turn: Turn, job: Job, fault: Fault) -> Act | None:
-    """What is done about a node that is not heard, where no other may take its place: it is waited
-    for as long as another one would need to come. None: it is replaced."""
-    node = turn.nodes.get(fault.node or "")
-    silent = fault.kind is Kind.NODE_LOST and node is not None and node.present
-    if node is None or not silent or move_on_suspicion.may_move(turn, job, node.name):
-        return None
-    waited_s = turn.now - turn.incidents[job.incident or 0].found_s
-    if node.connected and waited_s:
-        return Act.RESTART
-    return Act.WAIT if waited_s < turn.policy.connect_s else None
-
-
-def _got_on_s(turn: Turn, job: Job, fault: Fault) -> float:
-    """For how long the job had got further than ever, since the fault before; 0: it had not."""
-    known = turn.incidents.values()
-    own = [each for each in known if each.table and job.name in each.jobs and each.id != job.incident]
-    before = max(own, key=lambda each: each.id, default=None)
-    if before is None or before.overtaken or before.resumed_s is None:
-        return 0.0
-    return turn.now - fault.stalled_s - before.resumed_s
-
-
 def _ways(turn: Turn, job: Job, fault: Fault, cost_s: dict[Act, float]) -> Ways:
     """What could be done now."""
     acts = {Act.RESTART, Act.GIVE_UP, Act.EXAM, Act.EXAM_ALL, Act.WAIT}
@@ -179,6 +151,7 @@ def _ways(turn: Turn, job: Job, fault: Fault, cost_s: dict[Act, float]) -> Ways:
         acts.add(Act.MOVE_COLD)
     if known_points.older(job) or not job.plan.task.store_url:  # then there is the beginning
         acts.add(Act.STEP_BACK)
-    if node and Act.MOVE_WARM not in acts and suspicion.ready(turn, job, node):
+    tested = Act.MOVE_WARM in acts or fault.weight is Weight.SUSPECT
+    if node and not tested and suspicion.ready(turn, job, node):
         cost_s[Act.MOVE_COLD] = cost.cost_s(Act.MOVE_WARM, cost_s)  # a standby takes the place
     return Ways(acts=frozenset(acts), cost_s=cost_s)

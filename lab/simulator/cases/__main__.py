@@ -7,7 +7,6 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-
 from holdfast.diagnostics.registry import only
 from holdfast.lab.simulator.cases.books import Life
 from holdfast.lab.simulator.cases.drawing import CAUSES, draw
