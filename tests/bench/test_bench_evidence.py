@@ -44,10 +44,10 @@ def test_the_driver_and_the_oracle_play_the_same_seeds() -> None:
     rows = _measured(["lemon", "user-always"], 3)
     assert [(each.case, each.system, each.lives) for each in rows] == [
         ("lemon", "oracle", 3),
-        ("lemon", "unclocked", 3),
+        ("lemon", "clocked", 3),
         ("lemon", "holdfast", 3),
         ("user-always", "oracle", 3),
-        ("user-always", "unclocked", 3),
+        ("user-always", "clocked", 3),
         ("user-always", "holdfast", 3),
     ]
     assert all(each.faults >= 1 for each in rows)
@@ -56,7 +56,7 @@ def test_the_driver_and_the_oracle_play_the_same_seeds() -> None:
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
 def test_an_earlier_driver_plays_in_today_s_worlds() -> None:
     with systems_beside("HEAD") as systems:
-        assert list(systems) == ["oracle", "unclocked", "holdfast", "HEAD"]
+        assert list(systems) == ["oracle", "clocked", "holdfast", "HEAD"]
         before = systems["HEAD"] / "holdfast"
         cases = Path("lab/simulator/cases")
         assert (before / cases).resolve() == ROOT / cases
@@ -82,8 +82,8 @@ def test_json_is_one_line_with_rows_and_goals(capsys: pytest.CaptureFixture[str]
     assert run(cases=["passing"], seeds=2, before="", as_json=True) == 0
     told = capsys.readouterr()
     found = json.loads(told.out)
-    assert [each["system"] for each in found["rows"]] == ["oracle", "unclocked", "holdfast"]
-    assert {each["system"] for each in found["goals"]} == {"unclocked", "holdfast"}
+    assert [each["system"] for each in found["rows"]] == ["oracle", "clocked", "holdfast"]
+    assert {each["system"] for each in found["goals"]} == {"clocked", "holdfast"}
     assert "case 1 of 1" in told.err
 
 

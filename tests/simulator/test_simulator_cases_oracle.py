@@ -11,7 +11,7 @@ from holdfast.lab.simulator.cases.drawing import CAUSES
 from holdfast.lab.simulator.cases.oracle.choice import Action, best, called, cures
 from holdfast.lab.simulator.cases.oracle.hypotheses import Belief, Hypothesis
 from holdfast.lab.simulator.cases.oracle.observed import Observed
-from holdfast.lab.simulator.cases.oracle.play import play, play_unclocked
+from holdfast.lab.simulator.cases.oracle.play import play, play_clocked
 from holdfast.lab.simulator.cases.trouble import Manner
 
 NODES = ("n0", "n1", "n2", "n3")
@@ -84,7 +84,7 @@ def test_each_case_but_that_which_ends_by_itself_has_a_cure_of_its_own() -> None
 
 
 def test_who_does_not_know_the_rhythm_waits_for_a_second_death_of_a_lemon() -> None:
-    lives = [(play("lemon", seed), play_unclocked("lemon", seed)) for seed in SEEDS]
+    lives = [(play_clocked("lemon", seed), play("lemon", seed)) for seed in SEEDS]
     moved = [(one, other) for one, other in lives if one.moves and other.moves]
     assert len(moved) > 40
     assert sum(one.faults == 1 for one, _ in moved) > 0.9 * len(moved)

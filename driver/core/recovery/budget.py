@@ -26,16 +26,19 @@ OURS = frozenset(
         *(Hypothesis.LINK, Hypothesis.NODE, Hypothesis.GROUP),
     }
 )
-"""What the script is not blamed for while it is acted on."""
+"""What the script is not blamed for while it is acted on; what it says itself it is blamed for as
+long as nothing but a restart is left."""
 
 
 def payer(job: Job, fault: Fault, case: Case, table: Table) -> Blame | None:
     """Who pays for the restart that follows; None where none does, or a person asked for it."""
     if job.wanted is not Wanted.RUN or fault.asked or table.act in (Act.GIVE_UP, Act.WAIT):
         return None
-    if table.chosen in OURS or fault.blame is Blame.INFRASTRUCTURE:
+    said = case.fault is FaultClass.SAID
+    ours = table.chosen in OURS and not (said and table.act is Act.RESTART)
+    if ours or fault.blame is Blame.INFRASTRUCTURE:
         return Blame.INFRASTRUCTURE
-    if fault.blame is Blame.USER or case.fault is FaultClass.SAID:
+    if fault.blame is Blame.USER or said:
         return Blame.USER
     again = table.chosen is None and bool(case.here) and not case.hang
     return Blame.USER if again or (fault.own and case.alone) else Blame.INFRASTRUCTURE

@@ -152,6 +152,6 @@ def _ways(turn: Turn, job: Job, fault: Fault, cost_s: dict[Act, float]) -> Ways:
     if known_points.older(job) or not job.plan.task.store_url:  # then there is the beginning
         acts.add(Act.STEP_BACK)
     tested = Act.MOVE_WARM in acts or fault.weight is Weight.SUSPECT
-    if node and not tested and suspicion.ready(turn, job, node):
+    if node and not tested and suspicion.standing_by(turn, job, node):
         cost_s[Act.MOVE_COLD] = cost.cost_s(Act.MOVE_WARM, cost_s)  # a standby takes the place
     return Ways(acts=frozenset(acts), cost_s=cost_s)

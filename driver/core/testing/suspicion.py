@@ -25,13 +25,13 @@ def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
         return False
     if not fits(Use.ASIDE, job, turn.nodes[node], turn.now):
         return False
-    warm = ready(turn, job, node)
+    warm = standing_by(turn, job, node)
     needed = len(job.leaving) + 1  # what it has to leave besides takes one each
     helpers = rounds.others(rounds.idle(turn, job), but=(node, *warm[:needed]))
     return len(warm) >= needed and len(helpers) == rounds.HELPERS
 
 
-def ready(turn: Turn, job: Job, node: str) -> list[str]:
+def standing_by(turn: Turn, job: Job, node: str) -> list[str]:
     """Standbys that could take the node's place at once, its last step saved; none while nobody is
     to be suspected."""
     if turn.brake.on or turn.policy.dry_run or not saving.can_save(job):
