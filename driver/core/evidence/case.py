@@ -126,13 +126,12 @@ class Case(Value, frozen=True):
         return same.came_since(len(self.named), self.since_s, self.well_s)
 
     @property
-    def scattered(self) -> bool:
-        """Whether most deaths came elsewhere since the first at this site: a script that is wrong
-        there dies there."""
-        if self.fault is not FaultClass.DIED or not self.here:
-            return False
-        since = [fact for fact in self.past if fact.at_s >= self.here[0].at_s]
-        return 2 * len(self.here) < len(since)
+    def elsewhere(self) -> bool:
+        """Whether its node stands out by what came at other sites alone."""
+        others = [fact.about.node for fact in self.past if fact not in self.here]
+        named = [node for node in others if node is not None]
+        own = named.count(self.node) if self.node is not None and not self.alone else 0
+        return same.stands_out(own, len(named), self.nodes)
 
     @property
     def alone(self) -> bool:

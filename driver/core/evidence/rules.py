@@ -186,8 +186,10 @@ def user(case: Case) -> Answer:
         return Answer(True, case.hopeless)
     if case.outside:
         return Answer(False, "a signal from outside ended it")
-    if len(case.here) < _least(case) or case.scattered:
+    if len(case.here) < _least(case):
         return Answer(False, words.at_site(case) if case.here else words.not_again(case))
+    if case.fault is FaultClass.DIED and case.elsewhere:
+        return Answer(False, f"at other places, too, it came on {case.it}")
     return Answer(True, words.same_again(case))
 
 
