@@ -91,7 +91,9 @@ class Checkpoint(Model):
 
 
 class Budget(Model):
-    """How many recoveries of one kind a job may use within a sliding window."""
+    """How many recoveries of one kind a job may use within a sliding window. One after which it had
+    got on for ten times as long as a restart takes does not count.
+    """
 
     restarts: int = Field(default=3, ge=0, le=100_000)
     """Recoveries allowed within the window; 0 fails the job at the first fault."""

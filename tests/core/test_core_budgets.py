@@ -46,6 +46,38 @@ def test_how_many_restarts_are_used_is_told_in_the_right_number(
     assert (table.chosen, table.act) == (None, Act.GIVE_UP), "what may be open was not tried"
 
 
+def crashes(life, times: int, apart_s: float) -> int:
+    """The script raises at another step each time, having got on for so long; how often it did."""
+    for count in range(times):
+        life.dies(1, exception="ValueError", own_step=10 * count + 5)
+        if life.phase is Phase.FAILED:
+            return count + 1
+        for _ in range(6):
+            life.answer()
+            if life.job.exam is not None:
+                life.tests_end()
+        life.progress(10 * count + 11)
+        life.now += apart_s
+    return times
+
+
+@pytest.mark.parametrize(("apart_s", "times"), [(300.0, 30), (20.0, 5)])
+def test_a_job_that_gets_on_well_earns_its_restarts(training, apart_s: float, times: int) -> None:
+    life = training(user=e.Budget(restarts=3, window_s=1e6))
+    assert crashes(life, 30, apart_s) == times
+    facts = [fact for fact in life.job.facts if fact.payer]
+    assert sum(not fact.earned for fact in facts) == min(3, 30 // times), (
+        "and the first one is paid"
+    )
+    assert sum(fact.earned for fact in facts) > 20 or times == 5, "which are told as restarts, too"
+
+
+def test_who_allows_no_restart_gets_none_however_well_the_job_got_on(training) -> None:
+    life = training(user=e.Budget(restarts=0, window_s=3600))
+    life.now += 1e5
+    assert crashes(life, 2, 300.0) == 1
+
+
 NO_FOLDER = "workdir: '/no' is not a folder on this node. Give the path of one that is."
 
 

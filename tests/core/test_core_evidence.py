@@ -390,3 +390,20 @@ def test_reasons_say_only_what_is_known() -> None:
     assert RULES[Hypothesis.USER](first).why == "nothing like it came before"
     only = case(FaultClass.SAID, past(), nodes=1, site=HERE)
     assert RULES[Hypothesis.NODE](only).why == "the job has one node, so all its faults come there"
+
+
+def test_a_version_is_left_where_faults_began_with_it() -> None:
+    soon = case(FaultClass.DIED, past(NODES[2]), nodes=8, before=1, since_s=120.0, well_s=3_600.0)
+    assert chosen(judge(soon)) == (Hypothesis.VERSION, Act.VERSION_BEFORE)
+    for more in ({"since_s": 1_800.0}, {"before": None}):
+        assert judge(replace(soon, **more)).chosen is Hypothesis.PASSING, "that may be chance"
+
+
+def test_what_cannot_be_left_is_named_where_nothing_else_is_open() -> None:
+    facts = [past(site=replace(HERE, step=step)) for step in (1, 2, 3)]
+    stuck = case(FaultClass.DIED, *facts, acquitted=True, ways=Ways())
+    assert chosen(judge(stuck)) == (Hypothesis.NODE, Act.RESTART)
+    again = replace(stuck, past=tuple(past(site=HERE) for _ in range(3)))
+    assert judge(again).chosen is Hypothesis.USER, "a script that dies at one place may be wrong"
+    both = replace(again, past=(*again.past, *(facts * 2)))
+    assert judge(both).chosen is Hypothesis.NODE, "but not where the node is bad elsewhere, too"

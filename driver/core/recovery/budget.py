@@ -7,7 +7,7 @@ has one node and may have no other; the infrastructure's pays for all else.
 """
 
 from holdfast.driver.core.events import Budget
-from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence import book, cost
 from holdfast.driver.core.evidence import table as hypotheses
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.faults import crash_signature
@@ -69,7 +69,8 @@ def earned(turn: Turn, job: Job, fault: Fault, restart_s: float) -> bool:
     before = max(others, key=lambda each: each.id, default=None)
     if before is None or before.overtaken or before.resumed_s is None:
         return False
-    return turn.now - fault.stalled_s - before.resumed_s >= EARNS * restart_s
+    least_s = EARNS * max(restart_s, cost.DEFAULT_S[Act.RESTART])
+    return turn.now - fault.stalled_s - before.resumed_s >= least_s
 
 
 def _budget(job: Job, by: Blame | None) -> Budget:

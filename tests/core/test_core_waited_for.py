@@ -1,0 +1,56 @@
+"""A node that is not heard, of a job that may have no other: it is waited for."""
+
+import pytest
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.state.model import Phase
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+
+
+def lost(life, node: str) -> None:
+    """Its connection ends, and its peers get no answer."""
+    life.silence(node)
+    finding = Finding(
+        kind=Kind.NODE_LOST,
+        weight=Weight.CONCLUSIVE,
+        blame=Blame.INFRASTRUCTURE,
+        node=node,
+        summary=f"{node} is lost",
+    )
+    life.do(e.Found(finding=finding))
+
+
+def back(life, node: str) -> None:
+    link = life.state.nodes[node].link
+    again = e.ExecutorConnected(
+        node=node, incarnation=link.incarnation, address=link.address, generation=0, epoch=0
+    )
+    life.do(again)
+
+
+def test_its_ranks_start_anew_there_once_it_is_back(training) -> None:
+    life = training()
+    lost(life, "n1")
+    assert (life.evicted, life.phase) == ([], Phase.RUNNING)
+    assert any("no other node may take its place: wait" in why for why in life.whys)
+    life.wait(until_s=life.now + 35)
+    assert (life.evicted, life.phase) == ([], Phase.RUNNING), "nor for its silence"
+    back(life, "n1")
+    life.wait(until_s=life.now + 10)
+    life.answer()
+    assert (life.phase, life.job.places, life.evicted) == (Phase.RUNNING, ("n0", "n1"), [])
+    assert life.incident.table.chosen == "node"
+
+
+def test_it_is_replaced_once_another_node_would_be_there(training) -> None:
+    life = training()
+    lost(life, "n1")
+    life.wait(until_s=life.now + life.policy.connect_s + 10)
+    assert life.evicted == ["n1"]
+
+
+@pytest.mark.parametrize("more", [{"standbys": 1}, {"spare": 1}])
+def test_where_there_is_another_it_is_replaced_at_once(training, more: dict) -> None:
+    life = training(**more)
+    lost(life, "n1")
+    assert life.evicted == ["n1"]
