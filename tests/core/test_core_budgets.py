@@ -6,7 +6,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.state.fact import Act
 from holdfast.driver.core.state.model import Phase
-from holdfast.protocol.faults import Kind
+from holdfast.protocol.faults import Blame, Kind
 
 
 def test_a_deterministic_exception_fails_after_its_budget_with_the_traceback_first(
@@ -65,7 +65,7 @@ def crashes(life, times: int, apart_s: float) -> int:
 def test_a_job_that_gets_on_well_earns_its_restarts(training, apart_s: float, times: int) -> None:
     life = training(user=e.Budget(restarts=3, window_s=1e6))
     assert crashes(life, 30, apart_s) == times
-    facts = [fact for fact in life.job.facts if fact.payer]
+    facts = [fact for fact in life.job.facts if fact.payer is Blame.USER]
     assert sum(not fact.earned for fact in facts) == min(3, 30 // times), (
         "and the first one is paid"
     )
