@@ -128,7 +128,8 @@ class Case(Value, frozen=True):
     @property
     def elsewhere(self) -> bool:
         """Whether its node stands out by what came at other sites alone."""
-        others = [fact.about.node for fact in self.past if fact not in self.here]
+        here = self.here
+        others = (fact.about.node for fact in self.past if fact not in here)
         named = [node for node in others if node is not None]
         own = named.count(self.node) if self.node is not None and not self.alone else 0
         return same.stands_out(own, len(named), self.nodes)
