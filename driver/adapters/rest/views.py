@@ -405,19 +405,14 @@ def _place(state: State, job: Job, place: int) -> Place:
 
 
 def _restarts(job: Job, now: float) -> dict[str, BudgetView]:
-    budgets = {"infrastructure": job.plan.infrastructure, "user": job.plan.user}
+    budgets = {Blame.INFRASTRUCTURE: job.plan.infrastructure, Blame.USER: job.plan.user}
     return {
-        name: BudgetView(
-            used=sum(
-                each.payer is not None
-                and (each.payer is Blame.USER) == (name == "user")
-                and now - each.at_s < budget.window_s
-                for each in job.facts
-            ),
+        str(blame): BudgetView(
+            used=book.paid(job.facts, blame, now - budget.window_s, earned=False),
             allowed=budget.restarts,
             window_s=budget.window_s,
         )
-        for name, budget in budgets.items()
+        for blame, budget in budgets.items()
     }
 
 
