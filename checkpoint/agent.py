@@ -18,7 +18,7 @@ from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport, line, or
 from holdfast.checkpoint.memory import Memory
 from holdfast.checkpoint.storekeeper import StoreKeeper
 from holdfast.kit.clock import SystemClock
-from holdfast.kit.logs import LazyLogger, set_up_logs
+from holdfast.kit.logs import LazyLogger
 
 SCAN_S = 0.1
 """How often the seals are looked at."""
@@ -121,7 +121,7 @@ class Agent:
 
 def main() -> None:
     """Serve until stdin closes, which it does when the executor ends, however it does."""
-    set_up_logs("checkpoint-agent")
+    LazyLogger.process = "checkpoint-agent"
     agent = Agent()
     try:
         _serve(agent)

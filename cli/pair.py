@@ -3,6 +3,8 @@
 Used by `holdfast run` and by `holdfast driver --local-nodes`. Must not ask the driver anything.
 """
 
+import os
+import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 from holdfast.cli.errors import Stopped
 from holdfast.driver.adapters.tokens import load_tokens
 from holdfast.executor.adapters.room import is_full, to_free_mib
+from holdfast.keeper.processes import RUN_MARK
 from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
 from holdfast.protocol.paths import RunPaths
 
@@ -33,9 +36,10 @@ class Pair:
         node_environment: Mapping[str, str] | None = None,
     ) -> None:
         """Side by side: the driver's socket has its name before it is there, and the nodes their
-        token; they import what a script needs while the driver starts.
+        token; they import what a script needs while the driver starts. The keeper carries its mark
+        from the first moment on: without, it would start itself anew to have it.
         """
-        root = self._paths.root
+        root, mark = self._paths.root, secrets.token_hex(6)
         load_tokens(self._paths)
         keeper = ("--keeper", str(root / "keeper.sock"))
         self._child("driver", "--state", str(root), *keeper, *driver_options)
@@ -45,7 +49,8 @@ class Pair:
             *("--nodes", str(nodes), "--standbys", str(standbys)),
             *("--driver", f"unix:{self._paths.socket}"),
             *("--token-file", str(self._paths.node_token)),
-            environment=node_environment,
+            *("--run-id", mark),
+            environment={**(node_environment or os.environ), RUN_MARK: mark},
         )
 
     def _child(

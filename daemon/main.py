@@ -11,7 +11,7 @@ from holdfast.daemon.loop import Daemon
 from holdfast.daemon.settings import read
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.lifeline import lifeline
-from holdfast.kit.logs import set_up_logs
+from holdfast.kit.logs import LazyLogger
 from holdfast.kit.owned import when_owner_is_gone
 from holdfast.protocol import exitcodes
 from holdfast.protocol.nodeenv import BadSettings
@@ -42,7 +42,7 @@ async def _end(daemon: Daemon, told: asyncio.Event, running: asyncio.Task[None])
 
 def main() -> int:
     """Watch until told to end or the host is gone. The exit code, see `protocol.exitcodes`."""
-    set_up_logs("daemon")
+    LazyLogger.process = "daemon"
     try:
         asyncio.run(_run())
     except BadSettings as error:

@@ -9,7 +9,7 @@ from holdfast.keeper import state as states
 from holdfast.keeper.factory import LocalNodes, NodeNeeds, free_port, sweep_memory
 from holdfast.keeper.settings import Settings, read
 from holdfast.keeper.state import KeeperState, NodeRecord
-from holdfast.kit.logs import set_up_logs
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import exitcodes
 
 AddressOf = Callable[[int], str]
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None, commands: Commands | None = Non
     if sys.platform != "linux":
         sys.stderr.write(f"holdfast keeps nodes on Linux only; this is {sys.platform}.\n")
         return exitcodes.UNAVAILABLE
-    set_up_logs("keeper")
+    LazyLogger.process = "keeper"
     try:
         with serve.locked(settings.state):
             return _keep(settings, commands)

@@ -64,10 +64,11 @@ class Play(Stage):
         ]
 
     def nothing_is_left(self, job: str, uid: str) -> None:
-        eventually(lambda: not self.objects(job, uid), f"no object of {job} is left")
         eventually(lambda: self.processes() == self.idle, "no rank, executor or daemon is left")
         eventually(lambda: not self.state().jobs, "the driver has no job")
         eventually(lambda: not any(n.job for n in self.state().nodes.values()), "nodes are free")
+        # last, for it looks at every kind that there is: by now it mostly need not look twice
+        eventually(lambda: not self.objects(job, uid), f"no object of {job} is left")
 
     def deleted(self, job: str) -> str:
         """Delete it as a person does, and return once the driver has heard of it; its UID."""

@@ -1,8 +1,10 @@
 """`make_app(control)`: the driver's REST application; `driver.main` adds the nodes' side to it."""
 
+from collections.abc import Iterator
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
 from holdfast.driver.adapters.rest import (
     attempts,
@@ -40,6 +42,16 @@ class Application(FastAPI):
         return self.openapi_schema
 
 
+def routes() -> Iterator[BaseRoute]:
+    """As their modules made them, each with its whole path: `include_router` would have every
+    signature read once more when the first request comes, .03 s of a driver's start.
+    """
+    for module in (jobs, attempts, logs, stories, evidence, facts, nodes, brake, incidents, events):
+        yield from module.router.routes
+    yield from system.schema_router.routes
+    yield from system.router.routes
+
+
 def make_app(control: Control) -> FastAPI:
     """The application over one driver; it holds nothing but the metrics' counters."""
     app = Application(
@@ -53,11 +65,6 @@ def make_app(control: Control) -> FastAPI:
     app.state.metrics = Metrics()
     app.state.pages = Pages(control, events.written)
     problems.install(app)
-    below = APIRouter(prefix=PREFIX)
-    for module in (jobs, attempts, logs, stories, evidence, facts, nodes, brake, incidents, events):
-        below.include_router(module.router)
-    below.include_router(system.schema_router)
-    app.include_router(below)
-    app.include_router(system.router)
+    app.router.routes += routes()
     docs.install(app)
     return app

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from fastapi import APIRouter, Depends
 
-from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.adapters.rest.telling import entries_of
 from holdfast.driver.adapters.rest.view import View
@@ -18,7 +18,7 @@ from holdfast.driver.people import job_lives
 from holdfast.driver.ports import Entry
 from holdfast.protocol.messages import Desired
 
-router = APIRouter(tags=["jobs"], dependencies=[Depends(person)])
+router = APIRouter(prefix=PREFIX, tags=["jobs"], dependencies=[Depends(person)])
 
 
 class Attempt(View):

@@ -4,14 +4,16 @@ from fastapi import APIRouter, Depends, Request
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_reason
-from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, person
 from holdfast.driver.adapters.rest.nodes import PERSON
 from holdfast.driver.adapters.rest.views import BrakeView, brake_view
 from holdfast.driver.core import events
 
 NAME = "brake"
 
-router = APIRouter(prefix="/brake", tags=["brake"], dependencies=[Depends(person), NO_PARAMETERS])
+router = APIRouter(
+    prefix=f"{PREFIX}/brake", tags=["brake"], dependencies=[Depends(person), NO_PARAMETERS]
+)
 
 
 @router.get("")

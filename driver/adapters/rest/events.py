@@ -12,13 +12,13 @@ import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
-from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.guard import PREFIX, Driver, person
 from holdfast.driver.adapters.rest.pages import Pages
 from holdfast.driver.adapters.rest.parameters import AfterSequence, JobParameter
 from holdfast.driver.people.control import Control
 from holdfast.driver.ports import Entry, TemporaryError
 
-router = APIRouter(tags=["events"], dependencies=[Depends(person)])
+router = APIRouter(prefix=PREFIX, tags=["events"], dependencies=[Depends(person)])
 
 KEEP_ALIVE_S = 15.0
 """A comment this often keeps proxies from closing a silent stream (HTML Living Standard, 9.2.7)."""

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
-from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.guard import PREFIX, Driver, person
 from holdfast.driver.adapters.rest.parameters import Parameters
 from holdfast.driver.adapters.rest.worst import Worst, worst_of
 
-router = APIRouter(prefix="/evidence", tags=["evidence"], dependencies=[Depends(person)])
+router = APIRouter(prefix=f"{PREFIX}/evidence", tags=["evidence"], dependencies=[Depends(person)])
 
 DEFAULT_LIMIT, MAX_LIMIT = 10, 500
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import is_whole, read_json
-from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, person
 from holdfast.driver.adapters.rest.nodes import PERSON
 from holdfast.driver.core import events
 from holdfast.driver.people import admission
@@ -29,7 +29,7 @@ JOB_FACT_SCHEMA: dict[str, Any] = {
     },
 }
 
-router = APIRouter(tags=["facts"], dependencies=[Depends(person)])
+router = APIRouter(prefix=PREFIX, tags=["facts"], dependencies=[Depends(person)])
 
 
 @router.post("/nodes/{node}/facts", status_code=202, dependencies=[NO_PARAMETERS])

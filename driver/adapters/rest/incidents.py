@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, person
 from holdfast.driver.adapters.rest.parameters import JobParameter
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import IncidentList, IncidentView, incident_view
 from holdfast.driver.people import job_lives
 
-router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[Depends(person)])
+router = APIRouter(prefix=f"{PREFIX}/incidents", tags=["incidents"], dependencies=[Depends(person)])
 
 
 @router.get("")

@@ -11,7 +11,7 @@ from pydantic import Field
 from holdfast.driver.adapters.rest import objects
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_json
-from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Caller, Driver, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Caller, Driver, person
 from holdfast.driver.adapters.rest.nodes import PERSON, none_there
 from holdfast.driver.adapters.rest.paging import DEFAULT_LIMIT, MAX_LIMIT, page
 from holdfast.driver.adapters.rest.parameters import JobFilter, ResumeParameters
@@ -24,7 +24,7 @@ from holdfast.driver.people.spec_to_plan import plan_of
 from holdfast.kit.ids import new_id
 from holdfast.protocol.jobcheck import check_without_pods
 
-router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[Depends(person)])
+router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"], dependencies=[Depends(person)])
 
 
 @router.post("", status_code=201, dependencies=[NO_PARAMETERS])

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from holdfast.driver.adapters.rest.guard import Driver, person
+from holdfast.driver.adapters.rest.guard import PREFIX, Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.adapters.rest.parameters import Parameters
 from holdfast.driver.adapters.rest.problems import Problem
@@ -17,7 +17,7 @@ from holdfast.driver.core.state.model import Job
 from holdfast.driver.people.control import Control
 from holdfast.driver.ports import PermanentError, TemporaryError
 
-router = APIRouter(tags=["logs"], dependencies=[Depends(person)])
+router = APIRouter(prefix=PREFIX, tags=["logs"], dependencies=[Depends(person)])
 
 LOOK_AGAIN_S = 0.25
 """How soon a followed log is read again when nothing was new: quick enough for a reader."""

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Depends, Request
 
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import read_notice, read_reason
-from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, person
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import NodeList, NodeView, node_view
 from holdfast.driver.core import events
@@ -18,7 +18,7 @@ WORDS = {"gone": "it has gone away", "unknown": "its executor is not connected"}
 
 STRANGER = "it is connected, but the cluster does not know it"
 
-router = APIRouter(prefix="/nodes", tags=["nodes"], dependencies=[Depends(person)])
+router = APIRouter(prefix=f"{PREFIX}/nodes", tags=["nodes"], dependencies=[Depends(person)])
 
 
 @router.get("", dependencies=[NO_PARAMETERS])

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
 from holdfast.driver.adapters.rest import telling
-from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver, person
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of, told
 from holdfast.driver.adapters.rest.nodes import node_of
 from holdfast.driver.adapters.rest.parameters import AfterSequence, Parameters
 
-router = APIRouter(tags=["stories"], dependencies=[Depends(person)])
+router = APIRouter(prefix=PREFIX, tags=["stories"], dependencies=[Depends(person)])
 
 
 class StoryParameters(Parameters):

@@ -6,13 +6,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, Driver
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver
 from holdfast.driver.adapters.rest.metrics import Metrics
 from holdfast.driver.adapters.rest.view import View
 from holdfast.protocol import jobspec
 
 router = APIRouter(tags=["system"], dependencies=[NO_PARAMETERS])
-schema_router = APIRouter(tags=["system"], dependencies=[NO_PARAMETERS])
+schema_router = APIRouter(prefix=PREFIX, tags=["system"], dependencies=[NO_PARAMETERS])
 
 
 class Ready(View):
