@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,18 @@ def on_a_terminal(columns: int, patch: pytest.MonkeyPatch, show: Callable[[], No
     with open(theirs, "w") as terminal, patch.context() as patched:
         patched.setattr(sys, "stdout", terminal)
         show()
-        terminal.flush()
-        said = os.read(ours, 65_536).decode()
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", _all_of(ours).decode())
     os.close(ours)
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", said)
     return [line.rstrip() for line in plain.splitlines()]
+
+
+def _all_of(terminal: int) -> bytes:
+    """What was printed there, which comes in pieces; an error says that nobody has it any more."""
+    said = b""
+    with suppress(OSError):
+        while piece := os.read(terminal, 65_536):
+            said += piece
+    return said
 
 
 @pytest.mark.parametrize("columns", [80, 40])

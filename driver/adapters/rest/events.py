@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 
 from holdfast.driver.adapters.rest.guard import PREFIX, Driver, person
 from holdfast.driver.adapters.rest.pages import Pages
@@ -30,8 +31,7 @@ READ_AGAIN_S = 1.0
 class EventParameters(JobParameter):
     """Of the stream of events."""
 
-    after: AfterSequence = 0
-    """Begin after this sequence."""
+    after: AfterSequence = Field(default=0, description="Begin after this sequence.")
 
 
 @router.get("/events", response_class=StreamingResponse)

@@ -17,8 +17,12 @@ DEFAULT_LIMIT, MAX_LIMIT = 10, 500
 class WorstParameters(Parameters):
     """How many."""
 
-    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
-    """Most nodes, links and versions, each."""
+    limit: int = Field(
+        default=DEFAULT_LIMIT,
+        ge=1,
+        le=MAX_LIMIT,
+        description="Most nodes, links and versions, each.",
+    )
 
 
 @router.get("")

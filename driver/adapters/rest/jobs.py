@@ -52,10 +52,12 @@ async def _submit(control: Control, document: Any, key: str | None) -> Done:
 class JobsParameters(JobFilter):
     """Of the list of jobs."""
 
-    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
-    """Most jobs on a page."""
-    token: str | None = Field(default=None, alias="continue")
-    """The `continue` of the page before."""
+    limit: int = Field(
+        default=DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Most jobs on a page."
+    )
+    token: str | None = Field(
+        default=None, alias="continue", description="The `continue` of the page before."
+    )
 
 
 @router.get("")

@@ -110,12 +110,9 @@ class LogParameters(Parameters):
     """Of a rank's log."""
 
     stream: Literal["stdout", "stderr"] = "stdout"
-    attempt: int | None = Field(default=None, ge=0)
-    """Default: the newest."""
-    tail: int | None = Field(default=None, ge=0, le=100_000)
-    """Only the last lines."""
-    follow: bool = False
-    """Go on as it grows."""
+    attempt: int | None = Field(default=None, ge=0, description="Default: the newest.")
+    tail: int | None = Field(default=None, ge=0, le=100_000, description="Only the last lines.")
+    follow: bool = Field(default=False, description="Go on as it grows.")
 
 
 @router.get("/jobs/{job}/ranks/{rank}/logs", response_class=StreamingResponse)

@@ -19,9 +19,11 @@ MAX_SEQUENCE = 2**63 - 1
 
 
 class Parameters(BaseModel):
-    """Base of each operation's own."""
+    """Base of each operation's own. Fields have their sentences as `description`: pydantic would
+    read those below them out of the source at each start of a driver.
+    """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class NoParameters(Parameters):
@@ -37,12 +39,15 @@ def _label(text: str) -> str:
 class JobFilter(Parameters):
     """Which jobs are meant: those that all of this holds for."""
 
-    phase: list[Phase] = []
-    """May be given more than once."""
-    label: list[Annotated[str, AfterValidator(_label)]] = []
-    """name=value; all given must hold."""
-    name: str = "*"
-    """A name, or a pattern such as train-*; with its namespace or without, where jobs have one."""
+    phase: list[Phase] = Field(default=[], description="May be given more than once.")
+    label: list[Annotated[str, AfterValidator(_label)]] = Field(
+        default=[], description="name=value; all given must hold."
+    )
+    name: str = Field(
+        default="*",
+        description="A name, or a pattern such as train-*; with its namespace or without, where "
+        "jobs have one.",
+    )
 
     def takes(self, job: Job) -> bool:
         """Whether it is meant."""
@@ -61,16 +66,18 @@ def _labels(job: Job) -> set[str]:
 class ResumeParameters(Parameters):
     """How a job is to go on."""
 
-    from_step: Annotated[int, Field(ge=0, le=MAX_SEQUENCE)] | None = None
-    """Begin there, whatever its store has or had: a step that is found, or 0 for the beginning. Of
-    a job that waits to learn which checkpoints its store has, is suspended, or has yet to begin."""
+    from_step: Annotated[int, Field(ge=0, le=MAX_SEQUENCE)] | None = Field(
+        default=None,
+        description="Begin there, whatever its store has or had: a step that is found, or 0 for "
+        "the beginning. Of a job that waits to learn which checkpoints its store has, is "
+        "suspended, or has yet to begin.",
+    )
 
 
 class JobParameter(Parameters):
     """Of what may be about one job or about all."""
 
-    job: str | None = None
-    """Only what is about this job."""
+    job: str | None = Field(default=None, description="Only what is about this job.")
 
 
 AfterSequence = Annotated[int, Field(ge=0, le=MAX_SEQUENCE)]

@@ -20,12 +20,9 @@ router = APIRouter(prefix=PREFIX, tags=["stories"], dependencies=[Depends(person
 class StoryParameters(Parameters):
     """Of a story."""
 
-    after: AfterSequence = 0
-    """Begin after this sequence."""
-    whole: bool = Field(default=False, alias="all")
-    """Also what changed nothing."""
-    earlier: bool = False
-    """Also of the jobs that had its name before."""
+    after: AfterSequence = Field(default=0, description="Begin after this sequence.")
+    whole: bool = Field(default=False, alias="all", description="Also what changed nothing.")
+    earlier: bool = Field(default=False, description="Also of the jobs that had its name before.")
 
 
 @router.get("/jobs/{job}/story")
