@@ -18,19 +18,19 @@ of them share two cores a kubelet stands still for seconds, and a node that is l
 is no fault of a test's.
 """
 LOOK_S = 0.01
-REST = 9.0
-"""Times what a look took: waiting takes a tenth of a core, and as little of whom it asks. One that
-starts a program would else have a core for itself.
-"""
-LONGEST_REST_S = 0.5
+REST = 3.0
+"""Times what a look took: one that starts a program would else have a core for itself."""
+LONGEST_REST_S = 0.25
 
 
 def eventually(fact: Callable[[], T], what: str = "it", within_s: float = DEADLINE_S) -> T:
     """The first true answer of `fact`. Raises `TimeoutError` with `what` when time is up."""
-    deadline_s = (looked_s := time.monotonic()) + within_s
+    deadline_s = (began_s := time.monotonic()) + within_s
     while not (answer := fact()):
-        time.sleep(_rest_s(looked_s, deadline_s, what))
-        looked_s = time.monotonic()
+        if (now_s := time.monotonic()) > deadline_s:
+            raise TimeoutError(f"not so within {within_s} s: {what}")
+        time.sleep(min(max(LOOK_S, REST * (now_s - began_s)), LONGEST_REST_S))
+        began_s = time.monotonic()
     return answer
 
 
@@ -38,15 +38,9 @@ async def eventually_async(
     fact: Callable[[], T], what: str = "it", within_s: float = DEADLINE_S
 ) -> T:
     """As `eventually`, while the tasks of this event loop go on."""
-    deadline_s = (looked_s := time.monotonic()) + within_s
+    deadline_s = time.monotonic() + within_s
     while not (answer := fact()):
-        await asyncio.sleep(_rest_s(looked_s, deadline_s, what))
-        looked_s = time.monotonic()
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"not so within {within_s} s: {what}")
+        await asyncio.sleep(LOOK_S)
     return answer
-
-
-def _rest_s(looked_s: float, deadline_s: float, what: str) -> float:
-    """Until the next look, after one that began at `looked_s`."""
-    if (now_s := time.monotonic()) > deadline_s:
-        raise TimeoutError(f"not so in time: {what}")
-    return min(max(LOOK_S, REST * (now_s - looked_s)), LONGEST_REST_S)
