@@ -1,54 +1,19 @@
-"""Start of a node's daemon: `python -m holdfast.daemon.main`, by the node's host or the kubelet."""
+"""`python -m holdfast.daemon.main`: imports a node's daemon, and is it. See `daemon.process`.
 
-import asyncio
-import os
-import signal
+Python's garbage collector rests meanwhile: what is imported stays, and to look at it again and
+again is a fifth of the start.
+"""
+
 import sys
-from contextlib import suppress
-from uuid import uuid4
 
-from holdfast.daemon.loop import Daemon
-from holdfast.daemon.settings import read
-from holdfast.kit.clock import SystemClock
-from holdfast.kit.lifeline import lifeline
-from holdfast.kit.logs import LazyLogger
-from holdfast.kit.owned import when_owner_is_gone
-from holdfast.protocol import exitcodes
-from holdfast.protocol.nodeenv import BadSettings
-
-
-async def _run() -> None:
-    daemon = Daemon(read(), SystemClock(), uuid4().hex, os.getppid())
-    running = asyncio.create_task(daemon.run())
-    if (host := lifeline()) is not None:
-        when_owner_is_gone(host, running.cancel)
-    told = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
-    ending = asyncio.create_task(_end(daemon, told, running))
-    with suppress(asyncio.CancelledError):
-        await running
-    ending.cancel()
-
-
-async def _end(daemon: Daemon, told: asyncio.Event, running: asyncio.Task[None]) -> None:
-    """Once it is told to, with its last words."""
-    await told.wait()
-    try:
-        await daemon.last_words()
-    finally:
-        running.cancel()
+from holdfast.kit import garbage
 
 
 def main() -> int:
     """Watch until told to end or the host is gone. The exit code, see `protocol.exitcodes`."""
-    LazyLogger.process = "daemon"
-    try:
-        asyncio.run(_run())
-    except BadSettings as error:
-        print(f"holdfast daemon: {error}", file=sys.stderr)  # noqa: T201 for whoever started it
-        return exitcodes.CONFIGURATION
-    return exitcodes.OK
+    with garbage.kept():
+        from holdfast.daemon.process import run
+    return run()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 from printing import printed
 from waiting import DEADLINE_S, eventually_async
 
-from holdfast.daemon.main import _end
+from holdfast.daemon.process import _end
 from holdfast.daemon.samplers.outputs import Outputs
 from holdfast.daemon.settings import Settings, read
 from holdfast.kit.clock import SystemClock

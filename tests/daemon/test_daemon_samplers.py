@@ -331,6 +331,6 @@ def test_a_prober_that_stood_still_does_not_take_it_for_its_neighbours_silence()
 
 
 def test_the_daemon_loads_neither_torch_nor_numpy() -> None:
-    code = "import sys, holdfast.daemon.main; print({'torch', 'numpy'} & set(sys.modules))"
+    code = "import sys, holdfast.daemon.process; print({'torch', 'numpy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

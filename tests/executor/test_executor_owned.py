@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.executor import main
+from holdfast.executor import process
 from holdfast.executor.settings import Settings, read
 
 ROUNDS = 10
@@ -52,10 +52,10 @@ async def test_its_last_sweep_is_not_cut_short_by_the_pipe_that_stays_readable(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, hosts = os.pipe()
-    monkeypatch.setattr(main, "lifeline", lambda: ours)
-    monkeypatch.setattr(main, "Executor", Ending)
+    monkeypatch.setattr(process, "lifeline", lambda: ours)
+    monkeypatch.setattr(process, "Executor", Ending)
     try:
-        serving = asyncio.create_task(main._serve(settings))
+        serving = asyncio.create_task(process._serve(settings))
         await asyncio.sleep(0)
         assert not serving.done()
         os.close(hosts)

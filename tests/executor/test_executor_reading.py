@@ -215,7 +215,7 @@ def test_all_that_is_missing_in_the_environment_is_named_at_once(tmp_path: Path)
 def test_the_executor_loads_neither_torch_nor_what_the_driver_needs() -> None:
     heavy = "torch numpy pydantic fastapi structlog rich sqlalchemy"
     code = (
-        "import sys, holdfast.executor.main\n"
+        "import sys, holdfast.executor.process\n"
         f"print([name for name in {heavy.split()} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -28,7 +28,7 @@ if __name__ == "__main__":
 class RunningKeeper:
     """A keeper process on a folder, started and killed by a test."""
 
-    module = "holdfast.keeper.main"
+    module = "holdfast.keeper.process"
     """Whose `main` it runs: that of a keeper, or of the emulator."""
 
     def __init__(self, root: Path, *arguments: str) -> None:
