@@ -118,3 +118,4 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spot: str = ""  # of a standstill: where in the script, "" where a restart leads elsewhere
     fix: str = ""  # which option would have let it go on
     stuck: bool = False  # of a standstill: nobody works on anything, all wait
+    doubt: str = ""  # why it may be no fault, and will be over by itself

@@ -26,6 +26,7 @@ from holdfast.driver.core.job import maintenance
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.placing.allocation import schedule
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.recovery import sight
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Awaited, Never
@@ -110,6 +111,8 @@ def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
     """
     turn.term = max(turn.term + 1, event.term)
     turn.effects += [call for node in turn.before.nodes.values() for call in calls_for(node)]
+    sight.note_back(turn)
+    findings.drop_unseen(turn)
     back_s = turn.now + turn.policy.return_s
     for node in list(turn.nodes.values()):
         if node.stranger:

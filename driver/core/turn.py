@@ -83,6 +83,7 @@ class Turn:
         self.brake = state.brake
         self.incidents = state.incidents
         self.returned_s = state.returned_s
+        self.back_s = state.back_s
         self.effects: list[AnyEffect] = []
         self.reasons: dict[str, None] = {}  # in order, each once
         self.touched_jobs: dict[str, None] = {}
@@ -309,6 +310,7 @@ class Turn:
             brake=self.brake,
             incidents=self.incidents,
             returned_s=self.returned_s,
+            back_s=self.back_s,
         )
 
     def close(self) -> Decision:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from holdfast.driver.watch import doubt, standstill
 from holdfast.driver.watch import pace as pacing
-from holdfast.driver.watch import standstill
+from holdfast.driver.watch.doubt import Jumps
 from holdfast.driver.watch.kept import Groups, kept
 from holdfast.driver.watch.model import RELATIVE, Expectation, JobProgress, Ranks, RankView
 from holdfast.driver.watch.pace import Pace
@@ -41,13 +42,15 @@ class RankSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job. `ranks`, `groups` and `ended` are filled in place: a copy for each
+    """State of one job. `ranks`, `groups`, `ended` and `jumps` are filled in place: a copy for each
     heartbeat of thousands of nodes would cost more than all detectors."""
 
     expected: Expectation
     places: dict[int, str] = {}  # node of each rank
     ranks: dict[int, RankSeen] = {}
     groups: Groups = {}  # as ranks told last of each
+    jumps: Jumps = {}
+    unseen_s: float = -math.inf  # nobody listened until then: no time is compared with an earlier
     pace: Pace = Pace()
     rhythm: Pace = Pace()  # of collectives, for a job of which no step was ever seen
     still: Still
@@ -110,7 +113,7 @@ def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen
         pace=pacing.restarted(before.pace, expected.best_step or 0),
         saved=before.saved + saved(before),
         furthest=max(before.furthest, before.saved + _own_steps(before)),
-        still=msgspec.structs.replace(before.still, began_s=now, named=""),
+        still=msgspec.structs.replace(before.still, began_s=now, named="", worst=(0.0, 0.0)),
     )
 
 
@@ -120,7 +123,15 @@ def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
         mine = (progress.job, progress.epoch) == (job.expected.job, job.expected.epoch)
         if mine and job.places.get(progress.rank) == beat.node:
             before = job.ranks.get(progress.rank)
+            if before is not None and before.heard_s > job.unseen_s:
+                _compare(job, beat, before, now)
             job.ranks[progress.rank] = _rank(before, kept(job.groups, progress), beat.uptime_s, now)
+
+
+def _compare(job: JobSeen, beat: Heartbeat, before: RankSeen, now: float) -> None:
+    """The node's clock and the driver's, since the heartbeat before; a new daemon counts anew."""
+    if (node_s := beat.uptime_s - before.uptime_s) > 0:
+        doubt.noted(job.jumps, beat.node, now - before.heard_s, node_s, now)
 
 
 def ended(job: JobSeen, seen: Observed, now: float) -> None:

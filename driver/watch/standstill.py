@@ -56,6 +56,7 @@ class Still(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hung_nodes: tuple[str, ...] = ()
     named: str = ""  # whom the standstill under way was said to be of
     named_step: int = 0
+    hung_before: tuple[str, ...] = ()  # `hung_nodes` without what was told in this epoch
     named_s: float = 0.0  # the limit that was said with it: a shorter one is said, too
     idle_s: float = 0.0  # longest that nothing moved in a standstill that ended by itself
     dead_s: float = 0.0  # longest such one of ranks that did not run
@@ -143,6 +144,8 @@ def ended(still: Still, expected: Expectation, pace: Pace) -> tuple[Still, Findi
     if not still.named or pace.step <= still.named_step:
         return still, ()
     idle, dead = still.worst
+    if still.told_epoch == expected.epoch:  # it was no hang, and another may come
+        still = msgspec.structs.replace(still, told_epoch=None, hung_nodes=still.hung_before)
     after = msgspec.structs.replace(
         still,
         named="",
@@ -330,8 +333,9 @@ def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[
     after = msgspec.structs.replace(
         still,
         told_epoch=case.expected.epoch,
-        named="",
-        worst=(0.0, 0.0),
+        named=words.who(case),
+        named_step=case.pace.step,
+        hung_before=still.hung_nodes,
         hung_nodes=(*still.hung_nodes, *([case.node] if case.node and not mismatch else [])),
     )
     return after, (finding,)

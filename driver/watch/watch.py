@@ -17,6 +17,7 @@ from holdfast.driver.watch import (
     agents,
     collective_diverged,
     collective_skipped,
+    doubt,
     host_pressure,
     jobs,
     kernel,
@@ -152,7 +153,8 @@ class Watch:
             left = dict.fromkeys(seen.left_s, now)
             self._put(seen, known_s=now, heard_s=None, connected_s=connected, left_s=left)
         for name, job in self._jobs.items():
-            self._jobs[name] = msgspec.structs.replace(job, pace=pacing.unseen(job.pace))
+            pace = pacing.unseen(job.pace)
+            self._jobs[name] = msgspec.structs.replace(job, pace=pace, unseen_s=now)
 
     # ------------------------------------------------------------ what the nodes tell
 
@@ -353,10 +355,11 @@ class Watch:
         if jobs.quiet_s(job, now) <= standstill.QUIET_S:
             still, findings = standstill.ended(job.still, job.expected, pace)
             return msgspec.structs.replace(job, still=still), findings
+        ranks = jobs.fresh(job, now)
         still, findings = standstill.judge(
             job.still,
             job.expected,
-            jobs.fresh(job, now),
+            ranks,
             pace,
             jobs.cpu(job, now),
             self._settings,
@@ -364,7 +367,8 @@ class Watch:
             unit,
             self._odd(job),
         )
-        return msgspec.structs.replace(job, still=still), findings
+        marked = doubt.marked(findings, ranks, len(job.places), job.jumps, now)
+        return msgspec.structs.replace(job, still=still), marked
 
     def _went_on(self, job: JobSeen) -> Findings:
         name, (pace, unit) = job.expected.job, jobs.tempo(job)

@@ -330,3 +330,15 @@ def test_a_second_attempt_that_does_not_meet_is_looked_at_by_tests(cluster: Any)
     young.expect()
     (found,) = [each for each in young.go(33) if each.weight is not Weight.REPORT]
     assert (found.kind, found.weight) == (Kind.NO_PROGRESS, Weight.SUSPECT)
+
+
+def test_a_hang_that_was_told_is_taken_back_when_steps_go_on_and_the_next_is_told(
+    running: Any,
+) -> None:
+    hang(running, 2)
+    assert [each.kind for each in running.go(16)] == [Kind.STANDSTILL, Kind.HANG]
+    running.alter, running.running = (lambda seen: seen), True
+    assert [each.kind for each in running.go(5)] == [Kind.GOES_ON]
+    hang(running, 2)
+    (finding,) = acted(running.go(60))
+    assert (finding.kind, finding.weight) == (Kind.HANG, Weight.RESTART), "it never was a hang"

@@ -108,6 +108,7 @@ def fault_of(finding: Finding) -> Fault:
         spot=finding.spot,
         fix=finding.fix,
         stuck=finding.stuck,
+        doubt=finding.doubt,
     )
 
 

@@ -33,6 +33,7 @@ def on_found(turn: Turn, event: Found) -> None:
         _explain(turn, job, fault)
     if finding.kind is Kind.GOES_ON and job is not None and _concerns(job, finding):
         turn.job(job.name, unlike=None)
+        _take_back(turn, turn.jobs[job.name], "its steps go on")
     if finding.weight is Weight.REPORT:
         ended = finding.job if finding.job in turn.jobs else None
         incidents.report(turn, fault, job=job.name if job else ended)
@@ -83,6 +84,25 @@ def act(turn: Turn, name: str) -> None:
     turn.job(name, held=None)
     if job.incident is not None:  # else it went on by itself
         ladder.recover(turn, name, job.held, noted=job.incident)
+
+
+def drop_unseen(turn: Turn) -> None:
+    """Called as a driver takes over: what the one before it held back it has not seen, nor whether
+    steps went on since. What lasts its own detectors find."""
+    for name in turn.each_job(turn.jobs):
+        _take_back(turn, turn.jobs[name], "a driver took over that has not seen it")
+
+
+def _take_back(turn: Turn, job: Job, why: str) -> None:
+    """Nothing is done about a standstill that was held back."""
+    fault, incident = job.held, turn.incidents.get(job.incident or 0)
+    if fault is None or fault.kind not in STUCK:
+        return
+    turn.drop_timers(job.name, Timer.STACKS)
+    turn.job(job.name, held=None)
+    turn.say(f"{fault.summary}: taken back, for {why}", job.name)
+    if incident is not None and incident.faults == 1:  # else it recovers from another one
+        incidents.back(turn, job.name, f"nothing was done, for {why}")
 
 
 def _take_stacks(turn: Turn, job: Job, fault: Fault) -> None:

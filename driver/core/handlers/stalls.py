@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import exams
 from holdfast.driver.core.events import Stalled
+from holdfast.driver.core.recovery import sight
 from holdfast.driver.core.state.model import Exam, Job, Timer
 from holdfast.driver.core.state.node import Held, Node, Promised
 from holdfast.driver.core.turn import Turn
@@ -17,21 +18,21 @@ OUTSIDE = frozenset({Timer.DEADLINE, Timer.MOVE, Timer.TTL})
 
 
 def on_stalled(turn: Turn, event: Stalled) -> None:
-    """Move each deadline at which somebody is judged for silence; say so where there is one."""
-    later = Later(turn, event.stood_s)
+    """Move each deadline at which somebody is judged for silence. It is said where there is one, or
+    ranks that were not heard meanwhile."""
+    moves = Later(turn, event.stood_s)
     for name in turn.each_job(turn.jobs):
-        later.job(turn.jobs[name])
+        moves.job(turn.jobs[name])
     for name in turn.each_node(turn.nodes):
-        later.node(turn.nodes[name])
+        moves.node(turn.nodes[name])
     for exam in turn.exams.values():
-        later.exam(exam)
+        moves.exam(exam)
     if turn.returned_s:
         turn.returned_s = min(turn.now, turn.returned_s + event.stood_s)
-    if turn.touched_jobs or turn.touched_nodes:
-        turn.say(
-            f"the driver stood still for {event.stood_s:.1f} s: "
-            "what it waits for has so much longer"
-        )
+    later = ": what it waits for has so much longer"
+    moved = bool(turn.touched_jobs or turn.touched_nodes)
+    if sight.note_back(turn) or moved:
+        turn.say(f"the driver stood still for {event.stood_s:.1f} s{later if moved else ''}")
 
 
 class Later:

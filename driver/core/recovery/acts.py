@@ -11,6 +11,7 @@ from holdfast.driver.core.job import finish
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import leave, schedule
+from holdfast.driver.core.recovery import sight
 from holdfast.driver.core.recovery.case_of import version_before
 from holdfast.driver.core.state.fact import Act, Table
 from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Rollback, Timer
@@ -33,9 +34,6 @@ RUNGS = {
     Act.GIVE_UP: Rung.GIVE_UP,
 }
 """What each costs, on the ladder that people know."""
-
-LOOK_AGAIN_S = 10.0
-"""After which a fault is judged anew that the driver did not see well."""
 
 
 def carry_out(
@@ -103,8 +101,9 @@ def _nothing(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
 
 
 def _wait(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
-    turn.job(name, held=fault)
-    turn.set_timer(name, Timer.STACKS, LOOK_AGAIN_S)
+    since_s = turn.now if fault.waits_s is None else fault.waits_s
+    turn.job(name, held=replace(fault, waits_s=since_s))
+    turn.set_timer(name, Timer.STACKS, sight.LOOK_AGAIN_S)
 
 
 def _replace(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:

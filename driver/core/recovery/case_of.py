@@ -72,8 +72,8 @@ def _names(past: Iterable[Fact], node: OfNode | None) -> list[str]:
 
 def _named(turn: Turn, job: Job, fault: Fault) -> OfNode | None:
     """The node that the fault names, or on which alone it showed; None where nothing is held
-    against it."""
-    if fault.spared or fault.asked:
+    against it, or who it was may be chance."""
+    if fault.spared or fault.asked or fault.doubt:
         return None
     only = job.host if job.layout.nodes == 1 else None
     return machine(turn, fault.node or fault.place or only)

@@ -150,6 +150,8 @@ class Fault(Value, frozen=True):
     spot: str = ""  # where in the script it stood still
     fix: str = ""  # which option would have let it go on
     stuck: bool = False  # of a standstill: nobody works on anything, all wait
+    doubt: str = ""  # why it may be no fault, and will be over by itself
+    waits_s: float | None = None  # since when it is waited for the driver to see
     apart: tuple[str, ...] = ()  # two nodes that are not to be seated together
     own: bool = False  # a rank died of a signal that it brought upon itself
     signature: Signature | None = field(default=None, name="mark")  # None: it says nothing
@@ -376,3 +378,4 @@ class State(Value, frozen=True):
     brake: Brake = Brake()
     incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest
     returned_s: float = 0.0  # when an executor last came back to a driver that took over
+    back_s: float | None = None  # when the driver last took over, or stood still until
