@@ -24,6 +24,7 @@ from holdfast.driver.core.effects import (
 from holdfast.driver.core.events import (
     AllocationFailed,
     AnyEvent,
+    ClusterCallFailed,
     DriverStarted,
     NodeAllocated,
     NodeDistrusted,
@@ -184,6 +185,25 @@ def test_an_effect_writes_an_object_once_and_what_comes_back_as_it_was_is_no_wri
     assert witnesses.each_call_once(seen(once, again, another, entries=ended)) == [
         f"{said} (entry 1): {what} pod-a was done 2 times"
     ]
+
+
+def test_a_deletion_whose_answer_was_lost_is_asked_for_again() -> None:
+    """By force, for its node had gone by then: that is another write."""
+    failed = ClusterCallFailed(call="release", node="node-1", why="no answer", cause=1)
+    entries = [
+        entry(1, STARTED, RELEASE),
+        entry(2, failed),
+        entry(3, STARTED, RELEASE),
+        entry(4, NodeReleased(node="node-1", cause=3)),
+    ]
+    lost = wrote_object("delete pods", "term=1 entry=1 Release node-1")
+    again = wrote_object("delete pods", "term=1 entry=3 Release node-1", version=2)
+    once_more = wrote_object("delete pods", "term=1 entry=3 Release node-1", version=3)
+    assert witnesses.each_call_once(seen(lost, again, entries=entries)) == []
+    said = "Release node-1 (entry 1, 3): delete pods pod-a was done 2 times"
+    assert witnesses.each_call_once(seen(lost, again, once_more, entries=entries)) == [said]
+    answered = [entries[0], *entries[2:]]
+    assert witnesses.each_call_once(seen(lost, again, entries=answered)) == [said]
 
 
 def test_a_version_that_another_made_is_no_write_of_the_driver() -> None:

@@ -3,14 +3,13 @@
 from collections.abc import Callable
 
 import pytest
+from tests.core.conftest import Life
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.recovery import sight
 from holdfast.driver.core.state.fact import Act, Hypothesis
 from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
-
-from tests.core.conftest import Life
 
 NODES = ("n0", "n1", "n2", "n3")
 

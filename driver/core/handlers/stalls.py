@@ -20,19 +20,23 @@ OUTSIDE = frozenset({Timer.DEADLINE, Timer.MOVE, Timer.TTL})
 def on_stalled(turn: Turn, event: Stalled) -> None:
     """Move each deadline at which somebody is judged for silence. It is said where there is one, or
     ranks that were not heard meanwhile."""
-    moves = Later(turn, event.stood_s)
+    unseen = sight.note_back(turn)
+    later = Later(turn, event.stood_s)
     for name in turn.each_job(turn.jobs):
-        moves.job(turn.jobs[name])
+        later.job(turn.jobs[name])
     for name in turn.each_node(turn.nodes):
-        moves.node(turn.nodes[name])
+        later.node(turn.nodes[name])
     for exam in turn.exams.values():
-        moves.exam(exam)
+        later.exam(exam)
     if turn.returned_s:
         turn.returned_s = min(turn.now, turn.returned_s + event.stood_s)
-    later = ": what it waits for has so much longer"
-    moved = bool(turn.touched_jobs or turn.touched_nodes)
-    if sight.note_back(turn) or moved:
-        turn.say(f"the driver stood still for {event.stood_s:.1f} s{later if moved else ''}")
+    if turn.touched_jobs or turn.touched_nodes:
+        turn.say(
+            f"the driver stood still for {event.stood_s:.1f} s: "
+            "what it waits for has so much longer"
+        )
+    elif unseen:
+        turn.say(f"the driver stood still for {event.stood_s:.1f} s, and saw no ranks meanwhile")
 
 
 class Later:

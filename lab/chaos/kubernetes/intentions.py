@@ -13,6 +13,7 @@ from holdfast.driver.core.effects import Allocate, Distrust, HoldForExam, Releas
 from holdfast.driver.core.events import (
     AllocationFailed,
     AnyEvent,
+    ClusterCallFailed,
     NodeAllocated,
     NodeDistrusted,
     NodeReleased,
@@ -103,7 +104,7 @@ def wrong(
     strays = [call for call in calls if id(call) not in ordered]
     return [
         *(f"{call}: no entry of the journal orders it" for call in strays),
-        *_repeated(joined),
+        *_repeated(_answered(joined, entries)),
         *_missing(wanted, joined),
         *_elsewhere(calls),
         *_left(wanted, calls, left),
@@ -116,6 +117,18 @@ def intentions(entries: Sequence[Entry], *, settled: int) -> list[Intention]:
 
 
 Joined = Sequence[tuple[Intention, Call]]
+
+
+def _answered(joined: Joined, entries: Sequence[Entry]) -> Joined:
+    """Without deletions whose answer was lost: the driver heard that its call had failed, and asks
+    again, by force where the pod's node has gone meanwhile. (What is made twice is wrong even so:
+    its name says that it is there.)"""
+    failed = {each.event.cause for each in entries if isinstance(each.event, ClusterCallFailed)}
+    return [
+        (each, call)
+        for each, call in joined
+        if not (call.did.startswith("delete") and call.entry in failed)
+    ]
 
 
 def _repeated(joined: Joined) -> Iterator[str]:
