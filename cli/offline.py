@@ -5,12 +5,14 @@ routes use, so that both say the same.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.client import Readiness
 from holdfast.cli.errors import Stopped, not_reachable, not_readable
 from holdfast.cli.output import complain
+from holdfast.kit.clock import SystemClock
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
@@ -43,7 +45,7 @@ class Recorded:
             raise not_readable(path, error) from error
         try:
             self._journal, missing = read_only(path)
-            encoded, _sequence, self._now = self._journal.load()
+            encoded, self._sequence, self._now = self._journal.load()
             self._state = decode(encoded) if encoded else State()
         except TemporaryError as error:
             raise Stopped(str(error), code=exitcodes.UNAVAILABLE) from error
@@ -80,7 +82,13 @@ class Recorded:
     def worst(self, most: int) -> dict[str, Any]:
         from holdfast.driver.adapters.rest.worst import worst_of
 
-        return _plain(worst_of(self._state, now=self._now, most=most))
+        return _plain(worst_of(self._state, now=self._now_s(), most=most))
+
+    def _now_s(self) -> float:
+        """What the driver's time would be now: the last entry has that and the time of day."""
+        last = self._journal.entries(after=self._sequence - 1, limit=1)
+        ages = [SystemClock().wall() - datetime.fromisoformat(entry.at) for entry in last]
+        return self._now + max((age.total_seconds() for age in ages), default=0.0)
 
     def _now_of(self, state: str) -> str:
         """What a node is now that was so: those of this machine end with whoever started them."""

@@ -18,11 +18,11 @@ class Parser(TyperGroup):
     """Takes `--worst` with and without a number."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        for place, word in enumerate(args):
-            following = "".join(args[place + 1 : place + 2])
-            if word == "--worst" and not following.lstrip("-").isdigit():
-                args = [*args[: place + 1], str(MOST), *args[place + 1 :]]
-                break
+        place = args.index("--worst") + 1 if "--worst" in args else 0
+        following = "".join(args[place : place + 1])
+        option = following.startswith("-") and not following[1:].isdigit()
+        if place and (not following or option or following in self.commands):
+            args = [*args[:place], str(MOST), *args[place:]]
         return super().parse_args(ctx, args)
 
 

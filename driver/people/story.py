@@ -7,6 +7,7 @@ changed nothing for the reader (a node has no rank left, a peer's death took one
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 
 import msgspec
 
@@ -88,6 +89,9 @@ FACTS: Mapping[type[e.Event], str] = {
 
 
 _WAITS = re.compile(r"(?P<job>\S+) waits: ")
+_SEARCHES = re.compile(r"(?P<job>\S+) waits: its checkpoint store.* is still being searched: ")
+SOON_S = 1.0
+"""A search of a store that takes no longer is none that a reader has to know of."""
 
 
 def about(subjects: Container[str], why: str, jobs: Container[str]) -> str:
@@ -115,7 +119,7 @@ def lines_of(
     ends = Ends(entries)
     opened = {incident.opened: incident for incident in incidents}
     lines: list[Line] = []
-    for entry in entries:
+    for at, entry in enumerate(entries):
         incident = opened.get(entry.sequence)
         told = [*_seen(entry, ends), *_evidence(entry, incident, ends)]
         if isinstance(entry.event, e.RanksExited):
@@ -123,10 +127,23 @@ def lines_of(
         cause = incident.summary if incident is not None and told else ""
         why = ends.without_causes(entry, cause)
         why = why if subjects is None else about(subjects, why, entry.jobs)
+        why = why if whole else _without_short_search(entries, at, why)
         for line in (*told, *_reasons(entry, why, whole=whole)):
             if not lines or (lines[-1].text, lines[-1].seen) != (line.text, line.seen):
                 lines.append(line)
     return tuple(lines)
+
+
+def _without_short_search(entries: Sequence[Entry], at: int, why: str) -> str:
+    """The reasons without a wait for a store whose job starts so soon that nobody waited."""
+    parts = why.split("; ")
+    searches = {part: found["job"] for part in parts if (found := _SEARCHES.match(part))}
+    if not searches:
+        return why
+    until_s = entries[at].now + SOON_S
+    soon = takewhile(lambda later: later.now < until_s, islice(entries, at + 1, None))
+    told = "; ".join(later.why for later in soon)
+    return "; ".join(p for p in parts if f"{searches.get(p)} starts attempt" not in told)
 
 
 def timeline(incident: Incident) -> dict[str, float]:

@@ -275,3 +275,7 @@ def test_the_worst_nodes_of_a_fleet_without_any(here: Path, capsys: Capture) -> 
     assert main(["nodes", "--worst", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["nodes"] == []
     assert main(["nodes", "--worst", "0"]) == exitcodes.USAGE
+    capsys.readouterr()
+    assert main(["nodes", "--worst", "x"]) == exitcodes.USAGE
+    assert "--worst: 'x' is no whole number" in capsys.readouterr().err
+    assert main(["nodes", "--worst", "-h"]) == 0

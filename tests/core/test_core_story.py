@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.driver.core import events as e
@@ -184,3 +185,16 @@ def test_rounds_of_one_test_are_told_together() -> None:
     assert (
         line.text == "compute: 11.94 GFLOP/s, then 12.25 GFLOP/s; allreduce with n2: failed, late"
     )
+
+
+@pytest.mark.parametrize(("starts_s", "told"), [(1.5, 1), (2.5, 2)])
+def test_a_store_that_is_searched_for_no_second_is_not_waited_for(
+    starts_s: float, told: int
+) -> None:
+    quiet = e.NodeQuiet(job="job", epoch=2, node="n1")
+    why = "job waits: its checkpoint store is still being searched: nothing found so far"
+    searched = entry(1, quiet, why)
+    started = msgspec.structs.replace(entry(2, quiet, "job starts attempt 2"), now=starts_s)
+    assert len(lines_of([searched, started])) == told
+    assert len(lines_of([searched, started], whole=True)) == 2
+    assert len(lines_of([searched])) == 1, "it waits still"
