@@ -264,6 +264,9 @@ class Turn:
         if job.phase is phase:
             return job
         check(job, phase, "; ".join(self.reasons))
+        if job.phase is Phase.RUNNING:
+            ran = (replace(each, ran_s=job.ran_s(each, self.now)) for each in job.versions)
+            job = replace(job, versions=tuple(ran))
         return self.put_job(replace(job, phase=phase, since_s=self.now, waiting=""))
 
     def set_timer(self, name: str, timer: Timer, after_s: float) -> None:

@@ -1,6 +1,7 @@
 """The table of hypotheses: what opens each, what closes it, and what is done about which."""
 
 from math import comb
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -197,8 +198,61 @@ def test_code_that_crashes_anywhere_moves_nothing() -> None:
 def test_a_new_version_whose_faults_are_everywhere_gives_way_to_the_one_before() -> None:
     sites = [Site(words="SIGSEGV", step=step) for step in range(3)]
     facts = [past(NODES[k], site=site, place=k) for k, site in enumerate(sites)]
-    table = judge(case(FaultClass.DIED, *facts, before=1))
+    rates = {"rate": same.Rate(4, 1_200.0), "rate_before": same.Rate(1, 9 * age.HOUR_S)}
+    table = judge(case(FaultClass.DIED, *facts, before=1, **rates))
     assert chosen(table) == (Hypothesis.VERSION, Act.VERSION_BEFORE)
+    said = "faults came on 3 nodes, 4 in 20 min of running, and 1 in 9 h with version 1"
+    assert why(table, Hypothesis.VERSION) == (True, said)
+
+
+def test_a_new_version_whose_faults_are_as_often_as_before_is_kept() -> None:
+    sites = [Site(words="SIGSEGV", step=step) for step in range(3)]
+    facts = [past(NODES[k], site=site, place=k) for k, site in enumerate(sites)]
+    rates = {"rate": same.Rate(4, 20 * age.HOUR_S), "rate_before": same.Rate(3, 24 * age.HOUR_S)}
+    table = judge(case(FaultClass.DIED, *facts, before=1, **rates))
+    assert chosen(table) == (Hypothesis.PASSING, Act.RESTART)
+    said = "that may be chance: 4 in 20 h of running, and 3 in 24 h with version 1"
+    assert why(table, Hypothesis.VERSION) == (False, said)
+
+
+@pytest.mark.parametrize(
+    ("own", "before", "nodes", "more"),
+    [
+        ((3, 0.3), (0, 12.0), 4, True),  # minutes after the edit, and never before
+        ((3, 0.3), (0, 0.1), 4, True),  # what ran before for only a while is not all that is known
+        ((3, 0.3), (0, 0.1), 512, False),
+        ((6, 0.6), (0, 0.1), 512, True),
+        ((3, 12.0), (40, 160.0), 512, False),
+        ((42, 168.0), (42, 168.0), 512, False),
+        ((126, 168.0), (42, 168.0), 512, True),
+        ((3, 160.0), (0, 168.0), 64, False),
+    ],
+)
+def test_a_version_is_worse_where_its_faults_come_more_often_than_by_chance(
+    own: tuple[int, float], before: tuple[int, float], nodes: int, more: bool
+) -> None:
+    rates = (same.Rate(faults, hours * age.HOUR_S) for faults, hours in (own, before))
+    assert same.more_often(*rates, nodes) is more
+
+
+@pytest.mark.parametrize("every_h", [1.5, 3.0, 6.0])
+def test_a_healthy_job_of_512_nodes_keeps_what_its_people_made_of_it(every_h: float) -> None:
+    dice, left = Random(f"512 nodes, {every_h}"), 0
+    for _ in range(200):
+        for ran_h in (0.2, 24.0, 168.0):
+            before = same.Rate(len(faults_h(dice, every_h, ran_h)), ran_h * age.HOUR_S)
+            times = faults_h(dice, every_h, 168.0)
+            rates = (same.Rate(k, at_h * age.HOUR_S) for k, at_h in enumerate(times, 1) if k >= 3)
+            left += any(same.more_often(each, before, 512) for each in rates)
+    assert left <= 600 // 50, "one edit in fifty, each looked at after each fault of a week"
+
+
+def faults_h(dice: Random, every_h: float, until_h: float) -> list[float]:
+    """When they come, in hours."""
+    times = [dice.expovariate(1 / every_h)]
+    while times[-1] < until_h:
+        times.append(times[-1] + dice.expovariate(1 / every_h))
+    return times[:-1]
 
 
 def test_what_kills_ranks_before_their_first_step_twice_is_what_they_started_from() -> None:

@@ -142,3 +142,33 @@ def test_what_was_paid_counts_though_the_job_got_on_since(training) -> None:
         life.progress(step + 1)
     assert life.phase is Phase.FAILED
     assert "All 2 restarts for user faults" in life.job.failure.reason
+
+
+def faults_of(life, version: int, every_s: float, count: int) -> None:
+    """Passing ones, each on another node and at another step."""
+    for k in range(count):
+        life.now += every_s
+        life.progress((life.job.best_step or 0) + 1)
+        life.dies(k % 8, signal=9, own_step=100 * version + k)
+        recovers(life)
+
+
+def test_passing_faults_of_a_week_do_not_take_an_edit_back(training) -> None:
+    life = training(nodes=8, ranks_per_node=1)
+    faults_of(life, 1, 30 * 3_600.0, 3)
+    with_versions(life)
+    faults_of(life, 2, 30 * 3_600.0, 6)
+    assert [each.number for each in life.job.versions] == [1, 2]
+    assert life.job.versions[0].ran_s == pytest.approx(90 * 3_600.0, rel=0.1)
+    table = life.incident.table
+    (version,) = [each for each in table.rows if each.hypothesis is Hypothesis.VERSION]
+    assert version.why.startswith("that may be chance: ")
+
+
+def test_an_edit_that_makes_faults_come_more_often_is_taken_back(training) -> None:
+    life = training(nodes=8, ranks_per_node=1)
+    faults_of(life, 1, 30 * 3_600.0, 3)
+    with_versions(life)
+    faults_of(life, 2, 1_200.0, 3)
+    assert [each.number for each in life.job.versions] == [1, 2, 3]
+    assert life.job.versions[2].by == "version 1"

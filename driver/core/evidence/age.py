@@ -5,8 +5,8 @@ least half, and is dropped when next to nothing is left of it. What a budget is 
 within the budget's own window and does not decay.
 """
 
-from collections.abc import Iterable
-from math import log2
+from collections.abc import Iterable, Sequence
+from math import inf, log2
 
 from holdfast.driver.core.state.fact import Bearing, Fact, OfNode, Site
 
@@ -69,6 +69,11 @@ def kept(facts: Iterable[Fact], now: float) -> tuple[Fact, ...]:
     standing = [fact for fact in alive if _stands(fact, now)][-KEPT_STANDING:]
     latest = [fact for fact in alive if not _stands(fact, now)][-KEPT:]
     return tuple(sorted((*standing, *latest), key=lambda fact: (fact.at_s, fact.entry)))
+
+
+def known_since_s(facts: Sequence[Fact]) -> float:
+    """Since when none of a job's facts was dropped for their number."""
+    return facts[0].at_s if len(facts) >= KEPT else -inf
 
 
 def _stands(fact: Fact, now: float) -> bool:

@@ -57,6 +57,8 @@ class Case(Value, frozen=True):
     before: int | None = None  # a version that ran before this one
     since_s: float = 0.0  # for how long this version is the newest
     well_s: float = 0.0  # and how long, before that, nothing befell the one before
+    rate: same.Rate = same.Rate(1, 0.0)  # of faults of this class, this one with them
+    rate_before: same.Rate = same.Rate(0, 0.0)  # of that version
     said_of_it: Fact | None = None  # what a person said last for or against this version
     pauses: int = 3  # restarts with ever more patience at one site
     outside: bool = False  # it died of a signal that somebody else sent
@@ -133,6 +135,12 @@ class Case(Value, frozen=True):
         named = [node for node in others if node is not None]
         own = named.count(self.node) if self.node is not None and not self.alone else 0
         return same.stands_out(own, len(named), self.nodes)
+
+    @property
+    def worse(self) -> bool:
+        """Whether that is so more often than with the version before."""
+        often = same.more_often(self.rate, self.rate_before, self.nodes)
+        return self.before is not None and self.spread and often
 
     @property
     def alone(self) -> bool:

@@ -58,7 +58,9 @@ def passing(case: Case) -> Answer:
         return Answer(False, words.in_turn(case))
     if case.stands_out:
         return Answer(False, words.standing_out(case))
-    if case.before is not None and (case.spread or case.came_with_it):
+    if case.worse:
+        return Answer(False, words.more_often(case))
+    if case.before is not None and case.came_with_it:
         return Answer(False, words.with_version(case))
     return Answer(True, words.not_again(case))
 
@@ -162,9 +164,12 @@ def version(case: Case) -> Answer:
         return Answer(True, words.said(told))
     if case.here:
         return Answer(True, f"{words.at_site(case)}, and version {case.before} ran before")
-    if not (case.spread or case.came_with_it or case.last):
-        return Answer(False, "neither at one site, nor on several nodes, nor since it runs")
-    return Answer(True, f"{words.with_version(case)}, and version {case.before} ran before")
+    if case.worse:
+        return Answer(True, words.more_often(case))
+    if case.came_with_it or case.last:
+        return Answer(True, f"{words.with_version(case)}, and version {case.before} ran before")
+    nowhere = "neither at one site, nor on several nodes, nor since it runs"
+    return Answer(False, words.no_oftener(case) if case.spread else nowhere)
 
 
 def group(case: Case) -> Answer:

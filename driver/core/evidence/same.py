@@ -7,6 +7,7 @@ first machine's.
 
 from collections.abc import Iterable, Sequence
 from math import comb
+from typing import NamedTuple
 
 from holdfast.driver.core.evidence import age
 from holdfast.driver.core.state.fact import Fact, OfNode, Site
@@ -20,6 +21,20 @@ CHANCE = 0.25
 """How likely chance alone may be where a node is to be left. The goal is at most one move of an
 innocent in 20 faults; `holdfast bench evidence` measures it. (The prototype behind second-pass.md
 had .1, and .3 with a warm standby.)"""
+
+USUAL_NODE_S, USUAL_S = 500 * age.HOUR_S, 3 * age.HOUR_S
+"""A fault in so many hours of nodes, and of a job of many nodes in so many hours, is no version's:
+several times what is reported of large clusters."""
+RARELY = 0.002
+"""How likely chance alone may be where a version is left. It is asked at each fault, for as long as
+the version runs: of healthy ones 1 in 50 came to it within a week (drawn, 8 to 512 nodes)."""
+
+
+class Rate(NamedTuple):
+    """How often faults came."""
+
+    faults: int
+    ran_s: float
 
 
 NEW = 0.1
@@ -41,11 +56,23 @@ def at_site(
 def chance(own: int, faults: int, nodes: int) -> float:
     """How many of `nodes` would have `own` of the `faults` by chance, were each as likely as the
     others: nodes P(Binomial(faults, 1/nodes) >= own), and no more than 1."""
-    share = 1 / nodes
-    tail = sum(
+    return min(1.0, nodes * _at_least(own, faults, 1 / nodes))
+
+
+def _at_least(own: int, faults: int, share: float) -> float:
+    """P(Binomial(faults, share) >= own)."""
+    return sum(
         comb(faults, k) * share**k * (1 - share) ** (faults - k) for k in range(own, faults + 1)
     )
-    return min(1.0, nodes * tail)
+
+
+def more_often(own: Rate, before: Rate, nodes: int) -> bool:
+    """Whether faults come more often than before by more than chance: so many of all of them would
+    be as late as they are, were they as likely at any time. What ran before for only a while tells
+    little, so that what is usual counts with it."""
+    faults, ran_s = before.faults + 1, before.ran_s + max(USUAL_S, USUAL_NODE_S / nodes)
+    share = own.ran_s / (own.ran_s + ran_s)
+    return _at_least(own.faults, own.faults + faults, share) <= RARELY
 
 
 def stands_out(own: int, faults: int, nodes: int) -> bool:

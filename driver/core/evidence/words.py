@@ -61,6 +61,34 @@ def with_version(case: Case) -> str:
     return f"{faults} faults came on {nodes} node{'s' if nodes > 1 else ''}, with a new version"
 
 
+def on_nodes(case: Case) -> str:
+    """`faults came on 3 nodes`."""
+    nodes = len(set(case.named))
+    return f"faults came on {nodes} node{'' if nodes == 1 else 's'}"
+
+
+def more_often(case: Case) -> str:
+    """`faults came on 3 nodes, 5 in 20 min of running, and none in 9 h with version 1`."""
+    return f"{on_nodes(case)}, {_rates(case)}"
+
+
+def no_oftener(case: Case) -> str:
+    """`that may be chance: 3 in 20 h of running, and 2 in 24 h with version 1`."""
+    return f"that may be chance: {_rates(case)}"
+
+
+def _rates(case: Case) -> str:
+    own, before = case.rate, case.rate_before
+    with_it = f"{before.faults or 'none'} in {_long(before.ran_s)} with version {case.before}"
+    return f"{own.faults} in {_long(own.ran_s)} of running, and {with_it}"
+
+
+def _long(for_s: float) -> str:
+    if for_s < 60:
+        return f"{for_s:.0f} s"
+    return f"{for_s / 60:.0f} min" if for_s < 2 * 3_600 else f"{for_s / 3_600:.0f} h"
+
+
 def said(fact: Fact) -> str:
     """`a person says that it is well: the new loader is tested`."""
     well = fact.bearing is Bearing.ACQUITS

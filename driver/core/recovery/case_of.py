@@ -9,6 +9,7 @@ from holdfast.driver.core.attempt import known_points
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import age, book, cost
 from holdfast.driver.core.evidence.case import Case, Ways
+from holdfast.driver.core.evidence.same import Rate
 from holdfast.driver.core.faults import crash_signature, root_cause, site
 from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import budget, sight
@@ -51,6 +52,8 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         before=before,
         since_s=turn.now - job.version.at_s,
         well_s=_well_s(job, before),
+        rate=rate_of(turn, job, kind, job.version.number, this=1),
+        rate_before=Rate(0, 0.0) if before is None else rate_of(turn, job, kind, before),
         said_of_it=_said_of_it(job),
         pauses=turn.policy.spot_tries - 1,
         outside=fault.signature is not None and fault.signature.outside,
@@ -140,6 +143,18 @@ def _well_s(job: Job, before: int | None) -> float:
     began = (each.at_s for each in job.versions if each.number == before)
     ended = (each.at_s for each in job.facts if each.fault and each.about.version == before)
     return job.version.at_s - max((*began, *ended), default=job.version.at_s)
+
+
+def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 0) -> Rate:
+    """Of faults of a class with a version, within the last days that it was the newest; `this`: it
+    has one that is not noted yet."""
+    at = next(k for k, each in enumerate(job.versions) if each.number == number)
+    until_s = job.versions[at + 1].at_s if at + 1 < len(job.versions) else turn.now
+    since_s = max(until_s - age.OTHER_S, age.known_since_s(job.facts))
+    faults = [each for each in job.facts if each.fault is kind and each.about.version == number]
+    lately = sum(each.at_s > since_s for each in faults)
+    ran_s = min(job.ran_s(job.versions[at], turn.now), max(0.0, until_s - since_s))
+    return Rate(lately + this, ran_s)
 
 
 def _ways(turn: Turn, job: Job, fault: Fault, cost_s: dict[Act, float]) -> Ways:

@@ -246,6 +246,12 @@ class Job(Value, frozen=True):
         """The newest: what its next attempt runs."""
         return self.versions[-1]
 
+    def ran_s(self, version: Version, now: float) -> float:
+        """How long its ranks ran this version."""
+        runs = self.phase is Phase.RUNNING and bool(self.history)
+        runs = runs and self.history[-1].version == version.number
+        return version.ran_s + (now - self.since_s if runs else 0.0)
+
     @property
     def subject(self) -> OfVersion:
         """Whom facts of its newest version concern."""

@@ -14,3 +14,4 @@ class Version(Value, frozen=True):
     plan: Plan
     at_s: float
     by: str = ""
+    ran_s: float = 0.0  # how long its ranks ran, but for an attempt that runs now
