@@ -409,6 +409,9 @@ def test_a_node_is_accused_once_by_each_version_of_a_job() -> None:
     facts = [of_node(Bearing.ACCUSES), of_node(Bearing.ACCUSES, ago_s=9.0)]
     assert book.accusers(facts, NOW) == 1
     assert book.accusers([*facts, of_node(Bearing.ACCUSES, version=2)], NOW) == 2
+    edits = [of_node(Bearing.ACCUSES, version=k) for k in range(9)]
+    assert book.accusers(edits, NOW) == book.OF_ONE_JOB < book.ACCUSERS
+    assert book.accusers([*edits, of_node(Bearing.ACCUSES, job="b")], NOW) == book.ACCUSERS
     assert book.accusers([of_node(Bearing.ACCUSES, ago_s=8 * age.DAY_S)], NOW) == 0
     assert book.accusers([of_node(Bearing.CONTEXT)] * 9, NOW) == 0
 

@@ -1,5 +1,6 @@
 """What is asked of the book of facts: who was accused, what was paid, how patient to be. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable
 from math import log2
 
@@ -10,6 +11,9 @@ from holdfast.protocol.faults import Blame
 ACCUSERS = 3
 """Distinct versions of jobs whose faults stood out on a node, within `age.NODE_S`, that put it into
 quarantine without a failed test (second-pass.md, "Evidence")."""
+OF_ONE_JOB = 2
+"""Versions of one job that count: a mistake that its edits leave in goes with it to whatever nodes
+it gets, so that at least one other has to say the same."""
 SENSITIVITY = 0.5
 """How much of a suspicion a test that finds nothing takes away: so many of bad nodes it would have
 found. Many such tests take no more, for they would miss the same again."""
@@ -26,9 +30,10 @@ def paid(facts: Iterable[Fact], payer: Blame, since_s: float, *, earned: bool = 
 
 
 def accusers(facts: Iterable[Fact], now: float) -> int:
-    """How many versions of jobs accuse a node by its facts."""
+    """How many versions of jobs, and people, accuse a node by its facts."""
     accused = (fact for fact in facts if fact.bearing is Bearing.ACCUSES and age.counts(fact, now))
-    return len({accuser(fact) for fact in accused})
+    each = Counter((job, by) for job, _version, by in {accuser(fact) for fact in accused})
+    return sum(min(versions, OF_ONE_JOB) for versions in each.values())
 
 
 def accuser(fact: Fact) -> tuple[str, int, str]:
