@@ -39,10 +39,23 @@ def _look(world: World, run: Run) -> None:
     job = world.driver.state.jobs.get(run.job.name)
     if job is None or job.finished or job.epoch != run.epoch or not job.seated:
         return
-    if run.ended == run.job.steps:
+    if run.training or run.ended == run.job.steps:
         return
     world.driver.receive(e.Found(finding=_finding(world, run)))
     watch_still(world, run)
+
+
+def tell_it_goes_on(world: World, run: Run) -> None:
+    """What stood still goes on by itself."""
+    found = Finding(
+        kind=Kind.GOES_ON,
+        weight=Weight.REPORT,
+        job=run.job.name,
+        epoch=run.epoch,
+        step=run.step(world.now),
+        summary=f"{run.job.name} goes on by itself",
+    )
+    world.driver.receive(e.Found(finding=found))
 
 
 def _finding(world: World, run: Run) -> Finding:
@@ -58,4 +71,5 @@ def _finding(world: World, run: Run) -> Finding:
         apart=apart,
         step=run.step(world.now),
         summary=f"ranks of {run.job.name} stand still",
+        doubt=run.doubt,
     )

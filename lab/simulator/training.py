@@ -23,6 +23,7 @@ class Run:
         self.since_s: float | None = None  # training since
         self.ended: int | None = None  # step at which it stood still for ever
         self.stood_s: float | None = None  # since when
+        self.doubt = ""  # why the driver's detectors doubt that it is a fault
 
     @property
     def training(self) -> bool:
@@ -47,6 +48,12 @@ class Run:
     def stand_still(self, now: float) -> None:
         self.ended = self.step(now)
         self.stood_s = now
+
+    def go_on(self, now: float) -> None:
+        """It stood still for a while, and nothing of it was lost."""
+        if self.since_s is not None and self.stood_s is not None:
+            self.since_s += now - self.stood_s
+        self.ended, self.doubt = None, ""
 
     def snapshots(self, node: str, now: float) -> tuple[Snapshot, ...]:
         """The two newest sealed snapshots of the node's ranks; what was not trained has none."""

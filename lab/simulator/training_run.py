@@ -80,11 +80,7 @@ def ranks_meet(world: World, run: Run, rendezvous: Rendezvous | None) -> None:
 
 
 def _begin(world: World, run: Run) -> None:
-    bounds.went_on(world, run)
-    steps = run.job.steps - run.start
-    world.agenda.after(max(0.0, steps * STEP_S), lambda: _finish(world, run))
-    detector_stub.watch_progress(world, run)
-    _store_next(world, run)
+    _train(world, run)
     if any(world.machines[node].bad for node in run.nodes):
         world.agenda.after(BAD_S, lambda: stand_still(world, run, echo=False))
     for node in run.nodes:
@@ -92,6 +88,14 @@ def _begin(world: World, run: Run) -> None:
         if lemon_s is not None:
             world.agenda.after(lemon_s, partial(sour, world, run, node))
     _approach_bug(world, run)
+
+
+def _train(world: World, run: Run) -> None:
+    bounds.went_on(world, run)
+    steps = run.job.steps - run.step(world.now)
+    world.agenda.after(max(0.0, steps * STEP_S), lambda: _finish(world, run))
+    detector_stub.watch_progress(world, run)
+    _store_next(world, run)
 
 
 def _store_next(world: World, run: Run) -> None:
@@ -113,7 +117,7 @@ def _store_next(world: World, run: Run) -> None:
 
 
 def _finish(world: World, run: Run) -> None:
-    if not run.training:
+    if not run.training or run.step(world.now) < run.job.steps:
         return
     for node in run.nodes:
         executor = process_of(world, run, node)
@@ -152,6 +156,25 @@ def stand_still(world: World, run: Run, *, echo: bool = True) -> None:
         soon_s = rng.uniform(0.001, 0.02)
         if rng.random() < 0.6:
             world.agenda.after(soon_s, partial(_echo, world, run, node))
+
+
+def pause(world: World, run: Run, for_s: float, doubt: str) -> None:
+    """It stands still for a while, all of it, and goes on by itself unless somebody ends it."""
+    if not run.training:
+        return
+    run.doubt = doubt
+    stand_still(world, run, echo=False)
+    stood_s = run.stood_s
+    world.agenda.after(for_s, lambda: _go_on(world, run) if run.stood_s == stood_s else None)
+
+
+def _go_on(world: World, run: Run) -> None:
+    here = all(process_of(world, run, node) for node in run.nodes)
+    ranks = sum(len(run.ranks[node]) for node in run.nodes)
+    if here and run.doubt and ranks:
+        run.go_on(world.now)
+        _train(world, run)
+        detector_stub.tell_it_goes_on(world, run)
 
 
 def _echo(world: World, run: Run, node: str) -> None:

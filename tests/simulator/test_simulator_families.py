@@ -17,6 +17,7 @@ from holdfast.lab.simulator.simulate import Failure, explain, play, run, run_man
 FEW = {
     "mixed": 15,
     "driver-stalled": 15,
+    "doubts": 15,
     "exams": 15,
     "slow-quiet": 15,
     "put-back": 15,
@@ -150,3 +151,15 @@ def test_a_liar_convicts_nobody_who_is_well() -> None:
         tried += any("tests" in entry.why for entry in world.driver.journal)
         assert set(world.books.evicted) <= world.guilty
     assert tried > 3
+
+
+@pytest.mark.parametrize(("size", "attempts"), [(0.4, 1), (1.0, 2)])
+@pytest.mark.parametrize("doubt", [0, 1])
+def test_ranks_that_pause_are_left_alone_unless_it_is_for_long(
+    size: float, attempts: int, doubt: int
+) -> None:
+    paused = replace(hit("pause"), faults=(Fault(10.0, "pause", doubt, size),), until_s=200.0)
+    world = play(paused)
+    (job,) = world.driver.state.jobs.values()
+    assert (job.phase, job.attempt) == ("Succeeded", attempts)
+    assert not any(node.record.facts for node in world.driver.state.nodes.values())

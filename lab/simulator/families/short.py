@@ -43,6 +43,19 @@ def _jobs(streams: Streams, rng: Random, nodes: int, *, steps: int) -> tuple[Sim
     )
 
 
+def doubts(seed: int) -> Scenario:
+    """Ranks pause once to three times, while the driver may stand still or be another, beside one
+    thing at most that no node is to blame for."""
+    streams = Streams(seed)
+    rng = streams.of("doubts", "draw")
+    beside = {**HARMLESS, "kill-driver": 2, FREEZE: 2}
+    drawn = (
+        *faults(streams, "pause", {"pause": 1}, rng.randint(1, 3), (3.0, 40.0)),
+        *faults(streams, "beside", beside, rng.randint(0, 1), (3.0, 40.0)),
+    )
+    return _short(seed, "doubts", streams, rng, drawn, nodes=rng.randint(3, 8), until_s=200.0)
+
+
 def exams(seed: int) -> Scenario:
     """Tests of one node or two hang or lie, and something happens for which nodes are tested."""
     streams = Streams(seed)

@@ -9,6 +9,7 @@ from holdfast.lab.simulator.scenario import Scenario
 FAMILIES: dict[str, Callable[[int], Scenario]] = {
     "mixed": scenario.draw,
     "driver-stalled": short.driver_stalled,
+    "doubts": short.doubts,
     "exams": short.exams,
     "slow-quiet": short.slow_quiet,
     "put-back": short.put_back,

@@ -31,6 +31,16 @@ def raise_once(world: World, fault: Fault) -> None:
         training_run.raise_in(world, run, executor)
 
 
+def pause(world: World, fault: Fault) -> None:
+    """All ranks of a job are paused by somebody, or a clock jumps while they prepare something: for
+    up to a minute they stand still, and go on by themselves."""
+    if executor := whom.busy(world, fault):
+        run = executor.run
+        assert run is not None
+        doubt = ("its ranks are paused", "clocks went apart")[fault.dice % 2]
+        training_run.pause(world, run, 60.0 * fault.size, doubt)
+
+
 def bug(world: World, fault: Fault) -> None:
     name = whom.job(world, fault)
     training_run.plant_bug(world, name, 1 + fault.dice % world.jobs[name].steps)

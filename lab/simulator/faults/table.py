@@ -44,6 +44,7 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "kill-rank": ranks.kill_rank,
     "blip": ranks.blip,
     "raise": ranks.raise_once,
+    "pause": ranks.pause,
     "bug": ranks.bug,
     "hungry": ranks.hungry,
     "kill-executor": nodes.kill_executor,
