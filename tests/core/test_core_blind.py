@@ -84,6 +84,7 @@ def test_a_hang_that_lasts_is_acted_on_once_the_driver_sees(blind: Life) -> None
     epoch = blind.job.epoch
     back(blind, *NODES[1:])
     blind.wait(until_s=blind.now + sight.LOOK_AGAIN_S)
+    assert any(why.startswith("it is looked at again; ") for why in blind.whys)
     assert blind.job.epoch > epoch
     assert table(blind) == (Hypothesis.PASSING, Act.RESTART)
 

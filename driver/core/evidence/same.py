@@ -23,11 +23,12 @@ innocent in 20 faults; `holdfast bench evidence` measures it. (The prototype beh
 had .1, and .3 with a warm standby.)"""
 
 USUAL_NODE_S, USUAL_S = 500 * age.HOUR_S, 3 * age.HOUR_S
-"""A fault in so many hours of nodes, and of a job of many nodes in so many hours, is no version's:
-several times what is reported of large clusters."""
-RARELY = 0.002
+"""A fault in so many hours of nodes, and of a job of many nodes in so many hours, is no version's.
+Assumed, and rather often: it is what a version is measured by whose job was young."""
+RARELY = 0.001
 """How likely chance alone may be where a version is left. It is asked at each fault, for as long as
-the version runs: of healthy ones 1 in 50 came to it within a week (drawn, 8 to 512 nodes)."""
+the version runs: of healthy ones no more than 17 in 1,000 came to it within a week (drawn: 8 to 512
+nodes, faults each 90 minutes to five days)."""
 
 
 class Rate(NamedTuple):

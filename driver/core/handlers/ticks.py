@@ -97,7 +97,8 @@ def _judged(turn: Turn, job: Job) -> None:
 
 
 def _no_stacks(turn: Turn, job: Job) -> None:
-    turn.say("no stacks came in time")
+    waited = job.held is not None and job.held.waits_s is not None
+    turn.say("it is looked at again" if waited else "no stacks came in time")
     findings.act(turn, job.name)
 
 
