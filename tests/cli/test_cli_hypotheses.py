@@ -14,9 +14,9 @@ import pytest
 from holdfast.cli import asking, hypotheses, worst
 from holdfast.cli.offline import Recorded
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
-from holdfast.driver.core.codec.encode import encode
 from holdfast.driver.core.events import Ticked
 from holdfast.driver.core.state.model import Apart, State
+from holdfast.driver.formats.encode import encode
 from holdfast.driver.ports import Entry
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.paths import RunPaths
