@@ -8,9 +8,6 @@ from holdfast.driver.core.evidence import cost, same
 from holdfast.driver.core.state.fact import Act, Fact, FaultClass, OfNode, Site
 from holdfast.driver.core.state.value import Value
 
-SPREAD = 3
-"""Nodes whose faults say more of what they run than of them (second-pass.md, "Evidence")."""
-
 
 class Ways(Value, frozen=True):
     """What could be done now, and what each way costs in seconds, where that was measured."""
@@ -55,8 +52,6 @@ class Case(Value, frozen=True):
     earned: bool = False  # it got on well since its last fault
     last: bool = False  # its budget is used up: what is tried now is tried last
     before: int | None = None  # a version that ran before this one
-    since_s: float = 0.0  # for how long this version is the newest
-    well_s: float = 0.0  # and how long, before that, nothing befell the one before
     rate: same.Rate = same.Rate(1, 0.0)  # of faults of this class, this one with them
     rate_before: same.Rate = same.Rate(0, 0.0)  # of that version
     said_of_it: Fact | None = None  # what a person said last for or against this version
@@ -117,17 +112,6 @@ class Case(Value, frozen=True):
         return few or (faults >= same.ALONE_FAULTS and bool(self.nodes == 2 or self.suspected))
 
     @property
-    def spread(self) -> bool:
-        """Whether faults were on several nodes, or all of its few, and none of them stands out."""
-        several = len(set(self.named)) >= max(2, min(SPREAD, self.nodes))
-        return several and len(self.named) >= SPREAD and not self.stands_out
-
-    @property
-    def came_with_it(self) -> bool:
-        """Whether it is more than chance that faults came since this version, and none before."""
-        return same.came_since(len(self.named), self.since_s, self.well_s)
-
-    @property
     def elsewhere(self) -> bool:
         """Whether its node stands out by what came at other sites alone."""
         here = self.here
@@ -138,9 +122,10 @@ class Case(Value, frozen=True):
 
     @property
     def worse(self) -> bool:
-        """Whether that is so more often than with the version before."""
-        often = same.more_often(self.rate, self.rate_before, self.nodes)
-        return self.before is not None and self.spread and often
+        """Whether faults come more often than with the version before, and no node stands out."""
+        if self.before is None or self.rate.faults < same.LEAST_FAULTS or self.stands_out:
+            return False
+        return same.more_often(self.rate, self.rate_before, self.nodes)
 
     @property
     def alone(self) -> bool:

@@ -60,8 +60,6 @@ def passing(case: Case) -> Answer:
         return Answer(False, words.standing_out(case))
     if case.worse:
         return Answer(False, words.more_often(case))
-    if case.before is not None and case.came_with_it:
-        return Answer(False, words.with_version(case))
     return Answer(True, words.not_again(case))
 
 
@@ -166,10 +164,9 @@ def version(case: Case) -> Answer:
         return Answer(True, f"{words.at_site(case)}, and version {case.before} ran before")
     if case.worse:
         return Answer(True, words.more_often(case))
-    if case.came_with_it or case.last:
-        return Answer(True, f"{words.with_version(case)}, and version {case.before} ran before")
-    nowhere = "neither at one site, nor on several nodes, nor since it runs"
-    return Answer(False, words.no_oftener(case) if case.spread else nowhere)
+    if case.last:
+        return Answer(True, f"its restarts are used up, and version {case.before} ran before")
+    return Answer(False, words.no_oftener(case))
 
 
 def group(case: Case) -> Answer:

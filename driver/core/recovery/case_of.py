@@ -50,8 +50,6 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         blind=sight.hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
         before=before,
-        since_s=turn.now - job.version.at_s,
-        well_s=_well_s(job, before),
         rate=rate_of(turn, job, kind, job.version.number, this=1),
         rate_before=Rate(0, 0.0) if before is None else rate_of(turn, job, kind, before),
         said_of_it=_said_of_it(job),
@@ -136,13 +134,6 @@ def version_before(job: Job) -> int | None:
         and each.plan != job.plan
     )
     return max(fits, default=None)
-
-
-def _well_s(job: Job, before: int | None) -> float:
-    """For how long nothing had befallen the version before, when this one came."""
-    began = (each.at_s for each in job.versions if each.number == before)
-    ended = (each.at_s for each in job.facts if each.fault and each.about.version == before)
-    return job.version.at_s - max((*began, *ended), default=job.version.at_s)
 
 
 def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 0) -> Rate:
