@@ -72,6 +72,24 @@ def test_a_job_that_gets_on_well_earns_its_restarts(training, apart_s: float, ti
     assert sum(fact.earned for fact in facts) > 20 or times == 5, "which are told as restarts, too"
 
 
+def test_a_job_that_does_not_get_on_earns_nothing_however_long_that_lasts(training) -> None:
+    life = training(infrastructure=e.Budget(restarts=5, window_s=1e6))
+    life.dies(1, signal=11)
+    life.answer()
+    life.progress(11)
+    for _ in range(20):
+        life.now += 300.0
+        life.dies(1, signal=11)
+        if life.phase is Phase.FAILED:
+            break
+        for _ in range(6):
+            life.answer()
+            if life.job.exam is not None:
+                life.tests_end()
+    assert life.phase is Phase.FAILED
+    assert not any(fact.earned for fact in life.job.facts[2:]), "the first of them had got on"
+
+
 def test_who_allows_no_restart_gets_none_however_well_the_job_got_on(training) -> None:
     life = training(user=e.Budget(restarts=0, window_s=3600))
     life.now += 1e5

@@ -64,6 +64,9 @@ def goes_on(turn: Turn, job: Job, case: Case, by: Blame) -> bool:
 
 def earned(turn: Turn, job: Job, fault: Fault, restart_s: float) -> bool:
     """Whether the job got on well since its fault before, further than ever."""
+    now = turn.incidents.get(job.incident or 0)
+    if now is not None and now.faults > 1:
+        return False  # it has not got on since the fault before, which is of the same incident
     known = (each for each in turn.incidents.values() if each.table and job.name in each.jobs)
     others = (each for each in known if each.id != job.incident)
     before = max(others, key=lambda each: each.id, default=None)

@@ -153,11 +153,8 @@ def _ways(turn: Turn, job: Job, fault: Fault, cost_s: dict[Act, float]) -> Ways:
     acts = {Act.RESTART, Act.GIVE_UP, Act.EXAM, Act.EXAM_ALL, Act.WAIT}
     if suspicion.may_begin(turn, job, fault.node):
         acts.add(Act.MOVE_WARM)
-    if (node := move_on_suspicion.to_move(turn, job, fault)) is not None:
+    if move_on_suspicion.to_move(turn, job, fault) is not None:
         acts.add(Act.MOVE_COLD)
     if known_points.older(job) or not job.plan.task.store_url:  # then there is the beginning
         acts.add(Act.STEP_BACK)
-    tested = Act.MOVE_WARM in acts or fault.weight is Weight.SUSPECT
-    if node and not tested and suspicion.standing_by(turn, job, node):
-        cost_s[Act.MOVE_COLD] = cost.cost_s(Act.MOVE_WARM, cost_s)  # a standby takes the place
     return Ways(acts=frozenset(acts), cost_s=cost_s)

@@ -21,24 +21,17 @@ from holdfast.driver.core.turn import Turn
 
 def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
     """Whether the node's place can go to a warm standby now, and the node be tested off the job."""
-    if node is None or node not in job.places or node in job.leaving:
+    held_back = turn.brake.on or turn.policy.dry_run or not saving.can_save(job)
+    if node is None or held_back or node not in job.places or node in job.leaving:
         return False
     if not fits(Use.ASIDE, job, turn.nodes[node], turn.now):
         return False
-    warm = standing_by(turn, job, node)
+    known = unwanted(turn, job, without=node)
+    own = [turn.nodes[standby] for standby in job.standbys if standby not in known]
+    warm = [each.name for each in own if fits(Use.AT_ONCE, job, each, turn.now)]
     needed = len(job.leaving) + 1  # what it has to leave besides takes one each
     helpers = rounds.others(rounds.idle(turn, job), but=(node, *warm[:needed]))
     return len(warm) >= needed and len(helpers) == rounds.HELPERS
-
-
-def standing_by(turn: Turn, job: Job, node: str) -> list[str]:
-    """Standbys that could take the node's place at once, its last step saved; none while nobody is
-    to be suspected."""
-    if turn.brake.on or turn.policy.dry_run or not saving.can_save(job):
-        return []
-    known = unwanted(turn, job, without=node)
-    own = [turn.nodes[standby] for standby in job.standbys if standby not in known]
-    return [each.name for each in own if fits(Use.AT_ONCE, job, each, turn.now)]
 
 
 def begin(
