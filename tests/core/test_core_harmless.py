@@ -172,3 +172,75 @@ def test_an_edit_that_makes_faults_come_more_often_is_taken_back(training) -> No
     faults_of(life, 2, 1_200.0, 3)
     assert [each.number for each in life.job.versions] == [1, 2, 3]
     assert life.job.versions[2].by == "version 1"
+
+
+def left_a_lemon(training, nodes: int):
+    """A job that has left the one node on which its ranks died again and again."""
+    life = training(nodes=nodes, ranks_per_node=1, spare=4)
+    bad, step = life.job.places[-1], 200
+    while bad in life.job.places:
+        step += 1
+        life.now += 1_800
+        life.progress(step)
+        life.dies(nodes - 1, signal=11, own_step=step)
+        recovers(life)
+    return life
+
+
+@pytest.mark.parametrize("nodes", [8, 16, 64])
+def test_after_a_lemon_a_fault_that_passes_is_no_other_nodes(training, nodes) -> None:
+    life = left_a_lemon(training, nodes)
+    for rank in (2, 4, 5):
+        life.now += age.DAY_S
+        life.progress(300 + rank)
+        life.dies(rank, signal=11, own_step=300 + rank)
+        assert life.incident.table.chosen is Hypothesis.PASSING
+        recovers(life)
+    assert len(life.moved) == 1
+
+
+def edited(training, *, nodes: int, spare: int):
+    """A job that ran well for three days, then a person gave it another version."""
+    budget = e.Budget(restarts=30, window_s=3_600)
+    life = training(nodes=nodes, spare=spare, ranks_per_node=1, infrastructure=budget)
+    life.now += 3 * age.DAY_S
+    life.do(e.SuspendRequested(job="job"))
+    life.answer()
+    for node in life.state.nodes:
+        life.do(e.NodeReleased(node=node))
+    assert life.phase is Phase.SUSPENDED
+    (first,) = life.job.versions
+    other = replace(first.plan, task=replace(first.plan.task, command=("train", "--new")))
+    second = Version(number=2, plan=other, at_s=life.now)
+    life.state.jobs["job"] = replace(life.job, versions=(first, second))
+    life.do(e.ResumeRequested(job="job"))
+    recovers(life)
+    life.progress(100)
+    return life
+
+
+def test_an_edit_is_not_taken_back_for_nodes_that_were_lost(training) -> None:
+    life = edited(training, nodes=8, spare=8)
+    for place in range(3):
+        life.now += 1_200
+        life.progress(101 + place)
+        life.lose(life.job.places[place])
+        recovers(life)
+    life.now += 1_200
+    life.progress(110)
+    life.dies(5, signal=9, own_step=110)
+    assert life.incident.table.chosen is Hypothesis.PASSING
+    assert [each.number for each in life.job.versions] == [1, 2]
+
+
+def test_an_edit_is_not_taken_back_for_a_lemon_that_was_left(training) -> None:
+    life = edited(training, nodes=8, spare=4)
+    bad = life.job.places[-1]
+    for step in range(101, 105):
+        life.now += 1_800
+        life.progress(step)
+        life.dies(7 if bad in life.job.places else 3, signal=11, own_step=step)
+        recovers(life)
+    assert bad not in life.job.places
+    assert life.incident.table.chosen is Hypothesis.PASSING
+    assert [each.number for each in life.job.versions] == [1, 2]

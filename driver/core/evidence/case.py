@@ -88,13 +88,14 @@ class Case(Value, frozen=True):
 
     @property
     def stands_out(self) -> bool:
-        """Whether its node does, among the job's, alone or as one of a few; never where the job may
-        have no other."""
+        """Whether its node does, among the job's, alone or as one of a few that had two each; never
+        where the job may have no other."""
         if self.alone or self.node is None:
             return False
         faults, few = len(self.named), len(set(self.named))
-        alone = same.stands_out(self.own, faults, self.nodes)
-        return alone or same.few_stand_out(few, faults, self.nodes)
+        if same.stands_out(self.own, faults, self.nodes):
+            return True
+        return self.own >= same.LEAST_FAULTS and same.few_stand_out(few, faults, self.nodes)
 
     @property
     def pair(self) -> tuple[str, ...]:
