@@ -8,6 +8,7 @@ from holdfast.driver.core.evidence import age
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, Hypothesis
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.versions import Version
+from holdfast.protocol.faults import Blame
 
 HOUR = e.Budget(restarts=1, window_s=3_600)
 
@@ -244,3 +245,15 @@ def test_an_edit_is_not_taken_back_for_a_lemon_that_was_left(training) -> None:
     assert bad not in life.job.places
     assert life.incident.table.chosen is Hypothesis.PASSING
     assert [each.number for each in life.job.versions] == [1, 2]
+
+
+def test_what_was_dropped_for_its_number_is_not_taken_for_time_without_faults(training) -> None:
+    """Of what the job had earned only the latest is kept, of what it had not a whole day."""
+    life = training(nodes=2)
+    life.now += age.DAY_S
+    one = fault(life, "n1", 20 * age.HOUR_S)
+    paid = replace(one, payer=Blame.INFRASTRUCTURE)
+    earned = [replace(one, at_s=one.at_s + 120.0 * k, earned=True) for k in range(1, 601)]
+    facts = age.kept((paid, *earned), life.now)
+    assert facts[0] == paid
+    assert age.known_since_s(facts, life.now) == earned[-age.KEPT].at_s

@@ -71,9 +71,10 @@ def kept(facts: Iterable[Fact], now: float) -> tuple[Fact, ...]:
     return tuple(sorted((*standing, *latest), key=lambda fact: (fact.at_s, fact.entry)))
 
 
-def known_since_s(facts: Sequence[Fact]) -> float:
-    """Since when none of a job's facts was dropped for their number."""
-    return facts[0].at_s if len(facts) >= KEPT else -inf
+def known_since_s(facts: Sequence[Fact], now: float) -> float:
+    """Since when none of a job's facts was dropped for their number: what stands stays longer."""
+    latest = [fact for fact in facts if not _stands(fact, now)]
+    return latest[-KEPT].at_s if len(latest) >= KEPT else -inf
 
 
 def _stands(fact: Fact, now: float) -> bool:
