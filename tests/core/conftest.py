@@ -148,10 +148,11 @@ class Life:
         saved_bytes: int = 0,
         silent: Iterable[str] = (),
         empty: Iterable[str] = (),
+        runs: bool = True,
     ) -> None:
         """Every node does and says what it was told, once; saves are (step, epoch).
 
-        `empty`: nodes that have nothing in memory.
+        `empty`: nodes that have nothing in memory. `runs`: their ranks come up.
         """
         away, bare = set(silent), set(empty)
         for node in self.state.jobs[name].members:
@@ -188,7 +189,7 @@ class Life:
         if job.host and job.host not in away:
             store = Rendezvous(address="10.0.0.1", port=20_000 + job.epoch)
             self.do(e.RendezvousReady(job=name, epoch=job.epoch, node=job.host, rendezvous=store))
-        for node in job.nodes if self.state.jobs[name].seated else ():
+        for node in job.nodes if runs and self.state.jobs[name].seated else ():
             if node not in away:
                 self.do(e.RanksRunning(job=name, epoch=job.epoch, node=node))
 

@@ -257,3 +257,19 @@ def test_what_was_dropped_for_its_number_is_not_taken_for_time_without_faults(tr
     facts = age.kept((paid, *earned), life.now)
     assert facts[0] == paid
     assert age.known_since_s(facts, life.now) == earned[-age.KEPT].at_s
+
+
+def test_ranks_that_die_while_they_start_have_earned_no_restart(training) -> None:
+    """However long their start takes: the incident before is over, and they did not get on."""
+    life = training(nodes=4)
+    life.progress(1_000)
+    life.dies(2, signal=11, own_step=10)
+    recovers(life)
+    life.dies(3, signal=11, own_step=11)  # before it is as far as it was
+    for _ in range(4):
+        life.now += 100
+        life.answer(runs=False)
+        life.dies(1, signal=11)
+    assert len(life.state.incidents) == 2
+    assert len(life.job.facts) > 2
+    assert not any(fact.earned for fact in life.job.facts)
