@@ -273,3 +273,11 @@ def test_ranks_that_die_while_they_start_have_earned_no_restart(training) -> Non
     assert len(life.state.incidents) == 2
     assert len(life.job.facts) > 2
     assert not any(fact.earned for fact in life.job.facts)
+
+
+def test_a_clock_that_is_put_back_takes_nothing_from_the_time_that_a_version_ran(training) -> None:
+    life = edited(training, nodes=8, spare=0)
+    life.now -= 4 * age.HOUR_S
+    life.dies(3, signal=9, own_step=110)
+    recovers(life)
+    assert life.job.ran_s(life.job.version, life.now) >= 0

@@ -247,10 +247,10 @@ class Job(Value, frozen=True):
         return self.versions[-1]
 
     def ran_s(self, version: Version, now: float) -> float:
-        """How long its ranks ran this version."""
+        """How long its ranks ran this version. A clock that was put back takes nothing away."""
         runs = self.phase is Phase.RUNNING and bool(self.history)
         runs = runs and self.history[-1].version == version.number
-        return version.ran_s + (now - self.since_s if runs else 0.0)
+        return version.ran_s + (max(0.0, now - self.since_s) if runs else 0.0)
 
     @property
     def subject(self) -> OfVersion:
