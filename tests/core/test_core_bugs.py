@@ -92,12 +92,23 @@ CAUGHT_BY_TEST = {
     "each-attempt-accuses-anew": (
         "test_core_evidence.py::test_a_node_is_accused_once_by_each_version_of_a_job"
     ),
+    "behind-a-point-that-ranks-got-on-from": (
+        "test_core_step_back.py::"
+        "test_it_does_not_go_behind_what_ranks_got_on_from_before_that_fails_too"
+    ),
+    "blind-for-ever": "test_core_blind.py::test_what_detectors_doubt_is_waited_for_and_no_longer",
     "earned-without-getting-on": (
         "test_core_harmless.py::test_ranks_that_die_while_they_start_have_earned_no_restart"
     ),
     "tests-end-a-suspicion": (
         "test_core_evidence.py::"
         "test_suspicion_halves_in_a_week_and_by_tests_that_find_nothing_but_never_goes_by_them"
+    ),
+    "the-user-pays-for-machines": (
+        "test_core_budgets.py::test_a_job_that_gets_on_well_earns_its_restarts"
+    ),
+    "what-was-earned-is-counted": (
+        "test_core_harmless.py::test_what_was_earned_is_no_part_of_a_budget_that_is_used_up"
     ),
 }
 """And of those that break no rule of the simulation: they only choose worse. What test fails."""

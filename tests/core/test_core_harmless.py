@@ -281,3 +281,18 @@ def test_a_clock_that_is_put_back_takes_nothing_from_the_time_that_a_version_ran
     life.dies(3, signal=9, own_step=110)
     recovers(life)
     assert life.job.ran_s(life.job.version, life.now) >= 0
+
+
+def test_what_was_earned_is_no_part_of_a_budget_that_is_used_up(training) -> None:
+    life = training(nodes=4, infrastructure=e.Budget(restarts=2, window_s=age.DAY_S))
+    for step in (10, 20):
+        life.dies(step // 10, signal=11, own_step=step)
+        recovers(life)
+        life.progress(step + 1)
+    for step in (30, 40, 50):
+        life.now += 1_000
+        life.dies(step // 10 % 4, signal=9, own_step=step)
+        recovers(life)
+        life.progress(step + 1)
+    assert life.phase is Phase.RUNNING
+    assert [fact.earned for fact in life.job.facts] == [False, False, True, True, True]

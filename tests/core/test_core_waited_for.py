@@ -54,3 +54,29 @@ def test_where_there_is_another_it_is_replaced_at_once(training, more: dict) -> 
     life = training(**more)
     lost(life, "n1")
     assert life.evicted == ["n1"]
+
+
+def test_it_is_waited_for_as_long_where_its_incident_is_older(training) -> None:
+    life = training()
+    life.progress(500)
+    life.dies(0, signal=9, own_step=500)
+    life.answer(runs=False)
+    life.now += 2 * life.policy.connect_s
+    lost(life, "n1")
+    assert (life.evicted, len(life.state.incidents)) == ([], 1)
+    back(life, "n1")
+    life.wait(until_s=life.now + 10)
+    assert life.evicted == []
+
+
+def test_a_job_that_waits_for_it_has_not_recovered(training) -> None:
+    life = training(nodes=4)
+    life.progress(500)
+    life.dies(0, signal=9, own_step=500)
+    life.answer()
+    life.wait(until_s=life.now + life.policy.settle_s - 50)
+    lost(life, "n1")
+    life.wait(until_s=life.now + 100)
+    assert (life.evicted, life.incident.closed_s) == ([], None)
+    life.wait(until_s=life.now + life.policy.connect_s)
+    assert life.evicted == ["n1"]

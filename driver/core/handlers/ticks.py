@@ -185,6 +185,9 @@ def _not_started(turn: Turn, job: Job, node: str | None, summary: str) -> None:
 
 
 def _settled(turn: Turn, job: Job) -> None:
+    if job.held is not None:  # it has a fault, which is waited for
+        turn.set_timer(job.name, Timer.SETTLE, turn.policy.settle_s)
+        return
     facts.settled(turn, job.name)
     if job.incident is not None:
         outcome = f"ran {turn.policy.settle_s:g} s without a fault"

@@ -13,11 +13,13 @@ from holdfast.driver.core.evidence.same import Rate
 from holdfast.driver.core.faults import crash_signature, root_cause, site
 from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import budget, sight
-from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, Hypothesis, OfNode
+from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import Fault, Job, Wanted
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Weight
+
+LEFT = book.MOVES | {Act.REPLACE}
 
 
 def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
@@ -138,13 +140,13 @@ def version_before(job: Job) -> int | None:
 
 def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 0) -> Rate:
     """Of faults of a class with a version, within the last days that it was the newest, but for
-    those of nodes that were held to be behind one; `this`: it has one that is not noted yet."""
+    those of nodes that were left for them; `this`: it has one that is not noted yet."""
     at = next(k for k, each in enumerate(job.versions) if each.number == number)
     until_s = job.versions[at + 1].at_s if at + 1 < len(job.versions) else turn.now
     since_s = max(until_s - age.OTHER_S, age.known_since_s(job.facts, turn.now))
     faults = [each for each in job.facts if each.fault is kind and each.about.version == number]
-    bad = {each.about.node for each in job.facts if each.held_for is Hypothesis.NODE}
-    lately = sum(each.at_s > since_s for each in faults if each.about.node not in bad)
+    left = {each.about.node for each in job.facts if each.held_for and each.done in LEFT}
+    lately = sum(each.at_s > since_s for each in faults if each.about.node not in left)
     ran_s = min(job.ran_s(job.versions[at], turn.now), max(0.0, until_s - since_s))
     return Rate(lately + this, ran_s)
 

@@ -9,6 +9,7 @@ meanwhile its detectors take it back; where it does not, it is acted on in the e
 from holdfast.driver.core.placing import eviction, move_on_suspicion
 from holdfast.driver.core.state.fact import Act
 from holdfast.driver.core.state.model import Fault, Job
+from holdfast.driver.core.state.node import Broken
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind
 
@@ -62,4 +63,6 @@ def instead(turn: Turn, job: Job, fault: Fault) -> Act | None:
     waited_s = turn.now - turn.incidents[job.incident or 0].found_s
     if node.connected and waited_s:
         return Act.RESTART
+    if isinstance(node.link, Broken):  # the incident may have begun long before, by another fault
+        waited_s = min(waited_s, turn.now - node.link.since_s)
     return Act.WAIT if waited_s < turn.policy.connect_s else None
