@@ -107,6 +107,9 @@ CAUGHT_BY_TEST = {
     "the-user-pays-for-machines": (
         "test_core_budgets.py::test_a_job_that_gets_on_well_earns_its_restarts"
     ),
+    "what-is-passed-is-known-for-ever": (
+        "test_core_evidence.py::test_what_the_job_got_past_is_the_same_no_more"
+    ),
     "what-was-earned-is-counted": (
         "test_core_harmless.py::test_what_was_earned_is_no_part_of_a_budget_that_is_used_up"
     ),

@@ -20,6 +20,7 @@ from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Weight
 
 LEFT = book.MOVES | {Act.REPLACE}
+"""What is done about a node that is held to be behind a fault."""
 
 
 def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
