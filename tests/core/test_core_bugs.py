@@ -80,6 +80,9 @@ CAUGHT_BY = {
 """The rule that each bug breaks. A patch that no longer applies has to be made anew."""
 
 CAUGHT_BY_TEST = {
+    "a-budget-counts-for-ever": (
+        "test_core_harmless.py::test_what_was_paid_before_the_window_of_a_budget_counts_no_more"
+    ),
     "a-version-is-sent-back-twice": (
         "test_core_harmless.py::test_a_version_that_was_left_for_its_faults_is_not_gone_back_to"
     ),

@@ -296,3 +296,13 @@ def test_what_was_earned_is_no_part_of_a_budget_that_is_used_up(training) -> Non
         life.progress(step + 1)
     assert life.phase is Phase.RUNNING
     assert [fact.earned for fact in life.job.facts] == [False, False, True, True, True]
+
+
+def test_what_was_paid_before_the_window_of_a_budget_counts_no_more(training) -> None:
+    life = training(nodes=4, infrastructure=HOUR)
+    for rank in (0, 3, 5):  # it never gets on, so that it earns nothing
+        life.dies(rank, signal=9, own_step=10 + rank)
+        recovers(life)
+        life.now += 2 * age.HOUR_S
+    assert life.phase is Phase.RUNNING
+    assert life.paid == [Blame.INFRASTRUCTURE] * 3
