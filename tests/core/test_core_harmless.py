@@ -306,3 +306,13 @@ def test_what_was_paid_before_the_window_of_a_budget_counts_no_more(training) ->
         life.now += 2 * age.HOUR_S
     assert life.phase is Phase.RUNNING
     assert life.paid == [Blame.INFRASTRUCTURE] * 3
+
+
+def test_what_befell_another_machine_of_the_name_says_nothing_of_this_one(training) -> None:
+    life = training(nodes=4, spare=1)
+    life.now += 2 * age.DAY_S
+    was, node = fault(life, "n1", age.DAY_S), life.state.nodes["n1"]
+    life.state.jobs["job"] = replace(life.job, facts=(was,))
+    life.state.nodes["n1"] = replace(node, machine="another")
+    life.dies(2, signal=11, own_step=500)
+    assert life.incident.table.chosen is Hypothesis.PASSING
