@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence import age
+from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, Hypothesis
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.versions import Version
@@ -313,6 +314,9 @@ def test_what_befell_another_machine_of_the_name_says_nothing_of_this_one(traini
     life.now += 2 * age.DAY_S
     was, node = fault(life, "n1", age.DAY_S), life.state.nodes["n1"]
     life.state.jobs["job"] = replace(life.job, facts=(was,))
-    life.state.nodes["n1"] = replace(node, machine="another")
+    life.state = replace(
+        life.state, nodes={**life.state.nodes, "n1": replace(node, machine="another")}
+    )
+    life.census = Census()
     life.dies(2, signal=11, own_step=500)
     assert life.incident.table.chosen is Hypothesis.PASSING
