@@ -79,12 +79,8 @@ def _is_test(fact: Fact) -> bool:
 
 def blamed(facts: Iterable[Fact], since_s: float) -> list[Fact]:
     """Faults that were put down to a node since then, the oldest first."""
-    return [fact for fact in put_down(facts) if fact.at_s > since_s]
-
-
-def put_down(facts: Iterable[Fact]) -> list[Fact]:
-    """Faults that were put down to a node."""
-    return [fact for fact in facts if fact.bearing is not Bearing.ACQUITS and not fact.by]
+    told = (fact for fact in facts if fact.bearing is not Bearing.ACQUITS and not fact.by)
+    return [fact for fact in told if fact.at_s > since_s]
 
 
 def moved_off(facts: Iterable[Fact], now: float) -> frozenset[OfNode]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 
 from msgspec.structs import replace
 
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import (
     About,
@@ -85,7 +86,7 @@ def withdraw(turn: Turn, job: Job, case: Case) -> None:
     left = {
         fact.about.node.name
         for fact in case.past
-        if fact.done in LEFT and fact.about.node is not None and _is_same(fact, case)
+        if fact.done in book.MOVES and fact.about.node is not None and _is_same(fact, case)
     }
     for name in sorted(left & turn.nodes.keys()):
         record = turn.nodes[name].record
@@ -97,9 +98,6 @@ def withdraw(turn: Turn, job: Job, case: Case) -> None:
         )
         if facts != record.facts:
             turn.set_record(name, replace(record, facts=facts))
-
-
-LEFT = frozenset({Act.MOVE_WARM, Act.MOVE_COLD})
 
 
 def _is_same(fact: Fact, case: Case) -> bool:
