@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.driver.adapters.rest.telling import why_node
 from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core import events as e
-from holdfast.driver.core.evidence.age import NODE_S
+from holdfast.driver.core.evidence.age import HALF_LIFE_S
 from holdfast.driver.core.state import node as n
 from holdfast.driver.core.state.fact import Bearing, Fact, OfNode
 from holdfast.driver.core.state.fit import Bar
@@ -110,7 +110,7 @@ def test_a_strike_is_told_with_the_fault_that_it_is_for() -> None:
 def test_a_strike_of_long_ago_is_told_no_more() -> None:
     """A node that nothing has befallen since kept it for ever, as one of lately."""
     struck = replace(FREE, record=Record(facts=(STRUCK,)))
-    state, later = State(nodes={"n0": struck}), STRUCK.at_s + NODE_S
+    state, later = State(nodes={"n0": struck}), STRUCK.at_s + HALF_LIFE_S
     told = why_node(Written([APPEARED]), state, struck, now=later).details  # type: ignore[arg-type]
     assert not [line for line in told if "strike" in line]
     assert [node_view(state, struck, now=now).strikes for now in (later - 1, later)] == [1, 0]

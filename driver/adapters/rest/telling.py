@@ -213,7 +213,7 @@ def _since(node: Node, entries: Sequence[Entry]) -> list[str]:
 
 def _strikes(state: State, node: Node, entries: Sequence[Entry], now: float) -> list[str]:
     """Faults that were put down to it lately, in a line."""
-    strikes = [fact.at_s for fact in book.blamed(node.record.facts, now - age.NODE_S)]
+    strikes = [fact.at_s for fact in book.blamed(node.record.facts, now - age.HALF_LIFE_S)]
     told = [_strike(state, node, at_s) or _when(at_s, entries) for at_s in strikes]
     count = "one strike" if len(strikes) == 1 else f"{len(strikes)} strikes"
     return [f"{count}: {'; '.join(filter(None, dict.fromkeys(told)))}"] if strikes else []

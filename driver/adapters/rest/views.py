@@ -304,7 +304,7 @@ def node_view(state: State, node: Node, seen: Observed | None = None, *, now: fl
         incident=node.quarantine.incident if node.quarantine else None,
         on_trial=isinstance(node.holding, Lent),
         next_trial_s=None if isinstance(node.holding, Lent) else due_s(node),
-        strikes=len(book.blamed(node.record.facts, now - age.NODE_S)),
+        strikes=len(book.blamed(node.record.facts, now - age.HALF_LIFE_S)),
     )
 
 

@@ -8,7 +8,7 @@ within the budget's own window and does not decay.
 from collections.abc import Iterable, Sequence
 from math import inf, log2
 
-from holdfast.driver.core.state.fact import Bearing, Fact, OfNode, Site
+from holdfast.driver.core.state.fact import Bearing, Fact, Site
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 
@@ -17,14 +17,12 @@ SITE_S = 6 * HOUR_S
 START_S = 1 * HOUR_S
 """Those before the first step, or so many steps after a start: the same may befall a restart that
 comes much later."""
-NODE_S = 7 * DAY_S
-"""Half-life of what a node is accused of, and of tests that acquit it."""
-OTHER_S = 7 * DAY_S
-"""Of a job's faults."""
+HALF_LIFE_S = 7 * DAY_S
+"""Of what a node is accused of, of tests that acquit it, and of a job's faults."""
 
 LEAST = 1 / 16
 """What weighs less is dropped."""
-FORGOTTEN_S = NODE_S * log2(1 / LEAST)
+FORGOTTEN_S = HALF_LIFE_S * log2(1 / LEAST)
 """After which nothing is left of what a node was accused of."""
 KEPT = 128
 """Facts that one subject keeps at most, the latest ones."""
@@ -32,16 +30,10 @@ KEPT_STANDING = 1_024
 """And of those that stand: a budget that allows more restarts in a day is none."""
 
 
-def half_life_s(fact: Fact) -> float:
-    """In seconds."""
-    return NODE_S if isinstance(fact.subject, OfNode) else OTHER_S
-
-
 def weight(fact: Fact, now: float) -> float:
     """1 for what is new, half as much after each half-life. A clock that was put back ages
     nothing."""
-    age_s = max(0.0, now - fact.at_s)
-    return float(0.5 ** (age_s / half_life_s(fact)))
+    return float(0.5 ** (max(0.0, now - fact.at_s) / HALF_LIFE_S))
 
 
 def counts(fact: Fact, now: float) -> bool:

@@ -97,7 +97,7 @@ def _refused(job: Job, fault: Fault) -> str:
 
 
 def _acquitted(turn: Turn, node: str) -> bool:
-    since_s = turn.now - age.NODE_S
+    since_s = turn.now - age.HALF_LIFE_S
     return book.acquitted(turn.nodes[node].record.facts, since_s)
 
 
@@ -141,7 +141,7 @@ def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 
     has one that is not noted yet."""
     at = next(k for k, each in enumerate(job.versions) if each.number == number)
     until_s = job.versions[at + 1].at_s if at + 1 < len(job.versions) else turn.now
-    since_s = max(until_s - age.OTHER_S, age.known_since_s(job.facts))
+    since_s = max(until_s - age.HALF_LIFE_S, age.known_since_s(job.facts))
     faults = [each for each in job.facts if each.fault is kind and each.about.version == number]
     lately = sum(each.at_s > since_s for each in faults)
     ran_s = min(job.ran_s(job.versions[at], turn.now), max(0.0, until_s - since_s))
