@@ -27,7 +27,7 @@ FORGOTTEN_S = HALF_LIFE_S * log2(1 / LEAST)
 KEPT = 128
 """Facts that one subject keeps at most, the latest ones."""
 KEPT_STANDING = 1_024
-"""And of those that stand: a budget that allows more restarts in a day is none."""
+"""And of those that stand: a budget that allows more restarts in its window is none."""
 
 
 def weight(fact: Fact, now: float) -> float:
@@ -54,12 +54,14 @@ def behind(site: Site, now: float) -> bool:
     return site.step is not None or site.fresh or now - site.passed_s > START_S
 
 
-def kept(facts: Iterable[Fact], now: float) -> tuple[Fact, ...]:
+def kept(facts: Iterable[Fact], now: float, *, paid_s: float = 0.0) -> tuple[Fact, ...]:
     """Without what has decayed, and no more than one subject keeps. What convicts has no age: it
-    stands until a test or a person takes it back; what was paid counts in a budget's window."""
-    alive = [fact for fact in facts if _stands(fact, now) or weight(fact, now) >= LEAST]
-    standing = [fact for fact in alive if _stands(fact, now)][-KEPT_STANDING:]
-    latest = [fact for fact in alive if not _stands(fact, now)][-KEPT:]
+    stands until a test or a person takes it back. What was paid counts for `paid_s`, the longest
+    window of its budgets."""
+    known, since_s = list(facts), now - paid_s
+    standing = [fact for fact in known if _stands(fact, since_s)][-KEPT_STANDING:]
+    others = (fact for fact in known if not _stands(fact, since_s))
+    latest = [fact for fact in others if weight(fact, now) >= LEAST][-KEPT:]
     return tuple(sorted((*standing, *latest), key=lambda fact: (fact.at_s, fact.entry)))
 
 
@@ -68,6 +70,6 @@ def known_since_s(facts: Sequence[Fact]) -> float:
     return facts[0].at_s if len(facts) >= KEPT else -inf
 
 
-def _stands(fact: Fact, now: float) -> bool:
-    paid = fact.payer is not None and not fact.earned and now - fact.at_s < DAY_S
+def _stands(fact: Fact, since_s: float) -> bool:
+    paid = fact.payer is not None and not fact.earned and fact.at_s > since_s
     return paid or fact.bearing is Bearing.CONVICTS
