@@ -76,7 +76,8 @@ class Recorded:
     def nodes(self) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import node_view
 
-        views = (node_view(self._state, node) for node in self._state.nodes.values())
+        nodes = self._state.nodes.values()
+        views = (node_view(self._state, node, now=self._now) for node in nodes)
         return [{**_plain(view), "state": self._now_of(view.state)} for view in views]
 
     def worst(self, most: int) -> dict[str, Any]:

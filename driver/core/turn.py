@@ -11,10 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core.effects import AnyEffect, Instruct
+from holdfast.driver.core.evidence import age
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state import edges
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.changes import IncidentChanges, JobChanges
+from holdfast.driver.core.state.fact import Fact, OfNode
 from holdfast.driver.core.state.fit import job_asks_anew, node_asks_anew
 from holdfast.driver.core.state.model import Exam, Incident, Job, Phase, State, Timer
 from holdfast.driver.core.state.node import (
@@ -239,6 +241,18 @@ class Turn:
         self.touched_nodes.pop(name, None)
         self.about[name] = None
         self.supply = True
+
+    def add_fact(self, fact: Fact) -> None:
+        """Keep it with whom it concerns: a node, or the job of a version."""
+        if isinstance(fact.subject, OfNode):
+            name, record = fact.subject.name, self.nodes[fact.subject.name].record
+            facts = age.kept((*record.facts, fact), self.now)
+            self.set_record(name, replace(record, facts=facts))
+        else:
+            job = self.jobs[fact.subject.job]
+            paid_s = max(job.plan.user.window_s, job.plan.infrastructure.window_s)
+            facts = age.kept((*job.facts, fact), self.now, paid_s=paid_s)
+            self.job(job.name, facts=facts)
 
     def put_exam(self, exam: Exam) -> Exam:
         self.exams = {**self.exams, exam.id: exam}

@@ -1,6 +1,7 @@
 """A cluster in a few words: events go in, the decision core's state and effects come out."""
 
 from collections.abc import Callable, Iterable
+from math import inf
 from signal import SIGABRT
 
 import pytest
@@ -81,7 +82,7 @@ class Life:
 
     def blamed(self, node: str) -> list[str]:
         """Kinds of the faults that were put down to a node."""
-        return [fact.what for fact in book.put_down(self.state.nodes[node].record.facts)]
+        return [fact.what for fact in book.blamed(self.state.nodes[node].record.facts, -inf)]
 
     def acquittals(self, node: str) -> list[Fact]:
         facts = self.state.nodes[node].record.facts

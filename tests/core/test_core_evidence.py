@@ -25,6 +25,7 @@ from holdfast.driver.core.state.fact import (
     Site,
     Table,
 )
+from holdfast.protocol.faults import Blame
 
 NOW = 30 * age.DAY_S
 ALL = frozenset(Act)
@@ -434,6 +435,14 @@ def test_what_is_kept_is_bounded_in_order_and_nothing_young_is_lost(facts: list[
     assert age.kept(kept, NOW) == kept
     young = [fact for fact in facts if age.counts(fact, NOW)]
     assert len(age.kept(young, NOW)) == len(young)
+
+
+def test_what_was_paid_is_kept_as_long_as_a_budget_counts_it() -> None:
+    """A window of 60 days forgot after 28, and one of a week all but 128 after a day."""
+    old = of_node(Bearing.CONTEXT, ago_s=50 * age.DAY_S)
+    paid = [replace(old, payer=Blame.USER)] * (2 * age.KEPT)
+    assert len(age.kept([old, *paid], NOW, paid_s=60 * age.DAY_S)) == len(paid)
+    assert age.kept([old, *paid], NOW, paid_s=age.DAY_S) == ()
 
 
 def test_reasons_say_only_what_is_known() -> None:

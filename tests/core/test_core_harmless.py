@@ -114,7 +114,7 @@ def fault(life, node: str, ago_s: float) -> Fact:
     )
 
 
-@pytest.mark.parametrize(("ago_s", "rung"), [(age.DAY_S, 3), (2 * age.NODE_S, 1)])
+@pytest.mark.parametrize(("ago_s", "rung"), [(age.DAY_S, 3), (2 * age.HALF_LIFE_S, 1)])
 def test_a_fault_of_two_weeks_ago_says_nothing_of_a_node(training, ago_s, rung) -> None:
     life = training(nodes=4, spare=1)
     life.now += 30 * age.DAY_S

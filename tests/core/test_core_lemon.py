@@ -5,6 +5,7 @@ import pytest
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.placing.move_on_suspicion import may_move
+from holdfast.driver.core.state.fact import Bearing
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.turn import Turn
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
@@ -37,6 +38,8 @@ def test_once_it_stands_out_it_is_tested_and_then_its_place_moves(training, more
     assert (life.phase, life.job.places) == (Phase.RUNNING, ("n0", "n2"))
     assert life.incident.rung == 2
     assert (life.evicted, life.ordered(Distrust)) == ([], []), "a move is no conviction"
+    bearings = {fact.bearing for fact in life.state.nodes["n1"].record.facts}
+    assert bearings == {Bearing.CONTEXT, Bearing.ACCUSES, Bearing.ACQUITS}, "nor is it noted as one"
     assert any("try its place on another node than n1" in why for why in life.whys)
 
 

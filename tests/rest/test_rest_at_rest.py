@@ -33,4 +33,4 @@ SEEN = Observed(node="node-1", incarnation="x", sequence=1, generation=7, epoch=
 def test_a_node_is_at_rest_once_its_executor_has_done_the_last_order(
     node: Node, seen: Observed | None, at_rest: bool
 ) -> None:
-    assert node_view(State(), node, seen).at_rest is at_rest
+    assert node_view(State(), node, seen, now=9.0).at_rest is at_rest

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.driver.adapters.rest.telling import why_node
 from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core import events as e
+from holdfast.driver.core.evidence.age import HALF_LIFE_S
 from holdfast.driver.core.state import node as n
 from holdfast.driver.core.state.fact import Bearing, Fact, OfNode
 from holdfast.driver.core.state.fit import Bar
@@ -106,13 +107,22 @@ def test_a_strike_is_told_with_the_fault_that_it_is_for() -> None:
     assert "one strike: rank 0 on n0 died of SIGKILL" in told
 
 
+def test_a_strike_of_long_ago_is_told_no_more() -> None:
+    """A node that nothing has befallen since kept it for ever, as one of lately."""
+    struck = replace(FREE, record=Record(facts=(STRUCK,)))
+    state, later = State(nodes={"n0": struck}), STRUCK.at_s + HALF_LIFE_S
+    told = why_node(Written([APPEARED]), state, struck, now=later).details  # type: ignore[arg-type]
+    assert not [line for line in told if "strike" in line]
+    assert [node_view(state, struck, now=now).strikes for now in (later - 1, later)] == [1, 0]
+
+
 @pytest.mark.parametrize("node", NODES, ids=lambda node: type(node.trust).__name__)
 def test_whatever_is_against_a_node_it_is_told(node: Node) -> None:
     """A new state of a node was a KeyError in `why`."""
     state = State(nodes={node.name: node})
     told = why_node(Written([]), state, node, now=9.0)  # type: ignore[arg-type]
     assert told.headline.startswith(node.name)
-    assert STATE[type(node.trust)] in (None, node_view(state, node).state)
+    assert STATE[type(node.trust)] in (None, node_view(state, node, now=9.0).state)
 
 
 def test_a_word_that_is_new_in_the_table_is_told_with_its_reason(
@@ -148,7 +158,7 @@ def test_a_node_that_is_being_tested_says_so_and_for_what(
         id="x", purpose=purpose, until_s=9.0, orders={"n0": ()}, suspects=suspects, job="speech"
     )
     state = State(nodes={"n0": IN_TEST}, exams={"x": exam})
-    view = node_view(state, IN_TEST)
+    view = node_view(state, IN_TEST, now=9.0)
     assert (view.state, view.reason) == ("in test", reason)
     told = why_node(Written([APPEARED]), state, IN_TEST, now=9.0)  # type: ignore[arg-type]
     assert told.headline == f"n0 belongs to speech: {reason}"

@@ -54,7 +54,7 @@ def _left(facts: Iterable[Fact], now: float) -> list[str]:
     if not left:
         return []
     tests = ", halved by tests that found nothing" if book.tested_since(known) else ""
-    days = age.NODE_S / age.DAY_S
+    days = age.HALF_LIFE_S / age.DAY_S
     told = f"suspicion {left:.2g}{tests}; it halves every {days:.0f} days"
     return [f"{told}. {count} of {book.ACCUSERS} accusers that put a node into quarantine"]
 
@@ -64,7 +64,7 @@ def _moved(state: State, node: Node, now: float) -> list[str]:
     left = [job.name for job in state.jobs.values() if node.subject in _left_by(job.facts, now)]
     if not left:
         return []
-    for_s = f"for {age.OTHER_S / age.DAY_S:.0f} days after that"
+    for_s = f"for {age.HALF_LIFE_S / age.DAY_S:.0f} days after that"
     return [f"left by {', '.join(left)}, without proof: taken last by it {for_s}"]
 
 
@@ -88,8 +88,8 @@ def mind(node: Node, now: float, again: str) -> str:
         return ""
     return (
         f"It may be used: to leave it was no verdict. {book.ACCUSERS} accusers within "
-        f"{span(age.NODE_S)}, or a failed test, put it into quarantine; the last accusation is "
-        f"forgotten after {span(age.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
+        f"{span(age.HALF_LIFE_S)}, or a failed test, put it into quarantine; the last accusation "
+        f"is forgotten after {span(age.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
     )
 
 

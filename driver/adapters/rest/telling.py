@@ -28,7 +28,7 @@ from holdfast.driver.core.events import (
     NodeRestoreRequested,
     RanksExited,
 )
-from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state.fact import OfVersion
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
@@ -178,7 +178,7 @@ def why_node(
         headline=f"{node.name} {over}" if over else _node_headline(state, node, entries, absent),
         details=[
             *_since(node, entries),
-            *_strikes(state, node, entries),
+            *_strikes(state, node, entries, now),
             *against.held(state, node, now, lambda at_s: _strike(state, node, at_s)),
             *_incidents_of(state, node, entries),
         ],
@@ -211,9 +211,9 @@ def _since(node: Node, entries: Sequence[Entry]) -> list[str]:
     return [f"since {at}"] if at else []
 
 
-def _strikes(state: State, node: Node, entries: Sequence[Entry]) -> list[str]:
-    """Faults that had their root there, lately: what is counted against it, in a line."""
-    strikes = [fact.at_s for fact in book.put_down(node.record.facts)]
+def _strikes(state: State, node: Node, entries: Sequence[Entry], now: float) -> list[str]:
+    """Faults that were put down to it lately, in a line."""
+    strikes = [fact.at_s for fact in book.blamed(node.record.facts, now - age.HALF_LIFE_S)]
     told = [_strike(state, node, at_s) or _when(at_s, entries) for at_s in strikes]
     count = "one strike" if len(strikes) == 1 else f"{len(strikes)} strikes"
     return [f"{count}: {'; '.join(filter(None, dict.fromkeys(told)))}"] if strikes else []

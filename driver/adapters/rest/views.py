@@ -22,7 +22,7 @@ from holdfast.driver.adapters.rest.points import (
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.attempt.known_points import newest_stored
 from holdfast.driver.core.attempt.tally import exits_of
-from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.faults.root_cause import root
 from holdfast.driver.core.state.fit import Reason, Use, fit
 from holdfast.driver.core.state.model import Incident, Job, Purpose, State
@@ -171,7 +171,7 @@ class NodeView(View):
     next_trial_s: float | None
     """Driver time of its next tests, at the earliest; null where none comes by itself."""
     strikes: int
-    """Faults rooted in it, lately."""
+    """Faults that were put down to it within 7 days."""
 
 
 class BrakeView(View):
@@ -284,7 +284,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
     )
 
 
-def node_view(state: State, node: Node, seen: Observed | None = None) -> NodeView:
+def node_view(state: State, node: Node, seen: Observed | None = None, *, now: float) -> NodeView:
     """`seen`: what its executor reported last."""
     job = state.jobs.get(node.job or "")
     ranks = list(job.layout.ranks_on(node.name)) if job else []
@@ -304,7 +304,7 @@ def node_view(state: State, node: Node, seen: Observed | None = None) -> NodeVie
         incident=node.quarantine.incident if node.quarantine else None,
         on_trial=isinstance(node.holding, Lent),
         next_trial_s=None if isinstance(node.holding, Lent) else due_s(node),
-        strikes=len(book.put_down(node.record.facts)),
+        strikes=len(book.blamed(node.record.facts, now - age.HALF_LIFE_S)),
     )
 
 

@@ -73,7 +73,7 @@ def _node(node: Node, now: float) -> BadNode:
         node=node.name,
         suspicion=round(book.suspicion(facts, now), 3),
         accused_by=accusers(facts),
-        faults=len(book.put_down(lately)),
+        faults=len(book.blamed(facts, now - age.HALF_LIFE_S)),
         tests=sum(fact.bearing is Bearing.ACQUITS and not fact.by for fact in lately),
         state=node_state(node),
     )

@@ -8,7 +8,7 @@ within the budget's own window and does not decay.
 from collections.abc import Iterable, Sequence
 from math import inf, log2
 
-from holdfast.driver.core.state.fact import Bearing, Fact, OfNode, Site
+from holdfast.driver.core.state.fact import Bearing, Fact, Site
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 
@@ -17,31 +17,23 @@ SITE_S = 6 * HOUR_S
 START_S = 1 * HOUR_S
 """Those before the first step, or so many steps after a start: the same may befall a restart that
 comes much later."""
-NODE_S = 7 * DAY_S
-"""Half-life of what a node is accused of, and of tests that acquit it."""
-OTHER_S = 7 * DAY_S
-"""Of a job's faults."""
+HALF_LIFE_S = 7 * DAY_S
+"""Of what a node is accused of, of tests that acquit it, and of a job's faults."""
 
 LEAST = 1 / 16
 """What weighs less is dropped."""
-FORGOTTEN_S = NODE_S * log2(1 / LEAST)
+FORGOTTEN_S = HALF_LIFE_S * log2(1 / LEAST)
 """After which nothing is left of what a node was accused of."""
 KEPT = 128
 """Facts that one subject keeps at most, the latest ones."""
 KEPT_STANDING = 1_024
-"""And of those that stand: a budget that allows more restarts in a day is none."""
-
-
-def half_life_s(fact: Fact) -> float:
-    """In seconds."""
-    return NODE_S if isinstance(fact.subject, OfNode) else OTHER_S
+"""And of those that stand: a budget that allows more restarts in its window is none."""
 
 
 def weight(fact: Fact, now: float) -> float:
     """1 for what is new, half as much after each half-life. A clock that was put back ages
     nothing."""
-    age_s = max(0.0, now - fact.at_s)
-    return float(0.5 ** (age_s / half_life_s(fact)))
+    return float(0.5 ** (max(0.0, now - fact.at_s) / HALF_LIFE_S))
 
 
 def counts(fact: Fact, now: float) -> bool:
@@ -62,12 +54,14 @@ def behind(site: Site, now: float) -> bool:
     return site.step is not None or site.fresh or now - site.passed_s > START_S
 
 
-def kept(facts: Iterable[Fact], now: float) -> tuple[Fact, ...]:
+def kept(facts: Iterable[Fact], now: float, *, paid_s: float = 0.0) -> tuple[Fact, ...]:
     """Without what has decayed, and no more than one subject keeps. What convicts has no age: it
-    stands until a test or a person takes it back; what was paid counts in a budget's window."""
-    alive = [fact for fact in facts if _stands(fact, now) or weight(fact, now) >= LEAST]
-    standing = [fact for fact in alive if _stands(fact, now)][-KEPT_STANDING:]
-    latest = [fact for fact in alive if not _stands(fact, now)][-KEPT:]
+    stands until a test or a person takes it back. What was paid counts for `paid_s`, the longest
+    window of its budgets."""
+    known, since_s = list(facts), now - paid_s
+    standing = [fact for fact in known if _stands(fact, since_s)][-KEPT_STANDING:]
+    others = (fact for fact in known if not _stands(fact, since_s))
+    latest = [fact for fact in others if weight(fact, now) >= LEAST][-KEPT:]
     return tuple(sorted((*standing, *latest), key=lambda fact: (fact.at_s, fact.entry)))
 
 
@@ -77,6 +71,6 @@ def known_since_s(facts: Sequence[Fact], now: float) -> float:
     return latest[-KEPT].at_s if len(latest) >= KEPT else -inf
 
 
-def _stands(fact: Fact, now: float) -> bool:
-    paid = fact.payer is not None and not fact.earned and now - fact.at_s < DAY_S
+def _stands(fact: Fact, since_s: float) -> bool:
+    paid = fact.payer is not None and not fact.earned and fact.at_s > since_s
     return paid or fact.bearing is Bearing.CONVICTS

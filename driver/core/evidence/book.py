@@ -9,8 +9,8 @@ from holdfast.driver.core.state.fact import Act, Bearing, Fact, OfNode
 from holdfast.protocol.faults import Blame
 
 ACCUSERS = 3
-"""Distinct versions of jobs whose faults stood out on a node, within `age.NODE_S`, that put it into
-quarantine without a failed test (second-pass.md, "Evidence")."""
+"""Distinct versions of jobs whose faults stood out on a node, within `age.HALF_LIFE_S`, that put it
+into quarantine without a failed test (second-pass.md, "Evidence")."""
 OF_ONE_JOB = 2
 """Versions of one job that count: a mistake that its edits leave in goes with it to whatever nodes
 it gets, so that at least one other has to say the same."""
@@ -64,7 +64,7 @@ def low_after_s(facts: Iterable[Fact], now: float) -> float:
     0 where it is then. All of it halves in the same time."""
     known = list(facts)
     left = suspicion(known, now) * (1.0 if tested_since(known) else 1 - SENSITIVITY)
-    return age.NODE_S * log2(left / LOW) if left > LOW else 0.0
+    return age.HALF_LIFE_S * log2(left / LOW) if left > LOW else 0.0
 
 
 def acquitted(facts: Iterable[Fact], since_s: float) -> bool:
@@ -79,12 +79,8 @@ def _is_test(fact: Fact) -> bool:
 
 def blamed(facts: Iterable[Fact], since_s: float) -> list[Fact]:
     """Faults that were put down to a node since then, the oldest first."""
-    return [fact for fact in put_down(facts) if fact.at_s > since_s]
-
-
-def put_down(facts: Iterable[Fact]) -> list[Fact]:
-    """Faults that were put down to a node."""
-    return [fact for fact in facts if fact.bearing is not Bearing.ACQUITS and not fact.by]
+    told = (fact for fact in facts if fact.bearing is not Bearing.ACQUITS and not fact.by)
+    return [fact for fact in told if fact.at_s > since_s]
 
 
 def moved_off(facts: Iterable[Fact], now: float) -> frozenset[OfNode]:

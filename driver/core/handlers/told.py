@@ -8,7 +8,6 @@ node, nor ends what a person keeps out.
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import JobFactTold, NodeFactTold
-from holdfast.driver.core.evidence import age
 from holdfast.driver.core.state.fact import Bearing, Fact, Subject
 from holdfast.driver.core.state.node import Node
 from holdfast.driver.core.turn import Turn
@@ -25,9 +24,7 @@ def on_node_fact(turn: Turn, event: NodeFactTold) -> None:
     turn.say(f"{event.who} {_says(event.says)} {event.node}: {_words(event)}")
     if event.says == "clears":
         node = _clear(turn, node)
-    fact = _fact(turn, event, node.subject)
-    facts = age.kept((*node.record.facts, fact), turn.now)
-    turn.set_record(node.name, replace(node.record, facts=facts))
+    _add(turn, event, node.subject)
 
 
 def _clear(turn: Turn, node: Node) -> Node:
@@ -55,18 +52,19 @@ def on_job_fact(turn: Turn, event: JobFactTold) -> None:
     subject = replace(job.subject, number=number)
     of = f"version {number} of {event.job}"
     turn.say(f"{event.who} {_says(event.says)} {of}: {_words(event)}", event.job)
-    facts = age.kept((*job.facts, _fact(turn, event, subject)), turn.now)
-    turn.job(event.job, facts=facts)
+    _add(turn, event, subject)
 
 
-def _fact(turn: Turn, event: Told, subject: Subject) -> Fact:
-    return Fact(
-        subject=subject,
-        what=event.words,
-        bearing=BEARINGS[event.says],
-        at_s=turn.now,
-        by=event.who,
-        entry=turn.sequence,
+def _add(turn: Turn, event: Told, subject: Subject) -> None:
+    turn.add_fact(
+        Fact(
+            subject=subject,
+            what=event.words,
+            bearing=BEARINGS[event.says],
+            at_s=turn.now,
+            by=event.who,
+            entry=turn.sequence,
+        )
     )
 
 

@@ -9,7 +9,6 @@ again where it gets no better one. The last step is saved first, as in `maintena
 from collections.abc import Iterable
 
 from holdfast.driver.core.attempt.quiet import quiet_on
-from holdfast.driver.core.evidence import age
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import fitting, unwanted
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact
@@ -96,8 +95,8 @@ def move(turn: Turn, name: str, node: str, *, why: str = LEFT) -> None:
 def leave_place(turn: Turn, name: str, node: str, *, why: str = LEFT) -> None:
     """The same, whatever becomes of the node then; the job has it again where it gets no better."""
     job = turn.jobs[name]
-    facts = age.kept((*job.facts, _left(turn, job, node, why)), turn.now)
-    turn.job(name, leaving=(*job.leaving, node), facts=facts)
+    turn.job(name, leaving=(*job.leaving, node))
+    turn.add_fact(_left(turn, job, node, why))
 
 
 def _left(turn: Turn, job: Job, node: str, why: str) -> Fact:

@@ -1,1 +1,1 @@
-"""What is done about a fault: the ladder of rungs."""
+"""What is done about a fault: the next step by what is still open, and who pays for it."""

@@ -1,6 +1,7 @@
 """Doing what was chosen about a fault of a job. Pure: one function an act."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,19 +22,13 @@ from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Rung
 
-RUNGS = {
-    Act.WAIT: Rung.NONE,
-    Act.RESTART: Rung.IN_PLACE,
-    Act.STEP_BACK: Rung.IN_PLACE,
-    Act.VERSION_BEFORE: Rung.IN_PLACE,
-    Act.MOVE_WARM: Rung.REPLACE,
-    Act.MOVE_COLD: Rung.REPLACE,
-    Act.REPLACE: Rung.REPLACE,
-    Act.EXAM: Rung.DIAGNOSE,
-    Act.EXAM_ALL: Rung.DIAGNOSE_ALL,
-    Act.GIVE_UP: Rung.GIVE_UP,
-}
-"""What each costs, on the ladder that people know."""
+
+class How(NamedTuple):
+    """How an act is done, and told."""
+
+    rung: Rung  # what it costs, on the ladder that people know
+    sentence: str
+    do: Callable[[Turn, str, Fault, Incident], None]
 
 
 def carry_out(
@@ -41,34 +36,19 @@ def carry_out(
 ) -> None:
     """Do it, and end what runs. `tried`: ranks may have run: a new epoch follows."""
     incident = turn.incidents[number]
-    turn.incident(number, rung=max(RUNGS[table.act], incident.rung), table=table)
+    how = ACTS[table.act]
+    turn.incident(number, rung=max(how.rung, incident.rung), table=table)
     turn.say(f"{fault.summary}: {_said(turn, name, fault, table)}", name)
-    _DO[table.act](turn, name, fault, incident)
+    how.do(turn, name, fault, incident)
     if table.act is not Act.WAIT:
         _quiesce(turn, name, again=tried)
 
 
 def _said(turn: Turn, name: str, fault: Fault, table: Table) -> str:
+    sentence = ACTS[table.act].sentence
     if table.act is Act.MOVE_COLD:
-        node = move_on_suspicion.to_move(turn, turn.jobs[name], fault)
-        return f"try its place on another node than {node}"
-    if table.act is Act.WAIT:
-        return f"{table.why}: wait, and accuse nobody"
-    return SENTENCES[table.act]
-
-
-SENTENCES = {
-    Act.RESTART: "restart the ranks on the same nodes",
-    Act.MOVE_WARM: "a warm standby takes its place, and the node is tested off the job",
-    Act.EXAM: "test the node and its neighbours",
-    Act.MOVE_COLD: "try its place on another node",
-    Act.REPLACE: "replace the node",
-    Act.STEP_BACK: "start from an older restore point",
-    Act.VERSION_BEFORE: "run the version before",
-    Act.EXAM_ALL: "test every node of the job",
-    Act.WAIT: "wait",
-    Act.GIVE_UP: "give the job up",
-}
+        return f"{sentence} than {move_on_suspicion.to_move(turn, turn.jobs[name], fault)}"
+    return f"{table.why}: {sentence}" if table.act is Act.WAIT else sentence
 
 
 def give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> None:
@@ -180,17 +160,22 @@ def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> 
     turn.say(f"{name} runs version {old.number} again, as version {number}", name)
 
 
-_DO: dict[Act, Callable[[Turn, str, Fault, Incident], None]] = {
-    Act.WAIT: _wait,
-    Act.RESTART: _nothing,
-    Act.MOVE_WARM: _move_warm,
-    Act.EXAM: _exam,
-    Act.MOVE_COLD: _move_cold,
-    Act.REPLACE: _replace,
-    Act.STEP_BACK: _step_back,
-    Act.VERSION_BEFORE: _version_before,
-    Act.EXAM_ALL: _exam_all,
+ACTS = {
+    Act.WAIT: How(Rung.NONE, "wait, and accuse nobody", _wait),
+    Act.RESTART: How(Rung.IN_PLACE, "restart the ranks on the same nodes", _nothing),
+    Act.MOVE_WARM: How(
+        Rung.REPLACE,
+        "a warm standby takes its place, and the node is tested off the job",
+        _move_warm,
+    ),
+    Act.EXAM: How(Rung.DIAGNOSE, "test the node and its neighbours", _exam),
+    Act.MOVE_COLD: How(Rung.REPLACE, "try its place on another node", _move_cold),
+    Act.REPLACE: How(Rung.REPLACE, "replace the node", _replace),
+    Act.STEP_BACK: How(Rung.IN_PLACE, "start from an older restore point", _step_back),
+    Act.VERSION_BEFORE: How(Rung.IN_PLACE, "run the version before", _version_before),
+    Act.EXAM_ALL: How(Rung.DIAGNOSE_ALL, "test every node of the job", _exam_all),
 }
+"""All but to give the job up, which ends it: see `give_up`."""
 
 
 def _quiesce(turn: Turn, name: str, *, again: bool) -> None:

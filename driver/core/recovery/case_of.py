@@ -100,7 +100,7 @@ def _refused(job: Job, fault: Fault) -> str:
 
 
 def _acquitted(turn: Turn, node: str) -> bool:
-    since_s = turn.now - age.NODE_S
+    since_s = turn.now - age.HALF_LIFE_S
     return book.acquitted(turn.nodes[node].record.facts, since_s)
 
 
@@ -144,7 +144,7 @@ def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 
     those of nodes that were left for them; `this`: it has one that is not noted yet."""
     at = next(k for k, each in enumerate(job.versions) if each.number == number)
     until_s = job.versions[at + 1].at_s if at + 1 < len(job.versions) else turn.now
-    since_s = max(until_s - age.OTHER_S, age.known_since_s(job.facts, turn.now))
+    since_s = max(until_s - age.HALF_LIFE_S, age.known_since_s(job.facts, turn.now))
     faults = [each for each in job.facts if each.fault is kind and each.about.version == number]
     left = {each.about.node for each in job.facts if each.held_for and each.done in LEFT}
     lately = sum(each.at_s > since_s for each in faults if each.about.node not in left)

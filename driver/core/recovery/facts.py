@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.evidence import age
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import (
     About,
@@ -41,8 +41,8 @@ def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Bl
         earned=case.earned,
         entry=turn.sequence,
     )
-    facts = _not_passed(turn.jobs[job.name].facts, case.here)
-    turn.job(job.name, facts=age.kept((*facts, fact), turn.now))
+    turn.job(job.name, facts=_not_passed(turn.jobs[job.name].facts, case.here))
+    turn.add_fact(fact)
     if case.node is not None and fault.node is not None and fault.blame is not Blame.USER:
         _note_of_node(turn, case.node, replace(fact, payer=None), table)
 
@@ -77,9 +77,7 @@ def _note_of_node(turn: Turn, node: OfNode, fact: Fact, table: Table) -> None:
     held = table.chosen is Hypothesis.NODE
     convicts = table.act is Act.REPLACE
     bearing = Bearing.CONVICTS if convicts else Bearing.ACCUSES if held else Bearing.CONTEXT
-    record = turn.nodes[node.name].record
-    own = replace(fact, subject=node, bearing=bearing)
-    turn.set_record(node.name, replace(record, facts=age.kept((*record.facts, own), turn.now)))
+    turn.add_fact(replace(fact, subject=node, bearing=bearing))
 
 
 def withdraw(turn: Turn, job: Job, case: Case) -> None:
@@ -88,7 +86,7 @@ def withdraw(turn: Turn, job: Job, case: Case) -> None:
     left = {
         fact.about.node.name
         for fact in case.past
-        if fact.done in LEFT and fact.about.node is not None and _is_same(fact, case)
+        if fact.done in book.MOVES and fact.about.node is not None and _is_same(fact, case)
     }
     for name in sorted(left & turn.nodes.keys()):
         record = turn.nodes[name].record
@@ -100,9 +98,6 @@ def withdraw(turn: Turn, job: Job, case: Case) -> None:
         )
         if facts != record.facts:
             turn.set_record(name, replace(record, facts=facts))
-
-
-LEFT = frozenset({Act.MOVE_WARM, Act.MOVE_COLD})
 
 
 def _is_same(fact: Fact, case: Case) -> bool:

@@ -57,7 +57,7 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
         payer = None
     if payer is None or budget.goes_on(turn, job, case, payer):
         spent = ""
-    reason = _over(turn, job, fault, case, table) or spent
+    reason = _over(turn, job, fault, table) or spent
     if not (fault.asked or table.act is Act.WAIT):
         facts.withdraw(turn, job, case)
         facts.note(turn, job, fault, case, table, None if reason else payer)
@@ -78,7 +78,7 @@ def _not_done(table: Table) -> Table:
     return replace(table, chosen=None, act=Act.GIVE_UP)
 
 
-def _over(turn: Turn, job: Job, fault: Fault, case: Case, table: Table) -> str:
+def _over(turn: Turn, job: Job, fault: Fault, table: Table) -> str:
     """Why the job is at its end, where nothing but its own script is left."""
     if table.act is not Act.GIVE_UP:
         return ""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from holdfast.diagnostics.verdict import Verdict
-from holdfast.driver.core.evidence import age, book
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.placing.allocation import rest
@@ -41,17 +41,18 @@ def passed(turn: Turn, node: str) -> None:
 
 def acquit(turn: Turn, node: str) -> None:
     """Tests that find nothing are no cure: of a node that faults come from, that is noted."""
-    record = turn.nodes[node].record
-    lately = book.blamed(record.facts, turn.now - turn.policy.blame_window_s)
-    if lately or book.suspicion(record.facts, turn.now):
-        fact = Fact(
-            subject=turn.nodes[node].subject,
-            what="tests",
-            bearing=Bearing.ACQUITS,
-            at_s=turn.now,
-            entry=turn.sequence,
+    facts = turn.nodes[node].record.facts
+    lately = book.blamed(facts, turn.now - turn.policy.blame_window_s)
+    if lately or book.suspicion(facts, turn.now):
+        turn.add_fact(
+            Fact(
+                subject=turn.nodes[node].subject,
+                what="tests",
+                bearing=Bearing.ACQUITS,
+                at_s=turn.now,
+                entry=turn.sequence,
+            )
         )
-        turn.set_record(node, replace(record, facts=age.kept((*record.facts, fact), turn.now)))
 
 
 def failed(turn: Turn, node: str, verdict: Verdict) -> None:
