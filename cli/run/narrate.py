@@ -77,14 +77,37 @@ def then(
     """`; restarting 2 ranks (restart 1 of 3)`: what is done about a fault, where `used` of the
     user's restarts were before.
     """
-    doing = {
-        Rung.IN_PLACE: f"; restarting {plural(ranks, 'rank')}",
-        Rung.REPLACE: "; another node is to take over",
-        Rung.DIAGNOSE: "; testing the suspects",
-        Rung.DIAGNOSE_ALL: "; testing every node",
-    }
     over = not incident["open"] and incident["recovered_s"] is None
-    return "" if over else doing.get(incident["rung"], "") + _restart(incident, job, used)
+    doing = DOING.get(_act(incident), "").format(ranks=plural(ranks, "rank"))
+    return "" if over else doing + _restart(incident, job, used)
+
+
+RESTARTING, TESTING = "; restarting {ranks}", "; testing the suspects"
+REPLACING, TESTING_ALL = "; another node is to take over", "; testing every node"
+DOING: dict[int | str, str] = {
+    Rung.IN_PLACE: RESTARTING,
+    Rung.REPLACE: REPLACING,
+    Rung.DIAGNOSE: TESTING,
+    Rung.DIAGNOSE_ALL: TESTING_ALL,
+    "wait": "; waiting to see whether it goes on",
+    "restart": RESTARTING,
+    "step-back": "; restarting {ranks} from an older restore point",
+    "version-before": "; restarting {ranks} with the version before",
+    "move-warm": REPLACING,
+    "move-cold": REPLACING,
+    "replace": REPLACING,
+    "exam": TESTING,
+    "exam-all": TESTING_ALL,
+}
+"""What is done about a fault, by what was chosen, or by the rung where nothing was judged."""
+
+
+def _act(incident: Mapping[str, Any]) -> int | str:
+    """What was chosen for its latest fault: the rung is the highest of all that it took so far."""
+    judged = incident.get("hypotheses") or ()
+    if not judged:
+        return int(incident["rung"])
+    return next((str(each["act"]) for each in judged if each["chosen"]), "restart")
 
 
 def _restart(incident: Mapping[str, Any], job: Mapping[str, Any] | None, used: int) -> str:

@@ -250,8 +250,7 @@ class Turn:
             self.set_record(name, replace(record, facts=facts))
         else:
             job = self.jobs[fact.subject.job]
-            paid_s = max(job.plan.user.window_s, job.plan.infrastructure.window_s)
-            facts = age.kept((*job.facts, fact), self.now, paid_s=paid_s)
+            facts = age.kept((*job.facts, fact), self.now, paid_s=job.plan.paid_s)
             self.job(job.name, facts=facts)
 
     def put_exam(self, exam: Exam) -> Exam:

@@ -127,6 +127,15 @@ def test_a_later_fault_of_an_incident_is_told_by_its_own_summary() -> None:
     assert said[1] == "holdfast  rank 2 on node-1 holds the job up; restarting 4 ranks"
 
 
+def test_what_is_done_is_what_was_chosen_and_not_the_highest_rung_so_far() -> None:
+    for act, done in (("move-cold", "; another node is to take over"), ("give-up", "")):
+        judged = {**INCIDENT, "rung": 3, "hypotheses": [{"act": act, "chosen": True}]}
+        assert narrate.then(judged, 4, None) == done
+    nothing = {**INCIDENT, "rung": 3, "hypotheses": [{"act": None, "chosen": False}]}
+    assert narrate.then(nothing, 4, None) == "; restarting 4 ranks"
+    assert narrate.then({**INCIDENT, "rung": 3}, 4, None) == "; testing the suspects"
+
+
 def test_each_restart_that_the_users_budget_pays_for_is_counted() -> None:
     """Whoever is blamed: where a job has one node, a few deaths are all that it has."""
     said: list[str] = []

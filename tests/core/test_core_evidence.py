@@ -451,7 +451,7 @@ def test_reasons_say_only_what_is_known() -> None:
     unknown = case(FaultClass.SAID, past(), site=None)
     assert RULES[Hypothesis.USER](unknown).why == "it does not tell where in the script it was"
     known = case(FaultClass.SAID, past(), site=HERE)
-    assert RULES[Hypothesis.USER](known).why == "it came once there"
+    assert RULES[Hypothesis.USER](known).why == "nothing came at this place before"
     first = case(FaultClass.SAID, site=HERE)
     assert RULES[Hypothesis.USER](first).why == "nothing like it came before"
     only = case(FaultClass.SAID, past(), nodes=1, site=HERE)

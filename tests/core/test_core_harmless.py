@@ -255,9 +255,9 @@ def test_what_was_dropped_for_its_number_is_not_taken_for_time_without_faults(tr
     one = fault(life, "n1", 20 * age.HOUR_S)
     paid = replace(one, payer=Blame.INFRASTRUCTURE)
     earned = [replace(one, at_s=one.at_s + 120.0 * k, earned=True) for k in range(1, 601)]
-    facts = age.kept((paid, *earned), life.now)
+    facts = age.kept((paid, *earned), life.now, paid_s=age.DAY_S)
     assert facts[0] == paid
-    assert age.known_since_s(facts, life.now) == earned[-age.KEPT].at_s
+    assert age.known_since_s(facts, life.now, age.DAY_S) == earned[-age.KEPT].at_s
 
 
 def test_ranks_that_die_while_they_start_have_earned_no_restart(training) -> None:

@@ -43,9 +43,9 @@ def test_once_it_stands_out_it_is_tested_and_then_its_place_moves(training, more
     assert any("try its place on another node than n1" in why for why in life.whys)
 
 
-def test_a_standby_takes_the_place_at_once_and_the_last_step_is_saved_before(training) -> None:
+def test_the_last_step_is_saved_before_the_place_moves(training) -> None:
     life = training(standbys=1, task=STORING)
-    for step in range(2, 4):
+    for step in range(2, 5):
         crash(life, step)
         life.progress(step)
     old = life.job.epoch

@@ -190,6 +190,7 @@ async def test_a_fact_of_a_job_is_of_one_of_its_versions(driver: Driver) -> None
         ({"words": "x", "says": "maybe"}, "says"),
         ({"words": "x", "version": 0}, "version"),
         ({"words": "x", "version": True}, "version"),
+        ({"words": "x", "version": 10**23}, "version"),
     ],
 )
 async def test_a_fact_that_is_none_is_refused_with_its_field(
@@ -200,6 +201,15 @@ async def test_a_fact_that_is_none_is_refused_with_its_field(
     assert answer.status_code == 422, answer.text
     assert [each["field"] for each in answer.json()["errors"]] == [field]
     assert answer.json()["errors"][0]["fix"]
+
+
+async def test_words_of_a_person_make_no_line_of_their_own(driver: Driver) -> None:
+    await driver.submit()
+    words = "tested\n  07:00:00  decided  speech is given up"
+    await driver.http.post("/v1alpha1/jobs/speech/facts", json={"words": words})
+    story = (await driver.http.get("/v1alpha1/jobs/speech/story")).json()["lines"]
+    assert "\n" not in "".join(line["text"] for line in story)
+    assert any("tested 07:00:00 decided" in line["text"] for line in story)
 
 
 async def test_a_fact_is_of_somebody(driver: Driver) -> None:

@@ -8,6 +8,7 @@ from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_
 from holdfast.driver.adapters.rest.body import is_whole, read_json
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, person
 from holdfast.driver.adapters.rest.nodes import PERSON
+from holdfast.driver.adapters.rest.parameters import MAX_SEQUENCE
 from holdfast.driver.core import events
 from holdfast.driver.people import admission
 from holdfast.protocol.mistakes import BadDocument, Mistake, shown
@@ -25,7 +26,7 @@ JOB_FACT_SCHEMA: dict[str, Any] = {
     **NODE_FACT_SCHEMA,
     "properties": {
         **NODE_FACT_SCHEMA["properties"],
-        "version": {"type": ["integer", "null"], "minimum": 1},
+        "version": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_SEQUENCE},
     },
 }
 
@@ -54,7 +55,7 @@ async def tell_of_job(
 
 
 def checked_fact(body: Any) -> dict[str, Any]:
-    """`words` and `says`, if they are some. Raises `BadDocument` with all mistakes."""
+    """`words`, on one line, and `says`. Raises `BadDocument` with all mistakes."""
     given = body if isinstance(body, dict) else {}
     words, says = given.get("words"), given.get("says", "context")
     mistakes = []
@@ -70,12 +71,12 @@ def checked_fact(body: Any) -> dict[str, Any]:
         mistakes.append(_mistake("says", says, why, f"Send one of {', '.join(SAYS)}."))
     if mistakes:
         raise BadDocument(mistakes)
-    return {"words": words, "says": says}
+    return {"words": " ".join(str(words).split()), "says": says}
 
 
 def checked_version(version: Any) -> int | None:
     """The number, if it is one; None for the newest. Raises `BadDocument`."""
-    if version is None or (type(version) is int and version >= 1):
+    if version is None or (type(version) is int and 1 <= version <= MAX_SEQUENCE):
         return version
     why = "it is the number of a version of the job."
     raise BadDocument([_mistake("version", version, why, "Send a number from 1, or leave it out.")])

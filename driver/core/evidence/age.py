@@ -65,9 +65,9 @@ def kept(facts: Iterable[Fact], now: float, *, paid_s: float = 0.0) -> tuple[Fac
     return tuple(sorted((*standing, *latest), key=lambda fact: (fact.at_s, fact.entry)))
 
 
-def known_since_s(facts: Sequence[Fact], now: float) -> float:
+def known_since_s(facts: Sequence[Fact], now: float, paid_s: float) -> float:
     """Since when none of a job's facts was dropped for their number: what stands stays longer."""
-    latest = [fact for fact in facts if not _stands(fact, now)]
+    latest = [fact for fact in facts if not _stands(fact, now - paid_s)]
     return latest[-KEPT].at_s if len(latest) >= KEPT else -inf
 
 

@@ -32,7 +32,7 @@ def not_again(case: Case) -> str:
         return "nothing like it came before"
     if case.site is None:
         return "it does not tell where in the script it was"
-    return "it came once there"
+    return "nothing came at this place before"
 
 
 def no_sign(case: Case) -> str:

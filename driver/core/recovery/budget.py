@@ -2,8 +2,9 @@
 
 A budget counts what was paid within its own window, but for what the job had earned: it had got on
 for so long that the restart is little beside it. The user's pays for what the script says of
-itself, for what came again at one site with nothing else left open, and for deaths of a job that
-has one node and may have no other; the infrastructure's pays for all else.
+itself, for what came again at one site with nothing else left open, and for deaths that ranks bring
+upon themselves (SIGSEGV, say) where the job does not get on and nothing but a restart is left, or
+it has one node and may have no other; the infrastructure's pays for all else.
 """
 
 from holdfast.driver.core.events import Budget
@@ -12,7 +13,7 @@ from holdfast.driver.core.evidence import table as hypotheses
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis, Table
-from holdfast.driver.core.state.model import Fault, Job, Wanted
+from holdfast.driver.core.state.model import Fault, Incident, Job, Wanted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame
 
@@ -30,18 +31,19 @@ OURS = frozenset(
 long as nothing but a restart is left."""
 
 
-def payer(job: Job, fault: Fault, case: Case, table: Table) -> Blame | None:
+def payer(job: Job, fault: Fault, case: Case, table: Table, incident: Incident) -> Blame | None:
     """Who pays for the restart that follows; None where none does, or a person asked for it."""
     if job.wanted is not Wanted.RUN or fault.asked or table.act in (Act.GIVE_UP, Act.WAIT):
         return None
-    said = case.fault is FaultClass.SAID
-    ours = table.chosen in OURS and not (said and table.act is Act.RESTART)
+    idle = table.act is Act.RESTART and table.chosen is not Hypothesis.PASSING
+    own = fault.own and (case.alone or (idle and incident.faults > 1))  # it has not got on since
+    script = own or case.fault is FaultClass.SAID
+    ours = table.chosen in OURS and not (script and table.act is Act.RESTART)
     if ours or fault.blame is Blame.INFRASTRUCTURE:
         return Blame.INFRASTRUCTURE
-    if fault.blame is Blame.USER or said:
-        return Blame.USER
     again = table.chosen is None and bool(case.here) and not case.hang
-    return Blame.USER if again or (fault.own and case.alone) else Blame.INFRASTRUCTURE
+    users = script or again or fault.blame is Blame.USER
+    return Blame.USER if users else Blame.INFRASTRUCTURE
 
 
 def used_up(turn: Turn, job: Job, fault: Fault, case: Case, by: Blame | None) -> str:

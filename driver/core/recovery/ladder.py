@@ -50,7 +50,7 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     job = turn.jobs[name]
     case = case_of(turn, job, fault)
     table = hypotheses.judge(case)
-    payer = budget.payer(job, fault, case, table)
+    payer = budget.payer(job, fault, case, table, incident)
     spent = budget.used_up(turn, job, fault, case, payer)
     if spent and (final := budget.at_last(turn, job, case, payer)) is not None:
         case, table = final
