@@ -15,7 +15,7 @@ from holdfast.driver.core.job.epochs import all_set, open_epoch, seat
 from holdfast.driver.core.placing import candidates
 from holdfast.driver.core.placing.allocation import ready, undo_start
 from holdfast.driver.core.state.model import Job, Phase, Timer, Wanted
-from holdfast.driver.core.testing import diagnosis
+from holdfast.driver.core.testing import diagnosis, rounds
 from holdfast.driver.core.turn import Turn
 
 
@@ -123,7 +123,7 @@ def _suspending(turn: Turn, job: Job) -> bool:
 def _diagnosing(turn: Turn, job: Job) -> bool:
     exam = turn.exams.get(job.exam or "")
     if exam is None and job.suspects:
-        if any(not is_quiet(turn.nodes[node], job) for node in job.suspects):
+        if any(not is_quiet(turn.nodes[node], job) for node in job.suspects) or _few(turn, job):
             return False
         diagnosis.begin(turn, job.name)
         return True
@@ -137,6 +137,15 @@ def _diagnosing(turn: Turn, job: Job) -> bool:
     else:
         turn.move(job.name, Phase.RESTORING if all_set(turn, job) else Phase.REPLACING)
     return True
+
+
+def _few(turn: Turn, job: Job) -> bool:
+    """Whether fewer nodes are quiet than tests want, and it is time yet for more to be: a standby
+    is later than they, at times."""
+    if job.tally.quiet > rounds.HELPERS or Timer.QUIET not in job.timers:
+        return False
+    later = (node for node in map(turn.nodes.get, job.members) if node and node.connected)
+    return any(not is_quiet(node, job) for node in later)
 
 
 def _replacing(turn: Turn, job: Job) -> bool:

@@ -57,11 +57,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     log_rules: tuple[tuple[str, str], ...] = ()  # pattern and "report", "restart" or "suspect"
     spec: bytes = b""  # the whole spec as JSON, for people; the core never looks inside
 
-    @property
-    def paid_s(self) -> float:
-        """How long a restart that was paid counts at most."""
-        return max(self.user.window_s, self.infrastructure.window_s)
-
 
 # ---------------------------------------------------------------- what people asked for
 

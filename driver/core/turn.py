@@ -250,7 +250,7 @@ class Turn:
             self.set_record(name, replace(record, facts=facts))
         else:
             job = self.jobs[fact.subject.job]
-            facts = age.kept((*job.facts, fact), self.now, paid_s=job.plan.paid_s)
+            facts = age.kept((*job.facts, fact), self.now, paid_s=job.paid_s)
             self.job(job.name, facts=facts)
 
     def put_exam(self, exam: Exam) -> Exam:

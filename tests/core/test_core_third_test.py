@@ -39,12 +39,12 @@ def exam_of(life, node: str):
     return life.state.exams.get(life.state.nodes[node].exam or "")
 
 
-def hangs(life) -> None:
+def hangs(life, *, silent: str = "") -> None:
     """The job stands still, and n1 is suspected: a diagnosis of all its nodes."""
     suspects = {"kind": Kind.HANG, "weight": Weight.SUSPECT, "job": "job", "node": "n1"}
     life.do(e.Found(finding=Finding(epoch=life.job.epoch, **suspects)))
     life.wait(until_s=life.now + life.policy.stacks_s)
-    life.answer()
+    life.answer(silent=[silent])
     assert life.phase is Phase.DIAGNOSING
 
 
@@ -71,3 +71,13 @@ def test_a_standby_tests_its_disk_by_the_least_value_of_its_node_class(
     while (exam := exam_of(life, "n2")) is not None:
         ends(life, exam, slow="n2")
     assert life.evicted == evicted
+
+
+def test_two_nodes_wait_for_their_standby_which_says_which_of_them_it_is(training) -> None:
+    life = training(standbys=1)
+    while (exam := exam_of(life, "n2")) is not None:
+        ends(life, exam)
+    hangs(life, silent="n2")
+    assert life.job.exam is None, "it has been told to be quiet, as they were"
+    life.answer()
+    assert set(life.state.exams[life.job.exam].orders) == {"n0", "n1", "n2"}

@@ -144,7 +144,7 @@ def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 
     those of nodes that were left for them; `this`: it has one that is not noted yet."""
     at = next(k for k, each in enumerate(job.versions) if each.number == number)
     until_s = job.versions[at + 1].at_s if at + 1 < len(job.versions) else turn.now
-    known_s = age.known_since_s(job.facts, turn.now, job.plan.paid_s)
+    known_s = age.known_since_s(job.facts, turn.now, job.paid_s)
     since_s = max(until_s - age.HALF_LIFE_S, known_s)
     faults = [each for each in job.facts if each.fault is kind and each.about.version == number]
     left = {each.about.node for each in job.facts if each.held_for and each.done in LEFT}

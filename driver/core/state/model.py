@@ -262,6 +262,11 @@ class Job(Value, frozen=True):
         return self.version.plan
 
     @property
+    def paid_s(self) -> float:
+        """How long a restart that was paid counts at most."""
+        return max(self.plan.user.window_s, self.plan.infrastructure.window_s)
+
+    @property
     def places(self) -> tuple[str, ...]:
         """The node of each place, in rank order, "" while there is none."""
         return self.layout.places
