@@ -67,51 +67,50 @@ class LemonAtStep(Cause):
         return Trouble(after_s=left_s, manner=Manner.SIGNAL, node=there[0])
 
 
-class BadLink(Cause):
+class Hanging(Cause):
+    """Ranks stop for ever now and then, and tests find why in some of these lives."""
+
+    exams_find = 0.3
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__(rng)
+        self.mean_s = rng.choice((30.0, 300.0, 1_200.0))
+        self.blocks = self.mean_s < 60.0
+
+    def hangs(self, node: str | None) -> Trouble:
+        after_s = self.rng.expovariate(1 / self.mean_s)
+        return Trouble(after_s=after_s, manner=Manner.HANG, node=node)
+
+
+class BadLink(Hanging):
     """Two nodes lose what they send each other now and then: the job hangs, and the detectors name
     one of the two, or nobody."""
 
     names = frozenset({"link"})
     places = 2
     least_nodes = 2
-    exams_find = 0.3
-
-    def __init__(self, rng: Random) -> None:
-        super().__init__(rng)
-        self.mean_s = rng.choice((30.0, 300.0, 1_200.0))
-        self.blocks = self.mean_s < 60.0
 
     def next(self, attempt: Attempt, step: int) -> Trouble | None:
         there = self.among(attempt)
         if len(there) < 2:
             return None
-        named = self.rng.choice((*there, None))
-        after_s = self.rng.expovariate(1 / self.mean_s)
-        return Trouble(after_s=after_s, manner=Manner.HANG, node=named)
+        return self.hangs(self.rng.choice((*there, None)))
 
     def curable(self, nodes: int, wanted: int) -> bool:
         return nodes - 1 >= wanted
 
 
-class HangingNode(Cause):
+class HangingNode(Hanging):
     """Ranks on one node stop for ever now and then; the detectors name it, or nobody."""
 
     names = frozenset({"node"})
     places = 1
-    exams_find = 0.3
-
-    def __init__(self, rng: Random) -> None:
-        super().__init__(rng)
-        self.mean_s = rng.choice((30.0, 300.0, 1_200.0))
-        self.blocks = self.mean_s < 60.0
 
     def next(self, attempt: Attempt, step: int) -> Trouble | None:
         there = self.among(attempt)
         if not there:
             return None
-        named = self.rng.choice((*there, *there, None))
-        after_s = self.rng.expovariate(1 / self.mean_s)
-        return Trouble(after_s=after_s, manner=Manner.HANG, node=named)
+        return self.hangs(self.rng.choice((*there, *there, None)))
 
 
 class Neighbour(Cause):
