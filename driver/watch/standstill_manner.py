@@ -19,6 +19,9 @@ MARKED_STUCK_S = 60.0
 """The same where it says that it pauses: a file system or a store may be slow to answer."""
 
 
+WAKES = 0.9
+"""Share of that for which one sleep protects: who slept so long is seen awake when it is over."""
+
 BUSY_SHARE = 0.5
 """CPU seconds a second above which a rank is at work on something."""
 STOPPED = frozenset({"T", "t"})
@@ -88,10 +91,10 @@ def stuck_limit_s(seen: RankProgress | None, stuck_max_s: float) -> float:
 
 
 def asleep(seen: RankProgress | None, stuck_max_s: float, rest_s: float) -> bool:
-    """Whether a stuck rank is in one sleep that alone is longer than it may be stuck, and that ends
-    within `rest_s`. A loop of shorter ones may wait for what never comes.
+    """Whether a stuck rank is in one sleep that alone is about as long as it may be stuck, and that
+    ends within `rest_s`. A loop of shorter ones may wait for what never comes.
     """
-    if seen is None or seen.sleep_s < stuck_limit_s(seen, stuck_max_s):
+    if seen is None or seen.sleep_s < WAKES * stuck_limit_s(seen, stuck_max_s):
         return False
     return 0.0 < seen.sleep_left_s <= rest_s
 

@@ -35,9 +35,8 @@ def summary(case: "Case") -> str:
 
 def report(case: "Case", limit_s: float) -> Finding:
     """What is said at the floor, long before anything is done."""
-    does = _does(case)
     waits = f"{case.expected.job} waits for {case.stood_s:.1f} s"
-    what = does[0] if does else case.verdict.why[0]
+    what = _sleeps(case, limit_s) or next(iter(_does(case)), case.verdict.why[0])
     return Finding(
         kind=Kind.STANDSTILL,
         weight=Weight.REPORT,
@@ -51,6 +50,13 @@ def report(case: "Case", limit_s: float) -> Finding:
         summary=f"{waits}: {what}; {_then(case, limit_s)}",
         evidence=(_stood(case, limit_s, over=False), *_reasons(case)),
     )
+
+
+def _sleeps(case: "Case", limit_s: float) -> str:
+    """That it does, where it wakes before anything is done: who only sleeps is not called stuck."""
+    if case.seen is None or not 0.0 < case.seen.sleep_left_s <= limit_s - case.idle_s:
+        return ""
+    return standstill_manner.told(case.seen, Manner.ASLEEP, case.cpu)
 
 
 def _then(case: "Case", limit_s: float) -> str:

@@ -185,7 +185,7 @@ def sleeps(cluster: Any, *lengths_s: float, over_s: float = 0) -> None:
     cluster.alter = alter
 
 
-@pytest.mark.parametrize("length_s", [16, 20, 300, 590])
+@pytest.mark.parametrize("length_s", [14.9, 16, 20, 300, 590])
 def test_one_sleep_that_ends_within_a_pause_is_told_and_not_acted_on(
     running: Any, length_s: float
 ) -> None:
@@ -196,6 +196,23 @@ def test_one_sleep_that_ends_within_a_pause_is_told_and_not_acted_on(
     assert said.summary.endswith("nothing is done about it before that is over")
     goes_on(running)
     assert [each.kind for each in running.go(5)] == [Kind.GOES_ON]
+
+
+def test_who_sleeps_and_wakes_before_anything_is_done_is_not_called_stuck(running: Any) -> None:
+    sleeps(running, 12)
+    (said,) = running.go(11.8)
+    assert "rank 2 sleeps in evaluate (train.py:31), " in said.summary
+    assert "stuck in" not in said.summary
+    assert said.summary.endswith("(--stuck-max or telemetry.pause() gives it longer)")
+
+
+def test_the_last_moments_of_a_sleep_about_as_long_as_a_rank_may_be_stuck_are_no_hang(
+    running: Any,
+) -> None:
+    sleeps(running, 14.9)
+    running.go(14.8)
+    running.silent = set(running.names)
+    assert [each for each in running.go(1) if each.weight is not Weight.REPORT] == []
 
 
 def test_who_stands_on_where_it_slept_is_stuck(running: Any) -> None:
