@@ -8,7 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.cli.words import counted, duration, plural, repeats
-from holdfast.protocol.faults import Rung
+from holdfast.driver.core.state.model import Phase
+from holdfast.protocol.faults import Kind, Rung
+
+STANDS = frozenset({Kind.HANG, Kind.NO_PROGRESS})
+"""Stacks of its ranks are taken before anything is done about one."""
 
 
 class Narrator:
@@ -32,7 +36,8 @@ class Narrator:
         """One line for each fault, one where its incident is over."""
         for incident in incidents:
             number, faults = int(incident["number"]), int(incident["faults"])
-            if faults > self._faults.get(number, -1):  # what is only reported has none
+            new = faults > self._faults.get(number, -1)  # what is only reported has none
+            if new and not _is_looked_at(incident, job):
                 what = self._what(incident)
                 self._faults[number] = faults
                 if job is None or what not in _reason(job):  # else our last line says it
@@ -108,6 +113,13 @@ def _act(incident: Mapping[str, Any]) -> int | str:
     if not judged:
         return int(incident["rung"])
     return next((str(each["act"]) for each in judged if each["chosen"]), "restart")
+
+
+def _is_looked_at(incident: Mapping[str, Any], job: Mapping[str, Any] | None) -> bool:
+    """Whether the stacks of a standstill are taken still: then maybe nothing is done at all."""
+    runs = job is not None and job["phase"] == Phase.RUNNING and incident["open"]
+    stands = incident["kind"] in STANDS or incident["faults"] > 1
+    return runs and stands and not incident.get("hypotheses")
 
 
 def _restart(incident: Mapping[str, Any], job: Mapping[str, Any] | None, used: int) -> str:

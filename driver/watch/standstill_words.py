@@ -53,10 +53,11 @@ def report(case: "Case", limit_s: float) -> Finding:
 
 
 def _sleeps(case: "Case", limit_s: float) -> str:
-    """That it does, where it wakes before anything is done: who only sleeps is not called stuck."""
-    if case.seen is None or not 0.0 < case.seen.sleep_left_s <= limit_s - case.idle_s:
+    """That it does, where one sleep is all that it did, and ends before anything is done."""
+    seen = case.seen
+    if seen is None or seen.sleep_s < case.idle_s or seen.sleep_left_s > limit_s - case.idle_s:
         return ""
-    return standstill_manner.told(case.seen, Manner.ASLEEP, case.cpu)
+    return standstill_manner.told(seen, Manner.ASLEEP, case.cpu)
 
 
 def _then(case: "Case", limit_s: float) -> str:

@@ -127,6 +127,23 @@ def test_a_later_fault_of_an_incident_is_told_by_its_own_summary() -> None:
     assert said[1] == "holdfast  rank 2 on node-1 holds the job up; restarting 4 ranks"
 
 
+def test_a_standstill_is_told_with_what_was_done_about_it_and_not_before() -> None:
+    """While its stacks are taken nothing is chosen yet: it may go on by itself."""
+    said: list[str] = []
+    narrator = narrate.Narrator(said.append, ranks=4)
+    runs = {**JOB, "phase": "Running"}
+    looked_at = {**INCIDENT, "kind": "hang", "summary": "rank 2 is stuck", "rung": 0}
+    narrator.incidents([{**looked_at, "hypotheses": []}], runs)
+    assert said == []
+    judged = [{"act": "restart", "chosen": True}]
+    narrator.incidents([{**looked_at, "hypotheses": judged}], {**runs, "phase": "Suspending"})
+    again = {**looked_at, "faults": 2, "latest": "rank 2 is stuck again"}
+    narrator.incidents([{**again, "hypotheses": []}], runs)
+    assert said == ["holdfast  rank 2 is stuck; restarting 4 ranks"]
+    narrator.incidents([{**again, "hypotheses": [], "open": False}], runs)
+    assert said[1:] == ["holdfast  rank 2 is stuck again"]
+
+
 def test_what_is_done_is_what_was_chosen_and_not_the_highest_rung_so_far() -> None:
     for act, done in (("move-cold", "; another node is to take over"), ("give-up", "")):
         judged = {**INCIDENT, "rung": 3, "hypotheses": [{"act": act, "chosen": True}]}

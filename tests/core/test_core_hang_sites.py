@@ -34,6 +34,7 @@ def stands_still(
         )
     )
     incident = life.job.incident
+    assert life.incident.table is None, "what is done about it is not chosen yet"
     life.do(e.StacksTaken(job=job.name, incident=incident, stacks={2: "evaluate (train.py:31)"}))
 
 

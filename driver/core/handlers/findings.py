@@ -114,6 +114,7 @@ def _take_stacks(turn: Turn, job: Job, fault: Fault) -> None:
     limit_s = turn.policy.stacks_s
     order = TakeStacks(job=job.name, incident=incident.id, ranks=ranks, limit_s=limit_s)
     turn.order(order)
+    turn.incident(incident.id, table=None)  # what is done about it is not chosen yet
     turn.job(job.name, held=fault)
     turn.set_timer(job.name, Timer.STACKS, limit_s)
     turn.say(f"{fault.summary}: first take the stacks of its ranks", job.name)
