@@ -17,11 +17,17 @@ from holdfast.telemetry.ring import RingWriter
 MOST_FRAMES: Final = 100
 """Of a deeper stack the innermost are looked at, twenty times a second."""
 _MASK = (1 << 64) - 1
-_LIBRARIES = (
-    f"{os.path.dirname(os.__file__)}{os.sep}",
-    f"{os.path.dirname(os.path.dirname(os.path.realpath(__file__)))}{os.sep}",
-    "<frozen ",
-)
+
+
+def _own_folders() -> tuple[str, ...]:
+    """Where Holdfast's packages lie, and no more: a user's script may lie in a clone of it, too."""
+    holdfast = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    packages = (entry.path for entry in os.scandir(holdfast) if entry.is_dir())
+    places = dict.fromkeys([holdfast, *map(os.path.realpath, packages)])
+    return tuple(f"{place}{os.sep}" for place in places)
+
+
+_LIBRARIES = (f"{os.path.dirname(os.__file__)}{os.sep}", "<frozen ", *_own_folders())
 
 
 class Frames:
