@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
 from holdfast.cli.words import counted, duration, plural, repeats, sparkline
-from holdfast.driver.core.state.model import FINISHED
+from holdfast.driver.core.state.model import FINISHED, Phase
 from holdfast.kit.plain import visible
 from holdfast.protocol.faults import Kind
 
@@ -178,11 +178,11 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     steps = sum(each["steps_lost"] or 0 for each in incidents)
     faults = counted(incidents) or "no fault"
     last = next((each for each in reversed(incidents) if each["faults"]), incidents[-1])
-    redone = f" and {plural(steps, 'step')} done again" if steps else ""
+    redone = f", {plural(steps, 'step')} done again in that time" if steps else ""
     redone += " and what its script repeats" if repeats(incidents) else ""
-    lost = f"{duration(down_s)}{redone} to {faults}" if down_s else faults
+    lost = f"{duration(down_s)} to {faults}{redone}" if down_s else faults
     latest = last.get("latest", last["summary"])
-    what = f"; last: {escape(latest)}{_still(last)}"
+    what = f"; last: {escape(latest)}{_still(last, job)}"
     lines = [f"lost    {lost}{'' if latest in job['why'] else what}"]
     total = sum(last["stages_s"].values())
     begin = 0.0
@@ -194,8 +194,12 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _still(incident: dict[str, Any]) -> str:
-    return ", not back yet" if incident["open"] and incident["recovered_s"] is None else ""
+def _still(incident: dict[str, Any], job: dict[str, Any]) -> str:
+    """Whether it is over: a job that does again what was lost trains, and loses no more."""
+    if not incident["open"] or incident["recovered_s"] is not None:
+        return ""
+    runs_again = job["phase"] == Phase.RUNNING and "restore" in incident["stages_s"]
+    return ", not yet as far as it was" if runs_again else ", not back yet"
 
 
 def _cells(job: dict[str, Any]) -> str:

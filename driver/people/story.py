@@ -147,7 +147,7 @@ def _without_short_search(entries: Sequence[Entry], at: int, why: str) -> str:
 
 
 def timeline(incident: Incident) -> dict[str, float]:
-    """Seconds that each stage of the recovery took, in order; only those that it had."""
+    """Seconds that each stage of the last recovery took, in order; only those that it had."""
     marks = {
         "stop": incident.suspended_s,
         "diagnose": incident.diagnosed_s,
@@ -155,8 +155,9 @@ def timeline(incident: Incident) -> dict[str, float]:
         "restore": incident.restored_s,
         "step": incident.resumed_s,
     }
-    spans, last_s = {}, incident.found_s
-    if incident.stalled_s:
+    first = incident.anew_s is None
+    spans, last_s = {}, incident.found_s if incident.anew_s is None else incident.anew_s
+    if first and incident.stalled_s:
         spans["detect"] = round(incident.stalled_s, 3)
     for name, at_s in marks.items():
         if at_s is not None:

@@ -234,6 +234,15 @@ def test_status_names_the_last_fault_that_joined_an_incident() -> None:
     assert "last: rank 0 on node-0 stood still" in shown
 
 
+def test_status_tells_a_job_that_does_lost_steps_again_from_one_that_is_down() -> None:
+    hit = {**INCIDENT, "stages_s": {"stop": 0.05, "restore": 0.2}}
+    for phase, told in (("Running", "not yet as far as it was"), ("Suspending", "not back yet")):
+        shown = status._lost({**JOB, "phase": phase}, [hit])
+        assert shown[0] == f"lost    1 fault; last: {INCIDENT['summary']}, {told}"
+    back = {**BACK, "steps_lost": 20, "down_s": 61.0}
+    assert status._lost(JOB, [back])[0].startswith("lost    61 s to 1 fault, 20 steps done again")
+
+
 def test_a_failure_of_the_users_is_shown_whole_before_our_own_words() -> None:
     said: list[str] = []
     failure = {"traceback": "Traceback…\nValueError: x\n", "reason": "rank 1 raised ValueError: x."}

@@ -80,6 +80,26 @@ def test_the_standstill_and_the_stop_of_the_second_are_its_own(behind) -> None:
     assert second.stages_s["detect"] == 5.0
 
 
+def test_what_ranks_did_between_two_faults_of_an_incident_is_no_stage_of_its_recovery(
+    training,
+) -> None:
+    life = training(nodes=1)
+    life.progress(2)
+    life.dies(1, signal=9, step=160)
+    life.answer()
+    life.now += 60.0
+    life.dies(1, signal=9, step=150)
+    life.answer()
+    (view,) = (incident_view(each) for each in life.state.incidents.values())
+    assert (view.open, view.faults) == (True, 2)
+    assert sum(view.stages_s.values()) < 5.0
+    life.now += 20.0
+    life.progress(171)
+    (view,) = (incident_view(each) for each in life.state.incidents.values())
+    assert view.stages_s["step"] == pytest.approx(20.0, abs=1.0)
+    assert view.down_s > 80.0, "what was trained in vain is lost, too"
+
+
 def test_what_came_before_counts_for_what_comes_next(behind) -> None:
     stops(behind)
     assert len(behind.job.facts) == 2

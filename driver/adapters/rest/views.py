@@ -218,7 +218,7 @@ class IncidentView(View):
     found_s: float
     """Driver time."""
     stages_s: dict[str, float]
-    """Seconds that each stage of the recovery took, in order."""
+    """Seconds that each stage of its last recovery took, in order."""
     recovered_s: float | None
     """Seconds from found to the first step never reached before, or to the next fault; null while
     there is neither."""

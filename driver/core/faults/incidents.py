@@ -175,6 +175,21 @@ def note(turn: Turn, job: Job, **changes: Unpack[IncidentChanges]) -> None:
         turn.incident(job.incident, **changes)
 
 
+def recovers_anew(turn: Turn, job: Job, number: int) -> None:
+    """A fault after which its ranks are ended, though they had run again since the one before it:
+    what is told of a recovery is of the last one. Not while it is of other jobs, too."""
+    incident = turn.incidents[number]
+    if job.seated and incident.restored_s is not None and incident.waiting == (job.name,):
+        turn.incident(
+            number,
+            anew_s=turn.now,
+            suspended_s=None,
+            diagnosed_s=None,
+            replaced_s=None,
+            restored_s=None,
+        )
+
+
 def note_resumed(turn: Turn, job: Job, before: int | None) -> None:
     """Training goes on. `before`: the highest step of earlier epochs, by which the loss counts."""
     _end_repetition(turn, job)

@@ -35,6 +35,8 @@ def carry_out(
     turn: Turn, name: str, fault: Fault, table: Table, number: int, *, tried: bool
 ) -> None:
     """Do it, and end what runs. `tried`: ranks may have run: a new epoch follows."""
+    if table.act is not Act.WAIT:
+        incidents.recovers_anew(turn, turn.jobs[name], number)
     incident = turn.incidents[number]
     how = ACTS[table.act]
     turn.incident(number, rung=max(how.rung, incident.rung), table=table)

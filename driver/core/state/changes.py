@@ -82,6 +82,7 @@ class IncidentChanges(TypedDict, total=False):
     rung: Rung
     table: Table | None
     evicted: tuple[str, ...]
+    anew_s: float | None
     suspended_s: float | None
     diagnosed_s: float | None
     replaced_s: float | None
