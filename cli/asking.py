@@ -149,7 +149,7 @@ def source(
     target = find.Target(url=url, state=state, job=job)
     root = find.state_folder(target, alive=False)
     others = [run.name for run in find.runs()] if target.is_guessed else []
-    if url or (root is not None and find.address(root) is not None):
+    if url or (root is not None and find.awaited(root) is not None):
         live = Live(find.client(find.Target(url=url, state=root)), others)
         if warns:
             warn_unready(live.readiness())

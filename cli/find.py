@@ -5,18 +5,26 @@ Called by every command that asks about jobs. Must not start anything or write a
 
 import json
 import os
+import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.cli.client import Client
 from holdfast.cli.errors import Stopped, not_reachable, not_readable
+from holdfast.keeper.state import socket_path
+from holdfast.kit.files import listens_at
 from holdfast.kit.tls import ca_in
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
 ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
 """What a driver binds to that listens everywhere, and where it is found then."""
+
+BACK_S = 5.0
+"""How long a driver that is away is waited for; one that was killed is back after about 1 s."""
+LOOK_S = 0.05
 
 RUNS = Path("runs")
 """Folder of `holdfast run`'s runs, below where it was typed."""
@@ -47,7 +55,7 @@ def client(target: Target) -> Client:
             "no driver is running here, and no run under ./runs is alive.",
             "Start one: holdfast driver --state DIR (or name it: --state DIR, --driver URL)",
         )
-    url = address(root)
+    url = awaited(root)
     if url is None:
         raise _without_driver(root, target)
     return Client(url, _token(root), ca=_ca(root))
@@ -62,7 +70,7 @@ def _without_driver(root: Path, target: Target) -> Stopped:
 
 def state_folder(target: Target, *, alive: bool) -> Path | None:
     """The state folder that is meant: of the run that has the job's name, else a guess; with
-    `alive`, only a run whose driver runs is guessed.
+    `alive`, only a run that lives is guessed.
     """
     if target.state is not None:
         return target.state
@@ -73,7 +81,7 @@ def state_folder(target: Target, *, alive: bool) -> Path | None:
     found = runs()
     if named := [root for root in found if root.name == target.job]:
         return named[0]
-    live = (root for root in found if address(root) is not None)
+    live = (root for root in found if lives(root))
     return next(live, None) or (None if alive else next(iter(found), None))
 
 
@@ -91,6 +99,33 @@ def address(root: Path) -> str | None:
         raise not_readable(RunPaths(root).address, error) from error
     except (OSError, ValueError, KeyError):
         return None
+
+
+def lives(root: Path) -> bool:
+    """Whether anything of it runs: its driver, or its nodes, whose driver is started again."""
+    return address(root) is not None or _has_nodes(root)
+
+
+def awaited(root: Path) -> str | None:
+    """As `address`. A driver that is away while its nodes live comes back: it is waited for.
+
+    Raises `Stopped` (69) where it does not come in time.
+    """
+    deadline_s, pause = time.monotonic() + BACK_S, threading.Event()
+    while (url := address(root)) is None and _has_nodes(root):
+        if time.monotonic() > deadline_s:
+            raise not_reachable(
+                f"the driver on {root} is away and is being started again; "
+                "its nodes and their ranks run on meanwhile.",
+                f"Ask again in a moment. Its log: {root / 'driver.log'}",
+            )
+        pause.wait(LOOK_S)
+    return url
+
+
+def _has_nodes(root: Path) -> bool:
+    """Whether a keeper of this machine looks after nodes of that driver."""
+    return listens_at(socket_path(root))
 
 
 def here_alone(target: Target) -> bool:

@@ -142,7 +142,7 @@ def _past(root: Path) -> Past:
         root=root,
         changed_s=RunPaths(root).journal.stat().st_mtime,
         size_bytes=sum(_sizes(root)),
-        alive=find.address(root) is not None,
+        alive=find.lives(root),
         phase=phase,
         wanted=wanted,
     )

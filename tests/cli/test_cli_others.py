@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from holdfast.cli import find
 from holdfast.cli.main import main
+from holdfast.keeper.state import socket_path
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
@@ -68,3 +70,19 @@ def test_runs_that_this_user_may_not_read_are_passed_over(
         code = main(["status"])
     assert code == exitcodes.UNAVAILABLE
     assert "there is no run under ./runs" in capsys.readouterr().err
+
+
+def test_a_driver_that_is_away_while_its_nodes_live_is_waited_for_and_then_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(find, "BACK_S", 0.2)
+    with socket.socket(socket.AF_UNIX) as keeper:
+        keeper.bind(str(socket_path(tmp_path)))
+        keeper.listen(64)
+        for words in (["status"], ["why", "node-1"], ["stop", "a"]):
+            assert main([*words, "--state", str(tmp_path)]) == exitcodes.UNAVAILABLE
+            said = capsys.readouterr().err
+            assert "is away and is being started again; its nodes and their ranks run on" in said
+            assert "Ask again in a moment." in said
+    assert main(["status", "--state", str(tmp_path)]) == exitcodes.UNAVAILABLE
+    assert "has no journal" in capsys.readouterr().err

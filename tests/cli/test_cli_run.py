@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
 from shells import Shell, heard
 from waiting import DEADLINE_S, eventually
@@ -184,7 +185,14 @@ def test_a_stop_does_not_wait_for_a_driver_that_hangs(shell: Shell) -> None:
 
 def test_a_driver_that_was_killed_is_named_while_it_runs_and_at_the_end(shell: Shell) -> None:
     process = forever(shell)
-    os.kill(int((shell.run / "driver.lock").read_text()), signal.SIGKILL)
+    driver = psutil.Process(int((shell.run / "driver.lock").read_text()))
+    driver.kill()
+    driver.wait(DEADLINE_S)
+    asked = [shell.asked(word) for word in ("status", "jobs", "why", "runs")]
+    for each in asked:
+        assert each.returncode == 0, each.stderr
+        assert "nothing runs here" not in each.stderr
+        assert "Running" in each.stdout or "is running" in each.stdout, each.stdout
     heard(process, "the driver ended unasked and was started again; the ranks run on meanwhile")
     process.send_signal(signal.SIGINT)
     heard(process, ", driver restarted once")
