@@ -50,17 +50,17 @@ def show(most: int, url: Url, state: State, *, json: bool) -> None:
 
 def _nodes(nodes: list[dict[str, Any]]) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
     """Heads and rows; in a narrow terminal no more than say whom and why."""
-    heads = ("node", "suspicion", "faults 7 d", "tests", "state", "accused by")
+    heads = ("node", "suspicion", "strikes", "tests", "state", "accused by")
     rows = [_node(node) for node in nodes]
     if console().width >= NARROW:
         return heads, rows
-    return ("node", "suspicion", "faults", heads[-1]), [(*row[:3], row[-1]) for row in rows]
+    return (*heads[:3], heads[-1]), [(*row[:3], row[-1]) for row in rows]
 
 
 def _node(node: dict[str, Any]) -> tuple[object, ...]:
     accused_by = ", ".join(node["accused_by"])
     suspicion = f"{node['suspicion']:.2g}" if node["suspicion"] else ""
-    counts = node["faults"] or None, node["tests"] or None
+    counts = node["strikes"] or None, node["tests"] or None
     return node["node"], suspicion, *counts, toned(node["state"]), accused_by
 
 

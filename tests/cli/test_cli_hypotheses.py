@@ -38,7 +38,7 @@ WORST: dict[str, Any] = {
             "node": "node-7",
             "suspicion": 1.52,
             "accused_by": ["speech v2", "a person"],
-            "faults": 3,
+            "strikes": 3,
             "tests": 1,
             "state": "quarantined",
         }
@@ -128,7 +128,7 @@ def test_the_worst_are_three_tables(
 ) -> None:
     shown(WORST, monkeypatch)
     rows = [re.split(r"\s{2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
-    assert rows[0] == ["NODE", "SUSPICION", "FAULTS 7 D", "TESTS", "STATE", "ACCUSED BY"]
+    assert rows[0] == ["NODE", "SUSPICION", "STRIKES", "TESTS", "STATE", "ACCUSED BY"]
     assert rows[1] == ["node-7", "1.5", "3", "1", "quarantined", "speech v2, a person"]
     assert rows[3] == ["node-1", "node-2", "90 s ago"]
     assert rows[5] == ["speech", "2", "4", "2 h 0 min ago"]

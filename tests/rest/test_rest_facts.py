@@ -123,12 +123,12 @@ def test_the_worst_come_first_and_who_is_well_not_at_all() -> None:
     )
     found = worst_of(state, now=NOW_S, most=5)
     first, second = found.nodes
-    assert (first.node, first.suspicion, first.faults, first.tests) == ("n1", 1.5, 3, 1)
+    assert (first.node, first.suspicion, first.strikes, first.tests) == ("n1", 1.5, 3, 1)
     assert (first.accused_by, first.state) == (
         ["speech v2", "vision v1", "speech v1"],
         "quarantined",
     )
-    assert (second.node, second.suspicion, second.faults) == ("n2", 0.0, 1)
+    assert (second.node, second.suspicion, second.strikes) == ("n2", 0.0, 1)
     assert [each.nodes for each in found.links] == [("n0", "n2"), ("n0", "n1")]
     assert [(each.version, each.faults) for each in found.versions] == [(2, 2)]
     assert [len(x) for x in (worst_of(state, now=NOW_S, most=1).nodes, found.links)] == [1, 2]

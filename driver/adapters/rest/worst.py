@@ -21,8 +21,8 @@ class BadNode(View):
     """One for each accuser, half as much after 7 days, half once tests have found nothing since."""
     accused_by: list[str]
     """Versions of jobs (`speech-7b v2`) and people, the latest last."""
-    faults: int
-    """That were put down to it within 7 days."""
+    strikes: int
+    """Faults that were put down to it within 7 days."""
     tests: int
     """That found nothing within 7 days."""
     state: str
@@ -56,11 +56,11 @@ class Worst(View):
 def worst_of(state: State, *, now: float, most: int) -> Worst:
     """At most so many of each."""
     nodes = (_node(each, now) for each in state.nodes.values())
-    bad = [each for each in nodes if each.suspicion or each.faults]
+    bad = [each for each in nodes if each.suspicion or each.strikes]
     versions = [each for job in state.jobs.values() for each in _versions(job, now)]
     links = [BadLink(nodes=each.nodes, ago_s=max(0.0, now - each.at_s)) for each in state.apart]
     return Worst(
-        nodes=sorted(bad, key=lambda each: (-each.suspicion, -each.faults, each.node))[:most],
+        nodes=sorted(bad, key=lambda each: (-each.suspicion, -each.strikes, each.node))[:most],
         links=sorted(links, key=lambda each: each.ago_s)[:most],
         versions=sorted(versions, key=lambda each: (-each.faults, each.ago_s))[:most],
     )
@@ -73,7 +73,7 @@ def _node(node: Node, now: float) -> BadNode:
         node=node.name,
         suspicion=round(book.suspicion(facts, now), 3),
         accused_by=accusers(facts),
-        faults=len(book.blamed(facts, now - age.HALF_LIFE_S)),
+        strikes=len(book.blamed(facts, now - age.HALF_LIFE_S)),
         tests=sum(fact.bearing is Bearing.ACQUITS and not fact.by for fact in lately),
         state=node_state(node),
     )
