@@ -8,13 +8,13 @@ from holdfast.cli.words import duration
 
 MAY_BE = {
     "blind": "the driver",
-    "pause": "slow there",
-    "passing": "passing",
+    "pause": "a long pause",
+    "passing": "passing fault",
     "restore-point": "restore point",
     "link": "a link",
     "node": "the node",
     "version": "the version",
-    "group": "some node",
+    "group": "unknown node",
     "user": "the script",
 }
 """What may be it, in a few letters."""
@@ -42,8 +42,15 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
         table(("may be", "why"), [_two_cells(row) for row in rows])
     else:
         table(("may be", "next step", "cost", "why"), [_cells(row) for row in rows])
+    say(_legend(rows))
     if said := _choice(rows):
         say(said)
+
+
+def _legend(rows: Sequence[dict[str, Any]]) -> str:
+    """What the marks say, in no more than a narrow terminal has room for."""
+    acted = f"{CHOSEN}was acted on, " if any(row["chosen"] for row in rows) else ""
+    return f"({acted}closed is ruled out)"
 
 
 def _choice(rows: Sequence[dict[str, Any]]) -> str:

@@ -89,7 +89,8 @@ def test_the_table_fits_the_terminal_and_marks_what_was_chosen(
 def test_off_a_terminal_each_hypothesis_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     hypotheses.show(chosen("node"))
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 + len(ROWS)
+    assert len(lines) == 3 + len(ROWS)
+    assert lines[-1] == "(> was acted on, closed is ruled out)"
     (own,) = [line for line in lines if line.startswith(">")]
     assert re.split(r"\s{2,}", own[2:].strip()) == [
         *("the node", "use standby", "15 s", "3 of 4 faults came on node-3, of 8 nodes")
@@ -102,7 +103,8 @@ def test_it_says_so_where_nothing_is_left_open_or_nothing_was_judged(
     hypotheses.show([])
     assert capsys.readouterr().out == ""
     hypotheses.show([{**row, "open": False} for row in chosen(None)])
-    assert "Nothing is left open" in capsys.readouterr().out.splitlines()[-1]
+    *_, legend, choice = capsys.readouterr().out.splitlines()
+    assert (legend, choice.partition(":")[0]) == ("(closed is ruled out)", "Nothing is left open")
     hypotheses.show(chosen("version"))
     assert "The evidence was plain" in capsys.readouterr().out
     hypotheses.show(chosen(None))

@@ -53,7 +53,7 @@ def passing(case: Case) -> Answer:
     if case.here:
         return Answer(False, words.at_site(case))
     if _unnamed_again(case):
-        return Answer(False, "it stood still before, and no node was named")
+        return Answer(False, "it stood still before, and nothing told on which node")
     if case.pair:
         return Answer(False, words.in_turn(case))
     if case.stands_out:
@@ -110,7 +110,7 @@ def node(case: Case) -> Answer:
     if case.convicted:
         return Answer(True, NO_OTHER if case.instead else case.convicted)
     if case.node is None:
-        return Answer(False, "no node is named")
+        return Answer(False, "nothing tells on which node it was")
     said = case.fault is FaultClass.SAID
     if same.followed(case.past, case.site, case.place, case.node, words=said):
         return Answer(False, "the same came at this place on another node")
@@ -171,7 +171,7 @@ def version(case: Case) -> Answer:
 
 def group(case: Case) -> Answer:
     if case.node is not None:
-        return Answer(False, "a node is named")
+        return Answer(False, f"the node is known: {case.it}")
     if case.fault is FaultClass.STOOD and not case.suspected:
         return Answer(False, "ranks run, and tests look at no script")
     if not (case.suspected or _unnamed_again(case) or case.here):
@@ -180,7 +180,7 @@ def group(case: Case) -> Answer:
         return Answer(False, "its nodes cannot be tested")
     if any(fact.held_for is Hypothesis.GROUP for fact in case.past):
         return Answer(False, "all of them were tested")
-    return Answer(True, case.suspected or "it came again, and no node is named")
+    return Answer(True, case.suspected or "it came again, and nothing tells on which node")
 
 
 def user(case: Case) -> Answer:
