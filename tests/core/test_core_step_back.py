@@ -10,6 +10,7 @@ from tests.core.conftest import Life
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence.rules import STEPS_BACK, USERS_SAID
+from holdfast.driver.core.state.fact import Hypothesis
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.restore_point import Tainted, Verified, Where
 from holdfast.protocol.messages import Task
@@ -112,6 +113,16 @@ def test_it_does_not_go_behind_what_ranks_got_on_from_before_that_fails_too() ->
         tried.append(life.job.restore.step)
         life.dies(0, exception="ValueError: loss is nan", own_step=tried[-1])
     assert tried == [112, 112, 111, 110, 100, 90, 60]
+
+
+def test_where_all_that_was_kept_is_poisoned_why_names_the_setting_that_would_have_kept_more() -> (
+    None
+):
+    life = begun((80, 90), ())
+    assert starts(life, 80, (80, 90), ())[-1] == 80
+    assert life.phase is Phase.FAILED
+    (row,) = (row for row in life.incident.table.rows if row.hypothesis is Hypothesis.POINT)
+    assert row.why.startswith("no older one was kept: checkpoint.retention is 8, and a larger one")
 
 
 def test_of_a_step_whose_memory_cannot_be_read_the_store_may_have_another_copy() -> None:

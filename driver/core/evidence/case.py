@@ -41,6 +41,7 @@ class Case(Value, frozen=True):
     there: frozenset[str] = frozenset()  # nodes of past faults that the job has still
     restored: bool = False  # ranks had started from a restore point
     scratch: bool = False  # and older than that is only the beginning
+    retention: int = 0  # points that its store is to keep; 0: it has none
     refused: str = ""  # why that point cannot be used, where the fault says so
     convicted: str = ""  # explicit evidence against the node
     instead: Act | None = None  # what is done about such a node where it is not replaced

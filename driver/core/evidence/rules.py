@@ -87,7 +87,7 @@ def point(case: Case) -> Answer:
     if back and node(case).open:
         return Answer(False, f"an older one led to the same, and all of it came on {case.it}")
     if Act.STEP_BACK not in case.ways.acts:
-        return Answer(False, "there is no older one")
+        return Answer(False, words.none_older(case))
     if case.scratch and (node(case).open or version(case).open or len(here) < _least(case)):
         return Answer(False, "older than it is only the beginning, which comes last")
     return Answer(True, "ranks died before their first step from it, and not for the first time")

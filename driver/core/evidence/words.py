@@ -35,6 +35,16 @@ def not_again(case: Case) -> str:
     return "nothing came at this place before"
 
 
+def none_older(case: Case) -> str:
+    """Why a job goes no further back, and which setting would have let it."""
+    if not case.retention:
+        return "there is no older one"
+    return (
+        f"no older one was kept: checkpoint.retention is {case.retention}, and a larger one "
+        "keeps more of them in the store"
+    )
+
+
 def no_sign(case: Case) -> str:
     """Why a node that is named is not to be left."""
     if case.nodes == 1:

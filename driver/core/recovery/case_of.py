@@ -44,6 +44,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         place=job.places.index(node.name) if node and node.name in job.places else None,
         restored=job.restore is not None,
         scratch=not known_points.older(job),
+        retention=job.plan.task.retention if job.plan.task.store_url else 0,
         refused=_refused(job, fault),
         convicted=convicted,
         instead=sight.instead(turn, job, fault),
