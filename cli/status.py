@@ -178,7 +178,9 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     steps = sum(each["steps_lost"] or 0 for each in incidents)
     faults = counted(incidents) or "no fault"
     last = next((each for each in reversed(incidents) if each["faults"]), incidents[-1])
-    redone = f", {plural(steps, 'step')} done again in that time" if steps else ""
+    unseen = any(each["steps_lost"] and not each["step"] for each in incidents)
+    least = "at least " if unseen else ""
+    redone = f", {least}{plural(steps, 'step')} done again in that time" if steps else ""
     redone += " and what its script repeats" if repeats(incidents) else ""
     lost = f"{duration(down_s)} to {faults}{redone}" if down_s else faults
     latest = last.get("latest", last["summary"])

@@ -140,8 +140,10 @@ def back(incident: Mapping[str, Any]) -> str:
     if incident.get("overtaken"):
         return f"not back yet after {duration(incident['down_s'])}, when the next fault came"
     at = f" at step {incident['step']}" if incident["step"] else ""
-    lost = incident["steps_lost"]
-    what = f", {plural(lost, 'step')} redone" if lost else ", nothing lost" if lost == 0 else ""
+    lost, seen = incident["steps_lost"], incident["step"] is not None
+    least = "" if seen else "at least "
+    what = f", {least}{plural(lost, 'step')} redone" if lost else ""
+    what = ", nothing lost" if lost == 0 and seen else what
     if incident["step"] == 0 and lost:
         what = f"; it began again from the beginning, at least{what.removeprefix(',')}"
     if repeats([incident]):

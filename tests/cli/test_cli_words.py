@@ -100,6 +100,13 @@ def test_who_began_again_is_not_told_to_be_back_as_if_nothing_was_repeated() -> 
     assert narrate.summary(JOB, [again]) == "done: 2,000 steps seen, 1 fault, 42 s lost of 18 min"
 
 
+def test_where_nobody_saw_from_where_a_script_went_on_the_loss_is_a_least() -> None:
+    unseen = {**BACK, "step": None, "steps_lost": 20, "down_s": 2.0, "stages_s": {}}
+    assert narrate.back(unseen) == "back after 2.0 s, at least 20 steps redone"
+    assert narrate.back({**unseen, "steps_lost": 0}) == "back after 2.0 s"
+    assert ", at least 20 steps done again in that time" in status._lost(JOB, [unseen])[0]
+
+
 def test_a_driver_that_was_started_again_is_told_once_each_time_and_at_the_end() -> None:
     said: list[str] = []
     narrator = narrate.Narrator(said.append, ranks=4)

@@ -45,11 +45,12 @@ def own_count(life):
     return life
 
 
+SAVED = "job began again where its script begins, which had saved step"
 BEGAN = {
     0: "job began again from the beginning: 37 steps are done again",
-    30: "job began again from step 30, as far as its script had saved: 7 steps are done again",
-    36: "job began again from step 36, as far as its script had saved: 1 step is done again",
-    37: "job began again from step 37, as far as its script had saved",
+    30: f"{SAVED} 30: 7 steps are done again if it goes on from there, else 37",
+    36: f"{SAVED} 36: 1 step is done again if it goes on from there, else 37",
+    37: f"{SAVED} 37: no step is done again if it goes on from there, else 37",
 }
 
 
@@ -58,6 +59,13 @@ def test_where_a_script_began_again_is_said_and_how_many_steps_it_repeats(own_co
     began(own_count, since, 37)
     assert own_count.job.why == BEGAN[since]
     assert own_count.incident.steps_lost == 37 - since
+
+
+def test_whether_a_script_goes_on_from_what_it_saved_nobody_claims_to_know(own_count) -> None:
+    began(own_count, 30, 37)
+    assert "further" not in trains(own_count)
+    view = incident_view(own_count.incident)
+    assert (view.step, view.steps_lost) == (None, 7)
 
 
 def test_what_was_lost_ends_when_the_furthest_step_is_passed_again(own_count) -> None:

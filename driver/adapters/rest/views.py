@@ -227,11 +227,11 @@ class IncidentView(View):
     down_s: float | None
     """The same, with what had passed before it was found: a standstill, a silence."""
     step: int | None
-    """The lowest that all ranks went back to; null where they did not, or where it hit several
-    jobs."""
+    """The lowest that all ranks went back to; null where they did not, where nobody sees from where
+    a script goes on that saves by itself, or where it hit several jobs."""
     steps_lost: int | None
-    """Completed before it and trained again, each counted once, over all jobs; null where that is
-    not known."""
+    """Completed before it and trained again, each counted once, over all jobs; at least so many
+    where `step` is null; null where that is not known."""
     evidence: list[EvidenceView]
     hypotheses: list[HypothesisView]
     """What may have been behind its last fault, in the order in which that is tried; none is chosen
@@ -390,8 +390,8 @@ def incident_view(incident: Incident) -> IncidentView:
 
 
 def _step_restored(incident: Incident) -> int | None:
-    steps = [each.restored for each in incident.rollbacks.values()]
-    return steps[0] if len(steps) == 1 else None
+    backs = [*incident.rollbacks.values()]
+    return backs[0].restored if len(backs) == 1 and not backs[0].unseen else None
 
 
 def _place(state: State, job: Job, place: int) -> Place:

@@ -209,17 +209,18 @@ def note_restored(turn: Turn, job: Job, step: int, reached: int | None) -> None:
 
 
 def note_repeats(turn: Turn, job: Job, since: int, before: int) -> None:
-    """Its script began again at `since`, where it had come as far as `before`."""
+    """Its script began again, which had saved step `since`, and had come as far as `before`."""
     incident = turn.incidents.get(job.incident or 0)
     if incident is not None:
         known = loss.furthest(incident, job.name, before)
-        turn.put_incident(loss.went_back(known, job.name, since))
+        turn.put_incident(loss.went_back_unseen(known, job.name, since))
 
 
 def steps_known(turn: Turn, job: Job) -> bool:
     """Whether it is known how far the job was before its incident, and where it began again."""
     incident = turn.incidents.get(job.incident or job.repeating or 0)
-    return incident is not None and incident.steps_lost is not None
+    own = incident.rollbacks.get(job.name) if incident is not None else None
+    return own is not None and own.lost is not None and not own.unseen
 
 
 def settle(turn: Turn, job: Job, outcome: str) -> None:

@@ -26,6 +26,12 @@ def went_back(incident: Incident, job: str, step: int) -> Incident:
     return _with(incident, job, replace(known, restored=lowest))
 
 
+def went_back_unseen(incident: Incident, job: str, saved: int) -> Incident:
+    """Its script began again, which had saved step `saved` by itself, and may go on from it."""
+    back = went_back(incident, job, saved)
+    return _with(back, job, replace(_of(back, job), unseen=saved > 0))
+
+
 def catching_up(incident: Incident, job: str, reached: int | None) -> Incident:
     """The job was doing steps again for an incident before this one, and had done those up to
     `reached`; None: not known."""

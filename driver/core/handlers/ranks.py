@@ -191,10 +191,18 @@ def on_repeated(turn: Turn, event: StepsRepeated) -> None:
     if job is None or not job.seated or job.progressed or job.restore is not None:
         return
     incidents.note_repeats(turn, job, event.since, event.before)
-    where = f"from step {event.since}, as far as its script had saved"
-    where = where if event.since else "from the beginning"
-    turn.say(
-        f"{job.name} began again {where}{restore_step.again(event.before, event.since)}", job.name
+    turn.say(f"{job.name} began again {_where(event)}", job.name)
+
+
+def _where(event: StepsRepeated) -> str:
+    """Whether a script goes on from what it has saved itself nobody sees."""
+    again = restore_step.again(event.before, event.since)
+    if not event.since:
+        return f"from the beginning{again}"
+    again = again or ": no step is done again"
+    return (
+        f"where its script begins, which had saved step {event.since}{again} if it goes on from "
+        f"there, else {event.before}"
     )
 
 

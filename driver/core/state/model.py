@@ -306,6 +306,7 @@ class Rollback(Value, frozen=True):
     before: int | None = None
     restored: int | None = None
     again: bool = False  # it was not yet as far as before an incident that came first
+    unseen: bool = False  # its script had saved `restored`: nobody saw whether it went on from it
 
     @property
     def lost(self) -> int | None:
