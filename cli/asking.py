@@ -185,10 +185,17 @@ def state_of(job: Mapping[str, Any], *, alive: bool) -> str:
     return CUT_SHORT if job["wanted"] in {Wanted.STOP, Wanted.DELETE} else LOST
 
 
-def is_lost(asked: Source, subject: str) -> bool:
-    """Whether that is a job, and had not ended when its driver did."""
-    found = (job for job in asked.jobs() if job["name"] == subject)
-    return any(state_of(job, alive=False) == LOST for job in found)
+def broken_off(asked: Source, subject: str) -> str:
+    """How a job ended that had not ended when its driver did: `speech lost its driver.`; "" of all
+    else.
+    """
+    found = next((job for job in asked.jobs() if job["name"] == subject), None)
+    how = state_of(found, alive=False) if found is not None else ""
+    told = {
+        LOST: f"{subject} {LOST}.",
+        CUT_SHORT: f"{subject} was {CUT_SHORT}: it was being stopped, and nobody waited for that.",
+    }
+    return told.get(how, "")
 
 
 def job_named(asked: Source, name: str | None) -> dict[str, Any]:

@@ -99,8 +99,8 @@ def why(
         return
     if told["exception"]:
         say(told["exception"].rstrip() + "\n")
-    if not alive and asking.is_lost(asked, told["subject"]):
-        say(f"{told['subject']} {asking.LOST}. Until then:")
+    if not alive and (ended := asking.broken_off(asked, told["subject"])):
+        say(f"{ended} Until then:")
     if found.stale:
         say(f"This may be old. {found.why}")
     else:

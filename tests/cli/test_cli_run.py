@@ -159,6 +159,11 @@ def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
         told = shell.asked(words).stdout
         assert "cut short" in told
         assert "lost its driver" not in told
+    ended, last, *_ = shell.asked("why").stdout.splitlines()
+    assert ended.endswith(
+        " was cut short: it was being stopped, and nobody waited for that. Until then:"
+    )
+    assert "Suspending" in last
 
 
 def test_a_file_beside_the_script_is_not_taken_for_a_library_of_ours(
