@@ -6,6 +6,7 @@ routes use, so that both say the same.
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from holdfast.protocol.paths import RunPaths
 
 if TYPE_CHECKING:
     from holdfast.driver.adapters.rest.parameters import JobFilter
+    from holdfast.driver.core.state.model import Job
 
 ENDED = "ended"
 UNDER_WAY = frozenset({"free", "held", "in test", "unknown"})
@@ -55,17 +57,21 @@ class Recorded:
             complain(missing)
 
     def jobs(self, **filters: Any) -> list[dict[str, Any]]:
-        from holdfast.driver.adapters.rest.views import job_view
-
         chosen = filter(_filter(filters).takes, self._state.jobs.values())
-        jobs = sorted(chosen, key=lambda job: job.number)
-        return [_plain(job_view(self._state, job, now=self._now, live=None)) for job in jobs]
+        return [self._view(job) for job in sorted(chosen, key=lambda job: job.number)]
 
     def job(self, name: str) -> dict[str, Any]:
+        return self._view(self._state.jobs[self._meant(name)])
+
+    def _view(self, job: "Job") -> dict[str, Any]:
+        """What is "ago" counts to now; what a job was at then lasted until its driver ended."""
         from holdfast.driver.adapters.rest.views import job_view
 
-        job = self._state.jobs[self._meant(name)]
-        return _plain(job_view(self._state, job, now=self._now, live=None))
+        told = _plain(job_view(self._state, job, now=self._now_s, live=None))
+        if not job.finished:
+            since_s, age_s = self._now - job.since_s, self._now - job.submitted_s
+            told |= {"since_s": max(0.0, since_s), "age_s": max(0.0, age_s)}
+        return told
 
     def no_job(self) -> Stopped:
         return Stopped(
@@ -77,14 +83,15 @@ class Recorded:
         from holdfast.driver.adapters.rest.views import node_view
 
         nodes = self._state.nodes.values()
-        views = (node_view(self._state, node, now=self._now) for node in nodes)
+        views = (node_view(self._state, node, now=self._now_s) for node in nodes)
         return [{**_plain(view), "state": self._now_of(view.state)} for view in views]
 
     def worst(self, most: int) -> dict[str, Any]:
         from holdfast.driver.adapters.rest.worst import worst_of
 
-        return _plain(worst_of(self._state, now=self._now_s(), most=most))
+        return _plain(worst_of(self._state, now=self._now_s, most=most))
 
+    @cached_property
     def _now_s(self) -> float:
         """What the driver's time would be now: the last entry has that and the time of day."""
         last = self._journal.entries(after=self._sequence - 1, limit=1)
@@ -122,7 +129,7 @@ class Recorded:
         if node := self._state.nodes.get(name):
             ended = self._now_of(views.node_state(node)) == ENDED
             over = "has ended, as all nodes of this machine do with their driver" if ended else ""
-            now = self._now
+            now = self._now_s
             told = telling.why_node(self._journal, self._state, node, now=now, over=over)
             return _plain(told)
         job = self._state.jobs[self._meant(name, kind="job or node")]

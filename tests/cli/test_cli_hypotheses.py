@@ -5,21 +5,12 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.cli import asking, hypotheses, worst
-from holdfast.cli.offline import Recorded
-from holdfast.driver.adapters.sql.sqlite import open_sqlite
-from holdfast.driver.core.events import Ticked
-from holdfast.driver.core.state.model import Apart, State
-from holdfast.driver.formats.encode import encode
-from holdfast.driver.ports import Entry
-from holdfast.kit.clock import SystemClock
-from holdfast.protocol.paths import RunPaths
 
 ROWS: list[dict[str, Any]] = [
     {"hypothesis": name, "open": act is not None, "why": why, "act": act, "cost_s": cost_s}
@@ -148,26 +139,3 @@ def test_the_worst_fit_40_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(map(len, lines)) <= 40
     said = [line.split() for line in lines]
     assert said[1][:2] == ["node-7", "1.5"], "names are whole"
-
-
-async def test_what_a_driver_that_is_gone_held_against_somebody_is_as_old_as_it_is_now(
-    tmp_path: Path,
-) -> None:
-    journal = open_sqlite(RunPaths(tmp_path).journal)
-    term = journal.take_over().term
-    ended = SystemClock().wall() - timedelta(hours=2)
-    entry = Entry(
-        sequence=1,
-        term=term,
-        now=60.0,
-        at=ended.isoformat(),
-        policy=1,
-        event=Ticked(),
-        effects=(),
-        why="",
-    )
-    cut = Apart(nodes=("n1", "n2"), at_s=60.0)
-    await journal.commit([entry], encode(State(sequence=1, term=term, apart=(cut,))))
-    journal.close()
-    (link,) = Recorded(tmp_path).worst(3)["links"]
-    assert 7_200.0 <= link["ago_s"] < 7_300.0

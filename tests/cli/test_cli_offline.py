@@ -1,0 +1,76 @@
+"""Ages of what a journal has whose driver ended: "ago" is until now, "for" until it ended."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from made_jobs import made_job
+from msgspec.structs import replace
+
+from holdfast.cli.offline import Recorded
+from holdfast.driver.adapters.sql.sqlite import open_sqlite
+from holdfast.driver.core.events import Plan, Ticked
+from holdfast.driver.core.state.fact import About, Bearing, Fact, FaultClass
+from holdfast.driver.core.state.model import Apart, Phase, State
+from holdfast.driver.core.state.node import Node, Record
+from holdfast.driver.formats.encode import encode
+from holdfast.driver.ports import Entry
+from holdfast.kit.clock import SystemClock
+from holdfast.protocol.messages import Task
+from holdfast.protocol.paths import RunPaths
+
+TWO_HOURS_S = 7_200.0
+PLAN = Plan(task=Task(command=("x",), workdir="."), nodes=1, ranks_per_node=1)
+
+
+@dataclass
+class Ended:
+    """A driver whose last entry, at its second 60, was two hours ago."""
+
+    root: Path
+
+    async def with_state(self, state: State) -> Recorded:
+        journal = open_sqlite(RunPaths(self.root).journal)
+        term = journal.take_over().term
+        at = (SystemClock().wall() - timedelta(seconds=TWO_HOURS_S)).isoformat()
+        entry = Entry(
+            sequence=1, term=term, now=60.0, at=at, policy=1, event=Ticked(), effects=(), why=""
+        )
+        state = replace(state, sequence=1, term=term)
+        await journal.commit([entry], encode(state))
+        journal.close()
+        return Recorded(self.root)
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Ended:
+    return Ended(tmp_path)
+
+
+async def test_what_it_held_against_a_link_is_as_old_as_it_is_now(ended: Ended) -> None:
+    cut = Apart(nodes=("n1", "n2"), at_s=60.0)
+    (link,) = (await ended.with_state(State(apart=(cut,)))).worst(3)["links"]
+    assert TWO_HOURS_S <= link["ago_s"] < TWO_HOURS_S + 100
+
+
+async def test_what_it_held_against_a_node_is_as_old_as_it_is_now(ended: Ended) -> None:
+    node = Node(name="n1")
+    about = About(job="speech", version=1, node=node.subject)
+    fact = Fact(
+        subject=node.subject,
+        what="rank-crashed",
+        bearing=Bearing.ACCUSES,
+        at_s=60.0,
+        about=about,
+        fault=FaultClass.DIED,
+    )
+    known = replace(node, record=Record(facts=(fact,)))
+    told = (await ended.with_state(State(nodes={"n1": known}))).why("n1")["details"]
+    assert any("accuses it: rank-crashed, 2 hours ago" in line for line in told), told
+
+
+async def test_what_a_job_was_at_lasted_until_its_driver_ended(ended: Ended) -> None:
+    runs = replace(made_job("speech", PLAN), phase=Phase.RUNNING, submitted_s=10.0, since_s=20.0)
+    told = (await ended.with_state(State(jobs={"speech": runs}))).job("speech")
+    assert (told["since_s"], told["age_s"]) == (40.0, 50.0)
