@@ -137,7 +137,8 @@ def neither(name: str, of_job: Problem, of_node: Problem) -> Stopped:
     if refused:
         sentence = f"you may see neither a job nor a node {name!r}."
         return Stopped(sentence, fix=fix, code=exitcodes.CONFIGURATION)
-    return Stopped(f"there is no job or node {name!r}.", fix=fix)
+    lists = "`holdfast jobs` and `holdfast nodes` list what there is."
+    return Stopped(f"there is no job or node {name!r}.", fix=fix or lists)
 
 
 def source(

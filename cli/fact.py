@@ -67,8 +67,14 @@ def _told(driver: Any, name: str, body: dict[str, Any], version: int | None) -> 
             path("jobs", name, "facts"), body | ({} if version is None else {"version": version})
         )
     except Problem as of_job:
-        if version is not None or of_job.status not in (403, 404):
+        if of_job.status not in (403, 404):
             raise
+        if version is not None:
+            raise misused(
+                f"--version: {version} is of {name!r}, which is no job that you may see, and only "
+                "jobs have versions.",
+                "Leave it out for a node, or name a job that `holdfast jobs` lists.",
+            ) from of_job
         try:
             found = driver.post(path("nodes", name, "facts"), body)
         except Problem as of_node:

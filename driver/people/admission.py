@@ -101,13 +101,21 @@ def _version(state: State, event: e.JobFactTold) -> Refusal | None:
     if job is None:
         return _no_job(event.job)
     known = [each.number for each in job.versions]
-    if event.version in (None, *known):
-        return None
-    shown = ", ".join(str(number) for number in known[-SHOWN:])
-    return Refusal(
-        "unknown-version",
-        f"version: {job.name!r} has no version {event.version}. It has: {shown}.",
-    )
+    if event.version not in (None, *known):
+        shown = ", ".join(str(number) for number in known[-SHOWN:])
+        return Refusal(
+            "unknown-version",
+            f"version: {job.name!r} has no version {event.version}. Name one that it has: {shown}.",
+        )
+    number = event.version or known[-1]
+    if event.says == "accuses" and number == known[0]:
+        return Refusal(
+            "no-version-before",
+            f"says: 'accuses' of version {number} of {job.name!r} would change nothing, for no "
+            "version before it is known to go back to. Send 'context' instead (leave out "
+            "--accuses): `why` shows it to people.",
+        )
+    return None
 
 
 def _no_words(words: str) -> str:

@@ -41,8 +41,13 @@ def test_it_is_of_a_node_where_no_job_has_the_name(
     assert capsys.readouterr().out == "the tests of node-7 are due\n"
 
 
-def test_a_version_is_of_a_job_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert typed(Driver("nodes"), monkeypatch, "--version", "2") == exitcodes.FAILED
+def test_a_version_is_of_a_job_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert typed(Driver("nodes"), monkeypatch, "--version", "2") == exitcodes.USAGE
+    said = capsys.readouterr().err
+    assert "--version: 2 is of 'node-7', which is no job" in said
+    assert "Leave it out for a node, or name a job" in said
     driver = Driver("jobs")
     assert typed(driver, monkeypatch, "--version", "2") == 0
     assert driver.sent[0][1] == {"words": "cable replaced", "says": "context", "version": 2}
@@ -61,3 +66,10 @@ def test_where_it_is_of_nobody_that_is_told(
     statuses: dict[str, int], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert typed(Driver("", **statuses), monkeypatch) == code
+
+
+def test_of_nobody_it_says_where_the_names_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(Driver(""), monkeypatch)
+    assert "`holdfast jobs` and `holdfast nodes` list what there is." in capsys.readouterr().err

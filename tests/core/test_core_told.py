@@ -25,6 +25,10 @@ FACTS = {
         e.JobFactTold(job="job", words="x", version=2),
         "unknown-version",
     ),
+    "against a version with none before it": (
+        e.JobFactTold(job="job", words="x", says="accuses"),
+        "no-version-before",
+    ),
     "nothing of a node": (e.NodeFactTold(node="n1", words=" "), "no-words"),
     "nothing of a job": (e.JobFactTold(job="job", words=""), "no-words"),
     "too much": (e.NodeFactTold(node="n1", words="x" * (LONGEST_WORDS + 1)), "no-words"),

@@ -216,3 +216,14 @@ async def test_a_fact_is_of_somebody(driver: Driver) -> None:
     for where in ("nodes/node-9", "jobs/nope"):
         answer = await driver.http.post(f"/v1alpha1/{where}/facts", json={"words": "x"})
         assert answer.status_code == 404
+
+
+async def test_what_would_change_nothing_is_refused_and_says_so(driver: Driver) -> None:
+    await driver.happened(*NODE)
+    await driver.submit()
+    jobs = "/v1alpha1/jobs/speech/facts"
+    accused = await driver.http.post(jobs, json={"words": "it leaks", "says": "accuses"})
+    assert accused.status_code == 409
+    assert "'accuses' of version 1 of 'speech' would change nothing" in accused.text
+    of_node = await driver.http.post(f"{NODES}/node-1/facts", json={"words": "x", "version": 2})
+    assert (of_node.status_code, of_node.json()["errors"][0]["field"]) == (422, "version")

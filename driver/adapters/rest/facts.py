@@ -38,7 +38,9 @@ async def tell_of_node(
     node: str, request: Request, control: Driver, key: IdempotencyKey = None
 ) -> Done:
     """Tell what you know of the node: `says` accuses, clears (all before is void), or context."""
-    told = checked_fact(await read_json(request))
+    body = await read_json(request)
+    told = checked_fact(body)
+    _without_version(body)
     event = events.NodeFactTold(node=node, by=PERSON, **told)
     return await ask(control, node, event, key=key_of(key, "fact", node, told))
 
@@ -67,7 +69,7 @@ def checked_fact(body: Any) -> dict[str, Any]:
         fix = f"Use {admission.LONGEST_WORDS} at most."
         mistakes.append(Mistake(field="words", value="", why=why, fix=fix))
     if says not in SAYS:
-        why = "it says what the fact is for its subject."
+        why = f"{shown(says)} is nothing that a fact is for its subject."
         mistakes.append(_mistake("says", says, why, f"Send one of {', '.join(SAYS)}."))
     if mistakes:
         raise BadDocument(mistakes)
@@ -78,8 +80,17 @@ def checked_version(version: Any) -> int | None:
     """The number, if it is one; None for the newest. Raises `BadDocument`."""
     if version is None or (type(version) is int and 1 <= version <= MAX_SEQUENCE):
         return version
-    why = "it is the number of a version of the job."
-    raise BadDocument([_mistake("version", version, why, "Send a number from 1, or leave it out.")])
+    why = f"{shown(version)} is not the number of a version of a job."
+    fix = "Send a whole number from 1, or leave it out for the newest."
+    raise BadDocument([_mistake("version", version, why, fix)])
+
+
+def _without_version(body: Any) -> None:
+    """Raises `BadDocument` where a node is to have a version."""
+    version = body.get("version") if isinstance(body, dict) else None
+    if version is not None:
+        why = f"{shown(version)} is of a node, and only jobs have versions."
+        raise BadDocument([_mistake("version", version, why, "Leave it out, or tell it of a job.")])
 
 
 def _mistake(field: str, value: Any, why: str, fix: str) -> Mistake:
