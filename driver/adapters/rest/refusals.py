@@ -188,7 +188,7 @@ REFUSALS: dict[str, Refusals] = {
     | _conflict(
         "speech-7b",
         "unknown-version",
-        "version: 'speech-7b' has no version 3. It has: 1, 2.",
+        "version: 'speech-7b' has no version 3. Name one that it has: 1, 2.",
     )
     | _KEY,
     "GET /evidence": _PERSON | {"bad-query": _out_of_bounds("limit", 0, 1)},
