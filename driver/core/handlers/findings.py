@@ -10,7 +10,7 @@ from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.faults import incidents, root_cause, stacks
 from holdfast.driver.core.placing import eviction
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job, Timer
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
@@ -58,7 +58,7 @@ def on_refused(turn: Turn, event: DesiredRefused) -> None:
         node=event.node,
         summary=f"{event.node} refused its orders: {event.why}",
     )
-    ladder.recover(turn, job.name, fault, attempt=True)
+    next_step.recover(turn, job.name, fault, attempt=True)
 
 
 def on_stacks(turn: Turn, event: StacksTaken | StacksFailed) -> None:
@@ -83,7 +83,7 @@ def act(turn: Turn, name: str) -> None:
     turn.drop_timers(name, Timer.STACKS)
     turn.job(name, held=None)
     if job.incident is not None:  # else it went on by itself
-        ladder.recover(turn, name, job.held, noted=job.incident)
+        next_step.recover(turn, name, job.held, noted=job.incident)
 
 
 def drop_unseen(turn: Turn) -> None:
@@ -145,7 +145,7 @@ def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
     if fault.kind in STUCK:
         fault = root_cause.explained(exits_of(turn.nodes, job), fault)
     if fault.kind not in STUCK or not job.seated:
-        ladder.recover(turn, job.name, fault)
+        next_step.recover(turn, job.name, fault)
     elif job.held is None:
         _take_stacks(turn, job, fault)
 

@@ -13,7 +13,7 @@ from holdfast.driver.core.attempt.tally import exits_of, failed
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.handlers import oom_killed
 from holdfast.driver.core.placing import eviction
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job, Timer, Wanted
 from holdfast.driver.core.state.node import Awaited, Broken, Node
 from holdfast.driver.core.testing import off_the_job
@@ -38,7 +38,7 @@ def confirm(turn: Turn, name: str) -> None:
         return
     off_the_job.object_to(turn, name, "it went away")
     if node.job is not None:
-        ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
+        next_step.recover(turn, node.job, _loss(name, _no_connection(name)))
 
 
 def lose_missed(turn: Turn, job: Job) -> bool:
@@ -49,7 +49,7 @@ def lose_missed(turn: Turn, job: Job) -> bool:
         echo = next(exited for exited in exits if failed(exited.status))
         text = f"rank {echo.status.rank} there lost a peer"
         peers = Evidence(source=f"executor of {echo.node}", text=text)
-        ladder.recover(turn, job.name, _loss(name, peers))
+        next_step.recover(turn, job.name, _loss(name, peers))
     return bool(missed)
 
 
@@ -107,7 +107,7 @@ def check_silence(turn: Turn) -> None:
         elif _may_go(turn, node.job) or turn.jobs[node.job].parked:
             turn.look_at_silence(name, again_s)
         elif not node.present:
-            ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
+            next_step.recover(turn, node.job, _loss(name, _no_connection(name)))
         elif oom_killed.may_come(turn, node) or _is_waited_for(turn, node):
             turn.look_at_silence(name, again_s)
         elif to_return(node) and turn.now < (late_s := turn.returned_s + turn.policy.reconnect_s):
@@ -117,7 +117,7 @@ def check_silence(turn: Turn) -> None:
             _note_outage(turn, silent, len(held))
         else:
             fault = replace(_silence(turn, node), spared=_not_alone(turn, node, broken))
-            ladder.recover(turn, node.job, fault)
+            next_step.recover(turn, node.job, fault)
 
 
 def _broken_s(node: Node) -> float | None:

@@ -1,6 +1,6 @@
 """Pairs of nodes that could not reach each other, though each could be reached by others.
 
-Noted by the ladder and by tests of nodes, asked by whoever chooses nodes. Pure. A pair is nothing
+Noted by the recovery and by tests of nodes, asked by whoever chooses nodes. Pure. A pair is nothing
 against either of its nodes and is of no one job: the next one would stand still there as well. It
 is a preference: where no other node is free the two are seated together, and that is said.
 """

@@ -15,6 +15,7 @@ from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import budget, sight
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import Fault, Job, Wanted
+from holdfast.driver.core.state.node import Broken
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Weight
@@ -36,7 +37,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         nodes=job.layout.nodes,
         what=fault.kind,
         past=past,
-        there=frozenset(_names(past, node)).intersection(job.places),
+        still_used=frozenset(_names(past, node)).intersection(job.places),
         site=site.site_of(job, fault),
         hang=fault.kind in site.STANDSTILLS,
         node=node,
@@ -46,7 +47,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         scratch=not known_points.older(job),
         refused=_refused(job, fault),
         convicted=convicted,
-        instead=sight.instead(turn, job, fault),
+        fallback=_fallback(turn, job, fault),
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
         acquitted=node is not None and _acquitted(turn, node.name),
         apart=move_on_suspicion.cut_off(turn, job, fault),
@@ -92,6 +93,21 @@ def machine(turn: Turn, name: str | None) -> OfNode | None:
 def _convicted(fault: Fault) -> str:
     plain = fault.weight is Weight.CONCLUSIVE and fault.node is not None
     return fault.summary if plain else ""
+
+
+def _fallback(turn: Turn, job: Job, fault: Fault) -> Act | None:
+    """What is done about a node that is not heard, where no other may take its place: it is waited
+    for as long as another one would need to come. None: it is replaced."""
+    node = turn.nodes.get(fault.node or "")
+    silent = fault.kind is Kind.NODE_LOST and node is not None and node.present
+    if node is None or not silent or move_on_suspicion.may_move(turn, job, node.name):
+        return None
+    waited_s = turn.now - turn.incidents[job.incident or 0].found_s
+    if node.connected and waited_s:
+        return Act.RESTART
+    if isinstance(node.link, Broken):  # the incident may have begun long before, by another fault
+        waited_s = min(waited_s, turn.now - node.link.since_s)
+    return Act.WAIT if waited_s < turn.policy.connect_s else None
 
 
 def _refused(job: Job, fault: Fault) -> str:

@@ -41,7 +41,7 @@ def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Bl
         earned=case.earned,
         entry=turn.sequence,
     )
-    turn.job(job.name, facts=_not_passed(turn.jobs[job.name].facts, case.here))
+    turn.job(job.name, facts=_not_passed(turn.jobs[job.name].facts, case.recurred))
     turn.add_fact(fact)
     if case.node is not None and fault.node is not None and fault.blame is not Blame.USER:
         _note_of_node(turn, case.node, replace(fact, payer=None), table)
