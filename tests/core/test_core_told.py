@@ -76,12 +76,12 @@ def test_who_clears_a_node_voids_what_was_held_against_it(training) -> None:
     accuse(life, "n2", "a", "b")
     life.do(e.NodeFactTold(node="n2", words="runs hot"))
     turn = Turn(life.state, life.now, life.policy)
-    assert (moved_off(turn, life.job), case(life, "n2").own) == ({"n2"}, 2)
+    assert (moved_off(turn, life.job), case(life, "n2").node_faults) == ({"n2"}, 2)
     why = life.do(e.NodeFactTold(node="n2", words="cable replaced", says="clears")).why
     assert why == "a person clears n2: cable replaced; what was held against n2 counts no more"
     assert suspicion(life, "n2") == 0
     turn = Turn(life.state, life.now, life.policy)
-    assert (moved_off(turn, life.job), case(life, "n2").own) == (frozenset(), 1)
+    assert (moved_off(turn, life.job), case(life, "n2").node_faults) == (frozenset(), 1)
     told = [(fact.what, fact.by) for fact in life.state.nodes["n2"].record.facts]
     assert told == [("runs hot", "a person"), ("cable replaced", "a person")]
     assert not case(life, "n2").acquitted, "it was no test"
