@@ -38,7 +38,7 @@ def show(most: int, url: Url, state: State, *, json: bool) -> None:
         say("nothing is held against any node")
     tables = (
         _nodes(nodes),
-        (("node", "and", "could not reach each other"), map(_link, links)),
+        (("link from", "to", "last", "told by"), map(_link, links)),
         (("job", "version", "faults 7 d", "last"), map(_version, versions)),
     )
     for heads, rows in tables:
@@ -65,7 +65,8 @@ def _node(node: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _link(link: dict[str, Any]) -> tuple[object, ...]:
-    return *link["nodes"], f"{duration(link['ago_s'])} ago"
+    told_by = ", ".join([*(["tests"] if link["convicted"] else []), *link["accused_by"]])
+    return link["source"], link["target"], f"{duration(link['ago_s'])} ago", told_by
 
 
 def _version(version: dict[str, Any]) -> tuple[object, ...]:

@@ -15,7 +15,9 @@ from holdfast.cli import asking, hypotheses, worst
 from holdfast.cli.offline import Recorded
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.events import Ticked
-from holdfast.driver.core.state.model import Apart, State
+from holdfast.driver.core.state.fact import Bearing, Fact, OfLink
+from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.node import Node
 from holdfast.driver.formats.encode import encode
 from holdfast.driver.ports import Entry
 from holdfast.kit.clock import SystemClock
@@ -43,7 +45,16 @@ WORST: dict[str, Any] = {
             "state": "quarantined",
         }
     ],
-    "links": [{"nodes": ["node-1", "node-2"], "ago_s": 90.0}],
+    "links": [
+        {
+            "source": "node-1",
+            "target": "node-2",
+            "suspicion": 1.0,
+            "convicted": True,
+            "accused_by": ["speech v2"],
+            "ago_s": 90.0,
+        }
+    ],
     "versions": [{"job": "speech", "version": 2, "faults": 4, "ago_s": 7_200.0}],
 }
 
@@ -130,7 +141,7 @@ def test_the_worst_are_three_tables(
     rows = [re.split(r"\s{2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
     assert rows[0] == ["NODE", "SUSPICION", "FAULTS 7 D", "TESTS", "STATE", "ACCUSED BY"]
     assert rows[1] == ["node-7", "1.5", "3", "1", "quarantined", "speech v2, a person"]
-    assert rows[3] == ["node-1", "node-2", "90 s ago"]
+    assert rows[3] == ["node-1", "node-2", "90 s ago", "tests, speech v2"]
     assert rows[5] == ["speech", "2", "4", "2 h 0 min ago"]
 
 
@@ -164,8 +175,11 @@ async def test_what_a_driver_that_is_gone_held_against_somebody_is_as_old_as_it_
         effects=(),
         why="",
     )
-    cut = Apart(nodes=("n1", "n2"), at_s=60.0)
-    await journal.commit([entry], encode(State(sequence=1, term=term, apart=(cut,))))
+    nodes = {name: Node(name=name) for name in ("n1", "n2")}
+    way = OfLink(source=nodes["n1"].subject, target=nodes["n2"].subject)
+    cut = Fact(subject=way, what="unreachable", bearing=Bearing.ACCUSES, at_s=60.0)
+    state = State(sequence=1, term=term, nodes=nodes, facts=(cut,))
+    await journal.commit([entry], encode(state))
     journal.close()
     (link,) = Recorded(tmp_path).worst(3)["links"]
     assert 7_200.0 <= link["ago_s"] < 7_300.0

@@ -20,6 +20,8 @@ from holdfast.protocol.faults import Kind, Weight
 
 FACTS = {
     "a node that there is not": (e.NodeFactTold(node="n77", words="x"), "unknown-node"),
+    "a link to no node": (e.NodeFactTold(node="n1", to="n77", words="x"), "unknown-node"),
+    "a link to the node itself": (e.NodeFactTold(node="n1", to="n1", words="x"), "one-node"),
     "a job that there is not": (e.JobFactTold(job="nope", words="x"), "unknown-job"),
     "a version that it never had": (
         e.JobFactTold(job="job", words="x", version=2),
@@ -124,7 +126,8 @@ def with_a_version_before(life) -> None:
     (first,) = life.job.versions
     other = replace(first.plan, task=replace(first.plan.task, command=("train", "--new")))
     second = Version(number=2, plan=other, at_s=life.now)
-    job = replace(life.job, versions=(first, second))
+    history = (*life.job.history, replace(life.job.history[-1], version=2))
+    job = replace(life.job, versions=(first, second), history=history)
     about = [About(job="job", version=2, node=life.state.nodes[n].subject) for n in ("n0", "n2")]
     facts = tuple(
         Fact(subject=job.subject, what="x", bearing=Bearing.CONTEXT, at_s=life.now, about=each,

@@ -105,6 +105,7 @@ def fault_of(finding: Finding) -> Fault:
         summary=finding.summary or f"{finding.kind} on {finding.node or finding.job}",
         evidence=finding.evidence,
         apart=finding.apart,
+        one_way=finding.one_way,
         spot=finding.spot,
         fix=finding.fix,
         stuck=finding.stuck,

@@ -105,8 +105,6 @@ def _left(turn: Turn, job: Job, node: str, why: str) -> Fact:
         subject=job.subject,
         what=why,
         bearing=Bearing.CONTEXT,
-        at_s=turn.now,
         about=About(job=job.name, node=turn.nodes[node].subject),
         done=Act.MOVE_COLD,
-        entry=turn.sequence,
     )

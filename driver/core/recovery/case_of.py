@@ -27,7 +27,8 @@ LEFT = book.MOVES | {Act.REPLACE}
 def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     """The fault, the facts, and what may be done."""
     kind, node = site.class_of(fault), _named(turn, job, fault)
-    past = tuple(each for each in job.facts if _alike(each, kind, job.version.number, turn.now))
+    number = job.running.number
+    past = tuple(each for each in job.facts if _alike(each, kind, number, turn.now))
     convicted, before = _convicted(fault), version_before(job)
     cost_s = cost.measured_s(turn.incidents.values())
     return Case(
@@ -54,7 +55,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         blind=sight.hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
         before=before,
-        rate=rate_of(turn, job, kind, job.version.number, this=1),
+        rate=rate_of(turn, job, kind, number, this=1),
         rate_before=Rate(0, 0.0) if before is None else rate_of(turn, job, kind, before),
         said_of_it=_said_of_it(job),
         pauses=turn.policy.spot_tries - 1,
@@ -147,10 +148,11 @@ def version_before(job: Job) -> int | None:
     left = {fact.about.version for fact in job.facts if fact.done is Act.VERSION_BEFORE}
     fits = (
         each.number
-        for each in job.versions[:-1]
+        for each in job.versions
         if each.number in ran - left
+        and each.number < job.running.number
         and each.plan.nodes == job.layout.nodes
-        and each.plan != job.plan
+        and each.plan != job.running.plan
     )
     return max(fits, default=None)
 
